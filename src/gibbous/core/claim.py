@@ -1,0 +1,223 @@
+"""Claims: what a mechanism promises, of which kind, for which unit and neighbour relation.
+
+Claims are exact: parameters are fractions, and the algebra (`then`, `beside`, `times`) never rounds
+in our favour. A claim is never relabelled: the relation it was proven under stays with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from gibbous.core.errors import PrivacyRefused
+from gibbous.core.exact import text
+
+Kind = Literal["pure", "zcdp", "approximate", "probabilistic", "l_diversity", "none"]
+Unit = Literal["artifact", "block", "row", "dataset"]
+Relation = Literal["add_remove", "replace_one"]
+Basis = Literal["proven", "published", "heuristic"]
+
+KINDS: tuple[Kind, ...] = ("pure", "zcdp", "approximate", "probabilistic", "l_diversity", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One guarantee.
+
+    Attributes:
+        kind: pure (epsilon), zcdp (rho), approximate (epsilon, delta)-DP, probabilistic
+            (epsilon, delta)-probabilistic DP, l_diversity (l), or none.
+        epsilon, delta, rho: exact; those the kind does not use are 0.
+        l: entropy l-diversity of each redrawn value; 1 means nothing.
+        unit: what pays once: the released artifact (rows are free after it), a block of rows, one
+            row, or the whole data set.
+        relation: the neighbour relation of the proof.
+        basis: proven here, published (only the paper says so), heuristic.
+        source: paper and equation, or the proof page.
+    """
+
+    kind: Kind
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    l: Fraction = Fraction(1)  # noqa: E741 - the field's name for it
+    unit: Unit = "artifact"
+    relation: Relation = "add_remove"
+    basis: Basis = "proven"
+    source: str = ""
+
+    @property
+    def is_dp(self) -> bool:
+        """Whether this is a claim of differential privacy (of any kind)."""
+        return self.kind in ("pure", "zcdp", "approximate", "probabilistic")
+
+    def then(self, other: Claim) -> Claim:
+        """Both on the same records, one after the other (sequential composition).
+
+        Raises:
+            PrivacyRefused: the two claims are under different neighbour relations, or of kinds
+                that have no common definition (probabilistic with (epsilon, delta), or DP with none).
+        """
+        if self.relation != other.relation:
+            raise _mixed("neighbour relations", self.relation, other.relation)
+        kind = _joint_kind(self.kind, other.kind)
+        return replace(
+            self,
+            kind=kind,
+            epsilon=self.epsilon + other.epsilon,
+            delta=self.delta + other.delta,
+            rho=self.rho + other.rho,
+            l=min(self.l, other.l),
+            unit=self.unit if self.unit == other.unit else "dataset",
+            basis=_weaker(self.basis, other.basis),
+            source=self.source if self.source == other.source else f"{self.source}; {other.source}",
+        )
+
+    def beside(self, other: Claim) -> Claim:
+        """Each on its own part of the records (parallel composition, add/remove, record-wise parts).
+
+        Raises:
+            PrivacyRefused: the relation is replace-one, under which a record may change its part.
+        """
+        if self.relation != "add_remove" or other.relation != "add_remove":
+            raise PrivacyRefused(
+                "PARALLEL",
+                "Parallel composition was asked for under replace_one.",
+                "It holds under add_remove with a record-wise partition.",
+                "Use relation='add_remove', or add the costs of the parts.",
+            )
+        kind = _joint_kind(self.kind, other.kind)
+        return replace(
+            self,
+            kind=kind,
+            epsilon=max(self.epsilon, other.epsilon),
+            delta=max(self.delta, other.delta),
+            rho=max(self.rho, other.rho),
+            l=min(self.l, other.l),
+            basis=_weaker(self.basis, other.basis),
+        )
+
+    def times(self, count: int, unit: Unit = "dataset") -> Claim:
+        """The same promise `count` times on the same records: a file of rows, m sets, p tables.
+
+        Args:
+            count: how often; >= 0.
+            unit: unit of the result.
+        """
+        if count < 0:
+            raise ValueError("count must be >= 0")
+        return replace(
+            self,
+            epsilon=self.epsilon * count,
+            delta=min(self.delta * count, Fraction(1)),
+            rho=self.rho * count,
+            unit=unit,
+        )
+
+    def words(self) -> str:
+        """The claim in words, complete: kind, numbers, unit, relation, basis."""
+        numbers = {
+            "pure": f"epsilon = {short(self.epsilon)}",
+            "zcdp": f"rho = {short(self.rho)} (zero-concentrated)",
+            "approximate": f"epsilon = {short(self.epsilon)}, delta = {short(self.delta)}",
+            "probabilistic": f"epsilon = {short(self.epsilon)}, delta = {short(self.delta)} "
+            "(probabilistic)",
+            "l_diversity": f"entropy l-diversity, l = {short(self.l)}; not differentially private",
+            "none": "none: not differentially private",
+        }[self.kind]
+        if not self.is_dp:
+            return numbers
+        relation = "add or remove one" if self.relation == "add_remove" else "replace one"
+        return f"{numbers}, per {self.unit}, {relation}, {self.basis}"
+
+    def to_json(self) -> dict[str, str]:
+        """Exact, as text: fractions never pass through a float."""
+        return {
+            "kind": self.kind,
+            "epsilon": text(self.epsilon),
+            "delta": text(self.delta),
+            "rho": text(self.rho),
+            "l": text(self.l),
+            "unit": self.unit,
+            "relation": self.relation,
+            "basis": self.basis,
+            "source": self.source,
+        }
+
+    @staticmethod
+    def from_json(data: dict[str, str]) -> Claim:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError, KeyError: the data are not a claim.
+        """
+        if data["kind"] not in KINDS:
+            raise ValueError("unknown kind of claim")
+        return Claim(
+            kind=data["kind"],
+            epsilon=Fraction(data["epsilon"]),
+            delta=Fraction(data["delta"]),
+            rho=Fraction(data["rho"]),
+            l=Fraction(data["l"]),
+            unit=data["unit"],  # type: ignore[arg-type]
+            relation=data["relation"],  # type: ignore[arg-type]
+            basis=data["basis"],  # type: ignore[arg-type]
+            source=data["source"],
+        )
+
+
+def pure(epsilon: Fraction, **rest: object) -> Claim:
+    """epsilon-DP."""
+    return replace(Claim("pure", epsilon=epsilon), **rest)  # type: ignore[arg-type]
+
+
+def zcdp(rho: Fraction, **rest: object) -> Claim:
+    """rho-zCDP."""
+    return replace(Claim("zcdp", rho=rho), **rest)  # type: ignore[arg-type]
+
+
+def approximate(epsilon: Fraction, delta: Fraction, **rest: object) -> Claim:
+    """(epsilon, delta)-DP."""
+    return replace(Claim("approximate", epsilon=epsilon, delta=delta), **rest)  # type: ignore[arg-type]
+
+
+def l_diverse(l: Fraction, **rest: object) -> Claim:  # noqa: E741
+    """Entropy l-diversity of each redrawn value; not differential privacy."""
+    return replace(Claim("l_diversity", l=l), **rest)  # type: ignore[arg-type]
+
+
+def no_claim(**rest: object) -> Claim:
+    """No guarantee."""
+    return replace(Claim("none"), **rest)  # type: ignore[arg-type]
+
+
+def short(value: Fraction) -> str:
+    """A number for people: up to six digits, never rounded down."""
+    number = float(value)
+    shown = f"{number:.6g}"
+    if Fraction(shown) < value:  # shown must not be smaller than what is true
+        shown = f"{number * (1 + 5e-6):.6g}"
+    return shown
+
+
+def _joint_kind(one: Kind, two: Kind) -> Kind:
+    if one == two:
+        return one
+    if {one, two} == {"pure", "approximate"}:
+        return "approximate"
+    raise _mixed("kinds of claim", one, two)
+
+
+def _mixed(what: str, one: str, two: str) -> PrivacyRefused:
+    return PrivacyRefused(
+        "MIXED",
+        f"Two {what} cannot be added: {one} and {two}.",
+        "A total is stated in one definition.",
+        "Convert one of them by a proven conversion (privacy.accountant), or state them apart.",
+    )
+
+
+def _weaker(one: Basis, two: Basis) -> Basis:
+    order: tuple[Basis, ...] = ("proven", "published", "heuristic")
+    return order[max(order.index(one), order.index(two))]

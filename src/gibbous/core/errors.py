@@ -1,0 +1,127 @@
+"""The errors users see: what is wrong, what is allowed, what to do next; never a cell value.
+
+Each class has an exit code (the first digits of its printed code) and each instance a short name:
+
+    GibbousError
+    +-- UsageError           2   flags, configuration, schema files
+    +-- InputRejected        3   the input file is not what it says it is
+    +-- SchemaMismatch       4   the data do not fit the declared schema
+    +-- PrivacyRefused       5   a privacy parameter or a claim is refused
+    |   +-- ParameterError   5   a mechanism's parameter is outside its range
+    +-- BudgetExhausted      6   the data set's cap does not cover the request
+    +-- LedgerUnusable       7   the ledger is missing, damaged or not writable
+    +-- ModelRejected        8   a release or model folder is damaged or not one of ours
+    +-- OutputNotWritten     9   the output exists, or cannot be written
+    +-- ResourceLimit       10   memory, disk, size or time
+    +-- EngineFailure       11   an engine or a needed library is missing or failed
+"""
+
+from __future__ import annotations
+
+
+class GibbousError(Exception):
+    """Base of all errors that gibbous raises on purpose.
+
+    Args:
+        name: short upper-case name, for example ``DUPCOL``; printed as ``GB3-DUPCOL``.
+        wrong: what is wrong, and where; no cell value.
+        allowed: what is allowed.
+        fix: what to do next.
+        state: what was released and spent.
+    """
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        name: str,
+        wrong: str,
+        allowed: str,
+        fix: str,
+        *,
+        state: str = "Nothing was released; no budget was spent.",
+    ) -> None:
+        self.name, self.wrong, self.allowed, self.fix, self.state = name, wrong, allowed, fix, state
+        super().__init__(f"{wrong} {allowed} {fix} {state}".strip())
+
+    @property
+    def code(self) -> str:
+        """The printed code, for example ``GB3-DUPCOL``."""
+        return f"GB{self.exit_code}-{self.name}"
+
+    def render(self) -> str:
+        """The one line that the command line prints."""
+        return f"error[{self.code}]: {self}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.name, self.wrong, self.allowed, self.fix, self.state))
+
+
+def _rebuild(
+    kind: type[GibbousError], name: str, wrong: str, allowed: str, fix: str, state: str
+) -> GibbousError:
+    return kind(name, wrong, allowed, fix, state=state)
+
+
+class UsageError(GibbousError):
+    """A flag, a configuration or a schema file is wrong."""
+
+    exit_code = 2
+
+
+class InputRejected(GibbousError):
+    """The input file is not what it says it is."""
+
+    exit_code = 3
+
+
+class SchemaMismatch(GibbousError):
+    """The data do not fit the declared schema."""
+
+    exit_code = 4
+
+
+class PrivacyRefused(GibbousError):
+    """A privacy parameter or a claim is refused."""
+
+    exit_code = 5
+
+
+class ParameterError(PrivacyRefused, ValueError):
+    """A mechanism's parameter is outside its range."""
+
+
+class BudgetExhausted(GibbousError):
+    """The data set's cap does not cover what was asked."""
+
+    exit_code = 6
+
+
+class LedgerUnusable(GibbousError):
+    """The ledger is missing, damaged, newer, or not writable."""
+
+    exit_code = 7
+
+
+class ModelRejected(GibbousError):
+    """A release or model folder is damaged, or not one of ours."""
+
+    exit_code = 8
+
+
+class OutputNotWritten(GibbousError):
+    """The output exists already, or cannot be written."""
+
+    exit_code = 9
+
+
+class ResourceLimit(GibbousError):
+    """Memory, disk, size or time would be exceeded."""
+
+    exit_code = 10
+
+
+class EngineFailure(GibbousError):
+    """An engine, or a library it needs, is missing or failed."""
+
+    exit_code = 11

@@ -1,0 +1,159 @@
+"""Declarative parameters: one `param()` gives validation, error text, CLI flag, JSON schema and docs."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin, get_type_hints
+
+from gibbous.core.errors import ParameterError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a parameter may be: a test and the words for it."""
+
+    allows: Callable[[Any], bool]
+    words: str
+
+
+positive = Rule(lambda v: math.isfinite(v) and v > 0, "> 0 and finite")
+probability = Rule(lambda v: 0 < v < 1, "> 0 and < 1")
+share = Rule(lambda v: 0 <= v <= 1, "between 0 and 1")
+anything = Rule(lambda v: True, "any value of its type")
+
+
+def at_least(lowest: float) -> Rule:
+    """A finite number at or above `lowest`."""
+    return Rule(lambda v: math.isfinite(v) and v >= lowest, f">= {lowest:g}")
+
+
+def one_of(*names: str) -> Rule:
+    """One of the given words."""
+    return Rule(lambda v: v in names, "one of " + ", ".join(repr(n) for n in names))
+
+
+def param(default: Any, rule: Rule = anything, *, unit: str = "", help: str = "") -> Any:
+    """Declare one parameter of a mechanism.
+
+    Args:
+        default: value when none is given; also what error messages show as an example.
+        rule: what is allowed.
+        unit: unit of the value, for people ("nats", "columns", "counts").
+        help: one sentence for CLI, forms and docs.
+    """
+    return dataclasses.field(default=default, metadata={"rule": rule, "unit": unit, "help": help})
+
+
+@dataclass(frozen=True, slots=True)
+class ParamInfo:
+    """What is known of one parameter, for CLI, docs and forms."""
+
+    name: str
+    type: str
+    default: object
+    allowed: str
+    unit: str
+    help: str
+
+
+def describe(mechanism: type) -> tuple[ParamInfo, ...]:
+    """List the parameters of a mechanism class, in declared order."""
+    hints = get_type_hints(mechanism)
+    return tuple(
+        ParamInfo(
+            f.name,
+            _type_words(hints[f.name]),
+            f.default,
+            f.metadata["rule"].words,
+            f.metadata["unit"],
+            f.metadata["help"],
+        )
+        for f in dataclasses.fields(mechanism)
+        if "rule" in f.metadata
+    )
+
+
+def check(instance: Any) -> None:
+    """Validate every `param()` of a frozen dataclass; call it from `__post_init__`.
+
+    Whole numbers are accepted for float parameters and stored as floats; nothing else is converted.
+
+    Raises:
+        ParameterError: with the name, the given parameter, what is allowed and an example.
+    """
+    hints = get_type_hints(type(instance))
+    for f in dataclasses.fields(instance):
+        if "rule" not in f.metadata:
+            continue
+        value = getattr(instance, f.name)
+        wanted = hints[f.name]
+        if isinstance(value, int) and not isinstance(value, bool) and wanted is float:
+            value = float(value)
+            object.__setattr__(instance, f.name, value)
+        rule: Rule = f.metadata["rule"]
+        if not _is_a(value, wanted) or (value is not None and not rule.allows(value)):
+            unit = f" {f.metadata['unit']}" if f.metadata["unit"] else ""
+            raise ParameterError(
+                "PARAM",
+                f"{f.name} of {type(instance).__name__} is {value!r}.",
+                f"It must be {_type_words(wanted)}, {rule.words}{unit and ' (unit:' + unit + ')'}.",
+                f"{f.metadata['help']} For example {f.name}={f.default!r}.",
+            )
+
+
+def build(mechanism: type, given: Mapping[str, object]) -> Any:
+    """Make a mechanism from loose keyword arguments, answering unknown names with the nearest one.
+
+    Raises:
+        UsageError: a keyword is not a parameter of this mechanism.
+        ParameterError: a value is outside its range.
+    """
+    known = [p.name for p in describe(mechanism)]
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise UsageError(
+                "UNKNOWNPARAM",
+                f"{mechanism.__name__} has no parameter {name!r}.",
+                f"Its parameters are {', '.join(known) or 'none'}.",
+                f"Did you mean {near[0]!r}?" if near else "Leave it out, or choose another method.",
+            )
+    return mechanism(**given)
+
+
+def as_json(instance: Any) -> dict[str, object]:
+    """The parameters of a mechanism as plain JSON values."""
+    values = {f.name: getattr(instance, f.name) for f in dataclasses.fields(instance)}
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+
+def _is_a(value: object, wanted: Any) -> bool:
+    origin = get_origin(wanted)
+    if origin is not None and getattr(origin, "__name__", "") == "Literal":
+        return value in get_args(wanted)
+    options = get_args(wanted) if origin is None or origin is not tuple else ()
+    if origin is tuple:
+        return isinstance(value, tuple)
+    if options:
+        return any(_is_a(value, o) for o in options)
+    if wanted is type(None) or wanted is None:
+        return value is None
+    if wanted in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, wanted)
+
+
+def _type_words(wanted: Any) -> str:
+    origin = get_origin(wanted)
+    if origin is not None and getattr(origin, "__name__", "") == "Literal":
+        return "one of " + ", ".join(repr(a) for a in get_args(wanted))
+    names = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}
+    if origin is tuple:
+        return "a list"
+    if get_args(wanted):
+        return " or ".join(_type_words(a) for a in get_args(wanted) if a is not type(None))
+    return names.get(wanted, getattr(wanted, "__name__", str(wanted)))

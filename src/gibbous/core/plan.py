@@ -1,0 +1,85 @@
+"""Plan: what a run will cost and need, computed from the schema alone, never from a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gibbous.core.claim import Claim
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """One planned purchase.
+
+    Attributes:
+        what: for people, for example "15 hashed tables".
+        claim: its cost.
+        detail: noise and sensitivity in words, for example "geometric noise, scale 13 counts".
+    """
+
+    what: str
+    claim: Claim
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The cost and needs of one run.
+
+    Attributes:
+        mechanism: registered name.
+        params: its parameters as JSON values.
+        rows: rows a set; None means the noisy number of rows.
+        sets: number of synthetic sets.
+        claim: the guarantee of one unit (a row, a block, the artifact).
+        total: the guarantee of everything that is released: all rows, all sets. This is what the
+            ledger charges.
+        published: what the paper claims for the same parameters, in words.
+        spends: the parts of the total.
+        cells: cells to be counted (a Python integer).
+        memory_bytes: estimate of peak memory beyond the records themselves.
+        errors: (name, value) expected errors, e.g. ("noise sd of one cell, counts", 17.4).
+        warnings: for people, each a full sentence.
+    """
+
+    mechanism: str
+    params: dict[str, object]
+    rows: int | None
+    sets: int
+    claim: Claim
+    total: Claim
+    published: str
+    spends: tuple[Spend, ...] = ()
+    cells: int = 0
+    memory_bytes: int = 0
+    errors: tuple[tuple[str, float], ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON values; fractions as exact text."""
+        return {
+            "mechanism": self.mechanism,
+            "params": self.params,
+            "rows": self.rows,
+            "sets": self.sets,
+            "claim": self.claim.to_json(),
+            "total": self.total.to_json(),
+            "published": self.published,
+            "spends": [
+                {"what": s.what, "claim": s.claim.to_json(), "detail": s.detail} for s in self.spends
+            ],
+            "cells": self.cells,
+            "memory_bytes": self.memory_bytes,
+            "errors": dict(self.errors),
+            "warnings": list(self.warnings),
+        }
+
+    def headline(self) -> str:
+        """The total first, then the unit: 'epsilon = 1 per row: 500 rows cost 500'."""
+        if self.claim.unit in ("row", "block") and self.claim.is_dp:
+            from gibbous.core.claim import short
+
+            number = f"epsilon = {short(self.claim.epsilon)} per {self.claim.unit}"
+            count = (self.rows or 0) * self.sets
+            return f"{number}: {count} rows cost {short(self.total.epsilon)}"
+        return self.total.words()

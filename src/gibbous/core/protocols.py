@@ -1,0 +1,179 @@
+"""The seams: what an engine, a curator, a mechanism and a way of drawing look like to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from gibbous.core.about import About
+from gibbous.core.claim import Claim, Relation
+from gibbous.core.codes import Codes
+from gibbous.core.context import Context
+from gibbous.core.plan import Plan
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Cells, Counts, NoiseInfo, Table, Tables
+
+Words64 = Callable[[int], np.ndarray]
+"""Uniform 64-bit words from the operating system: words(count) -> uint64 (count,)."""
+
+Progress = Callable[[str, int, int], None]
+"""progress(stage, done, total): called from time to time; totals are public or rounded."""
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Three verbs: scan records under a schema, tally contexts, write rows."""
+
+    name: ClassVar[str]
+
+    def scan(
+        self, source: Any, schema: Schema, *, key: bytes, progress: Progress = silent
+    ) -> bytes:
+        """Open, validate and encode the input and keep it inside.
+
+        Args:
+            source: a path, a frame, or whatever the engine can open.
+            key: secret key of this installation's ledger.
+        Returns:
+            Keyed fingerprint (32 bytes) of the multiset of input rows, all columns, whatever their
+            order or file format.
+        Raises:
+            InputRejected, SchemaMismatch, ResourceLimit: without any cell value in the text.
+        """
+        ...
+
+    def tally(self, contexts: Sequence[Context], *, progress: Progress = silent) -> tuple[Counts, ...]:
+        """Count all contexts in one pass over the records that were scanned."""
+        ...
+
+    def estimate(self, contexts: Sequence[Context], rows: int) -> int:
+        """Bytes that `tally` will need at its peak, without touching records."""
+        ...
+
+    def write(self, batches: Iterable[Codes], schema: Schema, path: Path, *, format: str, seed: int) -> int:
+        """Decode and write rows to one file; return the number of rows."""
+        ...
+
+    def close(self) -> None:
+        """Forget the records: any later `tally` raises."""
+        ...
+
+
+class RowDraw(Protocol):
+    """A way of drawing rows in which the draw itself is what costs.
+
+    Called once with the exact counts and a source of cryptographic words; its cost is a function of
+    public things alone.
+    """
+
+    def cost(
+        self, contexts: Sequence[Context], rows: int, relation: Relation, max_rows: int
+    ) -> Claim:
+        """The guarantee of all `rows` rows together.
+
+        Args:
+            rows: rows of all sets.
+            max_rows: most rows of one privacy unit (group privacy).
+        """
+        ...
+
+    def __call__(self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64) -> Codes:
+        """Draw the rows."""
+        ...
+
+
+class Noise(Protocol):
+    """Integer noise for counts; knows its own cost."""
+
+    def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
+        """Cost of releasing `tables` histograms of the same records with this noise."""
+        ...
+
+    def info(self) -> NoiseInfo:
+        """What is published about it."""
+        ...
+
+    def add(self, cells: Cells, *, progress: Progress = silent) -> Cells:
+        """Noisy cells from exact ones; a thresholded noise drops cells of a Sparse."""
+        ...
+
+
+class CuratorLike(Protocol):
+    """What a mechanism sees of the Curator: each method asks the ledger's hold, then touches data."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        ...
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbour relation of this run."""
+        ...
+
+    def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
+        """Count and add noise once; the whole batch is one joint release of len(contexts) tables.
+
+        Charges noise.cost(len(contexts), relation, max_rows). Contexts with support "seen" need a
+        thresholded noise.
+        """
+        ...
+
+    def choose(
+        self,
+        contexts: Sequence[Context],
+        score: Callable[[Sequence[Counts]], np.ndarray],
+        *,
+        sensitivity: int,
+        epsilon: Fraction,
+        accounting: str = "pure",
+    ) -> int:
+        """Exponential mechanism: index of a candidate drawn with P proportional to
+        exp(epsilon * score / (2 * sensitivity)).
+
+        Args:
+            contexts: what the score looks at; counted once and kept inside.
+            score: secret counts of `contexts` -> float64 (candidates,); its sensitivity under this
+                run's relation, for one row, is `sensitivity`.
+            accounting: "pure" charges epsilon, "zcdp" charges epsilon^2/8 (bounded range).
+        """
+        ...
+
+    def draw(self, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
+        """Rows whose drawing is what costs. Charges draw.cost(contexts, rows, relation, max_rows)."""
+        ...
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Frozen parameters with two methods: cost before data, then the run.
+
+    A mechanism also has a class attribute `about: About`. If it has a field `relation`, that is the
+    relation of its claim; otherwise it is add_remove.
+    """
+
+    about: ClassVar[About]
+
+    def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
+        """Cost and needs, from public facts alone.
+
+        Raises:
+            ParameterError: rows is None for a mechanism that pays by the row.
+        """
+        ...
+
+    def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables | Codes:
+        """Spend what `plan` said, through the curator.
+
+        Returns:
+            Tables (unit artifact), or Codes with rows * sets rows.
+        """
+        ...

@@ -1,0 +1,340 @@
+"""The public description of a table: columns, levels or bounds, impossible combinations, privacy unit.
+
+A schema holds nothing but public facts. Each fact carries its source: `declared` (public knowledge),
+`discovered` (paid for, in the ledger) or `inferred` (read off the confidential data: a claim of
+differential privacy over such a fact is refused unless it is accepted explicitly).
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gibbous.core.errors import UsageError
+
+ColumnKind = Literal["nominal", "ordinal", "binary", "numeric", "date"]
+Source = Literal["declared", "discovered", "inferred"]
+Level = str | int | float | bool
+FACTS = ("kind", "levels", "bounds", "bins", "missing")
+KINDS: tuple[ColumnKind, ...] = ("nominal", "ordinal", "binary", "numeric", "date")
+SOURCES: tuple[Source, ...] = ("declared", "discovered", "inferred")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    Attributes:
+        name: as in the data.
+        kind: nominal, ordinal (levels in order), binary (two levels), numeric, date.
+        levels: of nominal, ordinal and binary columns; text, whole numbers, numbers or booleans.
+        edges: of numeric and date columns: lower bound, cut points, upper bound, increasing. Bin i is
+            [edges[i], edges[i+1]), the last one closed; dates are proleptic ordinals (whole days).
+        integer: numeric values are whole numbers (dates always are).
+        decimals: places that float output is rounded to; None keeps full precision.
+        clamp: values outside the bounds are moved to the bound; otherwise they are refused.
+        missing: a missing value is a level of its own (the last code); otherwise it is refused.
+        other: label of a declared catch-all level for values outside `levels`; None refuses them.
+        date_format: strptime format of dates in text input; None means ISO 8601 days.
+        sources: (fact, source) for facts in FACTS whose source is not `declared`.
+
+    Codes: levels (or bins) in order, then `other` if declared, then missing if allowed.
+    """
+
+    name: str
+    kind: ColumnKind
+    levels: tuple[Level, ...] = ()
+    edges: tuple[float, ...] = ()
+    integer: bool = False
+    decimals: int | None = None
+    clamp: bool = False
+    missing: bool = False
+    other: str | None = None
+    date_format: str | None = None
+    sources: tuple[tuple[str, Source], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise _bad(self, "has no name", "Every column has one", "Set name")
+        if self.kind not in KINDS:
+            raise _bad(self, f"is of kind {self.kind!r}", f"Kinds are {', '.join(KINDS)}", "Set kind")
+        if self.binned:
+            _check_edges(self)
+        else:
+            _check_levels(self)
+        for fact, source in self.sources:
+            if fact not in FACTS or source not in SOURCES:
+                raise _bad(
+                    self,
+                    f"has source {source!r} for fact {fact!r}",
+                    f"Facts are {', '.join(FACTS)}; sources are {', '.join(SOURCES)}",
+                    "Correct sources",
+                )
+
+    @property
+    def binned(self) -> bool:
+        """Whether codes are bins of an interval (numeric, date)."""
+        return self.kind in ("numeric", "date")
+
+    @property
+    def bins(self) -> int:
+        """Number of levels or bins, without `other` and missing."""
+        return len(self.edges) - 1 if self.binned else len(self.levels)
+
+    @property
+    def size(self) -> int:
+        """Number of codes: levels or bins, `other`, missing."""
+        return self.bins + (self.other is not None) + self.missing
+
+    @property
+    def other_code(self) -> int | None:
+        """Code of the declared catch-all level."""
+        return self.bins if self.other is not None else None
+
+    @property
+    def missing_code(self) -> int | None:
+        """Code of missing."""
+        return self.size - 1 if self.missing else None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbouring codes are neighbouring values."""
+        return self.kind in ("ordinal", "numeric", "date")
+
+    def source(self, fact: str) -> Source:
+        """Where a fact comes from."""
+        return dict(self.sources).get(fact, "declared")
+
+    def labels(self) -> tuple[str, ...]:
+        """One readable label a code, in code order; for tables, reports and codebooks."""
+        if self.binned:
+            shown = [_edge_text(self, e) for e in self.edges]
+            names = [f"[{a}, {b})" for a, b in zip(shown, shown[1:], strict=False)]
+            names[-1] = names[-1][:-1] + "]"
+        else:
+            names = [str(level) for level in self.levels]
+        if self.other is not None:
+            names.append(self.other)
+        if self.missing:
+            names.append("(missing)")
+        return tuple(names)
+
+    def bin_of(self, value: float) -> int:
+        """Code of a number (dates: ordinal) inside the bounds."""
+        return min(max(bisect_right(self.edges, value) - 1, 0), self.bins - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one privacy unit is: a row, or a person with at most `max_rows` rows.
+
+    Attributes:
+        kind: "row" or "person".
+        column: person identifier in the input (not itself synthesized); None for rows.
+        max_rows: the most rows one unit contributes; more are cut by random sampling.
+    """
+
+    kind: Literal["row", "person"] = "row"
+    column: str | None = None
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("row", "person"):
+            raise UsageError(
+                "UNIT",
+                f"The privacy unit is {self.kind!r}.",
+                "It is 'row' or 'person'.",
+                "Set [unit] kind in the schema.",
+            )
+        if (self.kind == "person") != (self.column is not None) or self.max_rows < 1:
+            raise UsageError(
+                "UNIT",
+                "The privacy unit is incomplete.",
+                "A person unit has a column and max_rows >= 1; a row unit has neither.",
+                "Complete [unit] in the schema.",
+            )
+        if self.kind == "row" and self.max_rows != 1:
+            raise UsageError(
+                "UNIT", "A row unit has max_rows.", "A row is one row.", "Remove max_rows."
+            )
+
+    def words(self) -> str:
+        """The unit for people."""
+        if self.kind == "row":
+            return "one row"
+        return f"one person ({self.column}), at most {self.max_rows} rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """A declared impossible combination: a row is impossible when every listed column is in its set.
+
+    Attributes:
+        where: ((column name, allowed-to-be codes), ...), at least one column, codes sorted.
+    """
+
+    where: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """An ordered set of columns with everything public about them.
+
+    Attributes:
+        columns: in output order; names unique.
+        unit: the privacy unit; None until it is declared (a claim then cannot be made).
+        impossible: structural zeros.
+        null: the one text that reads as missing in CSV (written for missing, too).
+        ignore: columns of the input that are known and left out on purpose.
+        name: of the data set, for people.
+    """
+
+    columns: tuple[Column, ...]
+    unit: Unit | None = Unit()
+    impossible: tuple[Impossible, ...] = ()
+    null: str = ""
+    ignore: tuple[str, ...] = ()
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        names = self.names
+        if not names:
+            raise UsageError("SCHEMA", "The schema has no columns.", "It needs at least one.", "Add one.")
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise UsageError(
+                "SCHEMA",
+                f"The schema names {', '.join(map(repr, twice))} more than once.",
+                "Names are unique.",
+                "Rename or remove one.",
+            )
+        for rule in self.impossible:
+            for name, codes in rule.where:
+                if name not in names or not codes or max(codes) >= self[name].size or min(codes) < 0:
+                    raise UsageError(
+                        "IMPOSSIBLE",
+                        f"An impossible combination uses column {name!r} wrongly.",
+                        "It names columns of the schema and levels they have.",
+                        "Correct [[impossible]].",
+                    )
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[self.index(name)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(c.name for c in self.columns)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of codes of each column, in order."""
+        return tuple(c.size for c in self.columns)
+
+    @property
+    def cells(self) -> int:
+        """Cells of the full cross table (a Python integer: it may be astronomical)."""
+        return math.prod(self.sizes)
+
+    def index(self, name: str) -> int:
+        """Position of a column.
+
+        Raises:
+            UsageError: there is no such column.
+        """
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise UsageError(
+                "NOCOLUMN",
+                f"There is no column {name!r}.",
+                f"Columns are {', '.join(self.names[:20])}.",
+                "Check the spelling.",
+            ) from None
+
+    def inferred(self) -> tuple[str, ...]:
+        """Facts read off the data, as 'column: fact', in order; empty when a claim may be made."""
+        return tuple(
+            f"{c.name}: {fact}" for c in self.columns for fact, s in c.sources if s == "inferred"
+        )
+
+    def code_dtype(self) -> np.dtype:  # type: ignore[type-arg]
+        """Smallest unsigned type that holds every code."""
+        top = max(self.sizes) - 1
+        return np.dtype(np.uint8 if top < 256 else np.uint16 if top < 65536 else np.uint32)
+
+
+def impossible_mask(schema: Schema, codes: np.ndarray) -> np.ndarray:
+    """Which rows are impossible.
+
+    Args:
+        codes: (rows, columns) integers.
+    Returns:
+        bool (rows,).
+    """
+    bad = np.zeros(len(codes), dtype=bool)
+    for rule in schema.impossible:
+        hit = np.ones(len(codes), dtype=bool)
+        for name, allowed in rule.where:
+            lookup = np.zeros(schema[name].size, dtype=bool)
+            lookup[list(allowed)] = True
+            hit &= lookup[codes[:, schema.index(name)]]
+        bad |= hit
+    return bad
+
+
+def _check_edges(column: Column) -> None:
+    edges = column.edges
+    finite = all(isinstance(e, int | float) and math.isfinite(e) for e in edges)
+    if len(edges) < 2 or not finite or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+        if len(edges) == 2 and finite and edges[0] == edges[1] and (column.integer or column.kind == "date"):
+            return
+        raise _bad(
+            column,
+            "has bounds or cut points that do not increase",
+            "lower < cuts < upper, all finite",
+            "Correct lower, upper, cuts or bins",
+        )
+    if (column.integer or column.kind == "date") and any(e != int(e) for e in edges):
+        raise _bad(column, "is of whole numbers but has fractional cut points", "Cut points are whole", "Round them")
+    if column.levels:
+        raise _bad(column, "is numeric or a date and has levels", "It has bounds and bins", "Remove levels")
+    if column.other is not None:
+        raise _bad(column, "is numeric or a date and has other", "Values outside are clamped or refused", "Use clamp = true")
+
+
+def _check_levels(column: Column) -> None:
+    if not column.levels:
+        raise _bad(column, "has no levels", "A categorical column lists them", "Add levels")
+    if column.edges:
+        raise _bad(column, "is categorical and has bounds", "It has levels", "Use kind = 'numeric'")
+    seen = [(type(v) is bool, v) for v in column.levels]
+    texts = [str(v) for v in column.levels]
+    if len(set(seen)) < len(seen) or len(set(texts)) < len(texts):
+        raise _bad(column, "lists a level twice", "Levels are unique, as text too", "Remove one")
+    if column.kind == "binary" and len(column.levels) != 2:
+        raise _bad(column, f"is binary with {len(column.levels)} levels", "Binary has two", "Use kind = 'nominal'")
+    if column.other is not None and column.other in texts:
+        raise _bad(column, "has a level named as its other", "They differ", "Rename other")
+
+
+def _edge_text(column: Column, edge: float) -> str:
+    if column.kind == "date":
+        return datetime.date.fromordinal(int(edge)).isoformat()
+    return str(int(edge)) if float(edge).is_integer() else repr(float(edge))
+
+
+def _bad(column: Column, wrong: str, allowed: str, fix: str) -> UsageError:
+    return UsageError("SCHEMA", f"Column {column.name!r} {wrong}.", f"{allowed}.", f"{fix} in the schema.")
