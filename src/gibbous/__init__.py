@@ -1,0 +1,108 @@
+"""gibbous: synthetic microdata with stated, end-to-end disclosure guarantees.
+
+    import gibbous as gb
+
+    schema = gb.Schema.load("schema.toml")
+    release = gb.synthesize("data.parquet", schema, gb.NoisyPegs(epsilon=1, delta=1e-6))
+
+Everything here is imported on first use, so that `import gibbous` stays light.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gibbous.core.claim import Claim
+    from gibbous.core.plan import Plan
+    from gibbous.core.release import Release
+    from gibbous.core.schema import Column, Schema, Unit
+    from gibbous.estimator import Synthesizer
+    from gibbous.mechanisms.block_pegs import BlockPegs
+    from gibbous.mechanisms.bootstrap import Bootstrap
+    from gibbous.mechanisms.contingency import Contingency
+    from gibbous.mechanisms.diverse_pegs import DiversePegs
+    from gibbous.mechanisms.exponential_pegs import ExponentialPegs
+    from gibbous.mechanisms.laplace import Laplace
+    from gibbous.mechanisms.noisy_pegs import NoisyPegs
+    from gibbous.mechanisms.pegs import Pegs
+    from gibbous.mechanisms.registry import methods
+    from gibbous.mechanisms.sba import Sba
+    from gibbous.mechanisms.sbhg import Sbhg
+    from gibbous.pipeline import load_schema, plan, synthesize
+    from gibbous.privacy.ledger import Ledger
+    from gibbous.read.infer import infer_schema
+    from gibbous.write.load import load
+    from gibbous.write.verify import verify
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "BlockPegs": "gibbous.mechanisms.block_pegs",
+    "Bootstrap": "gibbous.mechanisms.bootstrap",
+    "Claim": "gibbous.core.claim",
+    "Column": "gibbous.core.schema",
+    "Contingency": "gibbous.mechanisms.contingency",
+    "DiversePegs": "gibbous.mechanisms.diverse_pegs",
+    "ExponentialPegs": "gibbous.mechanisms.exponential_pegs",
+    "Laplace": "gibbous.mechanisms.laplace",
+    "Ledger": "gibbous.privacy.ledger",
+    "NoisyPegs": "gibbous.mechanisms.noisy_pegs",
+    "Pegs": "gibbous.mechanisms.pegs",
+    "Plan": "gibbous.core.plan",
+    "Release": "gibbous.core.release",
+    "Sba": "gibbous.mechanisms.sba",
+    "Sbhg": "gibbous.mechanisms.sbhg",
+    "Schema": "gibbous.core.schema",
+    "Synthesizer": "gibbous.estimator",
+    "Unit": "gibbous.core.schema",
+    "infer_schema": "gibbous.read.infer",
+    "load": "gibbous.write.load",
+    "load_schema": "gibbous.pipeline",
+    "methods": "gibbous.mechanisms.registry",
+    "plan": "gibbous.pipeline",
+    "synthesize": "gibbous.pipeline",
+    "verify": "gibbous.write.verify",
+}
+
+__all__ = [
+    "BlockPegs",
+    "Bootstrap",
+    "Claim",
+    "Column",
+    "Contingency",
+    "DiversePegs",
+    "ExponentialPegs",
+    "Laplace",
+    "Ledger",
+    "NoisyPegs",
+    "Pegs",
+    "Plan",
+    "Release",
+    "Sba",
+    "Sbhg",
+    "Schema",
+    "Synthesizer",
+    "Unit",
+    "infer_schema",
+    "load",
+    "load_schema",
+    "methods",
+    "plan",
+    "synthesize",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        import importlib
+
+        value = getattr(importlib.import_module(_WHERE[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'gibbous' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

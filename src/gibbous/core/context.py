@@ -125,12 +125,21 @@ class Context:
         key = dict(data["key"])  # type: ignore[call-overload]
         kind = key.pop("kind")
         makers = {"radix": Radix, "hashed": Hashed, "minhash": MinHash}
-        lists = [_whole(data[n]) for n in ("targets", "parents", "target_sizes", "parent_sizes")]
+        targets, parents, target_sizes, parent_sizes = (
+            _whole(data[n]) for n in ("targets", "parents", "target_sizes", "parent_sizes")
+        )
         if data["support"] not in ("dense", "seen"):
             raise ValueError("unknown support")
-        if len(lists[0]) != len(lists[2]) or len(lists[1]) != len(lists[3]):
+        if len(targets) != len(target_sizes) or len(parents) != len(parent_sizes):
             raise ValueError("sizes do not match columns")
-        return Context(*lists, key=makers[kind](**key), support=data["support"])  # type: ignore[arg-type]
+        return Context(
+            targets,
+            parents,
+            target_sizes,
+            parent_sizes,
+            key=makers[kind](**key),
+            support=data["support"],
+        )
 
 
 def strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -182,7 +191,9 @@ def hash_weights(context: Context) -> list[np.ndarray]:
     out = []
     for column, size in zip(context.parents, context.parent_sizes, strict=True):
         item = np.arange(size * width, dtype=np.uint64).reshape(size, width)
-        start = np.uint64((key.seed * 0x9E3779B97F4A7C15 + column * 0xD1B54A32D192ED03 + 1) % (1 << 64))
+        start = np.uint64(
+            (key.seed * 0x9E3779B97F4A7C15 + column * 0xD1B54A32D192ED03 + 1) % (1 << 64)
+        )
         words = mix64(mix64(item + start) ^ start)
         out.append(words if isinstance(key, MinHash) else words[:, 0])
     return out
@@ -192,7 +203,8 @@ def mix64(x: np.ndarray) -> np.ndarray:
     """The splitmix64 finalizer (Steele, Lea, Flood 2014): a bijection of uint64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    mixed: np.ndarray = x ^ (x >> np.uint64(31))
+    return mixed
 
 
 def _top_bits(words: np.ndarray, buckets: int) -> np.ndarray:

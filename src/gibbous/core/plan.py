@@ -66,7 +66,8 @@ class Plan:
             "total": self.total.to_json(),
             "published": self.published,
             "spends": [
-                {"what": s.what, "claim": s.claim.to_json(), "detail": s.detail} for s in self.spends
+                {"what": s.what, "claim": s.claim.to_json(), "detail": s.detail}
+                for s in self.spends
             ],
             "cells": self.cells,
             "memory_bytes": self.memory_bytes,

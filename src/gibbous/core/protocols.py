@@ -50,7 +50,9 @@ class Engine(Protocol):
         """
         ...
 
-    def tally(self, contexts: Sequence[Context], *, progress: Progress = silent) -> tuple[Counts, ...]:
+    def tally(
+        self, contexts: Sequence[Context], *, progress: Progress = silent
+    ) -> tuple[Counts, ...]:
         """Count all contexts in one pass over the records that were scanned."""
         ...
 
@@ -58,7 +60,9 @@ class Engine(Protocol):
         """Bytes that `tally` will need at its peak, without touching records."""
         ...
 
-    def write(self, batches: Iterable[Codes], schema: Schema, path: Path, *, format: str, seed: int) -> int:
+    def write(
+        self, batches: Iterable[Codes], schema: Schema, path: Path, *, format: str, seed: int
+    ) -> int:
         """Decode and write rows to one file; return the number of rows."""
         ...
 
@@ -85,7 +89,9 @@ class RowDraw(Protocol):
         """
         ...
 
-    def __call__(self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64) -> Codes:
+    def __call__(
+        self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
+    ) -> Codes:
         """Draw the rows."""
         ...
 

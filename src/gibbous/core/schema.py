@@ -8,11 +8,13 @@ differential privacy over such a fact is refused unless it is accepted explicitl
 from __future__ import annotations
 
 import datetime
+import importlib
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -63,7 +65,9 @@ class Column:
         if not self.name:
             raise _bad(self, "has no name", "Every column has one", "Set name")
         if self.kind not in KINDS:
-            raise _bad(self, f"is of kind {self.kind!r}", f"Kinds are {', '.join(KINDS)}", "Set kind")
+            raise _bad(
+                self, f"is of kind {self.kind!r}", f"Kinds are {', '.join(KINDS)}", "Set kind"
+            )
         if self.binned:
             _check_edges(self)
         else:
@@ -205,7 +209,9 @@ class Schema:
     def __post_init__(self) -> None:
         names = self.names
         if not names:
-            raise UsageError("SCHEMA", "The schema has no columns.", "It needs at least one.", "Add one.")
+            raise UsageError(
+                "SCHEMA", "The schema has no columns.", "It needs at least one.", "Add one."
+            )
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
             raise UsageError(
@@ -216,13 +222,37 @@ class Schema:
             )
         for rule in self.impossible:
             for name, codes in rule.where:
-                if name not in names or not codes or max(codes) >= self[name].size or min(codes) < 0:
+                if (
+                    name not in names
+                    or not codes
+                    or max(codes) >= self[name].size
+                    or min(codes) < 0
+                ):
                     raise UsageError(
                         "IMPOSSIBLE",
                         f"An impossible combination uses column {name!r} wrongly.",
                         "It names columns of the schema and levels they have.",
                         "Correct [[impossible]].",
                     )
+
+    @staticmethod
+    def load(path: str | Path) -> Schema:
+        """Read a TOML schema file.
+
+        Raises:
+            UsageError: the file is not a schema; the message names the key and the nearest valid one.
+        """
+        return cast(Schema, _face("gibbous.read.schema_file").load_schema(path))
+
+    @staticmethod
+    def infer(source: object) -> Schema:
+        """Propose a schema from data; every fact is marked `inferred`, and a claim of differential
+        privacy over such facts is refused until they are declared.
+
+        Args:
+            source: a path or a frame.
+        """
+        return cast(Schema, _face("gibbous.read.infer").infer_schema(source))
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -270,7 +300,7 @@ class Schema:
             f"{c.name}: {fact}" for c in self.columns for fact, s in c.sources if s == "inferred"
         )
 
-    def code_dtype(self) -> np.dtype:  # type: ignore[type-arg]
+    def code_dtype(self) -> np.dtype:
         """Smallest unsigned type that holds every code."""
         top = max(self.sizes) - 1
         return np.dtype(np.uint8 if top < 256 else np.uint16 if top < 65536 else np.uint32)
@@ -295,11 +325,21 @@ def impossible_mask(schema: Schema, codes: np.ndarray) -> np.ndarray:
     return bad
 
 
+def _face(module: str) -> Any:
+    # The one place where core names a higher layer: users look for Schema.load on Schema.
+    return importlib.import_module(module)
+
+
 def _check_edges(column: Column) -> None:
     edges = column.edges
     finite = all(isinstance(e, int | float) and math.isfinite(e) for e in edges)
     if len(edges) < 2 or not finite or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
-        if len(edges) == 2 and finite and edges[0] == edges[1] and (column.integer or column.kind == "date"):
+        if (
+            len(edges) == 2
+            and finite
+            and edges[0] == edges[1]
+            and (column.integer or column.kind == "date")
+        ):
             return
         raise _bad(
             column,
@@ -308,11 +348,23 @@ def _check_edges(column: Column) -> None:
             "Correct lower, upper, cuts or bins",
         )
     if (column.integer or column.kind == "date") and any(e != int(e) for e in edges):
-        raise _bad(column, "is of whole numbers but has fractional cut points", "Cut points are whole", "Round them")
+        raise _bad(
+            column,
+            "is of whole numbers but has fractional cut points",
+            "Cut points are whole",
+            "Round them",
+        )
     if column.levels:
-        raise _bad(column, "is numeric or a date and has levels", "It has bounds and bins", "Remove levels")
+        raise _bad(
+            column, "is numeric or a date and has levels", "It has bounds and bins", "Remove levels"
+        )
     if column.other is not None:
-        raise _bad(column, "is numeric or a date and has other", "Values outside are clamped or refused", "Use clamp = true")
+        raise _bad(
+            column,
+            "is numeric or a date and has other",
+            "Values outside are clamped or refused",
+            "Use clamp = true",
+        )
 
 
 def _check_levels(column: Column) -> None:
@@ -325,7 +377,12 @@ def _check_levels(column: Column) -> None:
     if len(set(seen)) < len(seen) or len(set(texts)) < len(texts):
         raise _bad(column, "lists a level twice", "Levels are unique, as text too", "Remove one")
     if column.kind == "binary" and len(column.levels) != 2:
-        raise _bad(column, f"is binary with {len(column.levels)} levels", "Binary has two", "Use kind = 'nominal'")
+        raise _bad(
+            column,
+            f"is binary with {len(column.levels)} levels",
+            "Binary has two",
+            "Use kind = 'nominal'",
+        )
     if column.other is not None and column.other in texts:
         raise _bad(column, "has a level named as its other", "They differ", "Rename other")
 
@@ -337,4 +394,6 @@ def _edge_text(column: Column, edge: float) -> str:
 
 
 def _bad(column: Column, wrong: str, allowed: str, fix: str) -> UsageError:
-    return UsageError("SCHEMA", f"Column {column.name!r} {wrong}.", f"{allowed}.", f"{fix} in the schema.")
+    return UsageError(
+        "SCHEMA", f"Column {column.name!r} {wrong}.", f"{allowed}.", f"{fix} in the schema."
+    )

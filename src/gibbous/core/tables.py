@@ -97,6 +97,7 @@ class Table:
 
 
 Fallback = Literal["prefix", "nearest", "reject"]
+Fit = Literal["clip", "rake"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,9 @@ class Recipe:
             the fewest parents changed (Hamming) among those the noisy table has; "reject" keeps the
             previous value (sbhg alg. 3, on the noisy table).
         floor: noisy counts at or below it are read as 0.
+        fit: "clip" reads negative counts as 0; "rake" first fits the dense tables together: each to
+            the nearest non-negative table of the noisy total, then to the noisy 1-way margins
+            (structure.reconcile).
     """
 
     draw: Literal["ancestral", "gibbs"]
@@ -123,6 +127,7 @@ class Recipe:
     kappa: float = 0.0
     fallback: Fallback = "prefix"
     floor: int = 0
+    fit: Fit = "clip"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

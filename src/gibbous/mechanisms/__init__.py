@@ -1,0 +1,1 @@
+"""One file a published method: frozen parameters, a plan before data, a run through the Curator."""

@@ -1,0 +1,94 @@
+"""What every test run needs: a home of its own, private compiled kernels, few passed tests noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent
+FLOOR = ROOT / "tests" / "floor.txt"
+DAY = 86_400  # seconds
+HOME = pytest.StashKey[str]()
+
+# The same examples in every run; how long one takes depends on who else uses the machine.
+settings.register_profile("gibbous", derandomize=True, deadline=None, database=None)
+settings.load_profile("gibbous")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--floor",
+        choices=("fast", "all"),
+        help="fail when fewer tests passed than tests/floor.txt asks for",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # No test sees or touches the ledger of whoever runs it; subprocesses inherit this, too.
+    config.stash[HOME] = tempfile.mkdtemp(prefix="gibbous-test-home-")
+    os.environ["GIBBOUS_HOME"] = config.stash[HOME]
+    os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(config.stash.get(HOME, ""), ignore_errors=True)
+
+
+def kernel_cache() -> Path:
+    """A folder for compiled kernels that no other state of the sources uses.
+
+    numba does not notice when a kernel that another file's kernel calls has changed.
+    """
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        source = path.read_bytes()
+        if b"njit" in source:
+            digest.update(source)
+    folder = ROOT / ".cache" / f"numba-{digest.hexdigest()[:16]}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.utime(folder)
+    for other in folder.parent.glob("numba-*"):  # another run may still use a recent one
+        if time.time() - other.stat().st_mtime > DAY:
+            shutil.rmtree(other, ignore_errors=True)
+    return folder
+
+
+def floor(kind: str) -> int:
+    """The number behind `kind` in tests/floor.txt."""
+    lines = (line.split() for line in FLOOR.read_text().splitlines() if not line.startswith("#"))
+    return int(dict(lines)[kind])
+
+
+def passed(config: pytest.Config) -> int:
+    """How many tests have passed, on all processes together."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return len(reporter.stats.get("passed", ())) if reporter else 0
+
+
+def is_short(config: pytest.Config) -> bool:
+    """Whether this is a run with a floor that was not reached."""
+    kind = config.getoption("--floor")
+    return bool(kind) and not hasattr(config, "workerinput") and passed(config) < floor(kind)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if exitstatus == pytest.ExitCode.OK and is_short(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    kind = config.getoption("--floor")
+    if not kind:
+        return
+    verdict = "TOO FEW TESTS" if is_short(config) else "enough tests"
+    count, least = passed(config), floor(kind)
+    terminalreporter.write_line(f"{verdict}: {count} passed, at least {least} ({kind}) in tests/floor.txt")

@@ -1,0 +1,369 @@
+"""The verbs and their flags; each verb's work is in its own module and is imported when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gibbous.cli.config import DEFAULT_METHOD
+
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+EPILOG = (
+    "Exit codes: 0 ok, 1 bug, 2 usage, 3 input, 4 schema, 5 privacy, 6 budget, 7 ledger, 8 release, "
+    "9 output, 10 resources, 11 engine, 130 Ctrl-C, 143 SIGTERM."
+)
+
+app = typer.Typer(
+    name="gibbous",
+    help="Synthetic microdata with stated, true disclosure guarantees.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings=HELP,
+)
+schema_app = typer.Typer(
+    help="Draft, import and check schema files.", no_args_is_help=True, rich_markup_mode=None
+)
+ledger_app = typer.Typer(
+    help="What each data set has spent, and the most it may.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(schema_app, name="schema")
+app.add_typer(ledger_app, name="ledger")
+
+Json = Annotated[bool, typer.Option("--json", help="Machine output on stdout, nothing else there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the last line and errors.")]
+Debug = Annotated[bool, typer.Option("--debug", help="On an error, print code positions (no data).")]
+Sep = Annotated[str, typer.Option("--sep", help="Separator of the CSV input.")]
+Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of the CSV input.")]
+BadLine = Annotated[
+    str, typer.Option("--on-bad-line", help="reject, or drop: ragged CSV lines, counted and reported.")
+]
+LedgerPath = Annotated[
+    Path | None, typer.Option("--ledger", help="Ledger file; default: in GIBBOUS_HOME.")
+]
+SchemaFile = Annotated[Path | None, typer.Option("--schema", "-s", help="Schema file (TOML).")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="A release.toml.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="KEY=VALUE: a method parameter, or a key of the configuration."),
+]
+Method = Annotated[
+    str | None, typer.Option("--method", "-m", help=f"Method; default {DEFAULT_METHOD}.")
+]
+Epsilon = Annotated[
+    str | None, typer.Option("--epsilon", "-e", help="Budget of the whole release, decimal text, nats.")
+]
+Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Decimal text, e.g. 1e-9.")]
+Relation = Annotated[str | None, typer.Option("--relation", help="add_remove or replace_one.")]
+Rows = Annotated[
+    int | None, typer.Option("--rows", "-n", help="Rows of one set; default: the noisy count.")
+]
+Sets = Annotated[int | None, typer.Option("--sets", help="Synthetic sets; default 1.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seeds sampling only; noise has no seed.")]
+Format = Annotated[str | None, typer.Option("--format", help="parquet or csv; default parquet.")]
+CsvRaw = Annotated[
+    bool, typer.Option("--csv-raw", help="Do not guard CSV text cells against formula injection.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
+Accept = Annotated[
+    bool,
+    typer.Option("--accept-inferred", help="Use facts read off the data; the guarantee omits them."),
+]
+Understand = Annotated[
+    bool, typer.Option("--i-understand", help="Allow an epsilon outside [1e-6, 100].")
+]
+Engine = Annotated[str, typer.Option("--engine", help="local (compiled) or numpy.")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Most threads to use.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"gibbous {version('gibbous')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Synthetic microdata with stated, true disclosure guarantees."""
+
+
+@schema_app.command("infer")
+def schema_infer(
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write.")],
+    overwrite: Overwrite = False,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    on_bad_line: BadLine = "reject",
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Draft a schema from the data; every fact in it is marked inferred, for you to declare."""
+    from gibbous.cli import schema_verbs
+
+    schema_verbs.infer(data, out, overwrite, _options(sep, encoding, on_bad_line), json, quiet)
+
+
+@schema_app.command("import")
+def schema_import(
+    file: Annotated[Path, typer.Argument(help="domain.json (column: size) or SDV metadata V2.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write.")],
+    overwrite: Overwrite = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Translate another tool's metadata into a schema file."""
+    from gibbous.cli import schema_verbs
+
+    schema_verbs.translate(file, out, overwrite, json, quiet)
+
+
+@schema_app.command("check")
+def schema_check(
+    schema: Annotated[Path, typer.Argument(help="Schema file.")],
+    data: Annotated[Path | None, typer.Argument(help="CSV or Parquet to hold against it.")] = None,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    on_bad_line: BadLine = "reject",
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Read a schema, list facts that are not declared, and hold data against it. Spends nothing."""
+    from gibbous.cli import schema_verbs
+
+    schema_verbs.check(schema, data, _options(sep, encoding, on_bad_line), json, quiet)
+
+
+@app.command()
+def methods(
+    name: Annotated[str | None, typer.Argument(help="One method in detail.")] = None,
+    scaffold: Annotated[
+        str | None, typer.Option("--scaffold", help="Print a new mechanism file of this name.")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List the methods: paper, unit of the claim, published and proven guarantee."""
+    from gibbous.cli import methods_verb
+
+    methods_verb.run(name, scaffold, json)
+
+
+@app.command()
+def plan(
+    config: Config = None,
+    setting: Settings = None,
+    schema: SchemaFile = None,
+    method: Method = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = None,
+    rows: Rows = None,
+    sets: Sets = None,
+    accept_inferred: Accept = False,
+    i_understand: Understand = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Cost, expected error and memory, from the schema alone: opens no record, spends nothing."""
+    from gibbous.cli import plan_verb
+    from gibbous.cli.config import resolve
+
+    request = resolve(
+        config, setting or [], _flags(schema, method, epsilon, delta, relation, rows, sets)
+    )
+    plan_verb.run(request, accept_inferred, i_understand, json, quiet)
+
+
+@app.command()
+def synthesize(
+    data: Annotated[Path | None, typer.Argument(help="CSV or Parquet.")] = None,
+    config: Config = None,
+    setting: Settings = None,
+    schema: SchemaFile = None,
+    method: Method = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = None,
+    rows: Rows = None,
+    sets: Sets = None,
+    seed: Seed = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the release.")] = None,
+    format: Format = None,
+    csv_raw: CsvRaw = False,
+    overwrite: Overwrite = False,
+    tables: Annotated[
+        Path | None, typer.Option("--tables", help="Draw more rows from a release; costs nothing.")
+    ] = None,
+    ledger: LedgerPath = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Most epsilon this release may cost in total.")
+    ] = None,
+    accept_inferred: Accept = False,
+    i_understand: Understand = False,
+    engine: Engine = "local",
+    threads: Threads = None,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    on_bad_line: BadLine = "reject",
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Spend a budget on the data and write a release folder: rows, tables, receipt, METHODS.md."""
+    from gibbous.cli import synthesize_verb
+    from gibbous.cli.config import resolve
+
+    flags = _flags(schema, method, epsilon, delta, relation, rows, sets) | {
+        "data": data,
+        "output.seed": seed,
+        "output.format": format,
+        "output.path": out,
+    }
+    run = synthesize_verb.Run(
+        csv_raw=csv_raw,
+        overwrite=overwrite,
+        ledger=ledger,
+        budget=budget,
+        accept_inferred=accept_inferred,
+        understand=i_understand,
+        engine=engine,
+        threads=threads,
+        options=_options(sep, encoding, on_bad_line),
+        json=json,
+        quiet=quiet,
+    )
+    if tables is not None:
+        synthesize_verb.more(tables, flags, bool(config or setting), run)
+    else:
+        synthesize_verb.run(resolve(config, setting or [], flags), run)
+
+
+@app.command()
+def verify(
+    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Check a release without the data: hashes, receipt arithmetic, conformity of every row."""
+    from gibbous.cli import release_verbs
+
+    release_verbs.verify(release, json, quiet)
+
+
+@ledger_app.command("show")
+def ledger_show(
+    data: Annotated[Path | None, typer.Argument(help="Only this data set.")] = None,
+    schema: SchemaFile = None,
+    ledger: LedgerPath = None,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Spent, reserved and left, by data set and release."""
+    from gibbous.cli import ledger_verbs
+
+    ledger_verbs.show(data, schema, ledger, _options(sep, encoding, "reject"), json)
+
+
+@ledger_app.command("cap")
+def ledger_cap(
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Most this data set may ever spend.")],
+    delta: Annotated[str, typer.Option("--delta", "-d", help="Most delta, decimal text.")] = "0",
+    relation: Annotated[str, typer.Option("--relation", help="add_remove or replace_one.")] = "add_remove",
+    schema: SchemaFile = None,
+    ledger: LedgerPath = None,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Set the most a data set may ever spend, whatever its file is called."""
+    from gibbous.cli import ledger_verbs
+
+    ledger_verbs.cap(
+        data,
+        (epsilon, delta, relation),
+        schema,
+        ledger,
+        _options(sep, encoding, "reject"),
+        json,
+        quiet,
+    )
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder of the release; default: ./gibbous-demo."),
+    ] = None,
+    method: Annotated[str, typer.Option("--method", "-m", help="Any method.")] = DEFAULT_METHOD,
+    overwrite: Overwrite = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """The main job on real data: the RAND health insurance experiment that statsmodels ships."""
+    from gibbous.cli import demo_verb
+
+    demo_verb.run(out, method, overwrite, json, quiet)
+
+
+@app.command()
+def warmup(json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
+    """Compile the kernels once, so that the first run does not have to."""
+    from gibbous.cli import release_verbs
+
+    release_verbs.warmup(json, quiet)
+
+
+def _flags(
+    schema: Path | None,
+    method: str | None,
+    epsilon: str | None,
+    delta: str | None,
+    relation: str | None,
+    rows: int | None,
+    sets: int | None,
+) -> dict[str, object]:
+    return {
+        "schema": schema,
+        "mechanism.name": method,
+        "privacy.epsilon": epsilon,
+        "privacy.delta": delta,
+        "privacy.relation": relation,
+        "output.rows": rows,
+        "output.sets": sets,
+    }
+
+
+def _options(sep: str, encoding: str, on_bad_line: str) -> Callable[[], object]:
+    """How to read the input; made late, because the reader is a heavy import."""
+
+    def make() -> object:
+        from gibbous.read.source import ReadOptions
+
+        return ReadOptions(sep=sep, encoding=encoding, on_bad_line=on_bad_line)
+
+    return make

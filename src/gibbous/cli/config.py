@@ -1,0 +1,312 @@
+"""A release request from three places, in this order: release.toml, --set key=value, flags."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from math import isfinite
+from pathlib import Path
+
+from gibbous.cli.mistakes import unknown
+from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
+
+DEFAULT_METHOD = "noisy_pegs"
+TOP = ("data", "schema")
+SECTIONS = {
+    "privacy": ("relation", "epsilon", "delta", "shares"),
+    "mechanism": ("name",),  # and its parameters
+    "output": ("rows", "sets", "seed", "format", "path"),
+    "evaluate": ("keys", "sensitive", "targets", "holdout", "path"),
+    "audit": (),
+}
+ELSEWHERE = ("evaluate", "audit")  # sections of the same file that other verbs read
+PATHS = ("data", "schema", "output.path")
+FORMATS = ("parquet", "csv")
+MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one release was asked to be; nothing in it comes from the data.
+
+    Attributes:
+        data: the confidential input; None when only the cost is asked for.
+        schema: schema file.
+        method: registered name.
+        params: of the method, as given (defaults are not filled in).
+        rows: rows a set; None for the noisy number of rows.
+        sets, seed, format, out: as in `gibbous synthesize`.
+    """
+
+    data: Path | None
+    schema: Path
+    method: str
+    params: dict[str, object]
+    rows: int | None
+    sets: int
+    seed: int | None
+    format: str
+    out: Path | None
+
+
+def resolve(
+    config: Path | None, settings: Sequence[str], flags: Mapping[str, object]
+) -> Request:
+    """Merge the three places into one request.
+
+    Args:
+        config: path of release.toml, or None.
+        settings: texts "key=value"; a key without a dot is a parameter of the method.
+        flags: dotted key -> value; None for flags that were not given.
+    Raises:
+        UsageError: an unknown key, a key given twice with different values, a wrong type.
+        ParameterError: a budget that is not a number.
+    """
+    merged = read_config(config) if config else {}
+    merged |= _combined(settings, flags)
+    for key in list(merged):
+        if key.split(".")[0] in ELSEWHERE:
+            del merged[key]
+    schema = merged.pop("schema", None)
+    if schema is None:
+        raise UsageError(
+            "NOSCHEMA",
+            "No schema was given.",
+            "A run needs a schema file: levels, bounds and the privacy unit are declared in it.",
+            "Pass --schema FILE; `gibbous schema infer DATA -o schema.toml` writes a draft.",
+        )
+    data, out = merged.pop("data", None), merged.pop("output.path", None)
+    format = merged.pop("output.format", "parquet")
+    if format not in FORMATS:
+        raise _wrong("output.format", "--format", "'parquet' or 'csv'")
+    return Request(
+        data=_path("data", data),
+        schema=_path("schema", schema) or Path(),
+        method=_text("mechanism.name", merged.pop("mechanism.name", DEFAULT_METHOD)),
+        rows=_count("output.rows", merged.pop("output.rows", None), 0),
+        sets=_count("output.sets", merged.pop("output.sets", 1), 1) or 1,
+        seed=_count("output.seed", merged.pop("output.seed", None), None),
+        format=str(format),
+        out=_path("output.path", out),
+        params={key.partition(".")[2]: value for key, value in merged.items()},
+    )
+
+
+def read_config(path: Path) -> dict[str, object]:
+    """release.toml as dotted keys; relative paths are relative to the file.
+
+    Raises:
+        UsageError: not readable, not TOML, an unknown key.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(
+                "CONFIG", f"{path} is larger than 1 MiB.", "A release file is small.", "Check --config."
+            )
+        document = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+    except (OSError, UnicodeDecodeError):
+        raise UsageError(
+            "CONFIG",
+            f"The configuration {str(path)!r} cannot be read.",
+            "It is a UTF-8 text file in TOML.",
+            "Check the path given to --config.",
+        ) from None
+    except (tomllib.TOMLDecodeError, RecursionError, InvalidOperation) as error:
+        where = str(error).rpartition("(")[2].rstrip(")") if "line" in str(error) else "the file"
+        raise UsageError(
+            "CONFIG",
+            f"The configuration {str(path)!r} is not TOML ({where}).",
+            "Keys are data, schema, [privacy], [mechanism], [output].",
+            "Correct it; text is quoted, for example schema = \"schema.toml\".",
+        ) from None
+    flat = _flatten(document, str(path))
+    for key in PATHS:
+        if isinstance(flat.get(key), str):
+            flat[key] = path.parent / str(flat[key])
+    return flat
+
+
+def build_method(name: str, given: Mapping[str, object]) -> object:
+    """A mechanism from its registered name and loose parameters.
+
+    Raises:
+        UsageError: unknown method or parameter.
+        PrivacyRefused: a budget for a method that makes no such claim, or none for one that does.
+    """
+    from gibbous.core.params import build, describe
+    from gibbous.mechanisms.registry import load
+
+    method = load(name)
+    known = [p.name for p in describe(method)]
+    params = {key: _value(key, value) for key, value in given.items()}
+    if "relation" not in known and params.get("relation") == "add_remove":
+        del params["relation"]  # a method without the parameter is under add_remove
+    if "delta" not in known and params.get("delta") == 0:
+        del params["delta"]
+    for key in ("epsilon", "delta"):
+        if key in params and key not in known:
+            raise _no_such_budget(name, key, "epsilon" in known)
+    if "epsilon" in known and "epsilon" not in params:
+        raise ParameterError(
+            "NOEPSILON",
+            f"No epsilon was given for {name}.",
+            "A budget is stated, never assumed.",
+            "Pass --epsilon, for example --epsilon 1; `gibbous plan` shows what it buys.",
+        )
+    return build(method, params)
+
+
+def _combined(settings: Sequence[str], flags: Mapping[str, object]) -> dict[str, object]:
+    given: dict[str, object] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(
+                "SET",
+                f"--set {text!r} is not KEY=VALUE.",
+                "For example --set parents=3, or --set privacy.epsilon=0.5.",
+                "Put one = between key and value, without spaces.",
+            )
+        _add(given, _full_key(key.strip()), _literal(value.strip()), "--set")
+    for key, value in flags.items():
+        if value is not None:
+            _add(given, key, value, "its flag")
+    return given
+
+
+def _add(given: dict[str, object], key: str, value: object, how: str) -> None:
+    if key in given and str(given[key]) != str(value):
+        raise UsageError(
+            "TWICE",
+            f"{key} is given twice with different values, the second time by {how}.",
+            "Flags and --set override the file; nothing overrides within one of them.",
+            "Give it once.",
+        )
+    given[key] = value
+
+
+def _full_key(key: str) -> str:
+    key = key.replace("-", "_")
+    section, dot, name = key.partition(".")
+    if not dot:
+        return key if key in TOP else _home(key)
+    if section not in SECTIONS:
+        raise unknown(section, [*TOP, *SECTIONS], "The configuration")
+    if section == "mechanism" and name in SECTIONS["privacy"]:
+        return f"privacy.{name}"
+    if section != "mechanism" and SECTIONS[section] and name not in SECTIONS[section]:
+        raise unknown(name, SECTIONS[section], f"[{section}]")
+    return key
+
+
+def _home(key: str) -> str:
+    # The budget lives in [privacy]; every other bare key is a parameter of the method.
+    return f"privacy.{key}" if key in SECTIONS["privacy"] else f"mechanism.{key}"
+
+
+def _flatten(document: Mapping[str, object], path: str) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, value in document.items():
+        if key in TOP:
+            flat[key] = value
+        elif key not in SECTIONS or not isinstance(value, dict):
+            raise unknown(key, [*TOP, *SECTIONS], path)
+        else:
+            for name, inner in value.items():
+                _add(flat, _full_key(f"{key}.{name}"), inner, path)
+    return flat
+
+
+def _literal(text: str) -> object:
+    """A --set value: read as TOML, else taken as text."""
+    try:
+        return tomllib.loads(f"value = {text}", parse_float=Decimal)["value"]
+    except (tomllib.TOMLDecodeError, RecursionError, InvalidOperation):
+        return text
+
+
+def _value(key: str, value: object) -> object:
+    if key in ("epsilon", "delta"):
+        return number(key, value)
+    if isinstance(value, Decimal):
+        return number(key, value)
+    if isinstance(value, list):
+        return tuple(_value(key, item) for item in value)
+    return value
+
+
+def number(key: str, value: object) -> float:
+    """A budget as written, in decimal text, to the float that stands for exactly that text.
+
+    Raises:
+        ParameterError: not a number, or more digits than survive.
+    """
+    try:
+        if isinstance(value, bool):
+            raise InvalidOperation
+        decimal = Decimal(str(value).strip())
+        near = float(decimal)
+    except (InvalidOperation, ValueError, OverflowError):
+        raise ParameterError(
+            "NUMBER",
+            f"{key} is {str(value)[:40]!r}.",
+            "It is a decimal number.",
+            f"For example {key}={'1e-9' if key == 'delta' else '1'}.",
+        ) from None
+    if isfinite(near) and near != 0 and Fraction(repr(near)) != Fraction(decimal):
+        raise ParameterError(
+            "DIGITS",
+            f"{key} has more digits than are kept exactly.",
+            "Budgets are exact decimals of at most 15 significant digits.",
+            f"Round {key} to fewer digits.",
+        )
+    return near
+
+
+def _no_such_budget(name: str, key: str, has_epsilon: bool) -> PrivacyRefused:
+    if has_epsilon:
+        return PrivacyRefused(
+            "NODELTA",
+            f"{name} has no {key}, and {key} was given.",
+            "Its claim is pure epsilon: there is nothing for delta to do.",
+            f"Leave {key} out, or choose a method with (epsilon, delta).",
+        )
+    return PrivacyRefused(
+        "NOTDP",
+        f"{name} makes no claim of differential privacy, and {key} was given.",
+        "A method without that proof is never combined with such a claim.",
+        f"Leave {key} out, or choose a method with {key}; `gibbous methods` lists what is proven.",
+    )
+
+
+def _path(key: str, value: object) -> Path | None:
+    if value is None or isinstance(value, Path):
+        return value
+    if isinstance(value, str) and value and "\0" not in value:
+        return Path(value)
+    raise _wrong(key, key, "a path, as text")
+
+
+def _text(key: str, value: object) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise _wrong(key, "--method", "a name, as text")
+
+
+def _count(key: str, value: object, lowest: int | None) -> int | None:
+    if value is None:
+        return None
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or (lowest is not None and int(str(value)) < lowest):
+        more = "" if lowest is None else f", >= {lowest}"
+        raise _wrong(key, f"--{key.partition('.')[2]}", f"a whole number{more}")
+    return int(str(value))
+
+
+def _wrong(key: str, flag: str, allowed: str) -> UsageError:
+    return UsageError(
+        "VALUE", f"{key} has a wrong value.", f"It is {allowed}.", f"Correct {flag}."
+    )

@@ -1,0 +1,170 @@
+"""`gibbous demo`: the main job on real data, and what came of it in plain words."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gibbous.cli import demo_data, show
+from gibbous.cli.config import build_method
+from gibbous.cli.progress import Bars
+from gibbous.cli.synthesize_verb import finish
+from gibbous.core.release import Release
+from gibbous.core.tables import Dense, Table, Tables
+
+if TYPE_CHECKING:
+    import polars
+
+EPSILON, DELTA, SETS, SEED = "1", "1e-6", 2, 7
+PAID_ROWS = 200  # for methods that cost by the row
+SHOWN = 4
+COLUMN = "mdvis"
+
+
+def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -> None:
+    """Make a release of the RAND data, verify it, and show it.
+
+    Args:
+        out: folder of the release; None takes ./gibbous-demo, or the next free name.
+        name: a method with a claim of differential privacy.
+    """
+    source, schema = demo_data.demo_file(), demo_data.demo_schema()
+    target = out or _free(Path("gibbous-demo"))
+    method = _method(name)
+    rows = PAID_ROWS if method.about.releases == "rows" else None  # type: ignore[attr-defined]
+    from gibbous.pipeline import synthesize
+
+    if not json and not quiet:
+        _opening(source)
+    began = time.perf_counter()
+    with Bars(quiet=quiet or json) as bars:
+        release = synthesize(
+            source,
+            schema,
+            method,
+            rows=rows,
+            sets=SETS,
+            seed=SEED,
+            out=target,
+            overwrite=overwrite,
+            ledger=_ledger(),
+            progress=bars,
+        )
+    seconds = time.perf_counter() - began
+    _verify(target)
+    if json or quiet:
+        finish(release, target, json, quiet)
+        return
+    _closing(release, target, seconds)
+
+
+def _opening(source: Path) -> None:
+    show.line(f"{demo_data.TITLE}: {demo_data.ROWS:,} real person-years, 10 columns")
+    show.line(f"  {source}")
+    show.line("  The file has no person id, so the privacy unit is one row: one person in one year.")
+    show.line(f"  {SETS} synthetic sets are made with epsilon = {EPSILON}, delta = {DELTA}.")
+    show.line()
+
+
+def _closing(release: Release, target: Path, seconds: float) -> None:
+    plan = release.plan
+    show.line(f"What was released, in {seconds:.0f} s:")
+    for file in sorted(p for p in target.rglob("*") if p.is_file()):
+        size = show.bytes_words(file.stat().st_size)
+        show.line(f"  {target / file.relative_to(target)!s:<44} {size:>9}")
+    show.line()
+    show.line("What it promises:")
+    for line in _promise(release):
+        show.line(f"  {line}")
+    show.line()
+    first: polars.DataFrame = release.sets[0]
+    show.line(f"The first {SHOWN} rows of {len(first):,} synthetic ones (no row is a person's):")
+    show.table(first.columns, first.head(SHOWN).rows())
+    if release.tables is not None:
+        show.line()
+        _margin(release.tables, release)
+    show.line()
+    show.line("What to do next:")
+    show.line(f"  gibbous verify {target}                          # needs no data, as a review board has none")
+    if release.tables is not None:
+        show.line(f"  gibbous synthesize --tables {target} --rows 1000 --out more   # costs nothing")
+    show.line(f"  less {target}/METHODS.md                         # the guarantee in plain words")
+    show.line("  gibbous schema infer YOUR.csv -o schema.toml              # your own data")
+    show.line()
+    show.line(f"Verified. cost: {show.cost_words(plan)}.")
+
+
+def _promise(release: Release) -> list[str]:
+    claim, plan = release.claim, release.plan
+    if not claim.is_dp:
+        return [claim.words()]
+    odds = float(np.exp(float(plan.total.epsilon)))
+    lines = [plan.total.words()]
+    if odds < 1e6:
+        lines.append(
+            "Whether one person-year is in the data or not, no event about the release becomes more"
+        )
+        lines.append(
+            f"than {odds:.2f} times as likely, but for a chance of {float(plan.total.delta):.0e}."
+            if plan.total.delta
+            else f"than {odds:.2f} times as likely."
+        )
+    if release.tables is not None:
+        lines.append("It covers the noisy tables and every row drawn from them, now or later.")
+    return lines
+
+
+def _margin(tables: Tables, release: Release) -> None:
+    """Noisy beside synthetic shares of one column: two public facts, no real count."""
+    schema = tables.schema
+    place = schema.index(COLUMN)
+    found = next((t for t in tables.extra + tables.items if t.context.targets == (place,)), None)
+    if found is None:
+        return
+    from gibbous.encode.encode import encode
+
+    noisy = np.maximum(_by_level(found), 0)
+    drawn = np.zeros(schema.sizes[place])
+    for frame in release.sets:
+        codes = encode(frame, schema).by_column[place]
+        drawn += np.bincount(codes, minlength=schema.sizes[place])
+    shares = [v / max(float(v.sum()), 1.0) for v in (noisy, drawn)]
+    show.line(f"{COLUMN} (visits to a physician in a year), share of rows, both columns public:")
+    labels = schema[COLUMN].labels()
+    show.table(
+        (COLUMN, "noisy table", "synthetic"),
+        [(n, f"{a:.3f}", f"{b:.3f}") for n, a, b in zip(labels, *shares, strict=True)],
+    )
+
+
+def _by_level(table: Table) -> np.ndarray:
+    """Noisy counts of the levels, summed over the keys: float64 (levels,)."""
+    cells, levels = table.cells, table.context.levels
+    if isinstance(cells, Dense):
+        return cells.values.sum(axis=0).astype(np.float64)
+    return np.bincount(cells.levels.astype(np.int64), weights=cells.values, minlength=levels)
+
+
+def _method(name: str) -> object:
+    from gibbous.core.params import describe
+    from gibbous.mechanisms.registry import load
+
+    known = {p.name for p in describe(load(name))}
+    budget = {"epsilon": EPSILON, "delta": DELTA}
+    return build_method(name, {k: v for k, v in budget.items() if k in known})
+
+
+def _verify(target: Path) -> None:
+    from gibbous.write.verify import verify
+
+    verify(target)
+
+
+def _free(path: Path) -> Path:
+    """The path itself, or with the first free number behind it: a demonstration never replaces."""
+    numbered = (path.with_name(f"{path.name}-{n}") for n in itertools.count(2))
+    return path if not path.exists() else next(p for p in numbered if not p.exists())

@@ -1,0 +1,69 @@
+"""One run of the command line, from hardening the process to its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from gibbous.cli import faults, signals
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `gibbous` and return its exit code.
+
+    Args:
+        argv: arguments without the program name. None takes those of the process, and the process
+            is then ours: signals, umask and core dumps are set.
+    Returns:
+        0, or the exit code of the error (1 to 11), 130 after Ctrl-C, 143 after SIGTERM.
+    """
+    if argv is not None:
+        return _run(list(argv))
+    harden()
+    faults.quiet_libraries()
+    with signals.watched():
+        return _run(sys.argv[1:])
+
+
+def _run(args: list[str]) -> int:
+    try:
+        from gibbous.cli.app import app
+
+        code = app(args=args or ["--help"], prog_name="gibbous", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except signals.Stopped as stopped:
+        return signals.leave(stopped.code)
+    except KeyboardInterrupt:
+        return signals.leave(signals.SIGINT_CODE)
+    except BrokenPipeError:
+        return _quiet_pipe()
+    except SystemExit as left:  # the parser's own answer to a broken pipe
+        if isinstance(left.__context__, BrokenPipeError):
+            return _quiet_pipe()
+        raise
+    except Exception as error:  # the last net: everything becomes one line and a code
+        return faults.report(error, args, debug="--debug" in args)
+
+
+def harden() -> None:
+    """Files are private to their owner and no core dump is written, whatever the shell says."""
+    import faulthandler
+
+    os.umask(0o077)
+    if faulthandler.is_enabled():
+        faulthandler.disable()
+    if os.name == "posix":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _quiet_pipe() -> int:
+    # The reader went away (`gibbous methods | head`): say nothing, as other tools do.
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - lives until exit
+    return 128 + 13  # as if SIGPIPE had ended it

@@ -1,0 +1,167 @@
+"""A wrong command line in, an answer with the nearest right word out."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+from gibbous.core.errors import GibbousError, UsageError
+
+# What newcomers from other tools type, and what it is called here. Not silent aliases: answers.
+FOREIGN = {
+    "random_state": "Use --seed; it seeds sampling only: noise has no seed.",
+    "random_seed": "Use --seed; it seeds sampling only: noise has no seed.",
+    "m": "Use --sets for the number of synthetic sets.",
+    "n": "Use --rows for the rows of one set.",
+    "k": "Use --rows for the rows of one set.",
+    "size": "Use --rows for the rows of one set.",
+    "count": "Use --rows for the rows of one set.",
+    "num_rows": "Use --rows for the rows of one set.",
+    "num_records": "Use --rows for the rows of one set.",
+    "n_records": "Use --rows for the rows of one set.",
+    "eps": "Use --epsilon, the budget of the whole release.",
+    "privacy_budget": "Use --epsilon and --delta, the budget of the whole release.",
+    "rho": "Use --epsilon and --delta; `gibbous plan` prints the rho they give.",
+    "preprocessor_eps": "Use --epsilon for the whole release; `gibbous plan` prints each part.",
+    "proc_epsilon": "Use --epsilon for the whole release; `gibbous plan` prints each part.",
+    "value_protection": "Declare levels and bounds in the schema file.",
+    "bounded": "Use --relation replace_one (bounded) or --relation add_remove (unbounded).",
+    "protected_change": "Use --relation, and [unit] in the schema file for a person.",
+    "privacy_unit": "Declare [unit] in the schema file; --relation sets the neighbours.",
+    "contributions": "Declare [unit] max_rows in the schema file.",
+    "categorical_columns": "Declare kind = 'nominal' in the schema file.",
+    "ordinal_columns": "Declare kind = 'ordinal' in the schema file.",
+    "continuous_columns": "Declare kind = 'numeric' in the schema file.",
+    "synthesizer": "Use --method; `gibbous methods` lists them.",
+    "mechanism": "Use --method; `gibbous methods` lists them.",
+    "output": "Use --out (short: -o).",
+    "force": "Use --overwrite.",
+    "delimiter": "Use --sep.",
+    "verbose": "Use --debug; it prints code positions, never data.",
+}
+FOREIGN_VERBS = {
+    "fit": "Use `gibbous synthesize`; it fits, writes the tables and draws rows.",
+    "sample": "Use `gibbous synthesize --tables RELEASE --rows N --out FOLDER`.",
+    "generate": "Use `gibbous synthesize`.",
+    "syn": "Use `gibbous synthesize`.",
+    "check": "Use `gibbous schema check`, or `gibbous verify` for a release.",
+    "validate": "Use `gibbous verify` for a release, `gibbous schema check` for a schema.",
+    "budget": "Use `gibbous ledger show`.",
+    "mechanisms": "Use `gibbous methods`.",
+    "help": "Use `gibbous --help`, or `gibbous VERB --help`.",
+}
+
+
+def usage(error: Exception, args: Sequence[str]) -> GibbousError:
+    """Our error for one of the command-line parser's."""
+    context = getattr(error, "ctx", None)
+    verb = getattr(context, "command_path", "gibbous")
+    option = getattr(error, "option_name", None)
+    message = " ".join(str(error.format_message()).split())  # type: ignore[attr-defined]
+    # Names of classes, not the classes: they moved between versions of the parser.
+    kind = type(error).__name__
+    if kind == "NoSuchOption" and isinstance(option, str):
+        return _option(option, verb, _options(context))
+    found = re.match(r"No such command ['\"](.*?)['\"]", message)
+    if found:
+        return _verb(found.group(1), verb, list(getattr(context.command, "commands", {})))
+    if kind == "NoArgsIsHelpError":
+        return UsageError(
+            "NOVERB", f"{verb} needs a verb.", _verbs(context), f"Try '{verb} --help'."
+        )
+    if message.startswith("Got unexpected extra argument"):
+        what = "reads no data: cost follows from the schema alone" if verb.endswith("plan") else ""
+        return UsageError(
+            "EXTRA",
+            message + ("" if message.endswith(".") else "."),
+            f"'{verb}' {what}." if what else f"Usage: {_pieces(context)}.",
+            "Leave it out, or quote names that hold spaces.",
+        )
+    return UsageError(
+        "USAGE",
+        message + ("" if message.endswith(".") else "."),
+        f"Usage: {_pieces(context)}.",
+        f"Try '{verb} --help'.",
+    )
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word closest to a mistyped one, if any is close."""
+    near = difflib.get_close_matches(word, list(known), 1, 0.6)
+    return near[0] if near else None
+
+
+def unknown(name: str, known: Sequence[str], where: str) -> UsageError:
+    """An unknown key of a configuration, with the nearest known one."""
+    word = name.rpartition(".")[2].replace("-", "_")
+    near = nearest(name, known) or nearest(word, known)
+    fix = f"Did you mean {near!r}?" if near else FOREIGN.get(word, "Leave it out.")
+    return UsageError(
+        "UNKNOWNKEY", f"{where} has no key {name!r}.", f"Keys are {', '.join(known)}.", fix
+    )
+
+
+def _option(option: str, verb: str, known: list[str]) -> UsageError:
+    word = option.lstrip("-").split("=")[0].replace("-", "_").lower()
+    near = nearest("--" + word.replace("_", "-"), known)
+    parameter = _method_parameter(word) if "--set" in known else None
+    if word in FOREIGN:
+        fix = FOREIGN[word]
+    elif parameter:
+        fix = f"It is a parameter of {parameter}: pass --set {word}=VALUE."
+    elif near:
+        fix = f"Did you mean {near}?"
+    else:
+        fix = f"Try '{verb} --help'."
+    return UsageError(
+        "UNKNOWNOPTION",
+        f"'{verb}' has no option {option.split('=')[0]}.",
+        f"Its options are {', '.join(known)}.",
+        fix,
+    )
+
+
+def _verb(name: str, group: str, known: list[str]) -> UsageError:
+    near = nearest(name, known)
+    if near:
+        fix = f"Did you mean '{group} {near}'?"
+    elif group == "gibbous" and name in FOREIGN_VERBS:
+        fix = FOREIGN_VERBS[name]
+    else:
+        fix = f"Try '{group} --help'."
+    return UsageError(
+        "UNKNOWNVERB", f"'{group}' has no verb {name!r}.", f"Verbs are {', '.join(known)}.", fix
+    )
+
+
+def _method_parameter(word: str) -> str | None:
+    """Names of the methods that have a parameter of this name, if any."""
+    try:
+        from gibbous.core.params import describe
+        from gibbous.mechanisms.registry import load, methods
+
+        names = [a.name for a in methods() if word in (p.name for p in describe(load(a.name)))]
+    except Exception:  # a broken third-party method must not hide the answer to a typing mistake
+        return None
+    return ", ".join(names) or None
+
+
+def _options(context: object) -> list[str]:
+    command = getattr(context, "command", None)
+    found: list[str] = []
+    for parameter in getattr(command, "params", []):
+        if not getattr(parameter, "hidden", False):
+            found += [o for o in parameter.opts if o.startswith("--")]
+    return found + ["--help"]
+
+
+def _verbs(context: object) -> str:
+    names = list(getattr(getattr(context, "command", None), "commands", {}))
+    return f"Verbs are {', '.join(names)}."
+
+
+def _pieces(context: object) -> str:
+    get = getattr(context, "get_usage", None)
+    text = str(get()) if get else "gibbous VERB"
+    return " ".join(text.removeprefix("Usage:").split())

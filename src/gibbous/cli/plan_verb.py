@@ -1,0 +1,55 @@
+"""`gibbous plan`: what a run will cost and need, from the schema alone; opens no record."""
+
+from __future__ import annotations
+
+from gibbous.cli import show
+from gibbous.cli.config import Request, build_method
+from gibbous.core.plan import Plan
+
+
+def run(request: Request, accept_inferred: bool, understand: bool, json: bool, quiet: bool) -> None:
+    """Print the plan of a request.
+
+    Raises:
+        PrivacyRefused: an inferred fact would be used under a claim of differential privacy.
+    """
+    from gibbous.pipeline import plan
+    from gibbous.read.schema_file import load_schema
+
+    method = build_method(request.method, request.params)
+    schema = load_schema(request.schema)
+    made = plan(
+        schema,
+        method,
+        rows=request.rows,
+        sets=request.sets,
+        accept_inferred=accept_inferred,
+        understand=understand,
+    )
+    uncovered = schema.inferred() if made.total.is_dp else ()
+    if json:
+        show.as_json(made.to_json() | {"uncovered": list(uncovered)})
+        return
+    if not quiet:
+        details(made)
+    show.line(f"cost: {show.cost_words(made, uncovered)}. Nothing was read or spent.")
+
+
+def details(made: Plan) -> None:
+    """The parts of a plan, for people."""
+    given = ", ".join(f"{k}={v}" for k, v in made.params.items()) or "no parameters"
+    rows = "the noisy number of rows" if made.rows is None else f"{made.rows:,} rows"
+    show.line(f"{made.mechanism} ({given}), {made.sets} set(s) of {rows}")
+    if made.spends:
+        show.table(
+            ("what is paid for", "cost", "noise"),
+            [(s.what, s.claim.words(), s.detail) for s in made.spends],
+        )
+    facts: list[tuple[str, object]] = [(name, f"{value:.4g}") for name, value in made.errors]
+    facts.append(("cells to be counted", f"{made.cells:,}" if made.cells < 10**15 else f"{made.cells:.3g}"))
+    facts.append(("memory beyond the records", show.bytes_words(made.memory_bytes)))
+    show.table(("expected", "value"), facts)
+    if made.published:
+        show.line(f"  the paper claims: {made.published}")
+    for warning in made.warnings:
+        show.line(f"  warning: {warning}")

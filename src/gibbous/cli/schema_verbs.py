@@ -1,0 +1,182 @@
+"""`gibbous schema infer | import | check`: drafts, translations and a look at conformity."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from gibbous.cli import show
+from gibbous.cli.progress import Bars
+from gibbous.core.errors import OutputNotWritten
+from gibbous.core.schema import Column, Schema
+
+
+def infer(
+    data: Path, out: Path, overwrite: bool, options: Callable[[], object], json: bool, quiet: bool
+) -> None:
+    """Draft a schema from the data and write it; every fact in it is marked inferred."""
+    _writable(out, overwrite)
+    from gibbous.read.infer import infer_schema
+    from gibbous.read.schema_file import schema_toml
+
+    schema = infer_schema(data, options=options())
+    write_text(out, schema_toml(schema), overwrite)
+    if json:
+        show.as_json(summary(schema) | {"path": str(out)})
+        return
+    if not quiet:
+        _columns(schema)
+    show.line(
+        f"{out}: a draft of {len(schema)} columns. {len(schema.inferred())} facts were read off the "
+        "data and are marked inferred: declare what is public knowledge, set the privacy unit, and "
+        f"keep the draft confidential until then. Next: gibbous schema check {out} {data}"
+    )
+
+
+def translate(file: Path, out: Path, overwrite: bool, json: bool, quiet: bool) -> None:
+    """Turn another tool's metadata into a schema file."""
+    _writable(out, overwrite)
+    from gibbous.read.imports import import_schema
+    from gibbous.read.schema_file import schema_toml
+
+    schema = import_schema(file)
+    write_text(out, schema_toml(schema), overwrite)
+    if json:
+        show.as_json(summary(schema) | {"path": str(out)})
+        return
+    if not quiet:
+        _columns(schema)
+    left = len(schema.inferred())
+    show.line(
+        f"{out}: {len(schema)} columns, "
+        + (f"{left} facts inferred: review them." if left else "every fact declared.")
+    )
+
+
+def check(
+    path: Path, data: Path | None, options: Callable[[], object], json: bool, quiet: bool
+) -> None:
+    """Read a schema file; with data, validate every value under it. Nothing leaves, nothing is spent.
+
+    Raises:
+        UsageError: the schema file is wrong.
+        InputRejected, SchemaMismatch: the data do not fit; columns and row numbers, never values.
+    """
+    from gibbous.read.schema_file import load_schema
+
+    schema = load_schema(path)
+    if data is not None:
+        with Bars(quiet=quiet or json) as bars:
+            _hold_against(schema, data, options(), bars)
+    if json:
+        show.as_json(summary(schema) | {"path": str(path), "conforms": data is not None or None})
+        return
+    if not quiet:
+        _columns(schema)
+        for fact in schema.inferred():
+            show.line(f"  inferred, not covered by a guarantee: {fact}")
+    unit = schema.unit.words() if schema.unit else "not declared: a claim cannot be made"
+    fits = f" {data} conforms." if data is not None else ""
+    left = len(schema.inferred())
+    ready = "every fact is declared" if not left else f"{left} facts are inferred: declare them"
+    show.line(f"{path}: {len(schema)} columns, unit: {unit}, {ready}.{fits} Nothing was spent.")
+
+
+def summary(schema: Schema) -> dict[str, object]:
+    """A schema as JSON values for scripts."""
+    return {
+        "columns": [
+            {
+                "name": c.name,
+                "kind": c.kind,
+                "size": c.size,
+                "missing": c.missing,
+                "other": c.other,
+                "inferred": [fact for fact, source in c.sources if source == "inferred"],
+            }
+            for c in schema
+        ],
+        "unit": None
+        if schema.unit is None
+        else {
+            "kind": schema.unit.kind,
+            "column": schema.unit.column,
+            "max_rows": schema.unit.max_rows,
+        },
+        "cells": schema.cells,
+        "inferred": list(schema.inferred()),
+    }
+
+
+def write_text(path: Path, text: str, overwrite: bool) -> None:
+    """Write a small file whole or not at all, readable by its owner only.
+
+    Raises:
+        OutputNotWritten: it exists (without --overwrite), or the folder cannot be written.
+    """
+    _writable(path, overwrite)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if overwrite:
+            os.replace(temporary, path)
+        else:
+            os.link(temporary, path)  # fails if somebody was faster
+    except FileExistsError:
+        raise _exists(path) from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _hold_against(schema: Schema, data: Path, options: object, bars: Bars) -> None:
+    from gibbous.encode.encode import encode
+    from gibbous.read.source import read_columns
+
+    bars("read", 0, 2)
+    frame = read_columns(data, schema=schema, options=options)
+    bars("read", 1, 2)
+    encode(frame, schema)
+    bars("read", 2, 2)
+
+
+def _columns(schema: Schema) -> None:
+    show.table(
+        ("column", "kind", "levels", "missing", "facts inferred"),
+        [(c.name, c.kind, c.size, _missing(c), _inferred(c)) for c in schema],
+    )
+
+
+def _missing(column: Column) -> str:
+    return "a level" if column.missing else "refused"
+
+
+def _inferred(column: Column) -> str:
+    return ", ".join(fact for fact, source in column.sources if source == "inferred") or "-"
+
+
+def _writable(path: Path, overwrite: bool) -> None:
+    if path.exists() and not overwrite:
+        raise _exists(path)
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise OutputNotWritten(
+            "NOTWRITABLE",
+            f"{str(path)!r} cannot be written.",
+            "Its folder must exist and be writable, and it must not be a folder itself.",
+            "Choose another --out.",
+        )
+
+
+def _exists(path: Path) -> OutputNotWritten:
+    return OutputNotWritten(
+        "EXISTS",
+        f"{str(path)!r} exists.",
+        "Nothing is replaced unasked.",
+        "Choose another --out, or pass --overwrite.",
+    )

@@ -1,0 +1,106 @@
+"""What people and machines see: aligned tables, JSON, and the last line, which states the cost first."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gibbous.cli.faults import safe
+
+if TYPE_CHECKING:
+    from gibbous.core.plan import Plan
+
+NOT_DP = "not differentially private"
+
+
+def line(text: str = "", *, error: bool = False) -> None:
+    """One line for people; control characters are shown, not obeyed."""
+    print(safe(text), file=sys.stderr if error else sys.stdout)
+
+
+def as_json(data: object) -> None:
+    """The one JSON document of a run on stdout."""
+    json.dump(data, sys.stdout, ensure_ascii=True, allow_nan=False, indent=2)
+    sys.stdout.write("\n")
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 2) -> None:
+    """A table: drawn by Rich on a terminal, plain aligned text in a pipe.
+
+    Args:
+        headers: one a column.
+        rows: cells; numbers are right-aligned.
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    numeric = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(headers))]
+    if sys.stdout.isatty():
+        _rich(headers, cells, numeric)
+        return
+    plain(headers, cells, numeric, indent)
+
+
+def plain(
+    headers: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    numeric: Sequence[bool] | None = None,
+    indent: int = 2,
+) -> None:
+    """Aligned text without any library."""
+    right = numeric or [False] * len(headers)
+    widths = [max(len(row[i]) for row in [headers, *cells]) for i in range(len(headers))]
+    for row in [headers, *cells]:
+        shown = [
+            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
+        ]
+        line(" " * indent + "  ".join(shown).rstrip())
+
+
+def bytes_words(count: int) -> str:
+    """Bytes for people: '3.2 MB'."""
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def cost_words(plan: Plan, uncovered: Sequence[str] = ()) -> str:
+    """The total cost of everything released, first the number, then what it does not cover.
+
+    Args:
+        plan: of the run; its rows are the rows that were drawn.
+        uncovered: facts read off the data that were accepted.
+    """
+    if not plan.total.is_dp:
+        words = plan.total.words()
+        return words if NOT_DP in words else f"{words}; {NOT_DP}"
+    words = plan.headline()
+    if plan.claim.unit in ("row", "block"):
+        words += f" ({plan.total.words()})"
+    if uncovered:
+        words += (
+            f"; {NOT_DP} as a whole: the guarantee does not cover what was read off the data: "
+            + ", ".join(uncovered)
+        )
+    return words
+
+
+def _rich(headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for header, right in zip(headers, numeric, strict=True):
+        drawn.add_column(header, justify="right" if right else "left", overflow="fold")
+    for row in cells:
+        drawn.add_row(*(Text(safe(cell)) for cell in row))
+    Console(highlight=False).print(drawn)
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(",", "").replace(".", "", 1).lstrip("-").isdigit()

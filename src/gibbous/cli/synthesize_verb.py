@@ -1,0 +1,179 @@
+"""`gibbous synthesize`: one call of the pipeline, and one honest last line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gibbous.cli import show
+from gibbous.cli.config import Request, build_method, number
+from gibbous.cli.progress import Bars
+from gibbous.core.errors import UsageError
+from gibbous.core.release import Release
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How to run: nothing here changes what is promised.
+
+    Attributes:
+        options: makes the reading options; late, because the reader is a heavy import.
+        budget: the most epsilon the release may cost in total, decimal text.
+    """
+
+    csv_raw: bool
+    overwrite: bool
+    ledger: Path | None
+    budget: str | None
+    accept_inferred: bool
+    understand: bool
+    engine: str
+    threads: int | None
+    options: Callable[[], object]
+    json: bool
+    quiet: bool
+
+
+def run(request: Request, how: Run) -> None:
+    """Spend the budget of a request on its data and write the release.
+
+    Raises:
+        GibbousError: one class an exit code.
+    """
+    if request.data is None:
+        raise UsageError(
+            "NODATA",
+            "No data was given.",
+            "synthesize reads one CSV or Parquet file.",
+            "Pass it first: gibbous synthesize DATA --schema FILE ...",
+        )
+    out = _out(request.out)
+    _check_engine(how.engine)
+    budget = None if how.budget is None else number("budget", how.budget)
+    _limit_threads(how.threads)
+    method = build_method(request.method, request.params)
+    from gibbous.pipeline import synthesize
+
+    with Bars(quiet=how.quiet or how.json) as bars:
+        release = synthesize(
+            request.data,
+            request.schema,
+            method,
+            rows=request.rows,
+            sets=request.sets,
+            seed=request.seed,
+            out=out,
+            format=request.format,
+            overwrite=how.overwrite,
+            ledger=how.ledger,
+            engine=how.engine,
+            accept_inferred=how.accept_inferred,
+            understand=how.understand,
+            budget=budget,
+            csv_raw=how.csv_raw,
+            options=how.options(),
+            progress=bars,
+        )
+    finish(release, out, how.json, how.quiet)
+
+
+def more(tables: Path, flags: Mapping[str, object], configured: bool, how: Run) -> None:
+    """Draw more rows from the public tables of a release: post-processing, costs nothing."""
+    useless = [
+        key for key, value in flags.items() if value is not None and not key.startswith("output.")
+    ]
+    if useless or configured or flags["output.sets"] is not None:
+        raise UsageError(
+            "TABLES",
+            "--tables was given together with flags that describe a new release.",
+            "Rows drawn from a release take only --rows, --seed, --format, --out.",
+            "Leave out data, schema, method, budget, sets and configuration.",
+        )
+    rows, out = flags["output.rows"], flags["output.path"]
+    if not isinstance(rows, int) or rows < 0:
+        raise UsageError(
+            "ROWS", "--tables needs --rows.", "It is a whole number, >= 0.", "Pass --rows N."
+        )
+    target = _out(out if isinstance(out, Path) else None)
+    _limit_threads(how.threads)
+    from gibbous.pipeline import sample_more
+
+    seed = flags["output.seed"]
+    with Bars(quiet=how.quiet or how.json):
+        sample_more(
+            tables,
+            rows,
+            seed=seed if isinstance(seed, int) else None,
+            out=target,
+            format=str(flags["output.format"] or "parquet"),
+        )
+    if how.json:
+        show.as_json({"path": str(target), "rows": rows, "cost": "none"})
+        return
+    show.line(
+        f"cost: nothing: {rows:,} rows drawn from the public tables of {tables} are in {target}."
+    )
+
+
+def finish(release: Release, out: Path, json: bool, quiet: bool) -> None:
+    """Say what was released: the last line states the total cost first."""
+    plan = release.plan
+    uncovered = release.schema.inferred() if plan.total.is_dp else ()
+    rows = [len(frame) for frame in release.sets]
+    if json:
+        show.as_json(
+            {
+                "path": str(out),
+                "plan": plan.to_json(),
+                "claim": release.claim.to_json(),
+                "rows": rows,
+                "uncovered": list(uncovered),
+                "receipt": release.receipt,
+            }
+        )
+        return
+    if not quiet:
+        show.line(f"{out}:")
+        for file in sorted(out.rglob("*")):
+            if file.is_file():
+                size = show.bytes_words(file.stat().st_size)
+                show.line(f"  {str(file.relative_to(out)):<28} {size:>10}")
+        for warning in plan.warnings:
+            show.line(f"  warning: {warning}")
+        show.line(f"  next: gibbous verify {out}")
+    show.line(f"cost: {show.cost_words(plan, uncovered)}. {_sets(rows)} in {out}.")
+
+
+def _sets(rows: list[int]) -> str:
+    sets = "1 set" if len(rows) == 1 else f"{len(rows)} sets"
+    return f"{sets} of {rows[0]:,} rows" if rows else "no rows"
+
+
+def _out(out: Path | None) -> Path:
+    if out is None:
+        raise UsageError(
+            "NOOUT",
+            "No output folder was given.",
+            "A release is a new folder.",
+            "Pass --out FOLDER (short: -o).",
+        )
+    return out
+
+
+def _check_engine(engine: str) -> None:
+    if engine not in ("local", "numpy"):
+        raise UsageError(
+            "ENGINE",
+            f"There is no engine {engine!r}.",
+            "Engines are 'local' (compiled, the default) and 'numpy'.",
+            "Correct --engine.",
+        )
+
+
+def _limit_threads(threads: int | None) -> None:
+    # Read by the libraries when they are first imported, which is after this.
+    if threads is not None:
+        for name in ("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
+            os.environ[name] = str(threads)

@@ -1,0 +1,196 @@
+"""Black-box audit: run a mechanism many times on two neighbouring tables and bound its privacy loss from below.
+
+The best event is found on one half of the runs and judged on the other half, with Clopper-Pearson
+bounds; a mechanism that keeps its claim is flagged with probability at most `level` a pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.contract.cases import Neighbors
+from gibbous.contract.runs import release
+from gibbous.core.claim import Claim
+from gibbous.core.codes import Codes
+from gibbous.core.protocols import Mechanism
+from gibbous.core.tables import Dense, Tables
+
+Features = Mapping[Hashable, Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an audit found on one pair.
+
+    Attributes:
+        pair: name of the pair of neighbours.
+        runs: runs on each side.
+        claimed: epsilon and delta of the claim, for the whole output.
+        lower: lower confidence bound of epsilon at that delta, in nats; 0 when nothing is seen.
+        ceiling: the largest epsilon that this many runs could have shown.
+        level: probability of a false alarm.
+        event: the event in words.
+    """
+
+    pair: str
+    runs: int
+    claimed: tuple[float, float]
+    lower: float
+    ceiling: float
+    level: float
+    event: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim survives."""
+        return self.lower <= self.claimed[0]
+
+
+def audit(
+    mechanism: Mechanism,
+    pair: Neighbors,
+    *,
+    runs: int,
+    rows: int | None = None,
+    level: float = 1e-4,
+    run: Callable[..., Tables | Codes] = release,
+) -> Verdict:
+    """Audit one mechanism on one pair of neighbours.
+
+    Args:
+        mechanism: its plan's total claim is what is tested.
+        pair: two tables that differ by one record.
+        runs: fits on each side, >= 100.
+        rows: output rows, for mechanisms that pay by the row.
+        level: false-alarm probability.
+        run: how one fit is made (saboteurs replace it).
+    Returns:
+        The verdict.
+    """
+    claim = mechanism.plan(pair.schema, rows).total
+    samples = [
+        [features(run(mechanism, pair.schema, table, rows, pair.relation)) for _ in range(runs)]
+        for table in (pair.one, pair.two)
+    ]
+    epsilon, delta = stated(claim)
+    half = runs // 2
+    score = _likelihood_ratio(samples[0][:half], samples[1][:half])
+    train = [np.array([score(x) for x in side[:half]]) for side in samples]
+    test = [np.array([score(x) for x in side[half:]]) for side in samples]
+    # Two directions, each at half the level.
+    best, event = 0.0, "none"
+    for sign, words in (
+        (1, "more likely with the first table"),
+        (-1, "more likely with the second"),
+    ):
+        one, two = (0, 1) if sign == 1 else (1, 0)
+        cut = _best_cut(sign * train[one], sign * train[two], delta, level / 2)
+        hits = [int(np.sum(sign * test[i] >= cut)) for i in (one, two)]
+        bound = lower_bound(hits[0], hits[1], len(test[0]), delta, level / 2)
+        if bound > best:
+            best, event = bound, f"score beyond {cut:.3g}, {words}"
+    ceiling = lower_bound(len(test[0]), 0, len(test[0]), delta, level / 2)
+    return Verdict(pair.name, runs, (epsilon, delta), best, ceiling, level, event)
+
+
+def lower_bound(hits_one: int, hits_two: int, runs: int, delta: float, level: float) -> float:
+    """Largest epsilon that (hits_one, hits_two) out of `runs` contradict at `level`.
+
+    Clopper-Pearson on both rates, each at level / 2: log((p_low - delta) / q_high), at least 0.
+    """
+    from scipy.stats import beta
+
+    low = float(beta.ppf(level / 2, hits_one, runs - hits_one + 1)) if hits_one else 0.0
+    high = float(beta.ppf(1 - level / 2, hits_two + 1, runs - hits_two)) if hits_two < runs else 1.0
+    return max(0.0, math.log((low - delta) / high)) if low > delta else 0.0
+
+
+def stated(claim: Claim) -> tuple[float, float]:
+    """Epsilon and delta that a claim implies, rounded for it (upward); infinity for no claim."""
+    if not claim.is_dp:
+        return math.inf, 0.0
+    if claim.kind == "zcdp":
+        from gibbous.privacy.accountant import as_approximate
+
+        claim = as_approximate(claim, Fraction(1, 10**6))
+    return float(claim.epsilon), float(claim.delta)
+
+
+def features(output: Tables | Codes) -> Features:
+    """An output as named discrete values: noisy cells (absent cells included), or all rows drawn."""
+    if isinstance(output, Codes):
+        return {"rows": output.values.tobytes()}
+    found: dict[Hashable, Hashable] = {}
+    tables = output.items + output.extra
+    found["contexts"] = tuple(t.context for t in tables)
+    for table in tables:
+        name = table.context
+        if isinstance(table.cells, Dense):
+            for place, value in enumerate(table.cells.values.ravel().tolist()):
+                found[name, divmod(place, name.levels)] = value
+        else:
+            places = zip(table.cells.keys.tolist(), table.cells.levels.tolist(), strict=True)
+            for place_, value in zip(places, table.cells.values.tolist(), strict=True):
+                found[name, place_] = value
+    return found
+
+
+def _likelihood_ratio(
+    one: Sequence[Features], two: Sequence[Features]
+) -> Callable[[Features], float]:
+    """Naive Bayes: the sum over features of log ratios of smoothed frequencies, from training runs."""
+    names = set().union(*one[:200], *two[:200])
+    logs: dict[Hashable, dict[Hashable, float]] = {}
+    for name in names:
+        a, b = Counter(x.get(name) for x in one), Counter(x.get(name) for x in two)
+        grid = _bins([*a, *b])
+        ga, gb = _grouped(a, grid), _grouped(b, grid)
+        logs[name] = {
+            g: math.log((ga[g] + 0.5) / (len(one) + 1)) - math.log((gb[g] + 0.5) / (len(two) + 1))
+            for g in {*ga, *gb}
+        }
+    grids = {name: _bins([x.get(name) for x in (*one, *two)]) for name in names}
+
+    def score(x: Features) -> float:
+        return sum(logs[n].get(_group(x.get(n), grids[n]), 0.0) for n in names)
+
+    return score
+
+
+def _bins(values: Sequence[Hashable]) -> np.ndarray | None:
+    numbers = [v for v in values if isinstance(v, int)]
+    if len(set(numbers)) <= 12:
+        return None
+    # Few bins, so that each log ratio is estimated well: twelve quantiles of what was seen.
+    return np.unique(np.quantile(np.array(numbers, dtype=float), np.linspace(0.02, 0.98, 12)))
+
+
+def _group(value: Hashable, grid: np.ndarray | None) -> Hashable:
+    if grid is None or not isinstance(value, int):
+        return value
+    return int(np.searchsorted(grid, value))
+
+
+def _grouped(counted: Counter[Hashable], grid: np.ndarray | None) -> Counter[Hashable]:
+    out: Counter[Hashable] = Counter()
+    for value, times in counted.items():
+        out[_group(value, grid)] += times
+    return out
+
+
+def _best_cut(one: np.ndarray, two: np.ndarray, delta: float, level: float) -> float:
+    """The threshold whose event {score >= cut} gives the largest bound on the training half."""
+    cuts = np.unique(np.concatenate([one, two]))
+    if len(cuts) > 60:
+        cuts = np.unique(np.quantile(cuts, np.linspace(0, 1, 60)))
+    runs = len(one)
+    bounds = [
+        lower_bound(int(np.sum(one >= c)), int(np.sum(two >= c)), runs, delta, level) for c in cuts
+    ]
+    return float(cuts[int(np.argmax(bounds))])

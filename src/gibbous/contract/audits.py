@@ -1,0 +1,74 @@
+"""Which audits a mechanism gets, which saboteurs they must catch, and with how many runs."""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_type_hints
+
+from gibbous.contract.audit import Verdict, audit
+from gibbous.contract.cases import neighbors
+from gibbous.contract.checks import default
+from gibbous.contract.saboteurs import Saboteur, saboteurs
+from gibbous.core.claim import Relation
+from gibbous.core.params import describe
+
+RUNS = 1600  # a side; shows an epsilon of about 4.5, and 2 where 1 is claimed (power near 1)
+
+
+def audited(kind: type[Any], *, runs: int = RUNS, level: float = 1e-5) -> list[Verdict]:
+    """Audit a mechanism on every pair and relation it offers.
+
+    Args:
+        kind: the mechanism class; audited at a total of about epsilon = 1.
+        runs: fits on each side of a pair.
+        level: false-alarm probability of one pair.
+    Returns:
+        One verdict a pair; empty when the mechanism makes no claim of differential privacy.
+    """
+    verdicts = []
+    for relation in relations(kind):
+        one = at_epsilon_one(kind, relation)
+        if not one.plan(neighbors(relation)[0].schema, 2).total.is_dp:
+            continue
+        rows = 2 if one.about.releases == "rows" else None
+        verdicts += [audit(one, p, runs=runs, rows=rows, level=level) for p in neighbors(relation)]
+    return verdicts
+
+
+def relations(kind: type[Any]) -> tuple[Relation, ...]:
+    """Neighbour relations that the mechanism's `relation` parameter offers."""
+    if "relation" not in {p.name for p in describe(kind)}:
+        return ("add_remove",)
+    return get_args(get_type_hints(kind)["relation"]) or ("add_remove", "replace_one")
+
+
+def at_epsilon_one(kind: type[Any], relation: Relation) -> Any:
+    """The mechanism with a whole cost near 1 for two rows, and a delta that an audit can see."""
+    share = 0.5 if kind.about.unit == "row" else 1.0
+    return default(kind, epsilon=share, delta=0.01, relation=relation)
+
+
+def applicable(kind: type[Any]) -> list[Saboteur]:
+    """Saboteurs that break something this mechanism uses."""
+    about = kind.about
+    if not default(kind).plan(neighbors("add_remove")[0].schema, 2).total.is_dp:
+        return []
+    if about.releases == "rows":
+        wanted = {"reset"} if about.unit == "block" else set()
+        if "add" in _parts(kind):
+            wanted.add("draw")
+    else:
+        wanted = {"noise"}
+        schema = neighbors("add_remove")[0].schema
+        if len(default(kind).plan(schema, None).spends) and about.name not in _SINGLE:
+            wanted.add("split")
+        wanted |= {"threshold", "keys"} if "threshold" in _parts(kind) else {"keys"}
+    return [s for s in saboteurs() if s.breaks in wanted]
+
+
+_SINGLE = ("laplace", "sba")  # one table: there is nothing to divide
+
+
+def _parts(kind: type[Any]) -> str:
+    """Words of the plan that say which parts are used."""
+    plan = default(kind).plan(neighbors("add_remove")[0].schema, 2)
+    return " ".join(f"{s.what} {s.detail}" for s in plan.spends).lower()

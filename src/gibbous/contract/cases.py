@@ -1,0 +1,117 @@
+"""Small public schemas and constructed tables that every check runs on; nothing here is real data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbous.core.claim import Relation
+from gibbous.core.codes import Codes
+from gibbous.core.schema import Column, Schema
+from gibbous.core.stream import stream_key, words
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A named table: schema and codes (rows, columns)."""
+
+    name: str
+    schema: Schema
+    values: np.ndarray
+
+    def codes(self) -> Codes:
+        """As the secret codes that an engine would hold."""
+        return secret(self.schema, self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbors:
+    """Two tables that differ by one record under `relation`."""
+
+    name: str
+    schema: Schema
+    relation: Relation
+    one: np.ndarray
+    two: np.ndarray
+
+
+def secret(schema: Schema, values: np.ndarray) -> Codes:
+    """Codes marked secret, in the layout that engines use."""
+    by_column = np.ascontiguousarray(np.asarray(values, dtype=schema.code_dtype()).T)
+    return Codes(schema, by_column.T, secret=True)
+
+
+def binary_schema(columns: int = 3) -> Schema:
+    """`columns` binary columns."""
+    return Schema(tuple(Column(f"x{j}", "binary", levels=("no", "yes")) for j in range(columns)))
+
+
+def mixed_schema() -> Schema:
+    """One column of each kind, with missing and a catch-all level."""
+    return Schema(
+        (
+            Column("region", "nominal", levels=("01", "02", "NA"), other="elsewhere"),
+            Column("grade", "ordinal", levels=(1, 2, 3, 4)),
+            Column("member", "binary", levels=(False, True), missing=True),
+            Column("age", "numeric", edges=(0.0, 18.0, 40.0, 65.0, 99.0), integer=True),
+            Column("seen", "date", edges=(737060.0, 737425.0, 737790.0)),
+        )
+    )
+
+
+def cases() -> tuple[Case, ...]:
+    """Ordinary and degenerate tables: typical, one row, one column, one level, empty, all equal."""
+    mixed = mixed_schema()
+    base = _digits(0, 400, 4)
+    rows = np.stack(
+        [(base + _digits(j + 1, 400, 2)) % s for j, s in enumerate(mixed.sizes)], axis=1
+    )
+    single = Schema((Column("only", "nominal", levels=("a", "b", "c")),))
+    constant = Schema(
+        (Column("flat", "nominal", levels=("same",)), Column("x", "binary", levels=(0, 1)))
+    )
+    return (
+        Case("typical", mixed, rows),
+        Case("one row", mixed, rows[:1]),
+        Case("no rows", mixed, rows[:0]),
+        Case("all rows equal", mixed, np.repeat(rows[:1], 50, axis=0)),
+        Case("one column", single, _digits(7, 60, 3)[:, None]),
+        Case("a column with one level", constant, np.stack([np.zeros(40), _digits(8, 40, 2)], 1)),
+    )
+
+
+def _digits(stream: int, count: int, below: int) -> np.ndarray:
+    return (words(stream_key(20260101, stream), 0, count) % np.uint64(below)).astype(np.int64)
+
+
+def neighbors(relation: Relation) -> tuple[Neighbors, ...]:
+    """Pairs that differ by one record: alone in every cell, and in a crowd."""
+    schema = binary_schema(3)
+    crowd = np.zeros((4, 3), dtype=np.int64)
+    unique = np.ones((1, 3), dtype=np.int64)
+    if relation == "add_remove":
+        return (
+            Neighbors(
+                "a unique record is added", schema, relation, crowd, np.vstack([crowd, unique])
+            ),
+            Neighbors(
+                "a common record is added", schema, relation, crowd, np.vstack([crowd, crowd[:1]])
+            ),
+        )
+    return (
+        Neighbors(
+            "a common record becomes unique",
+            schema,
+            relation,
+            np.vstack([crowd, crowd[:1]]),
+            np.vstack([crowd, unique]),
+        ),
+        Neighbors(
+            "a unique record becomes another",
+            schema,
+            relation,
+            np.vstack([crowd, unique]),
+            np.vstack([crowd, [[0, 1, 1]]]),
+        ),
+    )

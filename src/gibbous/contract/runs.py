@@ -1,0 +1,48 @@
+"""One fit of a mechanism on codes in memory: engine, curator, run, close; what every check uses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gibbous.contract.cases import secret
+from gibbous.core.claim import Relation
+from gibbous.core.codes import Codes
+from gibbous.core.protocols import Mechanism
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Tables
+from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.privacy.curator import Curator
+
+
+def relation_of(mechanism: Mechanism) -> Relation:
+    """The neighbour relation of a mechanism's claim."""
+    found: Relation = getattr(mechanism, "relation", "add_remove")
+    return found
+
+
+def release(
+    mechanism: Mechanism,
+    schema: Schema,
+    values: np.ndarray,
+    rows: int | None,
+    relation: Relation | None = None,
+    *,
+    sets: int = 1,
+) -> Tables | Codes:
+    """Run a mechanism on a table of codes and close the curator.
+
+    Args:
+        values: (rows, columns) codes; not modified.
+        rows: output rows a set.
+    """
+    plan = mechanism.plan(schema, rows, sets)
+    curator = Curator(
+        NumpyEngine.from_codes(secret(schema, values)),
+        plan.total,
+        schema,
+        relation=relation or relation_of(mechanism),
+    )
+    try:
+        return mechanism.run(curator, rows, sets)
+    finally:
+        curator.close()

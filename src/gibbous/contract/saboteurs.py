@@ -1,0 +1,168 @@
+"""Deliberately broken builds: every audit must catch the saboteur that breaks what it audits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.core.claim import Claim, Relation
+from gibbous.core.context import Context
+from gibbous.core.protocols import Noise, Progress, silent
+from gibbous.core.tables import Cells, Dense, NoiseInfo, Sparse, Table
+from gibbous.privacy import accountant, curator, entropy
+
+
+@dataclass(frozen=True, slots=True)
+class Saboteur:
+    """A named fault.
+
+    Attributes:
+        name: what is broken.
+        breaks: "noise" (cost too small for what is released), "keys", "reset" or "draw".
+        apply: a context manager under which the fault is in force.
+    """
+
+    name: str
+    breaks: str
+    apply: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Underpriced:
+    """Noise that tells the price of one scale and adds another."""
+
+    told: Noise
+    factor: Fraction
+    drop_threshold: bool = False
+
+    def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
+        """The price that is told."""
+        return self.told.cost(tables, relation, max_rows)
+
+    def info(self) -> NoiseInfo:
+        """What is told about the noise."""
+        return self.told.info()
+
+    def add(self, cells: Cells, *, progress: Progress = silent) -> Cells:
+        """Less noise than told; optionally without the threshold."""
+        info = self.told.info()
+        scale = Fraction(info.scale) * self.factor
+        make = entropy.geometric if info.law == "geometric" else entropy.gaussian
+        noisy = make(cells.values.ravel(), scale, progress=progress).reshape(cells.values.shape)
+        if isinstance(cells, Dense):
+            return Dense(noisy)
+        keep = noisy > (0 if self.drop_threshold or info.threshold is None else info.threshold)
+        return Sparse(cells.keys[keep], cells.levels[keep], noisy[keep])
+
+
+def saboteurs() -> tuple[Saboteur, ...]:
+    """The builds that the contract's audits are tried on."""
+    return (
+        Saboteur("half the noise", "noise", lambda: _noise(Fraction(1, 2))),
+        Saboteur("no noise", "noise", lambda: _noise(Fraction(1, 1000))),
+        Saboteur("threshold forgotten", "threshold", lambda: _noise(Fraction(1), drop=True)),
+        Saboteur("budget not divided by the tables", "split", _undivided),
+        Saboteur("keys of empty cells leaked", "keys", _leaked_keys),
+        Saboteur("reset left out", "reset", _no_reset),
+        Saboteur("draws from unperturbed counts", "draw", _raw_draws),
+    )
+
+
+@contextmanager
+def _noise(factor: Fraction, drop: bool = False) -> Iterator[None]:
+    honest = curator.Curator.noisy_counts
+
+    def noisy_counts(
+        self: curator.Curator, contexts: Sequence[Context], noise: Noise
+    ) -> tuple[Table, ...]:
+        return honest(self, contexts, Underpriced(noise, factor, drop))
+
+    with _patched(curator.Curator, "noisy_counts", noisy_counts):
+        yield
+
+
+@contextmanager
+def _undivided() -> Iterator[None]:
+    """Noise of one table's scale for all tables, and an accountant that looks away."""
+    honest = curator.Curator.noisy_counts
+
+    def noisy_counts(
+        self: curator.Curator, contexts: Sequence[Context], noise: Noise
+    ) -> tuple[Table, ...]:
+        share = Fraction(1, max(len(contexts), 1))
+        if noise.info().law == "gaussian":
+            share = Fraction(float(share) ** 0.5)
+        return honest(self, contexts, Underpriced(noise, share))
+
+    with _patched(curator.Curator, "noisy_counts", noisy_counts):
+        yield
+
+
+@contextmanager
+def _leaked_keys() -> Iterator[None]:
+    """Cells that no record has are published as exact zeros."""
+    honest = curator.Curator.noisy_counts
+
+    def noisy_counts(
+        self: curator.Curator, contexts: Sequence[Context], noise: Noise
+    ) -> tuple[Table, ...]:
+        return honest(self, contexts, _ZeroKept(noise))
+
+    with _patched(curator.Curator, "noisy_counts", noisy_counts):
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class _ZeroKept:
+    told: Noise
+
+    def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
+        return self.told.cost(tables, relation, max_rows)
+
+    def info(self) -> NoiseInfo:
+        return self.told.info()
+
+    def add(self, cells: Cells, *, progress: Progress = silent) -> Cells:
+        noisy = self.told.add(cells, progress=progress)
+        if isinstance(noisy, Dense):
+            return Dense(np.where(cells.values == 0, 0, noisy.values))
+        return cells  # every key that occurs
+
+
+@contextmanager
+def _no_reset() -> Iterator[None]:
+    from gibbous.synthesize import rows
+
+    with _patched(rows, "RESET_AT_VISIT", False):
+        yield
+
+
+@contextmanager
+def _raw_draws() -> Iterator[None]:
+    """Draws whose price is told for alpha, and made with a thousandth of it."""
+    from gibbous.perturb import add
+
+    honest = add.Add.weights
+
+    def weights(self: add.Add, counts: np.ndarray) -> np.ndarray:
+        return honest(self, counts * 1000)
+
+    with _patched(add.Add, "weights", weights):
+        yield
+
+
+@contextmanager
+def _patched(owner: object, name: str, value: object) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+__all__ = ["Saboteur", "Underpriced", "accountant", "saboteurs"]

@@ -1,0 +1,48 @@
+"""The contract as pytest tests: every registered mechanism against every check, audit and saboteur."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gibbous.contract.audits import applicable, audited
+from gibbous.contract.checks import Named, all_checks
+from gibbous.mechanisms import registry
+
+
+def pytest_generate_tests(metafunc: Any) -> None:
+    """One test a mechanism (and check, or saboteur)."""
+    if "mechanism" not in metafunc.fixturenames:
+        return
+    chosen = metafunc.config.getoption("--mechanism", default=[])
+    names = chosen or [about.name for about in registry.methods()]
+    kinds = [registry.load(name) for name in names]
+    ids = [kind.about.name for kind in kinds]
+    if "saboteur" in metafunc.fixturenames:
+        pairs = [(k, s) for k in kinds for s in applicable(k)]
+        metafunc.parametrize(
+            ("mechanism", "saboteur"), pairs, ids=[f"{k.about.name}-{s.name}" for k, s in pairs]
+        )
+    else:
+        metafunc.parametrize("mechanism", kinds, ids=ids)
+
+
+@pytest.mark.parametrize("check", list(all_checks()), ids=lambda c: f"{c.group}-{c.name}")
+def test_contract(mechanism: type[Any], check: Named) -> None:
+    """The mechanism keeps this part of the contract."""
+    check.run(mechanism)
+
+
+def test_audit_finds_no_violation(mechanism: type[Any]) -> None:
+    """Black-box audit on pairs of neighbours, under every relation the mechanism offers."""
+    for verdict in audited(mechanism):
+        assert verdict.holds, verdict
+
+
+def test_audit_catches_the_saboteur(mechanism: type[Any], saboteur: Any) -> None:
+    """The same audit on a broken build must find a violation."""
+    with saboteur.apply():
+        verdicts = audited(mechanism)
+
+    assert any(not v.holds for v in verdicts), [v.lower for v in verdicts]

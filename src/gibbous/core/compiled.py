@@ -1,0 +1,118 @@
+"""Compiled functions: numba behind one door, imported when first needed, cached in a private place.
+
+Numba's cache holds machine code that the next process will run, so the folder must belong to this
+user and to nobody else: a folder that others can write is never used. No threading layer of numba
+is used either (kernels release the GIL and run in ordinary threads), so that forks and busy
+machines are harmless.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from gibbous.core.errors import EngineFailure
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def njit(function: F, /) -> F: ...
+
+
+@overload
+def njit(*signatures: str, **options: Any) -> Callable[[F], F]: ...
+
+
+def njit(*given: Any, **options: Any) -> Any:
+    """Compile a function with numba: nopython, GIL released, machine code cached between processes.
+
+    Use it in modules that are themselves imported only when their kernels are needed:
+    ``@njit``, ``@njit(inline="always")`` (compiled for the types of the first call) or
+    ``@njit("void(uint32[::1])")`` (compiled at once).
+
+    Args:
+        given: numba signatures, or the function itself.
+        options: any other option of ``numba.njit``; ``cache=False`` keeps nothing.
+    Raises:
+        EngineFailure: numba is missing or does not run here.
+    """
+    if len(given) == 1 and callable(given[0]):
+        return njit()(given[0])
+    numba = _numba()
+    chosen: dict[str, Any] = {"nogil": True, "cache": True} | options
+    folder = cache_folder() if chosen["cache"] else None
+    chosen["cache"] = folder is not None
+
+    def compile_now(function: F) -> Any:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(folder or before)  # ours for this function, then theirs again
+        try:
+            return numba.njit(list(given) or None, **chosen)(function)
+        finally:
+            numba.config.CACHE_DIR = before
+
+    return compile_now
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """The folder for machine code, or None when no private one can be had (nothing is cached then).
+
+    NUMBA_CACHE_DIR if set, else $GIBBOUS_HOME/cache/numba, else the XDG cache folder
+    ``gibbous/numba``, else a folder of this user in the temporary folder.
+    """
+    theirs = os.environ.get("NUMBA_CACHE_DIR")
+    if theirs:
+        return Path(theirs)
+    return next((folder for folder in _candidates() if _private(folder)), None)
+
+
+def cold() -> bool:
+    """Whether the cache is still empty, so that the first call will take several seconds."""
+    folder = cache_folder()
+    return folder is None or next(folder.rglob("*.nbi"), None) is None
+
+
+@functools.cache
+def _numba() -> Any:
+    try:
+        return importlib.import_module("numba")
+    except Exception as error:  # noqa: BLE001 - a broken llvmlite raises OSError, AttributeError and others
+        raise EngineFailure(
+            "NONUMBA",
+            f"The compiled engine cannot start: importing numba raised {type(error).__name__}.",
+            "It needs a working numba (a dependency of gibbous).",
+            "Reinstall numba and llvmlite, or use engine='numpy' (the same results, slower).",
+        ) from None
+
+
+def _candidates() -> list[Path]:
+    home = os.environ.get("GIBBOUS_HOME")
+    if home:
+        first = Path(home) / "cache" / "numba"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        first = Path(base) / "gibbous" / "numba"
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return [first, Path(tempfile.gettempdir()) / f"gibbous-numba-{user}"]
+
+
+def _private(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = folder.lstat()
+        if not stat.S_ISDIR(facts.st_mode) or (facts.st_mode & 0o022 and os.name == "posix"):
+            return False
+        if hasattr(os, "getuid") and facts.st_uid != os.getuid():
+            return False
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except (OSError, RuntimeError):
+        return False

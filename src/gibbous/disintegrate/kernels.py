@@ -1,0 +1,213 @@
+"""Compiled kernels: columns of codes in, cell ids or counts out, in blocks that stay in the cache.
+
+The shapes are those of `layout`: a cell id is a sum of code x step over terms (mixed radix), plus,
+for hashed keys, words looked up by the mixed radix of a group of parents. Codes and sizes were
+checked before: nothing here checks bounds. All arithmetic is unsigned (numba turns int64 mixed with
+uint64 into float64), and every array is sliced before it is indexed (a signed offset inside an
+index stops the compiler from using vector instructions).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gibbous.core.compiled import njit
+
+BLOCK = 4096  # rows a block: 16 KB of 32-bit ids, in the first-level cache with the columns
+LANES = 4  # copies of a small table, so that equal neighbors do not wait for each other
+
+
+@njit(inline="always")
+def fill(columns, start, ids, cols, steps):  # type: ignore[no-untyped-def]
+    """ids[i] = sum over terms of code * step, for rows start..start+len(ids)."""
+    n, terms = len(ids), len(cols)
+    if terms == 0:
+        ids[:] = 0
+        return
+    end = start + n
+    a, s = columns[cols[0], start:end], steps[0]
+    done = 1
+    if terms % 2 == 1:
+        for i in range(n):
+            ids[i] = a[i] * s
+    else:
+        b, t = columns[cols[1], start:end], steps[1]
+        for i in range(n):
+            ids[i] = a[i] * s + b[i] * t
+        done = 2
+    while done < terms:
+        a, s = columns[cols[done], start:end], steps[done]
+        b, t = columns[cols[done + 1], start:end], steps[done + 1]
+        for i in range(n):
+            ids[i] += a[i] * s + b[i] * t
+        done += 2
+
+
+@njit
+def count_many(columns, low, high, first, cols, steps, base, tables):  # type: ignore[no-untyped-def]
+    """Add rows low..high to many small tables in one pass.
+
+    Args:
+        columns: codes (columns, rows).
+        first: int64 (contexts + 1,): terms of context c are first[c]..first[c+1].
+        cols: int64 (terms,). steps: uint64 (terms,), already times LANES.
+        base: int64 (contexts + 1,): where each table starts in `tables`.
+        tables: uint32, LANES interleaved copies of each table; at most 2^32 - 1 rows a call.
+    """
+    buffer = np.empty(BLOCK, np.uint32)
+    one, two, three = np.uint32(1), np.uint32(2), np.uint32(3)
+    for start in range(low, high, BLOCK):
+        n = min(BLOCK, high - start)
+        ids = buffer[:n]
+        whole = n - n % LANES
+        for c in range(len(base) - 1):
+            a, b = first[c], first[c + 1]
+            fill(columns, start, ids, cols[a:b], steps[a:b])
+            table = tables[base[c] : base[c + 1]]
+            for i in range(0, whole, LANES):
+                table[ids[i]] += one
+                table[ids[i + 1] + one] += one
+                table[ids[i + 2] + two] += one
+                table[ids[i + 3] + three] += one
+            for i in range(whole, n):
+                table[ids[i]] += one
+
+
+@njit
+def count_radix(columns, low, high, cols, steps, table):  # type: ignore[no-untyped-def]
+    """Add rows low..high to one table, int64 (cells,), of at most 2^32 cells."""
+    buffer = np.empty(BLOCK, np.uint32)
+    for start in range(low, high, BLOCK):
+        ids = buffer[: min(BLOCK, high - start)]
+        fill(columns, start, ids, cols, steps)
+        for i in range(len(ids)):
+            table[ids[i]] += 1
+
+
+@njit
+def count_ids(ids, table):  # type: ignore[no-untyped-def]
+    """Add uint64 cell ids to one table, int64 (cells,)."""
+    for i in range(len(ids)):
+        table[ids[i]] += 1
+
+
+@njit
+def radix_ids(columns, low, cols, steps, out):  # type: ignore[no-untyped-def]
+    """Mixed-radix ids of rows low..low+len(out) into out, uint64."""
+    for start in range(0, len(out), BLOCK):
+        fill(columns, low + start, out[start : start + BLOCK], cols, steps)
+
+
+@njit
+def lookup_ids(columns, low, cols, steps, keys, t_cols, t_steps, out):  # type: ignore[no-untyped-def]
+    """Ids whose key is looked up by the mixed radix of all parents.
+
+    Args:
+        cols, steps: terms of the parents. keys: uint64, key x levels of each combination of them.
+        t_cols, t_steps: terms of the targets.
+        out: uint64 (rows,), rows low..low+len(out).
+    """
+    buffer = np.empty(BLOCK, np.uint32)
+    for start in range(0, len(out), BLOCK):
+        ids = out[start : start + BLOCK]
+        place = buffer[: len(ids)]
+        fill(columns, low + start, ids, t_cols, t_steps)
+        fill(columns, low + start, place, cols, steps)
+        for i in range(len(ids)):
+            ids[i] += keys[place[i]]
+
+
+@njit
+def hashed_ids(  # type: ignore[no-untyped-def]
+    columns, low, first, cols, steps, base, words, shift, levels, t_cols, t_steps, out
+):
+    """Ids whose key is the top bits of a sum of words, one word a group of parents.
+
+    Args:
+        first: int64 (groups + 1,): terms of group g are first[g]..first[g+1] of cols, steps.
+        base: int64 (groups + 1,): words of group g are words[base[g]..base[g+1]].
+        shift: uint64, 64 - bits; at least 1 bit. levels: uint64.
+    """
+    place_buffer, total_buffer = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint64)
+    for start in range(0, len(out), BLOCK):
+        ids = out[start : start + BLOCK]
+        n = len(ids)
+        place, total = place_buffer[:n], total_buffer[:n]
+        total[:] = 0
+        for g in range(len(base) - 1):
+            a, b = first[g], first[g + 1]
+            fill(columns, low + start, place, cols[a:b], steps[a:b])
+            word = words[base[g] : base[g + 1]]
+            for i in range(n):
+                total[i] += word[place[i]]
+        fill(columns, low + start, ids, t_cols, t_steps)
+        for i in range(n):
+            ids[i] += (total[i] >> shift) * levels
+
+
+@njit
+def minhash_ids(  # type: ignore[no-untyped-def]
+    columns, low, first, cols, steps, base, words, shift, levels, t_cols, t_steps, out
+):
+    """Ids whose key folds, over the width, the least word among the groups of parents.
+
+    Args:
+        words: uint64 (width, words of all groups); the rest as in `hashed_ids`.
+    """
+    place_buffer = np.empty(BLOCK, np.uint32)
+    total_buffer, least_buffer = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    top = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for start in range(0, len(out), BLOCK):
+        ids = out[start : start + BLOCK]
+        n = len(ids)
+        place, total, least = place_buffer[:n], total_buffer[:n], least_buffer[:n]
+        total[:] = 0
+        for w in range(len(words)):
+            least[:] = top
+            for g in range(len(base) - 1):
+                a, b = first[g], first[g + 1]
+                fill(columns, low + start, place, cols[a:b], steps[a:b])
+                word = words[w, base[g] : base[g + 1]]
+                for i in range(n):
+                    least[i] = min(least[i], word[place[i]])
+            for i in range(n):
+                total[i] = mix(total[i] ^ least[i])
+        fill(columns, low + start, ids, t_cols, t_steps)
+        for i in range(n):
+            ids[i] += (total[i] >> shift) * levels
+
+
+@njit(inline="always")
+def mix(x):  # type: ignore[no-untyped-def]
+    """The bijection of core.context.mix64, one word."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit
+def distinct(ids):  # type: ignore[no-untyped-def]
+    """How many different ids a sorted array holds."""
+    if len(ids) == 0:
+        return 0
+    left, right = ids[:-1], ids[1:]
+    total = 1
+    for i in range(len(left)):
+        total += left[i] != right[i]
+    return total
+
+
+@njit
+def run_lengths(ids, values, counts):  # type: ignore[no-untyped-def]
+    """Run-length code of sorted ids, at least one.
+
+    Args:
+        ids: uint32 or uint64, sorted.
+        values: uint64 (distinct ids,). counts: int64 (distinct ids,). Both are written.
+    """
+    run, begin = 0, 0
+    for i in range(1, len(ids)):
+        if ids[i] != ids[i - 1]:
+            values[run], counts[run] = ids[begin], i - begin
+            run, begin = run + 1, i
+    values[run], counts[run] = ids[begin], len(ids) - begin

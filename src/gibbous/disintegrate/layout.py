@@ -1,0 +1,234 @@
+"""Layout: how a context is counted. Public facts and a number of rows in; path, arrays, bytes out.
+
+Routes:
+    small   dense, few cells: many such tables in one pass over the records;
+    dense   every cell has a place in memory;
+    sort    only keys that occur: cell ids of all rows, sorted, run-length coded;
+    pairs   as sort, where keys x levels passes 63 bits: (key, level) pairs are sorted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from gibbous.core.context import WORD, Context, Hashed, MinHash, Radix, hash_weights, mix64, strides
+from gibbous.core.errors import EngineFailure, ResourceLimit
+from gibbous.core.schema import Schema
+
+Route = Literal["small", "dense", "sort", "pairs"]
+SMALL = 4096  # cells of a table that is counted in several copies
+GROUP = 4096  # combinations of parents whose words are looked up at once (32 KB)
+LOOKUP = 1 << 16  # combinations of all parents up to which the key itself is looked up
+CAP = 4 << 30  # bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """A mixed-radix sum: columns int64 (terms,), steps uint64 (terms,)."""
+
+    cols: np.ndarray
+    steps: np.ndarray
+
+    @staticmethod
+    def of(columns: Sequence[int], sizes: Sequence[int], factor: int = 1) -> Terms:
+        """Terms of some columns, the last fastest, times `factor`; one-level columns add nothing."""
+        steps = [step * factor for step in strides(tuple(sizes))]
+        kept = [(c, s) for c, s, size in zip(columns, steps, sizes, strict=True) if size > 1]
+        return Terms(
+            np.array([c for c, _ in kept], dtype=np.int64),
+            np.array([s for _, s in kept], dtype=np.uint64),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HashGroups:
+    """Parents of a hashed key in groups whose words are looked up together.
+
+    Attributes:
+        first: int64 (groups + 1,): where the terms of each group start in `terms`.
+        base: int64 (groups + 1,): where the words of each group start in `words`.
+        words: uint64 (words,) to be summed (Hashed), or (width, words) to be minimized (MinHash).
+        shift: 64 - bits of the key, for at least 2 buckets.
+    """
+
+    first: np.ndarray
+    terms: Terms
+    base: np.ndarray
+    words: np.ndarray
+    shift: int
+
+
+def choose_route(context: Context, rows: int, limit: int) -> Route:
+    """Which way a context is counted: dense tables where asked, or where they are not mostly empty.
+
+    Args:
+        limit: bytes that all tables together may take.
+    """
+    cells = context.cells
+    if context.support == "dense" or (cells <= 2 * rows and 8 * cells <= limit):
+        small = cells <= SMALL and isinstance(context.key, Radix)
+        return "small" if small else "dense"
+    return "sort" if cells <= WORD else "pairs"
+
+
+def cell_terms(context: Context, factor: int = 1) -> Terms:
+    """Terms of the cell id key * levels + level of a mixed-radix context."""
+    sizes = context.parent_sizes + context.target_sizes
+    return Terms.of(context.columns, sizes, factor)
+
+
+def hash_groups(context: Context) -> HashGroups:
+    """Combine the words of neighboring parents, so that a row needs fewer look-ups."""
+    key = context.key
+    assert not isinstance(key, Radix)
+    groups = _grouped(context.parent_sizes)
+    weights = hash_weights(context)
+    cols, steps, words = [], [], []
+    for group in groups:
+        sizes = tuple(context.parent_sizes[j] for j in group)
+        terms = Terms.of([context.parents[j] for j in group], sizes)
+        cols.append(terms.cols)
+        steps.append(terms.steps)
+        words.append(_combined([weights[j] for j in group], minimum=isinstance(key, MinHash)))
+    width = (key.width,) if isinstance(key, MinHash) else ()
+    joined = np.concatenate(words) if words else np.empty((0, *width), dtype=np.uint64)
+    return HashGroups(
+        first=_starts([len(c) for c in cols]),
+        terms=Terms(_joined(cols, np.int64), _joined(steps, np.uint64)),
+        base=_starts([len(w) for w in words]),
+        words=np.ascontiguousarray(joined.T),
+        shift=64 - (key.buckets.bit_length() - 1),
+    )
+
+
+def key_table(context: Context) -> np.ndarray | None:
+    """Key of every combination of parents, uint64 (combinations,); None if there are too many.
+
+    For a hashed key of at least 2 buckets.
+    """
+    key, combinations = context.key, math.prod(context.parent_sizes)
+    if combinations > LOOKUP or isinstance(key, Radix) or not context.parents:
+        return None
+    words = _combined(hash_weights(context), minimum=isinstance(key, MinHash))
+    if isinstance(key, MinHash):
+        total = np.zeros(combinations, dtype=np.uint64)
+        for one in words.T:
+            total = mix64(total ^ one)
+        words = total
+    return words >> np.uint64(64 - (key.buckets.bit_length() - 1))
+
+
+def check_contexts(contexts: Sequence[Context], schema: Schema) -> None:
+    """Refuse a context that does not belong to the schema.
+
+    Raises:
+        EngineFailure: a column is not there, or its size differs.
+        ResourceLimit: more than 2^63 keys or levels.
+    """
+    sizes = schema.sizes
+    for context in contexts:
+        told = context.parent_sizes + context.target_sizes
+        inside = all(0 <= c < len(sizes) for c in context.columns)
+        if not inside or told != tuple(sizes[c] for c in context.columns):
+            raise EngineFailure(
+                "CONTEXT",
+                "A context names columns or sizes that the schema does not have.",
+                "Positions and sizes are those of the scanned schema.",
+                "Build contexts with gibbous.structure from the same schema.",
+                state=STATE,
+            )
+        if context.keys > WORD or context.levels > WORD:
+            raise ResourceLimit(
+                "CELLS",
+                f"A table has {_power(context.keys)} keys and {_power(context.levels)} levels.",
+                "Each may be at most 2^63.",
+                "Use fewer columns in one table, coarser bins, or hashed keys.",
+                state=STATE,
+            )
+
+
+def check_memory(need: int, limit: int) -> None:
+    """Refuse work that does not fit, before it starts.
+
+    Raises:
+        ResourceLimit: names the estimate (two digits: it may depend on the number of rows).
+    """
+    if need > limit:
+        raise ResourceLimit(
+            "MEMORY",
+            f"Counting needs about {_size(need)} of memory.",
+            f"This run may use {_size(limit)}.",
+            "Use fewer parents, coarser bins or hashed keys, a method that keeps only keys that "
+            "occur (for example sbhg), or raise memory_limit.",
+            state=STATE,
+        )
+
+
+def default_limit() -> int:
+    """Bytes that counting may use: 4 GiB, or 40 % of what this process may have, if that is less."""
+    found = [CAP * 5 // 2]
+    with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
+        import resource  # not on Windows
+
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        address = resource.getrlimit(resource.RLIMIT_AS)[0]
+        found += [address] if address != resource.RLIM_INFINITY else []
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            text = (Path("/sys/fs/cgroup") / name).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            found.append(int(text))
+    return min(found) * 2 // 5
+
+
+STATE = "Nothing was released. A budget that this run had reserved stays spent."
+
+
+def _grouped(sizes: tuple[int, ...]) -> list[list[int]]:
+    groups: list[list[int]] = []
+    combinations = 0
+    for j, size in enumerate(sizes):
+        if groups and combinations * size <= GROUP:
+            groups[-1].append(j)
+            combinations *= size
+        else:
+            groups.append([j])
+            combinations = size
+    return groups
+
+
+def _combined(weights: list[np.ndarray], *, minimum: bool) -> np.ndarray:
+    total = weights[0]
+    for one in weights[1:]:
+        pair = np.minimum(total[:, None], one[None]) if minimum else total[:, None] + one[None]
+        total = pair.reshape(len(total) * len(one), *total.shape[1:])
+    return total
+
+
+def _starts(lengths: Sequence[int]) -> np.ndarray:
+    return np.cumsum([0, *lengths], dtype=np.int64)
+
+
+def _joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
+
+
+def _power(count: int) -> str:
+    return f"about 10^{len(str(count)) - 1}" if count >= 10**6 else str(count)
+
+
+def _size(count: int) -> str:
+    for unit, step in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= step:
+            return f"{float(f'{count / step:.2g}'):g} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,139 @@
+"""The scikit-learn-like face of the pipeline: Synthesizer(method).fit(table, schema).sample(n)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.claim import Claim
+from gibbous.core.errors import PrivacyRefused, UsageError
+from gibbous.core.protocols import Mechanism
+from gibbous.core.release import Release
+from gibbous.core.schema import Schema
+
+
+class Synthesizer:
+    """Fit once (this spends), sample as often as the claim allows.
+
+    With a method whose claim is per artifact, `sample` is post-processing of public tables: any
+    number of rows, no further cost. With a method that pays by the row, `fit` needs `rows=`, and
+    `sample` hands out those rows and never more.
+
+    Args:
+        method: a mechanism, for example NoisyPegs(epsilon=1, delta=1e-6).
+        seed: seeds sampling from public tables only; noise has no seed.
+        engine: "local" or "numpy".
+        ledger: path of the ledger, a Ledger, or None for the default one.
+        accept_inferred: accept schema facts that were read off the data; `claim_` then does not
+            cover them.
+
+    Attributes:
+        release_: the Release, after fit.
+        claim_: the guarantee of everything that was released, after fit.
+
+    Example:
+        >>> Synthesizer(None).get_params()["engine"]
+        'local'
+    """
+
+    def __init__(
+        self,
+        method: Mechanism | str | None = None,
+        *,
+        seed: int | None = None,
+        engine: str = "local",
+        ledger: Any = None,
+        accept_inferred: bool = False,
+    ) -> None:
+        self.method = method
+        self.seed = seed
+        self.engine = engine
+        self.ledger = ledger
+        self.accept_inferred = accept_inferred
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{k}={v!r}" for k, v in self.get_params().items() if v is not None)
+        return f"Synthesizer({given})"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments by name."""
+        names = ("method", "seed", "engine", "ledger", "accept_inferred")
+        return {name: getattr(self, name) for name in names}
+
+    def set_params(self, **params: Any) -> Synthesizer:
+        """Change constructor arguments; returns self.
+
+        Raises:
+            UsageError: an unknown name.
+        """
+        for name, value in params.items():
+            if name not in self.get_params():
+                raise UsageError(
+                    "UNKNOWNPARAM",
+                    f"Synthesizer has no parameter {name!r}.",
+                    f"Its parameters are {', '.join(self.get_params())}.",
+                    "Parameters of the mechanism are set on the mechanism itself.",
+                )
+            setattr(self, name, value)
+        return self
+
+    def fit(
+        self, table: Any, schema: Schema | str | Path, *, rows: int | None = None
+    ) -> Synthesizer:
+        """Spend the method's claim on the table; keep only public results.
+
+        Args:
+            table: a path or a frame (pandas, polars, pyarrow).
+            schema: a Schema or a path to a schema file.
+            rows: rows to pay for; only for methods that pay by the row.
+        Returns:
+            self, with `release_` and `claim_`.
+        Raises:
+            GibbousError: see `gibbous.synthesize`.
+        """
+        from gibbous.pipeline import synthesize
+
+        self.release_: Release = synthesize(
+            table,
+            schema,
+            self.method,
+            rows=rows,
+            seed=self.seed,
+            engine=self.engine,
+            ledger=self.ledger,
+            accept_inferred=self.accept_inferred,
+        )
+        self.claim_: Claim = self.release_.claim
+        self._handed_out = 0
+        return self
+
+    def sample(self, n: int, *, seed: int | None = None) -> Any:
+        """Draw n synthetic rows, as the kind of frame that was fitted.
+
+        Args:
+            n: number of rows, >= 0.
+            seed: sampling seed of this call; None continues from the constructor's seed.
+        Raises:
+            UsageError: not fitted.
+            PrivacyRefused: a method that pays by the row has no rows left.
+        """
+        if not hasattr(self, "release_"):
+            raise UsageError(
+                "NOTFITTED",
+                "This Synthesizer is not fitted.",
+                "sample follows fit.",
+                "Call fit first.",
+            )
+        if self.release_.tables is not None:
+            return self.release_.sample(n, seed=self.seed if seed is None else seed)
+        paid = self.release_.sets[0]
+        left = len(paid) - self._handed_out
+        if n > left:
+            raise PrivacyRefused(
+                "PAIDROWS",
+                f"{n} rows were asked for; {left} of {len(paid)} paid rows are left.",
+                "With this method each drawn row is itself what costs.",
+                "Fit with a larger rows=, or use NoisyPegs, whose rows are free after the tables.",
+            )
+        start, self._handed_out = self._handed_out, self._handed_out + n
+        return paid[start : start + n]

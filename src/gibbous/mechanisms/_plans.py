@@ -1,0 +1,169 @@
+"""What the plans of all mechanisms share: sizes, memory, expected error, warnings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from gibbous.core.claim import Claim
+from gibbous.core.context import Context
+from gibbous.core.errors import ParameterError
+from gibbous.core.params import as_json
+from gibbous.core.plan import Plan, Spend
+from gibbous.core.schema import Schema
+from gibbous.core.tables import NoiseInfo
+
+USUAL_ROWS = 1_000_000  # stands for the unknown number of records in memory estimates
+HALF = math.sqrt(2 / math.pi) / 2  # E|noise| of one cell is sqrt(2/pi) sd; half of L1 is TV
+
+
+def most_rows(schema: Schema) -> int:
+    """Most rows of one privacy unit."""
+    return schema.unit.max_rows if schema.unit else 1
+
+
+def redrawn(schema: Schema) -> int:
+    """Columns with more than one level: the others cost nothing."""
+    return max(1, sum(size > 1 for size in schema.sizes))
+
+
+def paid_rows(mechanism: Any, rows: int | None, sets: int) -> int:
+    """Rows of all sets, for a mechanism that pays by the row.
+
+    Raises:
+        ParameterError: the number of rows is not given.
+    """
+    if rows is None:
+        raise ParameterError(
+            "ROWS",
+            f"{mechanism.about.name} was asked for without a number of rows.",
+            "Each drawn row is what costs, so the number must be fixed before the run.",
+            "Give --rows, or use noisy_pegs, whose rows are free after its tables.",
+        )
+    return rows * sets
+
+
+def row_plan(
+    mechanism: Any,
+    schema: Schema,
+    rows: int | None,
+    sets: int,
+    *,
+    claim: Claim,
+    units: int,
+    contexts: Sequence[Context],
+    what: str,
+    detail: str,
+    published: str,
+    errors: tuple[tuple[str, float], ...] = (),
+    warnings: tuple[str, ...] = (),
+) -> Plan:
+    """The plan of a mechanism whose draws are what costs.
+
+    Args:
+        claim: of one unit.
+        units: how many units the file has: rows or blocks, of all sets.
+    """
+    total = claim.times(units, "dataset") if claim.is_dp else claim
+    if total.is_dp and total.epsilon > 10:
+        warnings += (
+            f"The whole file costs epsilon = {float(total.epsilon):g}: a bound that large "
+            "excludes almost nothing. Methods with unit artifact pay once for any number of rows.",
+        )
+    cells = sum(c.cells for c in contexts)
+    return Plan(
+        mechanism=mechanism.about.name,
+        params=as_json(mechanism),
+        rows=rows,
+        sets=sets,
+        claim=claim,
+        total=total,
+        published=published,
+        spends=(Spend(what, total, detail),),
+        cells=cells,
+        memory_bytes=memory(contexts, rows),
+        errors=errors,
+        warnings=warnings,
+    )
+
+
+def table_plan(
+    mechanism: Any,
+    schema: Schema,
+    rows: int | None,
+    sets: int,
+    *,
+    total: Claim,
+    contexts: Sequence[Context],
+    spends: tuple[Spend, ...],
+    published: str,
+    errors: tuple[tuple[str, float], ...] = (),
+    warnings: tuple[str, ...] = (),
+) -> Plan:
+    """The plan of a mechanism that publishes tables: any number of rows and sets for one price."""
+    if rows is not None and total.relation == "add_remove":
+        warnings += (
+            "The number of rows is published as given, and add/remove protects the number of "
+            "records: choose it without counting them, or leave it out for the noisy number.",
+        )
+    if total.delta > Fraction(1, 10**6):
+        warnings += (
+            f"delta = {float(total.delta):g} is above 1e-6: keep it far below 1 / records.",
+        )
+    return Plan(
+        mechanism=mechanism.about.name,
+        params=as_json(mechanism),
+        rows=rows,
+        sets=sets,
+        claim=total,
+        total=replace(total),
+        published=published,
+        spends=spends,
+        cells=sum(c.cells for c in contexts),
+        memory_bytes=memory(contexts, rows),
+        errors=errors,
+        warnings=warnings,
+    )
+
+
+def memory(contexts: Sequence[Context], rows: int | None) -> int:
+    """Bytes of counts, noisy counts and drawing tables at their peak.
+
+    Dense cells take three 8-byte numbers; a table of seen cells has at most one cell a record, each
+    three numbers, twice. The number of records is not known: `rows` or a million stand for it.
+    """
+    records = rows or USUAL_ROWS
+    dense = sum(c.cells for c in contexts if c.support == "dense")
+    seen = sum(min(c.cells, records) for c in contexts if c.support == "seen")
+    return 24 * dense + 48 * seen
+
+
+def noise_errors(
+    noise: NoiseInfo, rows: int | None, *, one_way: float, two_way: float
+) -> tuple[tuple[tuple[str, float], ...], tuple[str, ...]]:
+    """Expected error from noise alone, and a warning where it drowns the data.
+
+    Args:
+        noise: of the tables that rows are drawn from.
+        rows: stands for the number of records; None leaves the distances out.
+        one_way, two_way: sum over the cells of one such table of the noise's standard deviations.
+    Returns:
+        (name, value) errors, and warnings.
+    """
+    found = [("noise sd of one cell, counts", math.sqrt(noise.variance))]
+    if noise.threshold is not None:
+        found.append(("threshold, counts", float(noise.threshold)))
+    if not rows:
+        return tuple(found), ()
+    first, second = (min(1.0, HALF * sd / rows) for sd in (one_way, two_way))
+    found.append(("expected 1-way total variation error from noise", first))
+    found.append(("expected 2-way total variation error from noise", second))
+    if first < 0.2:
+        return tuple(found), ()
+    return tuple(found), (
+        f"Noise dominates at {rows} rows: the expected error of a 1-way margin is {first:.2f}. "
+        "Use a larger epsilon, fewer or coarser columns, or more records.",
+    )

@@ -1,0 +1,61 @@
+"""Each column by the Bayesian bootstrap of its own margin, columns apart: no protection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gibbous.core.about import About
+from gibbous.core.claim import no_claim
+from gibbous.core.codes import Codes
+from gibbous.core.plan import Plan
+from gibbous.core.protocols import CuratorLike
+from gibbous.core.schema import Schema
+from gibbous.mechanisms import _plans
+from gibbous.structure.contexts import margins
+from gibbous.synthesize.rows import BootstrapRows
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """Draw every column from its own margin, with Bayesian bootstrap weights for each set.
+
+    Guarantee:
+        None: a level that one record holds may appear. Claimed by the paper: none.
+        Audited: nothing to audit.
+    Source:
+        [park2014, table 1]; Rubin (1981); docs/proofs/bootstrap.md.
+    """
+
+    about: ClassVar[About] = About(
+        name="bootstrap",
+        title="Bayesian bootstrap of the margins",
+        paper="park2014, table 1",
+        unit="dataset",
+        kind="none",
+        releases="rows",
+        claimed="none",
+        proven="none: a level of one record may appear",
+        audited="not applicable",
+    )
+
+    def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
+        """Needs only: there is no cost that could be stated."""
+        return _plans.row_plan(
+            self,
+            schema,
+            rows,
+            sets,
+            claim=no_claim(unit="dataset", source=self.about.paper),
+            units=_plans.paid_rows(self, rows, sets),
+            contexts=margins(schema),
+            what="rows of the exact margins",
+            detail="no noise",
+            published="none",
+            warnings=("This method has no guarantee, and it keeps no relation between columns.",),
+        )
+
+    def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
+        """Draw rows * sets rows, set after set."""
+        total = _plans.paid_rows(self, rows, sets)
+        return curator.draw(margins(curator.schema), BootstrapRows(sets), total)

@@ -1,0 +1,63 @@
+"""Budgets that are refused whatever the mechanism: checked on a plan, before a record is read."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from gibbous.core.claim import short
+from gibbous.core.errors import PrivacyRefused
+from gibbous.core.params import Rule
+from gibbous.core.plan import Plan
+
+SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(100)
+
+budget = Rule(
+    lambda v: 1e-12 <= v <= 1e6,
+    "between 1e-12 and 1e6 (and outside 1e-6 to 100 only with --i-understand)",
+)
+"""What an epsilon parameter may be at all: beyond it noise would not fit 64-bit integers."""
+
+
+def check_budget(plan: Plan, rows: int | None, *, understand: bool = False) -> None:
+    """Refuse an epsilon that promises nothing or leaves nothing, and a delta that publishes rows.
+
+    Args:
+        plan: of any mechanism.
+        rows: rows a set, where they are known; stands for the declared number of records.
+        understand: the user has said that they know (`--i-understand`).
+    Raises:
+        PrivacyRefused: epsilon of one unit outside [1e-6, 100], or delta above 1 / rows.
+    """
+    if understand or not plan.total.is_dp:
+        return
+    epsilon, delta = plan.claim.epsilon, plan.total.delta
+    if plan.claim.kind != "zcdp" and not SMALLEST <= epsilon <= LARGEST:
+        raise PrivacyRefused(
+            "EPSILON",
+            f"epsilon = {short(epsilon)} per {plan.claim.unit} was asked for.",
+            "It lies between 1e-6 (nothing but noise) and 100 (no protection).",
+            "Choose an epsilon near 1, or pass --i-understand.",
+        )
+    if rows and delta * rows > 1:
+        raise PrivacyRefused(
+            "DELTA",
+            f"delta = {short(delta)} is above 1 / {rows} rows.",
+            "Such a delta allows a method that publishes a few records as they are.",
+            f"Choose delta well below {1 / rows:.1g}, or pass --i-understand.",
+        )
+
+
+def check_dp(plan: Plan) -> None:
+    """Refuse to call a run differentially private when its mechanism is not.
+
+    Raises:
+        PrivacyRefused: the plan's total is no claim of differential privacy.
+    """
+    if not plan.total.is_dp:
+        raise PrivacyRefused(
+            "NOTDP",
+            f"A differential privacy budget was given for {plan.mechanism!r}, "
+            f"whose guarantee is: {plan.total.words()}.",
+            "A budget applies to methods that make a claim of differential privacy.",
+            "Leave the budget out, or use noisy_pegs or sbhg.",
+        )

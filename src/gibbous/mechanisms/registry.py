@@ -1,0 +1,64 @@
+"""Mechanisms by registered name: the built-in ones and those of other packages, by the same road."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from gibbous.core.about import About
+from gibbous.core.errors import EngineFailure, UsageError
+
+GROUP = "gibbous.mechanisms"
+
+
+def names() -> tuple[str, ...]:
+    """Registered names, sorted; loads nothing."""
+    return tuple(sorted(_found()))
+
+
+def load(name: str) -> type[Any]:
+    """The mechanism class that is registered under a name.
+
+    Args:
+        name: registered name, equal to the file name of a built-in one.
+    Raises:
+        UsageError: there is no such name; the nearest one is offered.
+        EngineFailure: the package that registered it cannot be imported, or it is not a mechanism.
+    """
+    found = _found()
+    if name not in found:
+        near = difflib.get_close_matches(name, found, 1, 0.5)
+        raise UsageError(
+            "UNKNOWNMETHOD",
+            f"There is no method {name!r}.",
+            f"Methods are {', '.join(sorted(found))}.",
+            f"Did you mean {near[0]!r}?" if near else "List them with `gibbous methods`.",
+        )
+    try:
+        kind = found[name].load()
+    except Exception as error:
+        raise _broken(found[name], type(error).__name__) from None
+    if not isinstance(getattr(kind, "about", None), About):
+        raise _broken(found[name], "no `about`")
+    return kind  # type: ignore[no-any-return]
+
+
+def methods() -> tuple[About, ...]:
+    """The cards of all registered mechanisms, sorted by name."""
+    return tuple(load(name).about for name in names())
+
+
+@cache
+def _found() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _broken(point: EntryPoint, why: str) -> EngineFailure:
+    return EngineFailure(
+        "METHOD",
+        f"The method {point.name!r} ({point.value}) cannot be used: {why}.",
+        "A registered method is a class that imports cleanly and has `about`.",
+        "Repair or uninstall the package that registers it.",
+    )

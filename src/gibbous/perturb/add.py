@@ -1,0 +1,122 @@
+"""Add alpha virtual records to each level of each key, as exact integer weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.core.claim import Relation
+from gibbous.core.errors import ParameterError
+from gibbous.perturb.bounds import log1p_up
+
+_PRECISE = 25  # significant bits of alpha, when it is neither tiny nor huge
+_FINEST = 30  # alpha is a multiple of 2**-30 at least
+_HUGE = 40  # from 2**40 on, alpha is read as infinite
+_ROOM = 1 << 62  # weights of a key sum to at most this
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """P(v | k) = (n[k, v] + alpha) / (N[k] + C alpha), with alpha rounded up to a binary fraction.
+
+    Guarantee:
+        One draw from one key is ln(1 + 1/effective)-DP, under both relations, and of bounded range
+        ln(1 + 1/effective) under add/remove. Proven: docs/proofs/pegs.md.
+    Source:
+        [park2014, eq. 6], [sbhg, s3.2].
+
+    Attributes:
+        alpha: virtual records a level; > 0.
+    """
+
+    alpha: Fraction
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.alpha, Fraction) or self.alpha <= 0:
+            raise ParameterError(
+                "ALPHA",
+                f"alpha of Add is {self.alpha!r}.",
+                "It must be a fraction > 0; alpha = 0 copies records.",
+                "Take alpha from the budget, for example with Add.within(Fraction(1, 13)).",
+            )
+
+    @staticmethod
+    def within(epsilon: Fraction) -> Add:
+        """The least alpha whose draws cost at most `epsilon` nats each, effective value included.
+
+        Args:
+            epsilon: > 0.
+        """
+        if epsilon <= 0:
+            raise ParameterError(
+                "EPSILON",
+                f"The cost of one draw is {epsilon}.",
+                "It must be > 0.",
+                "Give a larger epsilon, or fewer rows, sweeps or columns.",
+            )
+        growth = math.expm1(min(float(epsilon), 700.0))
+        if growth <= 2.0**-_HUGE:
+            return Add(Fraction(1 << (_HUGE + 1)))  # uniform: cost 0
+        found = Add(Fraction(1) / Fraction(growth))
+        while found.epsilon > epsilon:
+            ones, unit = found.scaled
+            found = Add(Fraction(ones + 1, unit))
+        return found
+
+    @property
+    def scaled(self) -> tuple[int, int]:
+        """(A, D): the effective alpha is A/D >= alpha, with D a power of two; (1, 0) is uniform."""
+        if self.alpha >= 1 << _HUGE:
+            return 1, 0
+        size = self.alpha.numerator.bit_length() - self.alpha.denominator.bit_length()
+        shift = min(_FINEST, max(0, _PRECISE - size))
+        return math.ceil(self.alpha * (1 << shift)), 1 << shift
+
+    @property
+    def effective(self) -> Fraction | None:
+        """The alpha that is used; None when draws are uniform."""
+        ones, unit = self.scaled
+        return Fraction(ones, unit) if unit else None
+
+    @property
+    def epsilon(self) -> Fraction:
+        """ln(1 + 1/effective), rounded up: what one draw costs, in nats."""
+        return self.loss(2, "add_remove")
+
+    def weights(self, counts: np.ndarray) -> np.ndarray:
+        """Exact integer weights n D + A.
+
+        Args:
+            counts: n[key, level], int64 (keys, levels); secret.
+        Returns:
+            uint64 (keys, levels); each row sums to less than 2**63.
+
+        A count above what 62 bits hold is read as that limit, which keeps the guarantee: it moves
+        by at most one when a record comes or goes.
+        """
+        ones, unit = self.scaled
+        levels = max(counts.shape[1], 1)
+        if unit == 0 or ones * levels >= _ROOM // 2:
+            return np.ones(counts.shape, dtype=np.uint64)
+        limit = (_ROOM - ones * levels) // (unit * levels)
+        kept = np.minimum(counts, limit).astype(np.uint64)
+        return kept * np.uint64(unit) + np.uint64(ones)
+
+    def loss(self, levels: int, relation: Relation) -> Fraction:
+        """Cost in nats of one draw from one key whose counts differ by one record."""
+        return self._log_ratio(1, levels)
+
+    def reset_loss(self, levels: int, relation: Relation) -> Fraction:
+        """Cost in nats of a whole table whose keys are each drawn from at most once."""
+        if relation == "add_remove":
+            return self._log_ratio(1, levels)
+        return self._log_ratio(1, levels) + self._log_ratio(levels, levels)
+
+    def _log_ratio(self, times: int, levels: int) -> Fraction:
+        ones, unit = self.scaled
+        if unit == 0 or levels < 2 or ones * levels >= _ROOM // 2:
+            return Fraction(0)
+        return log1p_up(Fraction(unit, ones * times))

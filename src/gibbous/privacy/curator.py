@@ -1,0 +1,214 @@
+"""The Curator: the only holder of confidential counts; it charges first, then looks, then hands out public things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NoReturn
+
+import numpy as np
+
+from gibbous.core.claim import Claim, Relation, pure, zcdp
+from gibbous.core.codes import Codes
+from gibbous.core.context import Context
+from gibbous.core.errors import EngineFailure, PrivacyRefused
+from gibbous.core.protocols import Engine, Noise, Progress, RowDraw, Words64, silent
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Counts, Table
+from gibbous.privacy import accountant, entropy
+
+
+class Curator:
+    """Holds an engine with scanned records, and a budget that was reserved for them.
+
+    Each method is one mechanism: it computes the price from the noise (or the draw) itself, checks
+    that price against what is left of the reserved claim, and only then touches the counts. A
+    mechanism that plans one price and asks for another is refused here, not trusted.
+
+    Args:
+        engine: has scanned the records.
+        budget: the claim that the ledger reserved for this run.
+        schema: public.
+        relation: neighbour relation of the run.
+        words: source of cryptographic words (tests pass their own).
+        progress: told the stage and a public count of what is done.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_cache",
+        "_engine",
+        "_progress",
+        "_relation",
+        "_schema",
+        "_spent",
+        "_words",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        budget: Claim,
+        schema: Schema,
+        *,
+        relation: Relation,
+        words: Words64 = entropy.words,
+        progress: Progress = silent,
+    ) -> None:
+        self._engine: Engine | None = engine
+        self._budget, self._schema, self._relation = budget, schema, relation
+        self._words, self._progress = words, progress
+        self._spent: list[Claim] = []
+        self._cache: dict[Context, Counts] = {}
+
+    def __repr__(self) -> str:
+        return f"<Curator, {'open' if self._engine else 'closed'}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a curator is never pickled")
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        return self._schema
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbour relation of this run."""
+        return self._relation
+
+    @property
+    def max_rows(self) -> int:
+        """Most rows of one privacy unit."""
+        return self._schema.unit.max_rows if self._schema.unit else 1
+
+    @property
+    def spent(self) -> tuple[Claim, ...]:
+        """What was paid so far, in order."""
+        return tuple(self._spent)
+
+    def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
+        """Spend: count the contexts once and add noise once, as one joint release.
+
+        Args:
+            contexts: one histogram each; a record is in one cell of every one.
+            noise: knows its price for that many histograms.
+        Returns:
+            One public table a context.
+        Raises:
+            PrivacyRefused: the price is not covered, or a context with support "seen" comes with
+                noise that has no stability threshold.
+        """
+        info = noise.info()
+        if any(c.support == "seen" for c in contexts) and info.threshold is None:
+            raise PrivacyRefused(
+                "SEENKEYS",
+                "A table of only the keys that occur was asked for without a stability threshold.",
+                "Which keys occur is itself confidential.",
+                "Use support='dense', or thresholded noise.",
+            )
+        self._pay(noise.cost(len(contexts), self._relation, self.max_rows))
+        counts = self._count(contexts, keep=False)
+        tables = []
+        for done, (context, secret) in enumerate(zip(contexts, counts, strict=True)):
+            self._progress("noise", done, len(contexts))
+            tables.append(Table(context, noise.add(secret.cells, progress=self._progress), info))
+        self._progress("noise", len(contexts), len(contexts))
+        return tuple(tables)
+
+    def choose(
+        self,
+        contexts: Sequence[Context],
+        score: Callable[[Sequence[Counts]], np.ndarray],
+        *,
+        sensitivity: int,
+        epsilon: Fraction,
+        accounting: str = "pure",
+    ) -> int:
+        """Spend: pick one candidate by the exponential mechanism.
+
+        Args:
+            contexts: what the score looks at; counted once and kept inside until the end.
+            score: secret counts of `contexts` -> float64 (candidates,).
+            sensitivity: how much one row can change any score, under this run's relation.
+            epsilon: P is proportional to exp(epsilon * score / (2 * sensitivity)).
+            accounting: "pure" charges epsilon; "zcdp" charges epsilon^2 / 8 (bounded range).
+        Returns:
+            Index of the chosen candidate.
+        """
+        if accounting == "pure":
+            price = pure(epsilon)
+        elif accounting == "zcdp":
+            price = zcdp(epsilon * epsilon / 8)
+        else:
+            raise ValueError("accounting is 'pure' or 'zcdp'")
+        self._pay(replace(price, relation=self._relation, source="exponential mechanism"))
+        scores = score(self._count(contexts, keep=True))
+        return entropy.exponential_choice(
+            scores, epsilon=epsilon, sensitivity=Fraction(sensitivity * self.max_rows)
+        )
+
+    def draw(self, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
+        """Spend: draw rows from exact counts; the draw itself is the mechanism.
+
+        Args:
+            contexts: what the draw conditions on.
+            draw: knows its price, and draws with cryptographic words.
+            rows: rows of all sets together.
+        Returns:
+            Public codes (rows, columns).
+        """
+        self._pay(draw.cost(contexts, rows, self._relation, self.max_rows))
+        return draw(self._count(contexts, keep=False), self._schema, rows, self._words)
+
+    def close(self) -> None:
+        """Forget records and counts. Any later request raises: nothing raw can be consulted again."""
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = None
+        self._cache.clear()
+
+    def _pay(self, price: Claim) -> None:
+        if self._engine is None:
+            raise _closed()
+        if price.relation != self._relation:
+            raise PrivacyRefused(
+                "RELATION",
+                f"A purchase is priced under {price.relation}, the run is under {self._relation}.",
+                "One run has one neighbour relation.",
+                "Price the noise under the relation of the run.",
+            )
+        if not accountant.within(self._budget, [*self._spent, price]):
+            raise PrivacyRefused(
+                "OVERSPEND",
+                f"The method asked for more than it planned: {price.words()} on top of "
+                f"{len(self._spent)} earlier purchases.",
+                f"This run reserved {self._budget.words()}.",
+                "This is a fault of the method: its plan and its run disagree.",
+                state="The reserved budget stays spent; nothing was released.",
+            )
+        self._spent.append(price)
+
+    def _count(self, contexts: Sequence[Context], *, keep: bool) -> list[Counts]:
+        if self._engine is None:
+            raise _closed()
+        missing = [c for c in dict.fromkeys(contexts) if c not in self._cache]
+        fresh = dict(
+            zip(missing, self._engine.tally(missing, progress=self._progress), strict=True)
+            if missing
+            else ()
+        )
+        if keep:
+            self._cache.update(fresh)
+        return [fresh[c] if c in fresh else self._cache[c] for c in contexts]
+
+
+def _closed() -> EngineFailure:
+    return EngineFailure(
+        "CLOSED",
+        "The curator is closed.",
+        "Records are read before the tables are written, never after.",
+        "Start a new run.",
+        state="What was reserved stays spent.",
+    )

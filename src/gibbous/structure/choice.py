@@ -1,0 +1,296 @@
+"""Paid choices of context columns: the exponential mechanism on dependence scores, through the Curator.
+
+Ranking columns by the mutual information of the records would leak (docs/proofs/sbhg.md): here the
+1-way tables are released with noise first, and each pick is charged. Between picks only what was
+already picked is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.core.context import Context
+from gibbous.core.protocols import CuratorLike
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Counts, Dense
+
+Score = Callable[[Sequence[Counts]], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Margins:
+    """What is public before the first pick.
+
+    Attributes:
+        shares: fitted 1-way distribution of each column.
+        rows: noisy number of records, > 0.
+    """
+
+    shares: tuple[np.ndarray, ...]
+    rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """An order of the columns, and for each column parents that come before it.
+
+    Attributes:
+        order: positions of all columns.
+        parents: by position of the column, not by order.
+    """
+
+    order: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """How the expected noise of a table is held against it before its counts are looked at.
+
+    Attributes:
+        noise: standard deviation of one cell of the tables to be released, in counts; 0 for none.
+        weight: share of the noise that is expected to survive post-processing.
+        max_cells: largest table that may be chosen.
+    """
+
+    noise: float = 0.0
+    weight: float = 0.4
+    max_cells: int = 1 << 20
+
+    def price(self, cells: int) -> float:
+        """Expected L1 norm of the noise, in counts, times the weight."""
+        return self.weight * math.sqrt(2 / math.pi) * self.noise * cells
+
+    def limit(self, rows: float) -> int:
+        """Most cells worth looking at: a score is below 2 * rows, so no larger table can win."""
+        one = self.price(1)
+        return self.max_cells if one == 0 else min(self.max_cells, int(2 * rows / one))
+
+
+def choose_hashed(
+    curator: CuratorLike,
+    margins: Margins,
+    parents: int,
+    *,
+    epsilon: Fraction,
+    accounting: str = "pure",
+    max_cells: int = 1 << 20,
+) -> tuple[tuple[int, ...], ...]:
+    """Spend: the context columns of every column, picked one by one without replacement.
+
+    Args:
+        margins: from noisy 1-way tables that were released before.
+        parents: picks a column; fewer where no further column keeps the table under `max_cells`.
+        epsilon: of one pick; at most `picks(columns, parents)` picks are charged.
+        accounting: see `Curator.choose`.
+    Returns:
+        Positions of the context columns of each column, in the order they were picked.
+    Guarantee:
+        Each pick is epsilon-DP and epsilon^2/8-zCDP: the score |n_jc - m_j m_c / m| (L1) changes by
+        at most 1 when one row is added or removed, 2 when one is replaced. docs/proofs/noisy_pegs.md.
+    """
+    schema = curator.schema
+    found: list[tuple[int, ...]] = []
+    for j, size in enumerate(schema.sizes):
+        chosen: tuple[int, ...] = ()
+        for _ in range(min(parents, len(schema) - 1) if size > 1 else 0):
+            cells = size * math.prod(schema.sizes[c] for c in chosen)
+            fits = [
+                c
+                for c, other in enumerate(schema.sizes)
+                if c != j and c not in chosen and other > 1 and cells * other <= max_cells
+            ]
+            if not fits:
+                break
+            contexts = [pair(schema, j, c) for c in fits]
+            picked = curator.choose(
+                contexts,
+                pair_scores(contexts, margins),
+                sensitivity=_steps(curator),
+                epsilon=epsilon,
+                accounting=accounting,
+            )
+            chosen = (*chosen, fits[picked])
+        found.append(chosen)
+    return tuple(found)
+
+
+def choose_network(
+    curator: CuratorLike,
+    margins: Margins,
+    parents: int,
+    *,
+    epsilon: Fraction,
+    caution: Caution,
+    accounting: str = "zcdp",
+) -> Network:
+    """Spend: a tree that joins every column to one that is placed, then more parents where they pay.
+
+    The first picks grow a tree by the strongest pair between placed and unplaced columns. Then each
+    column may take a further parent among the columns before it, or stay as it is: what a larger
+    table gains in dependence is weighed against its noise.
+
+    Args:
+        parents: most parents of a column; 0 leaves all columns apart.
+        epsilon: of one pick; at most `picks(columns, parents)` picks are charged.
+    Guarantee:
+        Each pick is epsilon-DP and epsilon^2/8-zCDP. docs/proofs/noisy_pegs.md.
+    """
+    schema = curator.schema
+    free = [j for j, size in enumerate(schema.sizes) if size > 1]
+    still = tuple(j for j, size in enumerate(schema.sizes) if size == 1)
+    if parents == 0 or len(free) < 2:
+        return Network((*still, *free), ((),) * len(schema))
+    spend = _Spend(curator, epsilon, accounting)
+    limit = caution.limit(margins.rows)
+    order, chosen = _tree(spend, margins, free, caution, limit)
+    for reach in range(1, parents):
+        for place, j in enumerate(order):
+            if len(chosen[j]) == reach:
+                chosen[j] = _extended(spend, margins, j, chosen[j], order[:place], caution, limit)
+    return Network((*still, *order), tuple(chosen.get(j, ()) for j in range(len(schema))))
+
+
+def picks(columns: int, parents: int) -> int:
+    """Most purchases that `choose_network` (columns - 1 a parent) or `choose_hashed` can make.
+
+    Args:
+        columns: number of columns.
+        parents: parents a column.
+    """
+    return columns * min(parents, max(columns - 1, 0))
+
+
+def pair(schema: Schema, one: int, two: int) -> Context:
+    """The 2-way table of two columns, the same context for (one, two) and (two, one)."""
+    parent, target = sorted((one, two))
+    return Context((target,), (parent,), (schema.sizes[target],), (schema.sizes[parent],))
+
+
+def pair_scores(
+    contexts: Sequence[Context], margins: Margins, caution: Caution | None = None
+) -> Score:
+    """Distance of each 2-way table from the product of its noisy margins, in counts.
+
+    Only the 2-way table is secret, so one row changes a score by at most 1 (added or removed).
+    """
+    held = caution or Caution()
+
+    def score(counts: Sequence[Counts]) -> np.ndarray:
+        scores = np.empty(len(contexts))
+        for i, (context, secret) in enumerate(zip(contexts, counts, strict=True)):
+            of_parent = margins.shares[context.parents[0]]
+            of_target = margins.shares[context.targets[0]]
+            apart = margins.rows * np.outer(of_parent, of_target)
+            scores[i] = np.abs(_dense(secret) - apart).sum() - held.price(context.cells)
+        return scores
+
+    return score
+
+
+def parent_scores(contexts: Sequence[Context], margins: Margins, caution: Caution) -> Score:
+    """Distance of each table n[key, level] from its own keys times the noisy margin, in counts.
+
+    A row changes one cell by 1 and its key's product by 1 in total: at most 2 (added or removed).
+    """
+
+    def score(counts: Sequence[Counts]) -> np.ndarray:
+        scores = np.empty(len(contexts))
+        for i, (context, secret) in enumerate(zip(contexts, counts, strict=True)):
+            table = _dense(secret)
+            apart = table.sum(axis=1, keepdims=True) * margins.shares[context.targets[0]]
+            scores[i] = np.abs(table - apart).sum() - caution.price(context.cells)
+        return scores
+
+    return score
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spend:
+    curator: CuratorLike
+    epsilon: Fraction
+    accounting: str
+
+    def pick(self, contexts: Sequence[Context], score: Score, rows: int) -> int:
+        """One purchase; `rows` is how much one added row can change a score."""
+        return self.curator.choose(
+            contexts,
+            score,
+            sensitivity=rows * _steps(self.curator),
+            epsilon=self.epsilon,
+            accounting=self.accounting,
+        )
+
+
+def _tree(
+    spend: _Spend, margins: Margins, free: list[int], caution: Caution, limit: int
+) -> tuple[list[int], dict[int, tuple[int, ...]]]:
+    sizes = spend.curator.schema.sizes
+    order: list[int] = []
+    chosen: dict[int, tuple[int, ...]] = {}
+    while len(order) < len(free):
+        placed = order or free
+        edges = [
+            (j, a)
+            for j in free
+            for a in placed
+            if j != a and j not in order and sizes[j] * sizes[a] <= limit
+        ]
+        if not order:  # a pair stands for both of its directions
+            edges = [(j, a) for j, a in edges if j > a]
+        if not edges:  # nothing that is affordable: the next column stands alone
+            j = next(j for j in free if j not in order)
+            order.append(j)
+            chosen[j] = ()
+            continue
+        contexts = [pair(spend.curator.schema, j, a) for j, a in edges]
+        j, a = edges[spend.pick(contexts, pair_scores(contexts, margins, caution), 1)]
+        if not order:
+            order.append(a)
+            chosen[a] = ()
+        order.append(j)
+        chosen[j] = (a,)
+    return order, chosen
+
+
+def _extended(
+    spend: _Spend,
+    margins: Margins,
+    target: int,
+    parents: tuple[int, ...],
+    before: Sequence[int],
+    caution: Caution,
+    limit: int,
+) -> tuple[int, ...]:
+    sizes = spend.curator.schema.sizes
+    cells = sizes[target] * math.prod(sizes[c] for c in parents)
+    more = [(*parents, c) for c in before if c not in parents and cells * sizes[c] <= limit]
+    if not more:
+        return parents
+    options = [parents, *more]
+    contexts = [
+        Context((target,), option, (sizes[target],), tuple(sizes[c] for c in option))
+        for option in options
+    ]
+    return options[spend.pick(contexts, parent_scores(contexts, margins, caution), 2)]
+
+
+def _steps(curator: CuratorLike) -> int:
+    """Replacing a row is one removal and one addition."""
+    return 1 if curator.relation == "add_remove" else 2
+
+
+def _dense(secret: Counts) -> np.ndarray:
+    context = secret.context
+    if isinstance(secret.cells, Dense):
+        return secret.cells.values.astype(np.float64)
+    table = np.zeros((context.keys, context.levels))
+    table[secret.cells.keys.astype(np.int64), secret.cells.levels.astype(np.int64)] = (
+        secret.cells.values
+    )
+    return table

@@ -1,0 +1,143 @@
+"""Noisy tables in, fitted non-negative tables out: post-processing that costs no privacy.
+
+Each table is moved to the nearest non-negative table with the noisy number of records, which removes
+the phantom mass that clipping leaves in many small cells; then all tables are raked to one set of
+1-way margins, which are combined from every table by inverse variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from gibbous.core.context import Context, Radix
+from gibbous.core.tables import Dense, Table, Tables
+
+PASSES = 20
+UNITS = 1 << 20  # fitted counts are given in millionths: the smallest cells keep three digits
+
+
+def reconcile(tables: Tables) -> Tables:
+    """Fit the dense tables of a release together, ready for drawing.
+
+    Args:
+        tables: with 1-way tables among `items` or `extra`; tables over hashed keys are fitted to
+            their target's margin only.
+    Returns:
+        The same tables with int64 non-negative cells in units of 1/UNITS count, and a recipe that
+        reads them as they are (fit "clip", kappa 0, floor 0).
+    """
+    shares = fitted_margins(tables.schema.sizes, tables.items + tables.extra)
+    total = float(max(1, tables.noisy_rows()))
+    items = tuple(
+        replace(t, cells=Dense(_fit(t, shares, total, tables.recipe.kappa))) for t in tables.items
+    )
+    recipe = replace(tables.recipe, fit="clip", kappa=0.0, floor=0)
+    return replace(tables, items=items, recipe=recipe)
+
+
+def fitted_margins(sizes: Sequence[int], tables: Sequence[Table]) -> tuple[np.ndarray, ...]:
+    """One distribution a column: noisy 1-way counts combined over tables by inverse variance.
+
+    Args:
+        sizes: number of codes of each column.
+        tables: noisy tables; only dense ones are used.
+    Returns:
+        float64 (levels,) a column, non-negative, summing to 1; uniform where nothing is left.
+    """
+    sums = [np.zeros(size) for size in sizes]
+    weights = [0.0] * len(sizes)
+    for table in tables:
+        if not isinstance(table.cells, Dense):
+            continue
+        for column, counts, cells in _one_ways(table):
+            precision = 1.0 / (table.noise.variance * cells)
+            sums[column] += precision * counts
+            weights[column] += precision
+    shares = []
+    for size, summed, weight in zip(sizes, sums, weights, strict=True):
+        counts = summed / weight if weight else np.ones(size)
+        near = simplex(counts, max(float(counts.sum()), 1.0))
+        shares.append(near / near.sum())
+    return tuple(shares)
+
+
+def simplex(values: np.ndarray, total: float) -> np.ndarray:
+    """The nearest non-negative array (least squares) with a given sum.
+
+    Args:
+        values: float64, any shape.
+        total: > 0.
+    Source:
+        Held, Wolfe and Crowder (1974): subtract one constant, clip at 0.
+    """
+    ordered = np.sort(values, axis=None)[::-1]
+    excess = np.cumsum(ordered) - total
+    constants = excess / np.arange(1, ordered.size + 1)
+    last = int(np.nonzero(ordered > constants)[0][-1])
+    return np.maximum(values - constants[last], 0.0)
+
+
+def rake(values: np.ndarray, shares: Sequence[np.ndarray], passes: int = PASSES) -> np.ndarray:
+    """Iterative proportional fitting of a positive array to one distribution an axis.
+
+    Args:
+        values: float64, one axis a column.
+        shares: one distribution an axis, summing to 1; a level of share 0 gets mass 0.
+        passes: over all axes.
+    Returns:
+        float64 of the same shape, summing to 1; the margin of the last axis is met exactly.
+    Source:
+        Deming and Stephan (1940).
+    """
+    fitted = values / values.sum()
+    for _ in range(passes):
+        for axis, wanted in enumerate(shares):
+            others = tuple(a for a in range(fitted.ndim) if a != axis)
+            have = fitted.sum(axis=others)
+            factor = np.divide(wanted, have, out=np.zeros_like(wanted), where=have > 0)
+            fitted = fitted * np.expand_dims(factor, others)
+    return fitted
+
+
+def _one_ways(table: Table) -> list[tuple[int, np.ndarray, int]]:
+    """(column, noisy 1-way counts, cells summed for each) of every column whose code is readable."""
+    context, values = table.context, table.cells.values.astype(np.float64)
+    shape, columns = _axes(context)
+    cube = values.reshape(shape)
+    found = []
+    for axis, column in enumerate(columns):
+        if column is not None:
+            others = tuple(a for a in range(cube.ndim) if a != axis)
+            found.append((column, cube.sum(axis=others), values.size // shape[axis]))
+    return found
+
+
+def _axes(context: Context) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
+    """Shape of a table with one axis a column; None stands for an axis of hashed keys."""
+    if isinstance(context.key, Radix):
+        return context.parent_sizes + context.target_sizes, context.parents + context.targets
+    return (context.keys, *context.target_sizes), (None, *context.targets)
+
+
+def _fit(table: Table, shares: Sequence[np.ndarray], total: float, kappa: float) -> np.ndarray:
+    shape, columns = _axes(table.context)
+    near = simplex(table.cells.values.astype(np.float64), total).reshape(shape)
+    keys = near.sum(axis=tuple(a for a, c in enumerate(columns) if c in table.context.targets))
+    wanted = []
+    for axis, column in enumerate(columns):
+        # A hashed key has no margin of its own to be fitted to: it keeps the one it has.
+        wanted.append(shares[column] if column is not None else (keys + 1) / (keys + 1).sum())
+        assert len(wanted[-1]) == shape[axis]
+    # A little of the independent table in every cell: what noise erased stays possible.
+    independent = np.ones(())
+    for one in wanted:
+        independent = np.multiply.outer(independent, one)
+    smooth = near + max(kappa, 1e-3) * table.context.keys * independent
+    fitted = rake(smooth, wanted) * total * UNITS
+    limit = float(1 << 61) / max(table.context.cells, 1)
+    if fitted.max(initial=0.0) > limit:
+        fitted *= limit / fitted.max()
+    return np.rint(fitted).astype(np.int64).reshape(table.context.keys, table.context.levels)

@@ -1,0 +1,116 @@
+"""Ctrl-C and SIGTERM end a run at once, in Python and inside compiled code, with one line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
+
+# Each body runs where a verb would; "ready" tells the test when to send the signal.
+IN_PYTHON = "while True: sum(range(1000))"
+IN_NATIVE = "import hashlib; hashlib.pbkdf2_hmac('sha256', b'x', b'y', 2**31 - 1)"
+IN_A_POOL = (
+    "from concurrent.futures import ThreadPoolExecutor as P; import hashlib\n"
+    "    with P(2) as pool: list(pool.map(lambda i: hashlib.pbkdf2_hmac("
+    "'sha256', b'x', b'y', 2**31 - 1), range(2)))"
+)
+SWALLOWED = (
+    "\n    while True:\n        try:\n            sum(range(1000))\n        except Exception: pass"
+)
+PROGRAM = """
+import sys, threading
+from gibbous.cli import entry
+from gibbous.cli import release_verbs
+
+def work(*_):
+    threading.Timer(0.3, print, ["ready"], {{"flush": True}}).start()
+    {body}
+
+release_verbs.warmup = work
+sys.argv = ["gibbous", "warmup"]
+sys.exit(entry.main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "number", "code"),
+    [
+        pytest.param(IN_PYTHON, signal.SIGINT, 130, id="python"),
+        pytest.param(IN_PYTHON, signal.SIGTERM, 143, id="python-term"),
+        pytest.param(IN_PYTHON, signal.SIGHUP, 129, id="python-hup"),
+        pytest.param(IN_NATIVE, signal.SIGINT, 130, id="native"),
+        pytest.param(IN_A_POOL, signal.SIGTERM, 143, id="pool"),
+        pytest.param(SWALLOWED, signal.SIGINT, 130, id="swallowed"),
+    ],
+)
+def test_i5_i6_a_signal_ends_a_run_with_its_code_and_one_line(
+    body: str, number: signal.Signals, code: int
+) -> None:
+    run = _start(body)
+
+    run.send_signal(number)
+
+    out, err = run.communicate(timeout=10)
+    assert run.returncode == code
+    assert err.startswith(f"error[GB{code}-STOPPED]: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in out + err
+
+
+def test_i5_a_second_ctrl_c_does_not_wait() -> None:
+    run = _start(IN_NATIVE)
+
+    run.send_signal(signal.SIGINT)
+    run.send_signal(signal.SIGINT)
+
+    run.communicate(timeout=10)
+    assert run.returncode == 130
+
+
+def test_i6_a_closed_pipe_is_quiet(home: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "gibbous", "--help"], stdout=write, stderr=subprocess.PIPE, text=True
+    )
+
+    os.close(write)
+    assert done.stderr == ""
+    assert done.returncode == 141
+
+
+def test_i11_m4_the_process_is_private_whatever_the_shell_says(tmp_path: Path) -> None:
+    program = (
+        "import os, sys, resource\n"
+        "os.umask(0)\n"
+        "from gibbous.cli import entry\n"
+        "sys.argv = ['gibbous', '--version']\n"
+        "entry.main()\n"
+        "import faulthandler\n"
+        "print(oct(os.umask(0)), resource.getrlimit(resource.RLIMIT_CORE), faulthandler.is_enabled())"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", program], capture_output=True, text=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "0o77 (0, 0) False"
+
+
+def _start(body: str) -> subprocess.Popen[str]:
+    run = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(body=body)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "ready\n"
+    return run
