@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Iterator
-from fractions import Fraction
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gibbous import disintegrate
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import BudgetExhausted, PrivacyRefused, UsageError
 from gibbous.core.exact import Number, exact
-from gibbous.core.params import as_json
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
+from gibbous.encode.decode import decode
 from gibbous.mechanisms import limits, registry
 from gibbous.privacy.curator import Curator
-from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.ledger import Hold, Ledger
+from gibbous.synthesize.sample import stream
+from gibbous.write import package
+from gibbous.write.certificate import Facts, certify
+from gibbous.write.like import frame_kind, together
+from gibbous.write.package import check_output
 
 DEFAULT_METHOD = "noisy_pegs"
 
@@ -130,11 +135,7 @@ def synthesize(
     Raises:
         GibbousError: one class an exit code; see gibbous.core.errors.
     """
-    from gibbous import disintegrate
-    from gibbous.write import package
-
-    schema = load_schema(schema)
-    mechanism = _mechanism(method)
+    schema, mechanism = load_schema(schema), _mechanism(method)
     planned = plan(
         schema,
         mechanism,
@@ -144,7 +145,230 @@ def synthesize(
         understand=understand,
         budget=budget,
     )
-    target = package.check_output(out, overwrite=overwrite, source=source) if out else None
+    target = check_output(out, overwrite=overwrite, source=source) if out else None
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
-    worker = disintegrate.engine(engine) if isinstance(engine, str) else engine
-    raise NotImplementedError
+    job = _Job(source, schema, mechanism, planned, seed, book, engine, options, progress)
+    frames = frame_kind(source)
+    if target is None:
+        return frames.release(_in_memory(job))
+    return frames.release(_packaged(job, target, format, csv_raw, overwrite))
+
+
+def sample_more(
+    release: str | Path | Release,
+    rows: int,
+    *,
+    seed: int | None = None,
+    out: str | Path,
+    format: str = "parquet",
+    csv_raw: bool = False,
+    progress: Progress = silent,
+) -> Path:
+    """Draw more rows from the public tables of a release into one file: post-processing, no cost.
+
+    Args:
+        release: a release, or the folder of one.
+        rows: number of rows, >= 0.
+        seed: sampling seed; None draws one.
+        out: file to write; it must not exist.
+        format: "parquet" or "csv".
+        csv_raw: write CSV text cells without the guard against spreadsheet formulas.
+    Returns:
+        The path that was written.
+    Raises:
+        PrivacyRefused: the release has no tables: its rows were paid for one by one.
+        OutputNotWritten: `out` exists or cannot be written.
+    """
+    from gibbous.write.load import load
+
+    found = release if isinstance(release, Release) else load(Path(release))
+    if found.tables is None:
+        raise PrivacyRefused(
+            "PAIDROWS",
+            "This release has no public tables.",
+            "With its method each drawn row was itself what cost.",
+            "Use a method whose rows are free after its tables (noisy_pegs, sbhg).",
+        )
+    target = check_output(out, overwrite=False, source=None)
+    batches = stream(found.tables, rows, seed=_seed(seed), progress=progress)
+    return write_file(batches, found.schema, target, format=format, seed=_seed(seed), raw=csv_raw)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Job:
+    """One run's inputs."""
+
+    source: Any
+    schema: Schema
+    mechanism: Any
+    plan: Plan
+    seed: int | None
+    ledger: Ledger
+    engine: Engine | str
+    options: Any
+    progress: Progress
+
+    @contextmanager
+    def records(self) -> Iterator[tuple[Engine, bytes]]:
+        """Step 0b: open, validate and encode the records; they are forgotten at the end."""
+        engine = self.engine
+        worker = disintegrate.engine(engine, self.options) if isinstance(engine, str) else engine
+        try:
+            yield worker, worker.scan(
+                self.source, self.schema, key=self.ledger.key, progress=self.progress
+            )
+        finally:
+            worker.close()
+
+    def reserve(self, dataset: bytes, request: bytes, label: str) -> Hold:
+        """Step 1: the ledger entry, before anything is counted."""
+        return self.ledger.reserve(
+            dataset,
+            self.plan.total,
+            mechanism=self.plan.mechanism,
+            request=request,
+            rows=self.plan.rows,
+            protects=self.schema.unit.words() if self.schema.unit else "one row",
+            label=label,
+        )
+
+    def release(self, engine: Engine) -> Tables | Codes:
+        """Steps 2 and 3: count once, add noise once; the curator is closed when this returns."""
+        curator = Curator(
+            engine,
+            self.plan.total,
+            self.schema,
+            relation=_relation(self.mechanism),
+            progress=self.progress,
+        )
+        try:
+            drawn: Tables | Codes = self.mechanism.run(curator, self.plan.rows, self.plan.sets)
+            return drawn
+        finally:
+            curator.close()
+
+    def facts(self) -> Facts:
+        """What the certificate says."""
+        return Facts(
+            schema=self.schema,
+            plan=self.plan,
+            about=self.mechanism.about,
+            relation=_relation(self.mechanism),
+            uncovered=self.schema.inferred() if self.plan.total.is_dp else (),
+        )
+
+
+def _packaged(job: _Job, target: Path, format: str, csv_raw: bool, overwrite: bool) -> Release:
+    with job.records() as (engine, dataset):
+        request = package.request_digest(
+            dataset=dataset,
+            schema=job.schema,
+            plan=job.plan,
+            seed=job.seed,
+            target=target,
+            extra={"format": format, "csv_raw": csv_raw},
+        )
+        with package.begin(target, request=request, seed=job.seed, overwrite=overwrite) as draft:
+            draft.hold(job.ledger, lambda: job.reserve(dataset, request, target.name))
+            if not draft.drawn:  # else: a run that was killed after its draw became visible
+                drawn = job.release(engine)
+                if isinstance(drawn, Tables):
+                    draft.tables(drawn)
+                else:
+                    draft.rows(drawn)
+            engine.close()  # the read barrier: nothing raw can be consulted from here on
+            result = draft.drawn_result(job.schema)
+            draft.commit()
+            for index in range(job.plan.sets):
+                batches = _batches(result, job.plan, index, draft.seed, job.progress)
+                draft.write_set(index, batches, format=format, csv_raw=csv_raw)
+            return draft.finish(job.facts())
+
+
+def _in_memory(job: _Job) -> Release:
+    with job.records() as (engine, dataset):
+        request = os.urandom(32)
+        hold = job.reserve(dataset, request, "in memory")
+        result = job.release(engine)
+    hold.commit(package.digest_of(result))
+    seed = _seed(job.seed)
+    sets = []
+    for index in range(job.plan.sets):
+        start, frames = 0, []
+        for codes in _batches(result, job.plan, index, seed, job.progress):
+            frames.append(decode(codes, job.schema, seed=seed, set_index=index, start_row=start))
+            start += codes.rows
+        sets.append(together(frames, job.schema))
+    receipt = certify(
+        job.facts(),
+        hold,
+        seed=seed,
+        rows=tuple(len(frame) for frame in sets),
+        digest=package.digest_of(result),
+        tables=result if isinstance(result, Tables) else None,
+    )
+    return Release(
+        sets=tuple(sets),
+        schema=job.schema,
+        claim=job.plan.total,
+        plan=job.plan,
+        tables=result if isinstance(result, Tables) else None,
+        receipt=receipt,
+        path=None,
+    )
+
+
+def _batches(
+    result: Tables | Codes, planned: Plan, index: int, seed: int, progress: Progress
+) -> Iterator[Codes]:
+    """Step 7: rows of one set; from public tables by the sampling seed, or the rows that were paid for."""
+    if isinstance(result, Tables):
+        rows = planned.rows if planned.rows is not None else result.noisy_rows()
+        yield from stream(result, rows, seed=seed, set_index=index, progress=progress)
+        return
+    share = result.rows // planned.sets
+    yield Codes(result.schema, result.values[index * share : (index + 1) * share])
+
+
+def _seed(seed: int | None) -> int:
+    return int.from_bytes(os.urandom(8), "little") >> 1 if seed is None else seed
+
+
+def _mechanism(method: Mechanism | str | None) -> Any:
+    if method is None or isinstance(method, str):
+        return registry.load(method or DEFAULT_METHOD)()
+    if isinstance(method, type) or not hasattr(method, "plan") or not hasattr(method, "run"):
+        raise UsageError(
+            "METHOD",
+            "The method given is not a mechanism.",
+            "Pass an instance such as NoisyPegs(epsilon=1), or a registered name.",
+            "List them with gibbous.methods().",
+        )
+    return method
+
+
+def _relation(mechanism: Any) -> Relation:
+    found: Relation = getattr(mechanism, "relation", "add_remove")
+    return found
+
+
+def _check_unit(schema: Schema, found: Plan) -> None:
+    if schema.unit is None and found.total.is_dp:
+        raise PrivacyRefused(
+            "UNIT",
+            "The schema does not say what one privacy unit is.",
+            "A unit is one row, or one person with at most max_rows rows.",
+            "Declare [unit] in the schema.",
+        )
+
+
+def _inferred(schema: Schema) -> PrivacyRefused:
+    facts = schema.inferred()
+    shown = "; ".join(facts[:8]) + (f"; and {len(facts) - 8} more" if len(facts) > 8 else "")
+    return PrivacyRefused(
+        "INFERRED",
+        f"The schema holds {len(facts)} facts that were read off the data: {shown}.",
+        "A claim of differential privacy covers only facts that are public or paid for.",
+        "Check them and mark them declared, or pass --accept-inferred: the release then says "
+        "which facts its guarantee does not cover.",
+    )

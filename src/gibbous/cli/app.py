@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gibbous.cli.config import DEFAULT_METHOD
+from gibbous.cli.defaults import DEFAULT_METHOD
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EPILOG = (

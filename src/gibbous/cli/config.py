@@ -10,10 +10,10 @@ from fractions import Fraction
 from math import isfinite
 from pathlib import Path
 
+from gibbous.cli.defaults import DEFAULT_METHOD
 from gibbous.cli.mistakes import unknown
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 
-DEFAULT_METHOD = "noisy_pegs"
 TOP = ("data", "schema")
 SECTIONS = {
     "privacy": ("relation", "epsilon", "delta", "shares"),

@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: list[str]) -> int:
     try:
+        if _listing(args):
+            return 0
         from gibbous.cli.app import app
 
         code = app(args=args or ["--help"], prog_name="gibbous", standalone_mode=False)
@@ -45,6 +47,20 @@ def _run(args: list[str]) -> int:
         raise
     except Exception as error:  # the last net: everything becomes one line and a code
         return faults.report(error, args, debug="--debug" in args)
+
+
+def _listing(args: list[str]) -> bool:
+    """Answer `methods [NAME] [--json]` without the parser, whose imports cost as much as numpy's."""
+    if args[:1] != ["methods"]:
+        return False
+    names = [a for a in args[1:] if not a.startswith("-")]
+    if len(names) > 1 or {a for a in args[1:] if a.startswith("-")} - {"--json", "--debug"}:
+        return False
+    from gibbous.cli import methods_verb
+
+    methods_verb.run(names[0] if names else None, None, "--json" in args)
+    sys.stdout.flush()
+    return True
 
 
 def harden() -> None:

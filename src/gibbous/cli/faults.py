@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import sys
 import threading
-import traceback
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -113,6 +111,9 @@ def missing_library(name: str, extra: str | None = None) -> EngineFailure:
 
 def error_id(error: BaseException) -> str:
     """Eight hex digits from the class and the code positions; no message, no value."""
+    import hashlib
+    import traceback
+
     digest = hashlib.sha256(type(error).__name__.encode())
     for frame in traceback.extract_tb(error.__traceback__):
         digest.update(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}:{frame.name}".encode())
@@ -121,6 +122,8 @@ def error_id(error: BaseException) -> str:
 
 def positions(error: BaseException) -> list[str]:
     """The traceback without messages, locals or source text; causes included."""
+    import traceback
+
     lines: list[str] = []
     seen: BaseException | None = error
     while seen is not None:

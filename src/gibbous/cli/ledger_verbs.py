@@ -1,3 +1,190 @@
 """`gibbous ledger show | cap`: what each data set has spent, and the most it may."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import cast
+
+from gibbous.cli import show as screen
+from gibbous.cli.config import number
+from gibbous.core.claim import Claim, Relation, short
+from gibbous.core.errors import LedgerUnusable, UsageError
+from gibbous.core.exact import exact, text
+from gibbous.core.schema import Schema
+from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.ledger_accounts import Account, Cap
+
+NAME_DIGITS = 8  # of the fingerprint, enough for people
+
+
+def show(
+    data: Path | None,
+    schema: Path | None,
+    path: Path | None,
+    options: Callable[[], object],
+    json: bool,
+) -> None:
+    """Print what was charged, by data set and release.
+
+    Args:
+        data: only this data set; None for all.
+        schema: its schema, if that declares a text for missing values.
+    Raises:
+        LedgerUnusable: there is no such ledger, or it is damaged.
+    """
+    _must_exist(path)
+    ledger = Ledger.open(path)
+    accounts = ledger.accounts()
+    if data is not None:
+        wanted = _fingerprint(ledger, data, schema, options)[0]
+        accounts = tuple(a for a in accounts if a.dataset == wanted)
+    if json:
+        screen.as_json(
+            {
+                "path": str(ledger.path),
+                "head": ledger.head,
+                "datasets": [_account_json(account) for account in accounts],
+            }
+        )
+        return
+    screen.line(f"{ledger.path}: {len(accounts)} data set(s); the chain of entries is whole.")
+    for account in accounts:
+        _account(account)
+
+
+def cap(
+    data: Path,
+    wanted: tuple[str, str, str],
+    schema: Path | None,
+    path: Path | None,
+    options: Callable[[], object],
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Set the most that a data set may ever spend; reads the file for its fingerprint only.
+
+    Args:
+        wanted: epsilon, delta (decimal text) and relation.
+    """
+    epsilon, delta = (exact(number(k, v)) for k, v in zip(("epsilon", "delta"), wanted, strict=False))
+    relation = wanted[2]
+    if relation not in ("add_remove", "replace_one"):
+        raise UsageError(
+            "RELATION",
+            f"There is no relation {relation!r}.",
+            "Neighboring tables differ by 'add_remove' (one record more) or 'replace_one'.",
+            "Correct --relation.",
+        )
+    ledger = Ledger.open(path)
+    dataset, declared = _fingerprint(ledger, data, schema, options)
+    unit = declared.unit.words() if declared is not None and declared.unit else None
+    ledger.cap(dataset, epsilon, delta, cast(Relation, relation), protects=unit)
+    account = ledger.account(dataset)
+    if json:
+        screen.as_json(_account_json(account))
+        return
+    if not quiet and account.releases:
+        _account(account)
+    left = account.left or (Fraction(0), Fraction(0))
+    screen.line(
+        f"cap: epsilon = {text(epsilon)}, delta = {text(delta)} ({relation}) for data set "
+        f"{_name(account)}; left: {_numbers(*left)}. Nothing was spent."
+    )
+
+
+def _fingerprint(
+    ledger: Ledger, data: Path, schema: Path | None, options: Callable[[], object]
+) -> tuple[bytes, Schema | None]:
+    from gibbous.read.fingerprint import fingerprint
+    from gibbous.read.source import read_columns
+
+    declared = None
+    if schema is not None:
+        from gibbous.read.schema_file import load_schema
+
+        declared = load_schema(schema)
+    frame = read_columns(data, schema=declared, options=options())
+    return fingerprint(frame, ledger.key, declared.null if declared else ""), declared
+
+
+def _must_exist(path: Path | None) -> None:
+    from gibbous.privacy.ledger_place import default_path
+
+    place = path or default_path()
+    if not place.exists() and not list(place.parent.glob(f"{place.name}*")):
+        raise LedgerUnusable(
+            "NOLEDGER",
+            f"There is no ledger at {str(place)!r}.",
+            "The first release, or `gibbous ledger cap`, makes it.",
+            "Check --ledger or GIBBOUS_HOME.",
+        )
+
+
+def _account(account: Account) -> None:
+    screen.line()
+    screen.line(f"data set {_name(account)}: {_cap_words(account.cap)}")
+    for total in account.totals:
+        screen.line(f"  spent: {_claim_words(total)}")
+    if account.left is not None:
+        screen.line(f"  left:  {_numbers(*account.left)}")
+    if account.releases:
+        screen.table(
+            ("reservation", "state", "method", "cost", "data", "time"),
+            [
+                (p.id, p.state, p.mechanism, _claim_words(p.claim), p.label or "-", p.at)
+                for p in account.releases
+            ],
+        )
+    if any(p.state == "open" for p in account.releases):
+        screen.line("  An open reservation was never finished; it stays spent.")
+
+
+def _claim_words(claim: Claim) -> str:
+    words = claim.words()
+    return words if claim.is_dp or screen.NOT_DP in words else f"{words}; {screen.NOT_DP}"
+
+
+def _cap_words(cap: Cap | None) -> str:
+    if cap is None:
+        return "no cap; set one with `gibbous ledger cap`"
+    return f"cap {_numbers(cap.epsilon, cap.delta)} ({cap.relation})"
+
+
+def _numbers(epsilon: Fraction, delta: Fraction) -> str:
+    return f"epsilon = {short(epsilon)}, delta = {short(delta)}"
+
+
+def _name(account: Account) -> str:
+    return account.dataset.hex()[:NAME_DIGITS]
+
+
+def _account_json(account: Account) -> dict[str, object]:
+    cap, left = account.cap, account.left
+    return {
+        "dataset": account.dataset.hex(),
+        "cap": None
+        if cap is None
+        else {
+            "epsilon": text(cap.epsilon),
+            "delta": text(cap.delta),
+            "relation": cap.relation,
+            "protects": cap.protects,
+        },
+        "left": None if left is None else {"epsilon": text(left[0]), "delta": text(left[1])},
+        "totals": [claim.to_json() for claim in account.totals],
+        "releases": [
+            {
+                "id": p.id,
+                "state": p.state,
+                "method": p.mechanism,
+                "claim": p.claim.to_json(),
+                "protects": p.protects,
+                "data": p.label,
+                "sha256": p.sha256,
+                "time": p.at,
+            }
+            for p in account.releases
+        ],
+    }

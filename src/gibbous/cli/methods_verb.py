@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from gibbous.cli import show
-from gibbous.cli.config import DEFAULT_METHOD
-from gibbous.cli.mistakes import nearest
+from gibbous.cli.defaults import DEFAULT_METHOD
 from gibbous.core.about import About
 from gibbous.core.errors import UsageError
 
@@ -61,6 +60,8 @@ def _find(name: str, abouts: tuple[About, ...]) -> About:
     for about in abouts:
         if about.name == name:
             return about
+    from gibbous.cli.mistakes import nearest
+
     names = [about.name for about in abouts]
     near = nearest(name.lower().replace("-", "_"), names)
     raise UsageError(

@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from pathlib import Path
 
 from gibbous.cli import show
 from gibbous.cli.progress import Bars
-def warmup(json,quiet): pass
+
+
+def verify(release: Path, json: bool, quiet: bool) -> None:
+    """Check a release folder without the data.
+
+    Raises:
+        ModelRejected: something was changed, is missing, or does not add up.
+    """
+    from gibbous.write.verify import verify as check
+
+    with Bars(quiet=quiet or json):
+        report = check(release)
+
+
+def warmup(json: bool, quiet: bool) -> None:
+    """Compile every kernel into this user's cache."""
+    from gibbous import disintegrate, synthesize
+    from gibbous.core.compiled import cache_folder
+
+    began = time.perf_counter()
+    with Bars(quiet=quiet or json) as bars:
+        for part in (disintegrate, synthesize):
+            part.warmup(progress=bars)
+    seconds = time.perf_counter() - began
+    folder = cache_folder()
+    if json:
+        show.as_json({"seconds": round(seconds, 1), "cache": str(folder) if folder else None})
+        return
+    where = f"kept in {folder}" if folder else "not kept: no private folder can be written"
+    show.line(f"kernels compiled in {seconds:.1f} s, {where}.")

@@ -1,7 +1,7 @@
 """Compiled kernels: columns of codes in, cell ids or counts out, in blocks that stay in the cache.
 
 The shapes are those of `layout`: a cell id is a sum of code x step over terms (mixed radix), plus,
-for hashed keys, words looked up by the mixed radix of a group of parents. Codes and sizes were
+for hashed keys, words looked up by the mixed radix of a group of parents. Array and sizes were
 checked before: nothing here checks bounds. All arithmetic is unsigned (numba turns int64 mixed with
 uint64 into float64), and every array is sliced before it is indexed (a signed offset inside an
 index stops the compiler from using vector instructions).
@@ -13,12 +13,13 @@ import numpy as np
 
 from gibbous.core.compiled import njit
 
+Array = np.ndarray
 BLOCK = 4096  # rows a block: 16 KB of 32-bit ids, in the first-level cache with the columns
 LANES = 4  # copies of a small table, so that equal neighbors do not wait for each other
 
 
 @njit(inline="always")
-def fill(columns, start, ids, cols, steps):  # type: ignore[no-untyped-def]
+def fill(columns: Array, start: int, ids: Array, cols: Array, steps: Array) -> None:
     """ids[i] = sum over terms of code * step, for rows start..start+len(ids)."""
     n, terms = len(ids), len(cols)
     if terms == 0:
@@ -44,7 +45,16 @@ def fill(columns, start, ids, cols, steps):  # type: ignore[no-untyped-def]
 
 
 @njit
-def count_many(columns, low, high, first, cols, steps, base, tables):  # type: ignore[no-untyped-def]
+def count_many(
+    columns: Array,
+    low: int,
+    high: int,
+    first: Array,
+    cols: Array,
+    steps: Array,
+    base: Array,
+    tables: Array,
+) -> None:
     """Add rows low..high to many small tables in one pass.
 
     Args:
@@ -74,7 +84,9 @@ def count_many(columns, low, high, first, cols, steps, base, tables):  # type: i
 
 
 @njit
-def count_radix(columns, low, high, cols, steps, table):  # type: ignore[no-untyped-def]
+def count_radix(
+    columns: Array, low: int, high: int, cols: Array, steps: Array, table: Array
+) -> None:
     """Add rows low..high to one table, int64 (cells,), of at most 2^32 cells."""
     buffer = np.empty(BLOCK, np.uint32)
     for start in range(low, high, BLOCK):
@@ -85,21 +97,30 @@ def count_radix(columns, low, high, cols, steps, table):  # type: ignore[no-unty
 
 
 @njit
-def count_ids(ids, table):  # type: ignore[no-untyped-def]
+def count_ids(ids: Array, table: Array) -> None:
     """Add uint64 cell ids to one table, int64 (cells,)."""
     for i in range(len(ids)):
         table[ids[i]] += 1
 
 
 @njit
-def radix_ids(columns, low, cols, steps, out):  # type: ignore[no-untyped-def]
+def radix_ids(columns: Array, low: int, cols: Array, steps: Array, out: Array) -> None:
     """Mixed-radix ids of rows low..low+len(out) into out, uint64."""
     for start in range(0, len(out), BLOCK):
         fill(columns, low + start, out[start : start + BLOCK], cols, steps)
 
 
 @njit
-def lookup_ids(columns, low, cols, steps, keys, t_cols, t_steps, out):  # type: ignore[no-untyped-def]
+def lookup_ids(
+    columns: Array,
+    low: int,
+    cols: Array,
+    steps: Array,
+    keys: Array,
+    t_cols: Array,
+    t_steps: Array,
+    out: Array,
+) -> None:
     """Ids whose key is looked up by the mixed radix of all parents.
 
     Args:
@@ -118,9 +139,20 @@ def lookup_ids(columns, low, cols, steps, keys, t_cols, t_steps, out):  # type: 
 
 
 @njit
-def hashed_ids(  # type: ignore[no-untyped-def]
-    columns, low, first, cols, steps, base, words, shift, levels, t_cols, t_steps, out
-):
+def hashed_ids(
+    columns: Array,
+    low: int,
+    first: Array,
+    cols: Array,
+    steps: Array,
+    base: Array,
+    words: Array,
+    shift: np.uint64,
+    levels: np.uint64,
+    t_cols: Array,
+    t_steps: Array,
+    out: Array,
+) -> None:
     """Ids whose key is the top bits of a sum of words, one word a group of parents.
 
     Args:
@@ -146,9 +178,20 @@ def hashed_ids(  # type: ignore[no-untyped-def]
 
 
 @njit
-def minhash_ids(  # type: ignore[no-untyped-def]
-    columns, low, first, cols, steps, base, words, shift, levels, t_cols, t_steps, out
-):
+def minhash_ids(
+    columns: Array,
+    low: int,
+    first: Array,
+    cols: Array,
+    steps: Array,
+    base: Array,
+    words: Array,
+    shift: np.uint64,
+    levels: np.uint64,
+    t_cols: Array,
+    t_steps: Array,
+    out: Array,
+) -> None:
     """Ids whose key folds, over the width, the least word among the groups of parents.
 
     Args:
@@ -178,7 +221,7 @@ def minhash_ids(  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def mix(x):  # type: ignore[no-untyped-def]
+def mix(x: np.uint64) -> np.uint64:
     """The bijection of core.context.mix64, one word."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -186,7 +229,7 @@ def mix(x):  # type: ignore[no-untyped-def]
 
 
 @njit
-def distinct(ids):  # type: ignore[no-untyped-def]
+def distinct(ids: Array) -> int:
     """How many different ids a sorted array holds."""
     if len(ids) == 0:
         return 0
@@ -198,7 +241,7 @@ def distinct(ids):  # type: ignore[no-untyped-def]
 
 
 @njit
-def run_lengths(ids, values, counts):  # type: ignore[no-untyped-def]
+def run_lengths(ids: Array, values: Array, counts: Array) -> None:
     """Run-length code of sorted ids, at least one.
 
     Args:

@@ -9,25 +9,22 @@ Routes:
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from gibbous.core.context import WORD, Context, Hashed, MinHash, Radix, hash_weights, mix64, strides
+from gibbous.core.context import WORD, Context, MinHash, Radix, hash_weights, mix64, strides
 from gibbous.core.errors import EngineFailure, ResourceLimit
 from gibbous.core.schema import Schema
 
 Route = Literal["small", "dense", "sort", "pairs"]
 SMALL = 4096  # cells of a table that is counted in several copies
-GROUP = 4096  # combinations of parents whose words are looked up at once (32 KB)
-LOOKUP = 1 << 16  # combinations of all parents up to which the key itself is looked up
-CAP = 4 << 30  # bytes
+GROUP = 4096  # words of a group of parents that are looked up at once (32 KB)
+LOOKUP = 1 << 16  # words of all combinations of parents up to which keys are looked up
+STATE = "Nothing was released. A budget that this run had reserved stays spent."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +36,7 @@ class Terms:
 
     @staticmethod
     def of(columns: Sequence[int], sizes: Sequence[int], factor: int = 1) -> Terms:
-        """Terms of some columns, the last fastest, times `factor`; one-level columns add nothing."""
+        """Terms of some columns, the last fastest, times `factor`; one-level columns add none."""
         steps = [step * factor for step in strides(tuple(sizes))]
         kept = [(c, s) for c, s, size in zip(columns, steps, sizes, strict=True) if size > 1]
         return Terms(
@@ -89,7 +86,8 @@ def hash_groups(context: Context) -> HashGroups:
     """Combine the words of neighboring parents, so that a row needs fewer look-ups."""
     key = context.key
     assert not isinstance(key, Radix)
-    groups = _grouped(context.parent_sizes)
+    width = (key.width,) if isinstance(key, MinHash) else ()
+    groups = _grouped(context.parent_sizes, GROUP // math.prod(width))
     weights = hash_weights(context)
     cols, steps, words = [], [], []
     for group in groups:
@@ -98,7 +96,6 @@ def hash_groups(context: Context) -> HashGroups:
         cols.append(terms.cols)
         steps.append(terms.steps)
         words.append(_combined([weights[j] for j in group], minimum=isinstance(key, MinHash)))
-    width = (key.width,) if isinstance(key, MinHash) else ()
     joined = np.concatenate(words) if words else np.empty((0, *width), dtype=np.uint64)
     return HashGroups(
         first=_starts([len(c) for c in cols]),
@@ -115,7 +112,8 @@ def key_table(context: Context) -> np.ndarray | None:
     For a hashed key of at least 2 buckets.
     """
     key, combinations = context.key, math.prod(context.parent_sizes)
-    if combinations > LOOKUP or isinstance(key, Radix) or not context.parents:
+    width = key.width if isinstance(key, MinHash) else 1
+    if combinations * width > LOOKUP or isinstance(key, Radix) or not context.parents:
         return None
     words = _combined(hash_weights(context), minimum=isinstance(key, MinHash))
     if isinstance(key, MinHash):
@@ -155,50 +153,11 @@ def check_contexts(contexts: Sequence[Context], schema: Schema) -> None:
             )
 
 
-def check_memory(need: int, limit: int) -> None:
-    """Refuse work that does not fit, before it starts.
-
-    Raises:
-        ResourceLimit: names the estimate (two digits: it may depend on the number of rows).
-    """
-    if need > limit:
-        raise ResourceLimit(
-            "MEMORY",
-            f"Counting needs about {_size(need)} of memory.",
-            f"This run may use {_size(limit)}.",
-            "Use fewer parents, coarser bins or hashed keys, a method that keeps only keys that "
-            "occur (for example sbhg), or raise memory_limit.",
-            state=STATE,
-        )
-
-
-def default_limit() -> int:
-    """Bytes that counting may use: 4 GiB, or 40 % of what this process may have, if that is less."""
-    found = [CAP * 5 // 2]
-    with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
-        import resource  # not on Windows
-
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        address = resource.getrlimit(resource.RLIMIT_AS)[0]
-        found += [address] if address != resource.RLIM_INFINITY else []
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        try:
-            text = (Path("/sys/fs/cgroup") / name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            found.append(int(text))
-    return min(found) * 2 // 5
-
-
-STATE = "Nothing was released. A budget that this run had reserved stays spent."
-
-
-def _grouped(sizes: tuple[int, ...]) -> list[list[int]]:
+def _grouped(sizes: tuple[int, ...], limit: int) -> list[list[int]]:
     groups: list[list[int]] = []
     combinations = 0
     for j, size in enumerate(sizes):
-        if groups and combinations * size <= GROUP:
+        if groups and combinations * size <= limit:
             groups[-1].append(j)
             combinations *= size
         else:
@@ -225,10 +184,3 @@ def _joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:
 
 def _power(count: int) -> str:
     return f"about 10^{len(str(count)) - 1}" if count >= 10**6 else str(count)
-
-
-def _size(count: int) -> str:
-    for unit, step in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= step:
-            return f"{float(f'{count / step:.2g}'):g} {unit}"
-    return f"{count} bytes"

@@ -70,8 +70,10 @@ def row_plan(
     total = claim.times(units, "dataset") if claim.is_dp else claim
     if total.is_dp and total.epsilon > 10:
         warnings += (
-            f"The whole file costs epsilon = {float(total.epsilon):g}: a bound that large "
-            "excludes almost nothing. Methods with unit artifact pay once for any number of rows.",
+            (
+                f"The whole file costs epsilon = {float(total.epsilon):g}: a bound that large "
+                "excludes almost nothing. Methods with unit artifact pay once for any number of rows."
+            ),
         )
     cells = sum(c.cells for c in contexts)
     return Plan(
@@ -102,12 +104,19 @@ def table_plan(
     published: str,
     errors: tuple[tuple[str, float], ...] = (),
     warnings: tuple[str, ...] = (),
+    more_cells: int = 0,
 ) -> Plan:
-    """The plan of a mechanism that publishes tables: any number of rows and sets for one price."""
+    """The plan of a mechanism that publishes tables: any number of rows and sets for one price.
+
+    Args:
+        more_cells: dense cells beyond `contexts`, about, where contexts are chosen at the run.
+    """
     if rows is not None and total.relation == "add_remove":
         warnings += (
-            "The number of rows is published as given, and add/remove protects the number of "
-            "records: choose it without counting them, or leave it out for the noisy number.",
+            (
+                "The number of rows is published as given, and add/remove protects the number of "
+                "records: choose it without counting them, or leave it out for the noisy number."
+            ),
         )
     if total.delta > Fraction(1, 10**6):
         warnings += (
@@ -122,8 +131,8 @@ def table_plan(
         total=replace(total),
         published=published,
         spends=spends,
-        cells=sum(c.cells for c in contexts),
-        memory_bytes=memory(contexts, rows),
+        cells=sum(c.cells for c in contexts) + more_cells,
+        memory_bytes=memory(contexts, rows) + 24 * more_cells,
         errors=errors,
         warnings=warnings,
     )
@@ -164,6 +173,8 @@ def noise_errors(
     if first < 0.2:
         return tuple(found), ()
     return tuple(found), (
-        f"Noise dominates at {rows} rows: the expected error of a 1-way margin is {first:.2f}. "
-        "Use a larger epsilon, fewer or coarser columns, or more records.",
+        (
+            f"Noise dominates at {rows} rows: the expected error of a 1-way margin is {first:.2f}. "
+            "Use a larger epsilon, fewer or coarser columns, or more records."
+        ),
     )

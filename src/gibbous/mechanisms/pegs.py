@@ -19,8 +19,11 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import Add
+from gibbous.privacy.calibrate import epsilon_from_zcdp, pure_to_zcdp
 from gibbous.structure.contexts import Given, given_or_ring, tidy
 from gibbous.synthesize.rows import GibbsRows
+
+DELTA = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,14 @@ class Pegs:
             f"alpha = {float(_alpha_published(self.epsilon, len(schema))):.6g}",
             errors=(
                 ("alpha, virtual records a level", float(alpha)),
-                ("records that outweigh the prior in a key of the widest column", wide * float(alpha)),
+                (
+                    "records that outweigh the prior in a key of the widest column",
+                    wide * float(alpha),
+                ),
+                (
+                    "epsilon of the whole file at delta 1e-6, composed by zCDP",
+                    self._composed(schema, count),
+                ),
             ),
         )
 
@@ -97,6 +107,17 @@ class Pegs:
     def _add(self, schema: Schema) -> Add:
         draws = self.sweeps * _plans.redrawn(schema) * _plans.most_rows(schema)
         return Add.within(exact(self.epsilon) / draws)
+
+    def _composed(self, schema: Schema, count: int) -> float:
+        """One draw is of bounded range (add/remove) or pure (replace one): docs/proofs/pegs.md."""
+        add, most = self._add(schema), _plans.most_rows(schema)
+        each = add.epsilon * most
+        if not count or not each:
+            return 0.0
+        bounded = self.relation == "add_remove" and most == 1
+        rho = each * each / 8 if bounded else pure_to_zcdp(each)
+        draws = count * self.sweeps * _plans.redrawn(schema)
+        return float(epsilon_from_zcdp(rho * draws, DELTA))
 
 
 def _alpha_published(epsilon: float, columns: int) -> Fraction:

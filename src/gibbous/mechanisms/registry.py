@@ -38,7 +38,7 @@ def load(name: str) -> type[Any]:
         )
     try:
         kind = found[name].load()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - other people's imports
         raise _broken(found[name], type(error).__name__) from None
     if not isinstance(getattr(kind, "about", None), About):
         raise _broken(found[name], "no `about`")

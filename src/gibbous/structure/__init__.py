@@ -1,1 +1,1 @@
-"""Which conditionals are counted: joint, margins, hashed contexts, locality-sensitive hashes, chosen networks."""
+"""Which conditionals are counted: joint, margins, hashed, locality-sensitive, chosen."""

@@ -157,13 +157,29 @@ def choose_network(
 
 
 def picks(columns: int, parents: int) -> int:
-    """Most purchases that `choose_network` (columns - 1 a parent) or `choose_hashed` can make.
+    """Most purchases that `choose_hashed` can make; `choose_network` makes fewer.
 
     Args:
         columns: number of columns.
         parents: parents a column.
     """
     return columns * min(parents, max(columns - 1, 0))
+
+
+def expected_cells(schema: Schema, parents: int, max_cells: int) -> int:
+    """About how many cells `choose_network` counts: a public figure, for memory estimates.
+
+    All pairs, and for each further parent all pairs with a third column of middling size.
+
+    Args:
+        parents: most parents of a column; 0 counts nothing.
+        max_cells: largest table.
+    """
+    sizes, third = schema.sizes, sorted(schema.sizes)[len(schema) // 2]
+    pairs = [a * b for i, a in enumerate(sizes) for b in sizes[:i]]
+    first = sum(min(n, max_cells) for n in pairs)
+    further = sum(min(n * third, max_cells) for n in pairs)
+    return (first + (parents - 1) * further) if parents else 0
 
 
 def pair(schema: Schema, one: int, two: int) -> Context:

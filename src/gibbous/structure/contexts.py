@@ -174,20 +174,6 @@ def minhash(
     return tuple(out)
 
 
-def expected_cells(schema: Schema, parents: int, max_keys: int = MAX_KEYS) -> int:
-    """Most cells that contexts with `parents` columns each can have together: a public figure.
-
-    Args:
-        parents: context columns a column.
-        max_keys: see `conditional`.
-    """
-    total = 0
-    for j, size in enumerate(schema.sizes):
-        others = sorted((s for c, s in enumerate(schema.sizes) if c != j), reverse=True)
-        total += size * min(math.prod(others[:parents]), max(1, max_keys))
-    return total
-
-
 def given_or_ring(
     schema: Schema, given: Given, parents: int, *, support: Support = "dense"
 ) -> tuple[Context, ...]:

@@ -77,7 +77,8 @@ def simplex(values: np.ndarray, total: float) -> np.ndarray:
     excess = np.cumsum(ordered) - total
     constants = excess / np.arange(1, ordered.size + 1)
     last = int(np.nonzero(ordered > constants)[0][-1])
-    return np.maximum(values - constants[last], 0.0)
+    near: np.ndarray = np.maximum(values - constants[last], 0.0)
+    return near
 
 
 def rake(values: np.ndarray, shares: Sequence[np.ndarray], passes: int = PASSES) -> np.ndarray:
@@ -92,7 +93,7 @@ def rake(values: np.ndarray, shares: Sequence[np.ndarray], passes: int = PASSES)
     Source:
         Deming and Stephan (1940).
     """
-    fitted = values / values.sum()
+    fitted: np.ndarray = values / values.sum()
     for _ in range(passes):
         for axis, wanted in enumerate(shares):
             others = tuple(a for a in range(fitted.ndim) if a != axis)

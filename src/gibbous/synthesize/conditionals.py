@@ -11,6 +11,7 @@ import numpy as np
 from gibbous.core.context import Context, Radix, strides
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.tables import Dense, Recipe, Table, Tables
+from gibbous.structure.reconcile import fitted_margins, reconcile
 
 NEAREST_PARENTS = 8  # the nearest key is searched among 2**parents projections
 
@@ -90,66 +91,61 @@ def conditionals(tables: Tables) -> tuple[Conditional, ...]:
     by kappa counts of its column's noisy margin. A key without counts backs off as the recipe says.
     """
     pulls = margins(tables)
+    if tables.recipe.fit == "rake":
+        tables = reconcile(tables)
     return tuple(_conditional(table, tables, pulls) for table in tables.items)
 
 
 def margins(tables: Tables) -> tuple[np.ndarray, ...]:
-    """The noisy margin of each column as probabilities, float64 (levels,), from its best table.
+    """The noisy margin of each column as probabilities, float64 (levels,).
 
-    The dense table whose margin has the least noise is used, else sums of thresholded tables; a
-    column without any positive count is uniform. Impossible single levels are left out.
+    Dense tables are combined by inverse variance; a column that only thresholded tables have is
+    their sum; a column without any positive count is uniform. Levels that are impossible by
+    themselves are left out.
     """
+    every = tables.items + tables.extra
+    fitted = fitted_margins(tables.schema.sizes, every)
     found = []
     for column, size in enumerate(tables.schema.sizes):
-        best: tuple[float, np.ndarray] | None = None
-        for table in tables.items + tables.extra:
-            margin = _margin(table, column)
-            if margin is not None and (best is None or margin[0] < best[0]):
-                best = margin
-        counts = np.zeros(size) if best is None else np.maximum(best[1], 0.0)
+        sums = [_sparse_margin(table, column) for table in every]
+        dense = any(_has_dense(table, column) for table in every)
+        kept = [one for one in sums if one is not None]
+        shares = fitted[column] if dense or not kept else np.sum(kept, axis=0)
         possible = np.ones(size, dtype=bool)
         for rule in tables.schema.impossible:
             if len(rule.where) == 1 and tables.schema.index(rule.where[0][0]) == column:
                 possible[list(rule.where[0][1])] = False
-        counts = counts * possible
-        if counts.sum() <= 0:
-            counts = possible.astype(np.float64)
-        found.append(counts / counts.sum() if counts.any() else np.full(size, 1 / size))
+        shares = np.maximum(shares, 0.0) * possible
+        if shares.sum() <= 0:
+            shares = possible.astype(np.float64) if possible.any() else np.ones(size)
+        found.append(shares / shares.sum())
     return tuple(found)
 
 
-def _margin(table: Table, column: int) -> tuple[float, np.ndarray] | None:
-    """Noise variance of one cell of the column's margin, and the margin in counts."""
-    context = table.context
-    codes = _column_codes(context, column)
-    if codes is None:
+def _has_dense(table: Table, column: int) -> bool:
+    return isinstance(table.cells, Dense) and _column_step(table.context, column) is not None
+
+
+def _sparse_margin(table: Table, column: int) -> np.ndarray | None:
+    """Kept counts of each level of a column, or None if the table does not have it."""
+    place = _column_step(table.context, column)
+    if isinstance(table.cells, Dense) or place is None:
         return None
-    size, of_key, of_level = codes
-    if isinstance(table.cells, Dense):
-        values = table.cells.values
-        if of_level is not None:
-            places = (np.arange(context.levels) // of_level) % size
-            counts = np.bincount(places, weights=values.sum(axis=0), minlength=size)
-        else:
-            places = (np.arange(context.keys) // of_key) % size
-            counts = np.bincount(places, weights=values.sum(axis=1), minlength=size)
-        return context.cells / size * table.noise.variance, counts
-    step = np.uint64(of_level if of_level is not None else of_key)
-    codes_of = table.cells.levels if of_level is not None else table.cells.keys
-    places = ((codes_of // step) % np.uint64(size)).astype(np.int64)
-    counts = np.bincount(places, weights=table.cells.values, minlength=size)
-    # Thresholds bias a margin: such a table serves only where there is no dense one.
-    return 1e300 * (1.0 + 1.0 / (1.0 + float(counts.sum()))), counts
+    size, step, in_level = place
+    codes = table.cells.levels if in_level else table.cells.keys
+    levels = ((codes // np.uint64(step)) % np.uint64(size)).astype(np.int64)
+    sums: np.ndarray = np.bincount(levels, weights=table.cells.values, minlength=size)
+    return sums
 
 
-def _column_codes(context: Context, column: int) -> tuple[int, int | None, int | None] | None:
-    """Size of a column, and its step in the key or in the level; None if it cannot be read."""
+def _column_step(context: Context, column: int) -> tuple[int, int, bool] | None:
+    """Size of a column, its step, and whether it is in the level (else in the key)."""
     if column in context.targets:
         at = context.targets.index(column)
-        return context.target_sizes[at], None, strides(context.target_sizes)[at]
+        return context.target_sizes[at], strides(context.target_sizes)[at], True
     if column in context.parents and isinstance(context.key, Radix):
         at = context.parents.index(column)
-        return context.parent_sizes[at], strides(context.parent_sizes)[at], None
+        return context.parent_sizes[at], strides(context.parent_sizes)[at], False
     return None
 
 

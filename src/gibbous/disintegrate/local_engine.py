@@ -1,0 +1,139 @@
+"""LocalEngine: the default; compiled kernels on codes in memory, equal to the truth bit for bit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+
+from gibbous.core import compiled
+from gibbous.core.codes import Codes
+from gibbous.core.context import Context
+from gibbous.core.protocols import Progress, silent
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Counts, Dense, Sparse
+from gibbous.disintegrate import layout, memory, records
+
+if TYPE_CHECKING:
+    from gibbous.read.source import ReadOptions
+
+
+class LocalEngine:
+    """Counts with compiled kernels: many contexts a pass, in cache-sized blocks, on all cores.
+
+    Args:
+        threads: at most this many; None for the cores this process may use (and at most
+            NUMBA_NUM_THREADS, if that is set). Results do not depend on it.
+        memory_limit: bytes that one `tally` may need; None for `memory.default_limit()`.
+    """
+
+    name: ClassVar[str] = "local"
+    __slots__ = ("_records", "memory_limit", "threads")
+
+    def __init__(self, *, threads: int | None = None, memory_limit: int | None = None) -> None:
+        self.threads = max(1, usable_threads() if threads is None else threads)
+        self.memory_limit = memory.default_limit() if memory_limit is None else memory_limit
+        self._records = records.Records()
+
+    @classmethod
+    def from_codes(
+        cls, codes: Codes, *, threads: int | None = None, memory_limit: int | None = None
+    ) -> LocalEngine:
+        """An engine that holds these codes already (tests, contract, studies)."""
+        engine = cls(threads=threads, memory_limit=memory_limit)
+        engine._records.take(codes)
+        return engine
+
+    def __repr__(self) -> str:
+        return f"<LocalEngine, {'closed' if self._records.closed else 'open'}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an engine holds confidential records and is never pickled")
+
+    def scan(
+        self,
+        source: Any,
+        schema: Schema,
+        *,
+        key: bytes,
+        options: ReadOptions | None = None,
+        progress: Progress = silent,
+    ) -> bytes:
+        """Open, validate and encode the input and keep it inside; see `core.protocols.Engine`."""
+        codes, mark = records.scan(source, schema, key=key, options=options, progress=progress)
+        self._records.take(codes)
+        return mark
+
+    def tally(
+        self, contexts: Sequence[Context], *, progress: Progress = silent
+    ) -> tuple[Counts, ...]:
+        """Count all contexts.
+
+        Returns:
+            One Counts a context: Dense int64 (keys, levels) for support "dense"; Sparse with
+            positive counts, sorted by (key, level), for support "seen".
+        Raises:
+            EngineFailure: closed, not scanned, a context of another schema, or numba does not run.
+            ResourceLimit: more memory than `memory_limit`, or more than 2^63 keys or levels.
+        """
+        codes = self._records.look()
+        layout.check_contexts(contexts, codes.schema)
+        memory.check_memory(self.estimate(contexts, codes.rows), self.memory_limit)
+        try:
+            return self._tally(records.contiguous(codes), contexts, progress)
+        except MemoryError:
+            raise memory.out_of_memory() from None
+
+    def estimate(self, contexts: Sequence[Context], rows: int) -> int:
+        """Bytes that `tally` will need at its peak, beyond the records; an upper bound."""
+        return memory.local_estimate(contexts, rows, threads=self.threads, limit=self.memory_limit)
+
+    def write(
+        self, batches: Iterable[Codes], schema: Schema, path: Path, *, format: str, seed: int
+    ) -> int:
+        """Decode and write rows to one file; return the number of rows."""
+        from gibbous.disintegrate.writer import write_rows
+
+        return write_rows(batches, schema, path, format=format, seed=seed)
+
+    def close(self) -> None:
+        """Forget the records: any later `tally` raises."""
+        self._records.forget()
+
+    def _tally(
+        self, columns: np.ndarray, contexts: Sequence[Context], progress: Progress
+    ) -> tuple[Counts, ...]:
+        from gibbous.disintegrate import passes, schedule  # these load numba
+
+        if compiled.cold():
+            progress("compile", 0, 1)
+        jobs = schedule.jobs(columns, contexts, self.threads, self.memory_limit)
+        found: list[Sparse | np.ndarray | None] = [None] * len(contexts)
+        for places, results in schedule.run(jobs, self.threads, progress):
+            for place, part in zip(places, results, strict=True):
+                known = found[place]
+                if isinstance(known, np.ndarray) and isinstance(part, np.ndarray):
+                    known += part  # another range of rows
+                else:
+                    found[place] = part
+        out = []
+        for place, context in enumerate(contexts):
+            one, found[place] = found[place], None
+            if isinstance(one, np.ndarray):
+                seen = context.support == "seen"
+                shape = (context.keys, context.levels)
+                out.append(passes.occupied(context, one) if seen else Dense(one.reshape(shape)))
+            elif one is not None:
+                out.append(one)
+        return tuple(Counts(c, cells) for c, cells in zip(contexts, out, strict=True))
+
+
+def usable_threads() -> int:
+    """Cores that this process may use, at most NUMBA_NUM_THREADS if that is set."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else (os.cpu_count() or 1)
+    wanted = os.environ.get("NUMBA_NUM_THREADS", "")
+    return min(cores, int(wanted)) if wanted.isdigit() and int(wanted) > 0 else cores

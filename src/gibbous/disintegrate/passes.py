@@ -1,0 +1,182 @@
+"""Passes: read-only columns of codes and contexts in, exact counts out, by compiled kernels.
+
+Each function is one job of one thread. A kernel call takes some hundredths of a second, and `going`
+is asked between calls, so that a run can be interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from gibbous.core.context import Context, Hashed, Radix
+from gibbous.core.tables import Sparse
+from gibbous.disintegrate import kernels, layout
+from gibbous.disintegrate.numpy_engine import count_pairs
+
+Going = Callable[[], None]
+"""Raises `Interrupted` when the run was called off."""
+
+WORK = 1 << 26  # rows x terms of one kernel call
+BUFFER = 1 << 15  # rows whose 64-bit ids are made at once
+
+
+class Interrupted(Exception):
+    """A job noticed that its run was called off."""
+
+
+def small(
+    columns: np.ndarray, contexts: Sequence[Context], low: int, high: int, going: Going
+) -> list[Sparse | np.ndarray]:
+    """Count rows low..high into many small mixed-radix tables, in one pass.
+
+    Args:
+        columns: (columns, rows), C-contiguous; high - low < 2^32.
+    Returns:
+        int64 (cells,) a context.
+    """
+    terms = [layout.cell_terms(c, kernels.LANES) for c in contexts]
+    first = np.cumsum([0, *(len(t.cols) for t in terms)], dtype=np.int64)
+    base = np.cumsum([0, *(kernels.LANES * c.cells for c in contexts)], dtype=np.int64)
+    cols = np.concatenate([t.cols for t in terms])
+    steps = np.concatenate([t.steps for t in terms])
+    tables = np.zeros(base[-1], dtype=np.uint32)
+    for start, stop in _slices(low, high, len(cols) + len(contexts)):
+        going()
+        kernels.count_many(columns, start, stop, first, cols, steps, base, tables)
+    totals = tables.reshape(-1, kernels.LANES).sum(axis=1, dtype=np.int64)
+    return [
+        totals[a:b]
+        for a, b in zip(base[:-1] // kernels.LANES, base[1:] // kernels.LANES, strict=True)
+    ]
+
+
+def dense(columns: np.ndarray, context: Context, low: int, high: int, going: Going) -> np.ndarray:
+    """Count rows low..high into one dense table.
+
+    Returns:
+        int64 (cells,).
+    """
+    table = np.zeros(context.cells, dtype=np.int64)
+    if isinstance(context.key, Radix):
+        terms = layout.cell_terms(context)
+        for start, stop in _slices(low, high, len(terms.cols) + 1):
+            going()
+            kernels.count_radix(columns, start, stop, terms.cols, terms.steps, table)
+        return table
+    place = _placer(columns, context)
+    buffer = np.empty(min(BUFFER, high - low), dtype=np.uint64)
+    for start in range(low, high, BUFFER):
+        going()
+        ids = buffer[: min(BUFFER, high - start)]
+        place(start, ids)
+        kernels.count_ids(ids, table)
+    return table
+
+
+def sort(columns: np.ndarray, context: Context, going: Going) -> Sparse:
+    """Count the cells that occur, of a context with at most 2^63 cells."""
+    ids = _ids(columns, context, going)
+    going()
+    ids.sort()
+    going()
+    found = kernels.distinct(ids)
+    cells, counts = np.empty(found, dtype=np.uint64), np.empty(found, dtype=np.int64)
+    if found:
+        kernels.run_lengths(ids, cells, counts)
+    del ids
+    return _split(context, cells, counts)
+
+
+def pairs(columns: np.ndarray, context: Context, going: Going) -> Sparse:
+    """Count the (key, level) pairs that occur, where keys x levels passes 2^63."""
+    rows = columns.shape[1]
+    keys, levels = np.empty(rows, dtype=np.uint64), np.empty(rows, dtype=np.uint64)
+    place = _placer(columns, context, key_only=True)
+    targets = layout.Terms.of(context.targets, context.target_sizes)
+    for start in range(0, rows, BUFFER):
+        going()
+        place(start, keys[start : start + BUFFER])
+        part = levels[start : start + BUFFER]
+        kernels.radix_ids(columns, start, targets.cols, targets.steps, part)
+    going()
+    return count_pairs(keys, levels)
+
+
+def occupied(context: Context, table: np.ndarray) -> Sparse:
+    """The positive cells of a dense table, int64 (cells,)."""
+    cells = np.flatnonzero(table)
+    return _split(context, cells.astype(np.uint64), table[cells])
+
+
+def _split(context: Context, cells: np.ndarray, counts: np.ndarray) -> Sparse:
+    width = np.uint64(context.levels)
+    return Sparse(cells // width, cells % width, counts)
+
+
+def _ids(columns: np.ndarray, context: Context, going: Going) -> np.ndarray:
+    rows = columns.shape[1]
+    out = np.empty(rows, dtype=np.uint32 if context.cells <= 1 << 32 else np.uint64)
+    if isinstance(context.key, Radix):
+        terms = layout.cell_terms(context)
+        for start, stop in _slices(0, rows, len(terms.cols) + 1):
+            going()
+            kernels.radix_ids(columns, start, terms.cols, terms.steps, out[start:stop])
+        return out
+    place = _placer(columns, context)
+    buffer = np.empty(min(BUFFER, rows), dtype=np.uint64)
+    for start in range(0, rows, BUFFER):
+        going()
+        part = buffer[: min(BUFFER, rows - start)]
+        place(start, part)
+        out[start : start + BUFFER] = part
+    return out
+
+
+def _placer(
+    columns: np.ndarray, context: Context, *, key_only: bool = False
+) -> Callable[[int, np.ndarray], object]:
+    """A function place(start, ids) that writes ids (or keys) of rows start.. into uint64 ids."""
+    of_targets = ((), ()) if key_only else (context.targets, context.target_sizes)
+    target = layout.Terms.of(*of_targets)
+    levels = np.uint64(1 if key_only else context.levels)
+    key = context.key
+    if isinstance(key, Radix):
+        terms = (
+            layout.Terms.of(context.parents, context.parent_sizes)
+            if key_only
+            else layout.cell_terms(context)
+        )
+        return lambda start, ids: kernels.radix_ids(columns, start, terms.cols, terms.steps, ids)
+    if key.buckets == 1:
+        return lambda start, ids: kernels.radix_ids(columns, start, target.cols, target.steps, ids)
+    table = layout.key_table(context)
+    if table is not None:
+        parents = layout.Terms.of(context.parents, context.parent_sizes)
+        keys = table * levels
+        return lambda start, ids: kernels.lookup_ids(
+            columns, start, parents.cols, parents.steps, keys, target.cols, target.steps, ids
+        )
+    g = layout.hash_groups(context)
+    kernel = kernels.hashed_ids if isinstance(key, Hashed) else kernels.minhash_ids
+    shift = np.uint64(g.shift)
+    return lambda start, ids: kernel(
+        columns,
+        start,
+        g.first,
+        g.terms.cols,
+        g.terms.steps,
+        g.base,
+        g.words,
+        shift,
+        levels,
+        target.cols,
+        target.steps,
+        ids,
+    )
+
+
+def _slices(low: int, high: int, terms: int) -> list[tuple[int, int]]:
+    step = max(1, WORK // (terms * kernels.BLOCK)) * kernels.BLOCK
+    return [(start, min(start + step, high)) for start in range(low, high, step)]

@@ -1,0 +1,118 @@
+"""l-diverse PeGS: the least perturbation of each conditional that leaves it l-diverse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from gibbous.core.about import About
+from gibbous.core.claim import l_diverse
+from gibbous.core.codes import Codes
+from gibbous.core.context import Context
+from gibbous.core.exact import exact
+from gibbous.core.params import at_least, check, one_of, param
+from gibbous.core.plan import Plan
+from gibbous.core.protocols import CuratorLike
+from gibbous.core.schema import Schema
+from gibbous.mechanisms import _plans
+from gibbous.perturb.diverse import Diverse
+from gibbous.structure.contexts import Given, given_or_ring, tidy
+from gibbous.synthesize.rows import GibbsRows
+
+
+@dataclass(frozen=True, slots=True)
+class DiversePegs:
+    """Draw rows from conditionals each of which has entropy of at least ln l.
+
+    Guarantee:
+        Entropy l-diversity of each redrawn value given the rest of its row. Not differential
+        privacy, and not a bound of 1/l on guessing: the plan prints q*, the largest probability that
+        one value may have. Claimed by the papers: l-diversity. Proven here: the same, of the last
+        value that was redrawn (docs/proofs/diverse.md). Audited: the law of each key on small data.
+    Source:
+        [park2014, s3.3B], [park2013, s IV.B].
+    """
+
+    about: ClassVar[About] = About(
+        name="diverse_pegs",
+        title="l-diverse PeGS",
+        paper="park2014, s3.3B; park2013",
+        unit="row",
+        kind="l_diversity",
+        releases="rows",
+        claimed="synthetic l-diversity of each value",
+        proven="entropy of each redrawn value >= ln l given its row; not differentially private",
+        audited="law of every key on small tables",
+    )
+
+    l: float = param(  # noqa: E741 - the papers' letter
+        1.5, at_least(1), unit="levels", help="Effective number of levels a value has."
+    )
+    form: Literal["alpha", "mix"] = param(
+        "alpha",
+        one_of("alpha", "mix"),
+        help="Virtual records a key, or mixing with the uniform law.",
+    )
+    criterion: Literal["entropy", "max_probability"] = param(
+        "entropy",
+        one_of("entropy", "max_probability"),
+        help="Entropy of at least ln l, or no value likelier than 1/l (stricter).",
+    )
+    parents: int = param(2, at_least(0), unit="columns", help="Context columns a column.")
+    sweeps: int = param(1, at_least(1), help="Passes a row.")
+    contexts: Given = param((), help="Public context columns by name; empty for the ring.")
+
+    def __post_init__(self) -> None:
+        tidy(self)
+        check(self)
+
+    def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
+        """What is promised, and q*, the guessing probability it leaves, for each column.
+
+        Raises:
+            ParameterError: l is above the number of levels of some column.
+        """
+        draw = self._diverse()
+        named = [(c.name, c.size) for c in schema if c.size > 1]
+        for _, size in named:
+            draw.check(size)
+        worst = tuple(
+            (f"q*: largest probability of one value of {name!r}", draw.largest_probability(size))
+            for name, size in named
+        )
+        warnings: tuple[str, ...] = (
+            (
+                "l-diversity is not differential privacy: what others' records reveal is not bounded, "
+                "and one value may still be as likely as q*."
+            ),
+        )
+        if self.l == 1:
+            warnings += ("l = 1 perturbs nothing: rows can be copies of records.",)
+        return _plans.row_plan(
+            self,
+            schema,
+            rows,
+            sets,
+            claim=l_diverse(exact(self.l), unit="row", source="docs/proofs/diverse.md"),
+            units=_plans.paid_rows(self, rows, sets),
+            contexts=self._contexts(schema),
+            what="rows of diverse conditionals",
+            detail=f"least {self.form} of each key, criterion {self.criterion}",
+            published=f"synthetic l-diversity, l = {self.l:g}",
+            errors=worst,
+            warnings=warnings,
+        )
+
+    def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
+        """Draw rows * sets rows with cryptographic words."""
+        draw = GibbsRows(self._diverse(), self.sweeps)
+        return curator.draw(
+            self._contexts(curator.schema), draw, _plans.paid_rows(self, rows, sets)
+        )
+
+    def _contexts(self, schema: Schema) -> Sequence[Context]:
+        return given_or_ring(schema, self.contexts, self.parents)
+
+    def _diverse(self) -> Diverse:
+        return Diverse(exact(self.l), self.form, self.criterion)

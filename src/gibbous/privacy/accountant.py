@@ -1,0 +1,172 @@
+"""Adding up claims: purchases in, one total or a yes-or-no out; exact, and rounded against us."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+
+from gibbous.core.claim import Claim, Kind, approximate, zcdp
+from gibbous.core.errors import PrivacyRefused
+from gibbous.core.exact import Number
+from gibbous.privacy.calibrate.rounding import probability
+from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, epsilon_from_zcdp, pure_to_zcdp
+
+_COVERS: dict[Kind, frozenset[Kind]] = {
+    "pure": frozenset({"pure"}),
+    "zcdp": frozenset({"pure", "zcdp"}),
+    "approximate": frozenset({"pure", "zcdp", "approximate"}),
+    "probabilistic": frozenset({"pure", "probabilistic"}),
+    "l_diversity": frozenset({"l_diversity"}),
+    "none": frozenset({"pure", "zcdp", "approximate", "probabilistic", "l_diversity", "none"}),
+}
+"""Which kinds of purchase a budget of each kind can cover by proven conversions."""
+
+
+def within(budget: Claim, spends: Sequence[Claim]) -> bool:
+    """Whether all purchases together are covered by a budget (adaptive sequential composition).
+
+    pure and probabilistic: sums. zCDP: sums, a pure purchase counting epsilon tanh(epsilon / 2).
+    approximate: covered if any one of these is: epsilons and deltas added, with the zCDP part
+    converted at what is left of epsilon; or everything as zCDP, converted at epsilon, with the
+    deltas added. l-diversity: the least. A budget of kind none covers anything.
+
+    Args:
+        budget: what was reserved.
+        spends: purchases on the same records, in any order.
+    Raises:
+        PrivacyRefused: a purchase is under another neighbor relation than the budget, or of a kind
+            that has no proven conversion into the budget's.
+    """
+    for spend in spends:
+        _check_pair(budget, spend)
+    if budget.kind == "l_diversity":
+        return all(spend.l >= budget.l for spend in spends)
+    if budget.kind == "zcdp":
+        return sum((_rho(spend) for spend in spends), Fraction(0)) <= budget.rho
+    if budget.kind == "approximate":
+        return _within_approximate(budget, spends)
+    if budget.kind == "none":
+        return True
+    epsilon = sum((spend.epsilon for spend in spends), Fraction(0))
+    return epsilon <= budget.epsilon and _deltas(spends) <= budget.delta
+
+
+def compose(spends: Sequence[Claim]) -> Claim:
+    """The total of purchases on the same records, in one definition.
+
+    pure and zCDP together become zCDP; pure and approximate become approximate. zCDP with
+    approximate has no total without a delta: convert by `as_approximate` first, or ask `within`.
+
+    Args:
+        spends: at least one.
+    Raises:
+        PrivacyRefused: relations differ, or kinds have no common definition.
+    """
+    if not spends:
+        raise ValueError("nothing to compose")
+    kinds = {spend.kind for spend in spends}
+    if kinds == {"pure", "zcdp"}:
+        spends = [_as_zcdp(spend) for spend in spends]
+    elif kinds == {"pure", "probabilistic"}:
+        spends = [replace(spend, kind="probabilistic") for spend in spends]
+    return reduce(Claim.then, spends)
+
+
+def as_zcdp(claim: Claim) -> Claim:
+    """A pure claim as zCDP: rho = epsilon tanh(epsilon / 2), rounded up.
+
+    Raises:
+        PrivacyRefused: the claim is neither pure nor zCDP.
+    """
+    if claim.kind not in ("pure", "zcdp"):
+        raise _no_conversion(claim.kind, "zcdp")
+    return _as_zcdp(claim)
+
+
+def as_approximate(claim: Claim, delta: Number) -> Claim:
+    """A claim as (epsilon, delta)-DP, epsilon rounded up.
+
+    A pure claim keeps its epsilon (with delta 0) unless going through zCDP gives a smaller one.
+    A probabilistic claim implies (epsilon, delta)-DP with the same numbers.
+
+    Args:
+        claim: pure, zCDP, approximate or probabilistic.
+        delta: where zCDP is converted; an approximate claim with a smaller or equal delta stays.
+    Raises:
+        PrivacyRefused: the claim is not of differential privacy, or already has a larger delta.
+    """
+    goal = probability("delta", delta)
+    if not claim.is_dp:
+        raise _no_conversion(claim.kind, "approximate")
+    if claim.kind in ("approximate", "probabilistic"):
+        if claim.delta > goal:
+            raise PrivacyRefused(
+                "DELTA",
+                "A claim was asked for at a smaller delta than it has.",
+                f"Its delta is {float(claim.delta):.6g}.",
+                "State it at its own delta.",
+            )
+        return replace(claim, kind="approximate")
+    rho = _rho(claim)
+    epsilon = epsilon_from_zcdp(rho, goal) if rho > 0 else Fraction(0)
+    if claim.kind == "pure" and claim.epsilon <= epsilon:
+        return replace(claim, kind="approximate")
+    return _relabel(approximate(epsilon, goal), claim)
+
+
+def _within_approximate(budget: Claim, spends: Sequence[Claim]) -> bool:
+    spare = budget.delta - _deltas(spends)
+    if spare < 0:
+        return False
+    left = budget.epsilon - sum((spend.epsilon for spend in spends), Fraction(0))
+    only_zcdp = sum((spend.rho for spend in spends), Fraction(0))
+    if _fits(only_zcdp, left, spare):
+        return True
+    return _fits(sum((_rho(spend) for spend in spends), Fraction(0)), budget.epsilon, spare)
+
+
+def _fits(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
+    if rho == 0:
+        return epsilon >= 0
+    return epsilon > 0 and delta_from_zcdp(rho, epsilon) <= delta
+
+
+def _rho(spend: Claim) -> Fraction:
+    # (epsilon, delta)-DP is delta-approximate zCDP with the rho of its pure part
+    # [Bun, Steinke 2016, lemma 8.8; the pure part as Kairouz, Oh, Viswanath 2015]; the deltas add.
+    return spend.rho + (pure_to_zcdp(spend.epsilon) if spend.epsilon > 0 else 0)
+
+
+def _as_zcdp(claim: Claim) -> Claim:
+    return claim if claim.kind == "zcdp" else _relabel(zcdp(_rho(claim)), claim)
+
+
+def _relabel(made: Claim, of: Claim) -> Claim:
+    return replace(made, unit=of.unit, relation=of.relation, basis=of.basis, source=of.source)
+
+
+def _deltas(spends: Sequence[Claim]) -> Fraction:
+    return sum((spend.delta for spend in spends), Fraction(0))
+
+
+def _check_pair(budget: Claim, spend: Claim) -> None:
+    if spend.kind not in _COVERS[budget.kind]:
+        raise _no_conversion(spend.kind, budget.kind)
+    if spend.relation != budget.relation:
+        raise PrivacyRefused(
+            "MIXED",
+            f"A purchase under {spend.relation} was counted against a budget under {budget.relation}.",
+            "One total has one neighbor relation.",
+            "Price the purchase under the relation of the budget; its number changes with it.",
+        )
+
+
+def _no_conversion(one: Kind, two: Kind) -> PrivacyRefused:
+    return PrivacyRefused(
+        "MIXED",
+        f"A claim of kind {one} cannot be counted as {two}.",
+        "A total is stated in one definition, and this conversion has no proof.",
+        "State the two apart, or choose a budget of the same kind.",
+    )

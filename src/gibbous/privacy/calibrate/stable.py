@@ -1,0 +1,241 @@
+"""Stability thresholds: keep a noisy cell iff it exceeds t, and pay delta for the cells only one unit has.
+
+Closed forms for continuous noise, and the prices of integer noise, which are what is charged.
+Proofs: docs/proofs/stable.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
+from gibbous.core.claim import Relation
+from gibbous.core.errors import ParameterError
+from gibbous.core.exact import Number
+from gibbous.privacy.calibrate.rounding import (
+    TINY,
+    decimal,
+    positive,
+    price,
+    probability,
+)
+from gibbous.privacy.calibrate.scales import (
+    gaussian_rho,
+    gaussian_sigma,
+    geometric_epsilon,
+    geometric_scale,
+    l1_sensitivity,
+    l2_squared,
+)
+from gibbous.privacy.calibrate.tails import (
+    gaussian_tail,
+    geometric_tail_exact,
+    normal_quantile_up,
+)
+from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, rho_from_approx
+
+
+def laplace_threshold(
+    epsilon: Number, delta: Number, tables: int = 1, relation: Relation = "add_remove"
+) -> tuple[float, float]:
+    """Scale and threshold of continuous Laplace noise on `tables` histograms, one row a unit.
+
+    b = L1 / epsilon, q = 1 - (1 - delta)^(1/p), t = 1 + b ln(1 / (2 q)). For one table this is
+    1 + b ln(1 / (2 delta)), exactly delta.
+
+    Returns:
+        (b, t) in counts. For p = 13 and (1, 1e-6): t = 204.9, under replace_one 408.9.
+    Raises:
+        ParameterError: q > 1 - e^(-1/b): the proof does not reach so large a delta.
+    """
+    scale = l1_sensitivity(tables, relation) / float(positive("epsilon", epsilon))
+    share = -math.expm1(math.log1p(-float(probability("delta", delta))) / tables)
+    if share > -math.expm1(-1.0 / scale):
+        raise _too_large_delta()
+    return scale, 1.0 + scale * math.log(1.0 / (2.0 * share))
+
+
+def gaussian_threshold(
+    epsilon: Number,
+    delta: Number,
+    tables: int = 1,
+    relation: Relation = "add_remove",
+    *,
+    delta_noise: Number | None = None,
+) -> tuple[float, float]:
+    """Sigma and threshold of continuous Gaussian noise on `tables` histograms, one row a unit.
+
+    sigma from (epsilon, delta_noise) through zCDP, d = (delta - delta_noise) / (1 + e^epsilon),
+    t = sigma Phi^-1((1 - d)^(1/p)).
+
+    Args:
+        delta_noise: the part of delta that pays for the noise; half of it when None.
+    Returns:
+        (sigma, t) in counts. For p = 13 and (1, 1e-6): (16.83, 94.4), under replace_one (23.81, 133.5).
+    """
+    goal = probability("delta", delta)
+    part = goal / 2 if delta_noise is None else probability("delta_noise", delta_noise)
+    if part >= goal:
+        raise _too_large_delta()
+    target = positive("epsilon", epsilon)
+    sigma = math.sqrt(l2_squared(tables, relation) / (2 * float(rho_from_approx(target, part))))
+    rest = float(goal - part) / (1.0 + math.exp(float(target)))
+    tail = -math.expm1(math.log1p(-rest) / tables)
+    return sigma, sigma * normal_quantile_up(tail)
+
+
+def stable_geometric_cost(
+    scale: Number,
+    threshold: int,
+    tables: int = 1,
+    relation: Relation = "add_remove",
+    max_rows: int = 1,
+) -> tuple[Fraction, Fraction]:
+    """Exact price of geometric noise kept iff noisy > threshold, on the cells that occur.
+
+    epsilon = L1 / b. A unit with k rows can own, in each of p tables, cells that nobody else is in:
+    with c rows in such a cell it is kept with q(c) = P(X > t - c). The chance that any is kept is
+    largest with k cells of one row or one cell of k rows: delta = 1 - (1 - q)^p with
+    1 - q = min((1 - q(1))^k, 1 - q(k)).
+
+    Args:
+        threshold: t, in counts.
+    Returns:
+        (epsilon, delta), delta rounded up.
+    Raises:
+        ParameterError: q(c) > 1 - e^(-c/b) for some c: an absent cell would cost more than c / b.
+    """
+    width = positive("scale", scale)
+    epsilon = geometric_epsilon(width, tables, relation, max_rows)
+    if not _within_regime(width, threshold, max_rows):
+        raise refused_threshold(f"threshold {threshold} is too low for scale {float(width):g}")
+    return epsilon, _geometric_delta(width, threshold, tables, max_rows)
+
+
+def stable_geometric(
+    epsilon: Number,
+    delta: Number,
+    tables: int = 1,
+    relation: Relation = "add_remove",
+    max_rows: int = 1,
+) -> tuple[Fraction, int]:
+    """Scale and smallest whole threshold whose exact price is within (epsilon, delta).
+
+    Returns:
+        (b, t); keep iff noisy > t.
+    """
+    goal = probability("delta", delta)
+    scale = geometric_scale(epsilon, tables, relation, max_rows)
+
+    def enough(threshold: int) -> bool:
+        return (
+            _within_regime(scale, threshold, max_rows)
+            and _geometric_delta(scale, threshold, tables, max_rows) <= goal
+        )
+
+    return scale, smallest_whole(enough, max_rows)
+
+
+def stable_gaussian_cost(
+    sigma: Number,
+    threshold: int,
+    epsilon: Number,
+    tables: int = 1,
+    relation: Relation = "add_remove",
+    max_rows: int = 1,
+) -> Fraction:
+    """Delta at epsilon of discrete Gaussian noise kept iff noisy > threshold, rounded up.
+
+    delta = delta_1 + (1 + e^epsilon) d: delta_1 is that of the noise on the cells of both
+    neighbors, d = 1 - (1 - P(X > t))^(p k) the chance that one of at most p k cells with count 0
+    would have been kept.
+    """
+    rho = gaussian_rho(sigma, tables, relation, max_rows)
+    target = positive("epsilon", epsilon)
+    noise = delta_from_zcdp(rho, target)
+    zero = gaussian_tail(sigma, threshold)
+    with localcontext(Context(prec=400, Emin=-(10**9), Emax=10**9)):
+        kept = Fraction(1 - (1 - decimal(min(zero, Fraction(1)))) ** (tables * max_rows))
+        factor = Fraction(1 + decimal(target).exp())
+    return min(Fraction(1), price(noise + max(kept, TINY) * factor))
+
+
+def stable_gaussian(
+    epsilon: Number,
+    delta: Number,
+    tables: int = 1,
+    relation: Relation = "add_remove",
+    max_rows: int = 1,
+    *,
+    delta_noise: Number | None = None,
+) -> tuple[Fraction, int]:
+    """Sigma and smallest whole threshold whose exact price is within (epsilon, delta).
+
+    Args:
+        delta_noise: the part of delta that pays for the noise; half of it when None.
+    Returns:
+        (sigma, t); keep iff noisy > t.
+    """
+    goal = probability("delta", delta)
+    part = goal / 2 if delta_noise is None else probability("delta_noise", delta_noise)
+    if part >= goal:
+        raise _too_large_delta()
+    sigma = gaussian_sigma(rho_from_approx(epsilon, part), tables, relation, max_rows)
+
+    def enough(threshold: int) -> bool:
+        return stable_gaussian_cost(sigma, threshold, epsilon, tables, relation, max_rows) <= goal
+
+    return sigma, smallest_whole(enough, 0)
+
+
+def smallest_whole(holds: Callable[[int], bool], start: int) -> int:
+    """The smallest whole number >= start at which an increasing condition holds."""
+    step, high = 1, start
+    while not holds(high):
+        high, step = high + step, step * 2
+    low = start - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _geometric_delta(scale: Fraction, threshold: int, tables: int, max_rows: int) -> Fraction:
+    """1 - min((1 - q(1))^k, 1 - q(k))^p, rounded up."""
+    single = geometric_tail_exact(scale, threshold - 1)
+    whole = geometric_tail_exact(scale, threshold - max_rows)
+    with localcontext(Context(prec=400, Emin=-(10**9), Emax=10**9)):
+        spread = (1 - decimal(single)) ** max_rows
+        stay: Decimal = min(spread, 1 - decimal(whole)) ** tables
+        return min(Fraction(1), price(max(Fraction(1 - stay), TINY)))
+
+
+def _within_regime(scale: Fraction, threshold: int, max_rows: int) -> bool:
+    # -ln(1 - q(c)) - c / b is convex in c, so its ends decide.
+    with localcontext(Context(prec=80)):
+        return all(
+            decimal(geometric_tail_exact(scale, threshold - rows))
+            <= 1 - (-rows / decimal(scale)).exp()
+            for rows in (1, max_rows)
+        )
+
+
+def _too_large_delta() -> ParameterError:
+    return ParameterError(
+        "DELTA",
+        "delta is too large for a stability threshold with this epsilon.",
+        "delta stays below about epsilon / 2 divided by the number of tables, and delta_noise below delta.",
+        "Use delta well under one over the number of records, for example 1e-6.",
+    )
+
+
+def refused_threshold(wrong: str) -> ParameterError:
+    """The refusal of a threshold that no proof here covers."""
+    return ParameterError(
+        "THRESHOLD",
+        f"The stability threshold has no proof here: {wrong}.",
+        "Cells of one unit may survive only with a small probability.",
+        "Let the threshold be computed from epsilon and delta.",
+    )

@@ -1,0 +1,358 @@
+"""The ledger: what every release of every data set has cost, and the most it may cost.
+
+Costs are reserved before records are counted and committed when the release is durable. A
+reservation that is never committed stays spent. The state is a file; see ledger_store.py.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.claim import Claim, Relation
+from gibbous.core.errors import GibbousError, LedgerUnusable, PrivacyRefused
+from gibbous.core.exact import text
+from gibbous.privacy import ledger_place as place
+from gibbous.privacy.ledger_accounts import (
+    Account,
+    Cap,
+    Entry,
+    account_of,
+    admit,
+    counted,
+    parse,
+    postings_of,
+)
+from gibbous.privacy.ledger_store import Appender, Link, Store
+
+UNCHARGED = "Nothing was released; no budget was spent."
+
+
+class Hold:
+    """A reservation: the right to one release that costs its claim. Only `commit` changes it.
+
+    Attributes:
+        id: printed on the certificate.
+        claim: what was charged.
+        sha256: of what was released, once committed.
+    """
+
+    __slots__ = ("_alive", "_book", "_commit", "_reserve", "claim", "id")
+
+    def __init__(
+        self, book: Ledger, reserve: Link, commit: Link | None, alive: place.Alive | None
+    ) -> None:
+        self.id: str = reserve.public["id"]
+        self.claim = Claim.from_json(reserve.public["claim"])
+        self._book, self._reserve, self._commit, self._alive = book, reserve, commit, alive
+
+    def __repr__(self) -> str:
+        return f"<Hold {self.id}, {'committed' if self.committed else 'open'}>"
+
+    @property
+    def committed(self) -> bool:
+        """Whether the release it paid for is durable."""
+        return self._commit is not None
+
+    @property
+    def sha256(self) -> str | None:
+        """Hex digest of what was released; None while open."""
+        return self._commit.public["sha256"] if self._commit else None
+
+    def commit(self, sha256: str) -> None:
+        """Record what was released. The same digest twice does nothing.
+
+        Args:
+            sha256: hex digest of the tables (or drawn rows), which are on disk.
+        Raises:
+            LedgerUnusable: it was committed with another digest; or the ledger fails.
+        """
+        if self._commit is None:
+            self._commit = self._book._commit(self.id, sha256)
+        if self._commit.public["sha256"] != sha256:
+            raise LedgerUnusable(
+                "COMMITTED",
+                f"Reservation {self.id} was committed for another release.",
+                "One reservation pays for one release.",
+                "Run again, which reserves anew.",
+                state=f"Reservation {self.id} stays spent.",
+            )
+        self.release()
+
+    def release(self) -> None:
+        """Say that this process is done with it. An open reservation stays spent."""
+        if self._alive is not None:
+            self._alive.end()
+            self._alive = None
+
+    def proof(self) -> dict[str, Any]:
+        """The public halves of its entries, from which their hashes can be computed again."""
+        links = {"reserve": self._reserve, "commit": self._commit}
+        return {
+            "ledger": self._book.name,
+            "reservation": self.id,
+            "head": (self._commit or self._reserve).hash.hex(),
+            "entries": {
+                kind: {
+                    "previous": link.previous.hex(),
+                    "sealed": link.sealed.hex(),
+                    "public": link.text.decode(),
+                    "hash": link.hash.hex(),
+                }
+                for kind, link in links.items()
+                if link is not None
+            },
+        }
+
+    def explain(self, error: GibbousError) -> None:
+        """Put what was spent into an error that was raised after the reservation."""
+        if error.state == UNCHARGED:
+            error.state = f"Nothing was released. Reservation {self.id} stays spent."
+            error.args = (f"{error.wrong} {error.allowed} {error.fix} {error.state}".strip(),)
+
+
+class Ledger:
+    """The one thing here that has state. Make it by `open` or `ephemeral`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: tuple[Entry, ...] = ()
+
+    @staticmethod
+    def open(
+        path: Path | None = None, *, anchor: Path | None = None, allow_network: bool = False
+    ) -> Ledger:
+        """Open the ledger, or make a new one where none was.
+
+        Args:
+            path: the file; None is $GIBBOUS_HOME/ledger.sqlite, else gibbous/ledger.sqlite in the
+                user's data folder.
+            anchor: a second small file, best elsewhere, that remembers the newest head;
+                $GIBBOUS_ANCHOR names one, too. One beside the ledger is always kept.
+            allow_network: accept a network file system.
+        Raises:
+            LedgerUnusable: damaged, cut, rolled back, newer, not writable, or on a network.
+            ResourceLimit: the disk is full.
+        """
+        extra = (anchor,) if anchor else place.anchors_from_environment()
+        return Ledger(Store(path or place.default_path(), extra, allow_network=allow_network))
+
+    @staticmethod
+    def ephemeral() -> Ledger:
+        """A ledger in memory, for studies on public data and for tests: forgotten at the end."""
+        return Ledger(Store(None))
+
+    def __repr__(self) -> str:
+        return f"<Ledger {self.path or 'in memory'}>"
+
+    def close(self) -> None:
+        """Close the file."""
+        self._store.close()
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None in memory."""
+        return self._store.path
+
+    @property
+    def key(self) -> bytes:
+        """Secret key of the data fingerprint, 32 bytes; it never leaves this machine."""
+        return self._store.key
+
+    @property
+    def name(self) -> str:
+        """Random public name of this ledger."""
+        return str(self._store.links()[0].public["ledger"])
+
+    @property
+    def head(self) -> str:
+        """Hash of the newest entry, hex."""
+        return self._store.links()[-1].hash.hex()
+
+    def reserve(
+        self,
+        dataset: bytes,
+        claim: Claim,
+        *,
+        mechanism: str,
+        request: bytes,
+        rows: int | None = None,
+        protects: str = "one row",
+        label: str = "",
+    ) -> Hold:
+        """Spend: charge a data set, durably, before anything is counted.
+
+        Args:
+            dataset: keyed fingerprint of the records.
+            claim: total of everything that will be released.
+            mechanism: registered name.
+            request: digest of what exactly is asked for; `find` looks for it.
+            rows: rows of all sets, if public.
+            protects: the privacy unit in words.
+            label: for people; stays in the ledger.
+        Returns:
+            The hold, open.
+        Raises:
+            BudgetExhausted: the cap does not cover it.
+            PrivacyRefused: the claim cannot be counted against the cap.
+            LedgerUnusable, ResourceLimit: the ledger cannot record it.
+        """
+        identity = f"r-{secrets.token_hex(8)}"
+        alive = self._store.live(identity)
+        public = {
+            "kind": "reserve",
+            "id": identity,
+            "claim": claim.to_json(),
+            "mechanism": mechanism,
+            "protects": protects,
+            "rows": rows,
+        }
+        private = {"dataset": dataset.hex(), "request": request.hex(), "label": label, "at": _now()}
+        try:
+            with self._store.appending() as writer:
+                admit(self._parse(writer.links), dataset, claim, protects)
+                link = writer.append(public, private)
+        except BaseException:
+            if alive is not None:
+                alive.end()
+            raise
+        return Hold(self, link, None, alive)
+
+    def check(self, dataset: bytes, claim: Claim, *, protects: str = "one row") -> None:
+        """Raise what `reserve` would raise, and write nothing."""
+        admit(self.entries(), dataset, claim, protects)
+
+    def find(self, request: bytes) -> Hold | None:
+        """The newest reservation for exactly this request, to be used by one process at a time.
+
+        Returns:
+            A committed one; or an open one whose process has ended, which is now ours. None when
+            there is none, or when its process still runs.
+        """
+        link = self._newest(request)
+        if link is None:
+            return None
+        try:
+            alive = self._store.live(link.public["id"])
+        except BlockingIOError:
+            return None
+        commit = self._commit_of(link.public["id"])  # read after the lock: it may be new
+        if commit is not None and alive is not None:
+            alive.end()
+            alive = None
+        return Hold(self, link, commit, alive)
+
+    def cap(
+        self,
+        dataset: bytes,
+        epsilon: Fraction,
+        delta: Fraction,
+        relation: Relation = "add_remove",
+        *,
+        protects: str | None = None,
+    ) -> None:
+        """Set the most that a data set may ever spend; a later cap replaces an earlier one.
+
+        Raises:
+            PrivacyRefused: the numbers are out of range, or releases were made that no such sum
+                can cover (no claim, another relation, another privacy unit).
+        """
+        if epsilon < 0 or not 0 <= delta < 1:
+            raise PrivacyRefused(
+                "CAP",
+                f"A cap of epsilon = {text(epsilon)}, delta = {text(delta)} was given.",
+                "epsilon >= 0 and 0 <= delta < 1.",
+                "Correct the cap, for example epsilon 2, delta 1e-8.",
+            )
+        wanted = Cap(epsilon, delta, relation, protects)
+        with self._store.appending() as writer:
+            for posting in postings_of(self._parse(writer.links), dataset):
+                wanted = counted(wanted, posting.claim, posting.protects, posting.id)
+            _append_cap(writer, dataset, replace(wanted, protects=protects))
+
+    def entries(self, dataset: bytes | None = None) -> tuple[Entry, ...]:
+        """Every entry in order, verified; of one data set, if given."""
+        found = self._parse(self._store.links())
+        return tuple(e for e in found if dataset is None or e.dataset == dataset)
+
+    def account(self, dataset: bytes) -> Account:
+        """What one data set has spent and may still spend."""
+        return account_of(self.entries(), dataset)
+
+    def accounts(self) -> tuple[Account, ...]:
+        """All data sets, in the order of their first entry."""
+        entries = self.entries()
+        return tuple(account_of(entries, d) for d in dict.fromkeys(e.dataset for e in entries))
+
+    def spent(self, dataset: bytes) -> tuple[Claim, ...]:
+        """Sums of what was charged, open reservations included; see `Account.totals`."""
+        return self.account(dataset).totals
+
+    def verify(self, head: str | None = None) -> None:
+        """Read the whole file again and check the chain, the anchors and the file's structure.
+
+        Args:
+            head: hash of an entry that must be in the chain, for example of a certificate.
+        Raises:
+            LedgerUnusable: something does not fit.
+        """
+        self._store.audit()
+        if head is not None and not self.has(head):
+            raise LedgerUnusable(
+                "UNKNOWNHEAD",
+                f"The ledger does not hold the entry {head[:16]}....",
+                "Every certificate names an entry of the ledger that paid for it.",
+                "This is another ledger, or an old copy of the right one.",
+            )
+
+    def has(self, head: str) -> bool:
+        """Whether an entry with this hash is in the chain."""
+        return any(link.hash.hex() == head for link in self._store.links())
+
+    def _parse(self, links: Sequence[Link]) -> tuple[Entry, ...]:
+        self._known = parse(links, self._known)
+        return self._known[: len(links) - 1]
+
+    def _commit(self, identity: str, sha256: str) -> Link:
+        with self._store.appending() as writer:
+            for link in writer.links:
+                if link.public["kind"] == "commit" and link.public["id"] == identity:
+                    return link
+            return writer.append(
+                {"kind": "commit", "id": identity, "sha256": sha256}, {"at": _now()}
+            )
+
+    def _newest(self, request: bytes) -> Link | None:
+        for link in reversed(self._store.links()):
+            if link.public["kind"] == "reserve" and link.private["request"] == request.hex():
+                return link
+        return None
+
+    def _commit_of(self, identity: str) -> Link | None:
+        for link in self._store.links():
+            if link.public["kind"] == "commit" and link.public["id"] == identity:
+                return link
+        return None
+
+
+def _append_cap(writer: Appender, dataset: bytes, cap: Cap) -> None:
+    writer.append(
+        {
+            "kind": "cap",
+            "epsilon": text(cap.epsilon),
+            "delta": text(cap.delta),
+            "relation": cap.relation,
+            "protects": cap.protects,
+        },
+        {"dataset": dataset.hex(), "at": _now()},
+    )
+
+
+def _now() -> str:
+    # For people only: nothing is decided by it.
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%MZ")

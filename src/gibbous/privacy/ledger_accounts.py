@@ -1,0 +1,255 @@
+"""Accounts: what the entries of a ledger add up to, and whether a cap covers one more claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from gibbous.core.claim import Claim, Relation, short
+from gibbous.core.errors import BudgetExhausted, PrivacyRefused
+from gibbous.core.exact import text
+from gibbous.privacy.ledger_store import Link
+
+_SHOWN = 5  # releases named in a refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """The most that one data set may ever spend.
+
+    Attributes:
+        epsilon, delta: exact; sums of pure and (epsilon, delta) claims stay at or below both.
+        relation: the neighbour relation of every claim that counts.
+        protects: the privacy unit in words; None until the first claim fixes it.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    relation: Relation
+    protects: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger. Private, like the ledger: it holds the fingerprint of the data.
+
+    Attributes:
+        seq: position; positions rule, clocks do not.
+        kind: "reserve", "commit" or "cap".
+        id: of the reservation; empty for a cap.
+        dataset: keyed fingerprint.
+        claim: what was charged; None for a cap.
+        cap: the cap that was set; None otherwise.
+        mechanism, label: for people.
+        protects: privacy unit in words.
+        rows: rows of all sets, if public.
+        sha256: of what was released; only of a commit.
+        at: UTC time to the minute, for people only.
+    """
+
+    seq: int
+    kind: Literal["reserve", "commit", "cap"]
+    id: str
+    dataset: bytes
+    claim: Claim | None = None
+    cap: Cap | None = None
+    mechanism: str = ""
+    label: str = ""
+    protects: str = ""
+    rows: int | None = None
+    sha256: str | None = None
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """One charge of a data set; an open one stays spent."""
+
+    id: str
+    seq: int
+    state: Literal["open", "committed"]
+    claim: Claim
+    mechanism: str
+    label: str
+    protects: str
+    sha256: str | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Everything about one data set.
+
+    Attributes:
+        dataset: keyed fingerprint.
+        cap: None when none was set.
+        releases: charges, oldest first.
+        totals: sums, one a definition, relation and privacy unit; those cannot be added up.
+        left: (epsilon, delta) under the cap, never negative; None without a cap.
+    """
+
+    dataset: bytes
+    cap: Cap | None
+    releases: tuple[Posting, ...]
+    totals: tuple[Claim, ...]
+    left: tuple[Fraction, Fraction] | None
+
+
+def admit(entries: Sequence[Entry], dataset: bytes, claim: Claim, protects: str) -> None:
+    """Let a claim pass if the data set has no cap, or if its cap covers it.
+
+    Raises:
+        BudgetExhausted: the cap does not cover it.
+        PrivacyRefused: the claim cannot be counted against the cap.
+    """
+    if claim.unit in ("row", "block"):
+        raise PrivacyRefused(
+            "UNITTOTAL",
+            f"A claim per {claim.unit} was offered to the ledger.",
+            "It charges totals: everything that is released.",
+            "Multiply the claim by the number of rows or blocks, and by the sets.",
+        )
+    cap = _cap_of(entries, dataset)
+    if cap is None:
+        return
+    postings = postings_of(entries, dataset)
+    for posting in postings:
+        cap = counted(cap, posting.claim, posting.protects, posting.id)
+    counted(cap, claim, protects, None)
+    epsilon, delta = _left(cap, postings)
+    if claim.epsilon > epsilon or claim.delta > delta:
+        raise _exhausted(cap, claim, (epsilon, delta), postings)
+
+
+def counted(cap: Cap, claim: Claim, protects: str, identity: str | None) -> Cap:
+    """The cap with its privacy unit fixed, if this claim can be counted against it.
+
+    Args:
+        identity: of the release; None for a claim that is asked for.
+    Raises:
+        PrivacyRefused: its kind, basis, relation or privacy unit is not the cap's.
+    """
+    who = "The claim" if identity is None else f"Release {identity}"
+    wrong = fix = ""
+    if claim.kind not in ("pure", "approximate"):
+        words = {"zcdp": "is stated in zCDP", "probabilistic": "is of probabilistic DP"}
+        wrong = words.get(claim.kind, f"is of kind {claim.kind}, which no budget bounds")
+        fix = (
+            "State its total as (epsilon, delta) by a proven conversion."
+            if claim.is_dp
+            else "Use a differentially private method, or data without a cap."
+        )
+    elif claim.basis != "proven":
+        wrong, fix = f"is {claim.basis}, not proven", "Use a method with a proven cost."
+    elif claim.relation != cap.relation:
+        wrong = f"is under {claim.relation}, the cap is under {cap.relation}"
+        fix = f"Use relation={cap.relation!r}; numbers of one relation are never relabelled."
+    elif cap.protects is not None and protects != cap.protects:
+        wrong = f"protects {protects}, the cap counts {cap.protects}"
+        fix = "Use the same privacy unit for every release of these data."
+    if wrong:
+        raise PrivacyRefused(
+            "CAPKIND",
+            f"{who} {wrong}.",
+            "A cap sums proven pure and (epsilon, delta) claims of one relation and privacy unit.",
+            fix,
+        )
+    return replace(cap, protects=protects)
+
+
+def _exhausted(
+    cap: Cap, claim: Claim, left: tuple[Fraction, Fraction], postings: Sequence[Posting]
+) -> BudgetExhausted:
+    shown = [f"{p.id} ({_price(p.claim)}, {p.mechanism}, {p.state})" for p in postings[-_SHOWN:]]
+    if len(postings) > _SHOWN:
+        shown.insert(0, f"{len(postings) - _SHOWN} earlier releases")
+    return BudgetExhausted(
+        "CAP",
+        f"This run asks for {_price(claim)}; of the cap {_numbers(cap.epsilon, cap.delta)}, "
+        f"{_numbers(*left)} is left. Spent by: {', '.join(shown) or 'no release'}.",
+        "Open reservations stay spent.",
+        "Ask for less, or set a higher cap (gibbous ledger cap) if what was promised allows it.",
+    )
+
+
+def _price(claim: Claim) -> str:
+    return _numbers(claim.epsilon, claim.delta)
+
+
+def _numbers(epsilon: Fraction, delta: Fraction) -> str:
+    # Exact when that is short to read; a long fraction is rounded, never down.
+    exact = [text(v) if len(text(v)) <= 20 else short(v) for v in (epsilon, delta)]
+    return f"epsilon = {exact[0]}, delta = {exact[1]}"
+
+
+def _left(cap: Cap, postings: Sequence[Posting]) -> tuple[Fraction, Fraction]:
+    epsilon = cap.epsilon - sum((p.claim.epsilon for p in postings), Fraction(0))
+    delta = cap.delta - sum((p.claim.delta for p in postings), Fraction(0))
+    return max(epsilon, Fraction(0)), max(delta, Fraction(0))
+
+
+def account_of(entries: Sequence[Entry], dataset: bytes) -> Account:
+    """What one data set has spent and may still spend."""
+    postings, cap = postings_of(entries, dataset), _cap_of(entries, dataset)
+    sums: dict[tuple[str, str, str], Claim] = {}
+    for posting in postings:
+        claim = posting.claim
+        kind = "approximate" if claim.kind == "pure" else claim.kind
+        group = (kind, claim.relation if claim.is_dp else "", posting.protects)
+        sums[group] = sums[group].then(claim) if group in sums else claim
+    totals = tuple(replace(c, unit="dataset") for c in sums.values())
+    return Account(dataset, cap, postings, totals, _left(cap, postings) if cap else None)
+
+
+def _cap_of(entries: Sequence[Entry], dataset: bytes) -> Cap | None:
+    caps = [e.cap for e in entries if e.kind == "cap" and e.dataset == dataset]
+    return caps[-1] if caps else None
+
+
+def postings_of(entries: Sequence[Entry], dataset: bytes) -> tuple[Posting, ...]:
+    """Charges of one data set, oldest first."""
+    digests = {e.id: e.sha256 for e in entries if e.kind == "commit"}
+    out = []
+    for e in entries:
+        if e.kind == "reserve" and e.dataset == dataset:
+            assert e.claim is not None
+            state: Literal["open", "committed"] = "committed" if e.id in digests else "open"
+            out.append(
+                Posting(
+                    e.id, e.seq, state, e.claim, e.mechanism, e.label, e.protects,
+                    digests.get(e.id), e.at,
+                )
+            )  # fmt: skip
+    return tuple(out)
+
+
+def parse(links: Sequence[Link], known: tuple[Entry, ...] = ()) -> tuple[Entry, ...]:
+    """Entries of verified links, after those that are known already."""
+    out: list[Entry] = []
+    datasets = {e.id: e.dataset for e in known if e.kind == "reserve"}
+    for link in links[1 + len(known) :]:
+        public, private = link.public, link.private
+        kind, identity = public["kind"], public.get("id", "")
+        if kind == "reserve":
+            datasets[identity] = bytes.fromhex(private["dataset"])
+            claim = Claim.from_json(public["claim"])
+            out.append(
+                Entry(
+                    link.seq, kind, identity, datasets[identity], claim,
+                    mechanism=public["mechanism"], label=private["label"],
+                    protects=public["protects"], rows=public["rows"], at=private["at"],
+                )
+            )  # fmt: skip
+        elif kind == "commit":
+            entry = Entry(link.seq, kind, identity, datasets[identity], sha256=public["sha256"])
+            out.append(replace(entry, at=private["at"]))
+        else:
+            dataset = bytes.fromhex(private["dataset"])
+            cap = Cap(
+                Fraction(public["epsilon"]), Fraction(public["delta"]), public["relation"],
+                public["protects"],
+            )  # fmt: skip
+            out.append(Entry(link.seq, "cap", "", dataset, cap=cap, at=private["at"]))
+    return known + tuple(out)

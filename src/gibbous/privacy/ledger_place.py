@@ -1,0 +1,188 @@
+"""Where a ledger lives: its path, private folders and files, locks, and unfit file systems."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from gibbous.core.errors import LedgerUnusable
+
+NETWORK = {
+    0x6969: "NFS",
+    0x517B: "SMB",
+    0xFE534D42: "SMB2",
+    0xFF534D42: "CIFS",
+    0x5346414F: "AFS",
+    0x73757245: "Coda",
+    0x01021997: "9P",
+    0x65735546: "FUSE",
+    0x00C36400: "Ceph",
+    0x0BD00BD0: "Lustre",
+    0x47504653: "GPFS",
+    0x7461636F: "OCFS2",
+    0x01161970: "GFS2",
+    0x19830326: "BeeGFS",
+    0x786F4256: "vboxsf",
+    0xAAD7AAEA: "PanFS",
+}
+
+
+def default_path() -> Path:
+    """$GIBBOUS_HOME/ledger.sqlite, else gibbous/ledger.sqlite in the user's data folder."""
+    if home := os.environ.get("GIBBOUS_HOME"):
+        return Path(home) / "ledger.sqlite"
+    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(data).expanduser() / "gibbous" / "ledger.sqlite"
+
+
+def anchors_from_environment() -> tuple[Path, ...]:
+    """A second anchor elsewhere, if $GIBBOUS_ANCHOR names one."""
+    other = os.environ.get("GIBBOUS_ANCHOR")
+    return (Path(other),) if other else ()
+
+
+def filesystem_magic(folder: Path) -> int:
+    """The number statfs(2) gives for the file system of a folder; 0 where it cannot be asked."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    libc = ctypes.CDLL(None, use_errno=True)
+    buffer = ctypes.create_string_buffer(512)
+    if libc.statfs(os.fsencode(folder), buffer) != 0:
+        return 0
+    word = ctypes.c_long.from_buffer(buffer).value
+    return word & 0xFFFFFFFF
+
+
+def refuse_network(folder: Path, magic: int) -> None:
+    """Refuse a file system on which locks are not known to hold.
+
+    Args:
+        magic: of the file system that holds `folder`.
+    Raises:
+        LedgerUnusable: it is a network (or user-space) file system.
+    """
+    if magic in NETWORK:
+        raise LedgerUnusable(
+            "NETWORK",
+            f"The ledger folder {str(folder)!r} is on {NETWORK[magic]}.",
+            "The ledger needs a local file system: on others, locks do not hold on all machines.",
+            "Set GIBBOUS_HOME to a local folder, or force it with allow_network=True.",
+        )
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder with mode 0700; one that is there already is left as it is.
+
+    Raises:
+        LedgerUnusable: it cannot be made.
+    """
+    if folder.is_dir():
+        return
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+            folder.chmod(0o700)
+    except OSError as error:
+        raise unusable_folder(folder, error) from None
+
+
+def unusable_folder(folder: Path, error: OSError) -> LedgerUnusable:
+    """The error for a folder or file that cannot be written."""
+    return LedgerUnusable(
+        "READONLY",
+        f"The ledger in {str(folder)!r} cannot be written: {error.strerror}.",
+        "Every run writes its cost there before it counts anything.",
+        "Correct the permissions, or name another ledger (--ledger, GIBBOUS_HOME).",
+    )
+
+
+def open_private(path: Path) -> int:
+    """Open (or make) a file of this user with mode 0600, whatever the umask; follows no link.
+
+    Raises:
+        LedgerUnusable: it cannot be opened for writing.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise unusable_folder(path, error) from None
+    if os.fstat(fd).st_uid == os.geteuid():
+        os.fchmod(fd, 0o600)
+    return fd
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an operating-system lock; it dies with the process, so no stale lock can stay."""
+    fd = open_private(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+class Alive:
+    """A lock file that says: the process behind this reservation still runs."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the lock.
+
+        Raises:
+            BlockingIOError: another process holds it.
+        """
+        make_private_folder(path.parent)
+        self._path = path
+        self._fd: int | None = open_private(path)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.stat().st_ino != os.fstat(self._fd).st_ino:
+                raise BlockingIOError  # another process ended it while we opened it
+        except OSError:
+            os.close(self._fd)
+            self._fd = None
+            raise BlockingIOError from None
+
+    def end(self) -> None:
+        """Give the lock back and remove its file; a second call does nothing."""
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            os.close(self._fd)
+            self._fd = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", None) is not None:
+            os.close(self._fd)  # type: ignore[arg-type]
+            self._fd = None
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a small file atomically, mode 0600, on disk when this returns."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+    )
+    try:
+        os.fchmod(fd, 0o600)
+        os.write(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(temporary, path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

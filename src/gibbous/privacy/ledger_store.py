@@ -1,0 +1,418 @@
+"""The ledger's file: append-only, hash-chained entries in SQLite, each checked when it is read."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import struct
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.errors import GibbousError, LedgerUnusable, ResourceLimit
+from gibbous.privacy import ledger_place as place
+
+VERSION = 1
+APPLICATION = 0x47494242  # "GIBB"
+ZERO = bytes(32)
+BUSY_SECONDS = 120.0
+
+_CREATE = """
+CREATE TABLE secret (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE entries (
+    seq INTEGER PRIMARY KEY, public BLOB NOT NULL, private BLOB NOT NULL, hash BLOB NOT NULL
+);
+CREATE TRIGGER no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'append only'); END;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One verified entry of the chain.
+
+    Attributes:
+        seq: 0 is the genesis entry.
+        public: may be printed on a certificate.
+        private: stays in the ledger (data fingerprint, request, label, time, a nonce).
+        hash, previous: hash of this entry and of the one before.
+        sealed: SHA-256 of the private part.
+        text: the public part as it is hashed.
+    """
+
+    seq: int
+    public: dict[str, Any]
+    private: dict[str, Any]
+    hash: bytes
+    previous: bytes
+    sealed: bytes
+    text: bytes
+
+
+def encode(body: dict[str, Any]) -> bytes:
+    """The one text of a body: sorted keys, no blanks, ASCII."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def chained(previous: bytes, sealed: bytes, public: bytes) -> bytes:
+    """Hash of one entry: over the hash before it, its sealed private part and its public part."""
+    return hashlib.sha256(b"gibbous-ledger-1" + previous + sealed + public).digest()
+
+
+class Store:
+    """One ledger file, or one in memory.
+
+    Args:
+        path: of the SQLite file; None keeps everything in memory.
+        anchors: small files with the newest head; a ledger older than any of them is refused.
+        allow_network: accept a network file system.
+    """
+
+    def __init__(
+        self, path: Path | None, anchors: Sequence[Path] = (), *, allow_network: bool = False
+    ) -> None:
+        self.path = None if path is None else Path(os.path.realpath(path))
+        self._links: list[Link] = []
+        self._connections: dict[tuple[int, int], sqlite3.Connection] = {}
+        self._mutex = threading.RLock()
+        self._anchors: tuple[Path, ...] = ()
+        if self.path is None:
+            with self._mutex, _translated(self.path):
+                self._create(self._connection())
+        else:
+            place.make_private_folder(self.path.parent)
+            if not allow_network:
+                place.refuse_network(self.path.parent, place.filesystem_magic(self.path.parent))
+            self._anchors = (self._beside(".anchor"), *anchors)
+            with self._lock():
+                self._open(self.path)
+        self.key = self._key()
+
+    def close(self) -> None:
+        """Close this process's connections."""
+        for (pid, _), connection in self._connections.items():
+            if pid == os.getpid():
+                connection.close()
+        self._connections = {}
+
+    def links(self) -> tuple[Link, ...]:
+        """Every entry, verified."""
+        with self._mutex, _translated(self.path):
+            self._sync(self._connection())
+            return tuple(self._links)
+
+    @contextlib.contextmanager
+    def appending(self) -> Iterator[Appender]:
+        """Hold the lock, see every entry, append some: all of them become durable, or none does."""
+        with self._lock(), self._mutex:
+            with _translated(self.path):
+                connection = self._connection()
+                connection.execute("BEGIN IMMEDIATE")
+            try:
+                with _translated(self.path):
+                    self._sync(connection)
+                    self._check_anchors()
+                appender = Appender(tuple(self._links))
+                yield appender
+                with _translated(self.path):
+                    for link in appender.fresh:
+                        _insert(connection, link)
+                    connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+            self._links.extend(appender.fresh)
+            if appender.fresh:
+                self._write_anchors()
+
+    def audit(self) -> None:
+        """Read and verify the whole chain again, from the file; and the file's own structure.
+
+        Raises:
+            LedgerUnusable: something does not fit.
+        """
+        with self._lock(), self._mutex, _translated(self.path):
+            connection = self._connection()
+            self._links = []
+            self._sync(connection)
+            self._check_anchors()
+            if connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+                raise damaged(self.path, "its database structure is broken")
+
+    # -- opening ---------------------------------------------------------------------------------
+
+    def _open(self, path: Path) -> None:
+        known = [a for a in self._anchors if a.exists()]
+        if not path.exists() or path.stat().st_size == 0:
+            if known:
+                raise damaged(path, f"it is missing or empty, but {str(known[0])!r} knows its head")
+        else:
+            _check_header(path)
+        os.close(place.open_private(path))
+        if path.stat().st_nlink > 1:
+            raise damaged(path, "it has more than one name (hard links), so its locks do not hold")
+        with _translated(path):
+            connection = self._connection()
+            if not _tables(connection):
+                if known:
+                    raise damaged(path, f"it is empty, but {str(known[0])!r} knows its head")
+                self._create(connection)
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            else:
+                connection.execute("BEGIN IMMEDIATE")  # proves that it can be written
+                connection.execute("ROLLBACK")
+            self._sync(connection)
+        self._check_anchors()
+        if not self._anchors[0].exists() and len(self._links) > 1:
+            warnings.warn(
+                f"The anchor {str(self._anchors[0])!r} is missing: entries cut off the end of the "
+                "ledger would not be noticed. It was written anew; compare the head with your "
+                "newest certificate.",
+                stacklevel=5,
+            )
+        self._write_anchors()
+
+    def _connection(self) -> sqlite3.Connection:
+        # A connection is never carried across a fork, nor shared by threads.
+        owner = (0, 0) if self.path is None else (os.getpid(), threading.get_ident())
+        if owner not in self._connections:
+            connection = sqlite3.connect(
+                ":memory:" if self.path is None else self.path,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF"):
+                connection.execute(f"PRAGMA {pragma}")
+            self._connections[owner] = connection
+        return self._connections[owner]
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        key = secrets.token_bytes(32)
+        genesis = {
+            "kind": "genesis",
+            "ledger": secrets.token_hex(16),
+            "version": VERSION,
+            "key_check": _key_check(key),
+        }
+        connection.executescript(
+            f"BEGIN IMMEDIATE;{_CREATE}"
+            f"PRAGMA application_id={APPLICATION};PRAGMA user_version={VERSION};"
+        )
+        connection.execute("INSERT INTO secret VALUES ('key', ?)", (key,))
+        _insert(connection, _link((), genesis, {}))
+        connection.execute("COMMIT")
+
+    def _key(self) -> bytes:
+        with self._mutex, _translated(self.path):
+            row = self._connection().execute("SELECT value FROM secret WHERE name='key'").fetchone()
+            self._sync(self._connection())
+        key = row[0] if row else None
+        check = self._links[0].public.get("key_check")
+        if not isinstance(key, bytes) or _key_check(key) != check:
+            raise damaged(self.path, "its secret key is not the one it was made with")
+        return key
+
+    # -- the chain -------------------------------------------------------------------------------
+
+    def _sync(self, connection: sqlite3.Connection) -> None:
+        # Entries that were verified are kept; the file must still agree with the last of them.
+        known = len(self._links)
+        rows = connection.execute(
+            "SELECT seq, public, private, hash FROM entries WHERE seq >= ? ORDER BY seq",
+            (max(known - 1, 0),),
+        ).fetchall()
+        if known:
+            if not rows or rows[0][0] != known - 1 or rows[0][3] != self._links[-1].hash:
+                raise damaged(self.path, "entries were removed or replaced while it was open")
+            rows = rows[1:]
+        for row in rows:
+            self._links.append(self._verified(*row))
+        if not self._links:
+            raise damaged(self.path, "it has no first entry")
+
+    def _verified(self, seq: object, public: object, private: object, hashed: object) -> Link:
+        expected = len(self._links)
+        previous = self._links[-1].hash if self._links else ZERO
+        if seq != expected or not isinstance(public, bytes) or not isinstance(private, bytes):
+            raise damaged(self.path, f"entry {expected} is missing or not an entry")
+        sealed = hashlib.sha256(private).digest()
+        if hashed != chained(previous, sealed, public):
+            raise damaged(self.path, f"entry {expected} was changed, or entries before it were")
+        try:
+            link = Link(
+                expected, json.loads(public), json.loads(private), hashed, previous, sealed, public
+            )  # fmt: skip
+        except ValueError:
+            raise damaged(self.path, f"entry {expected} is not readable") from None
+        if link.public.get("seq") != expected or (expected == 0) != (
+            link.public.get("kind") == "genesis"
+        ):
+            raise damaged(self.path, f"entry {expected} is out of place")
+        return link
+
+    # -- anchors and locks -----------------------------------------------------------------------
+
+    def _check_anchors(self) -> None:
+        for anchor in self._anchors:
+            try:
+                noted = json.loads(anchor.read_bytes())
+                seq, head, name = noted["seq"], noted["head"], noted["ledger"]
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, KeyError, TypeError):
+                raise damaged(self.path, f"its anchor {str(anchor)!r} is not readable") from None
+            if name != self._links[0].public["ledger"]:
+                raise damaged(self.path, f"{str(anchor)!r} is the anchor of another ledger")
+            if not isinstance(seq, int) or not 0 <= seq < len(self._links):
+                raise damaged(
+                    self.path,
+                    f"it ends at entry {len(self._links) - 1}, its anchor {str(anchor)!r} knows "
+                    f"entry {seq}: entries were cut off, or an old copy was put back",
+                )
+            if self._links[seq].hash.hex() != head:
+                raise damaged(
+                    self.path, f"entry {seq} is not the one its anchor {str(anchor)!r} knows"
+                )
+
+    def _write_anchors(self) -> None:
+        last = self._links[-1]
+        noted = {
+            "ledger": self._links[0].public["ledger"],
+            "seq": last.seq,
+            "head": last.hash.hex(),
+        }
+        for anchor in self._anchors:
+            try:
+                place.write_whole(anchor, encode(noted) + b"\n")
+            except OSError as error:
+                # An old anchor is still true: it is only weaker. The entry itself is on disk.
+                warnings.warn(
+                    f"The anchor {str(anchor)!r} was not updated: {error.strerror}.", stacklevel=4
+                )
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        if self.path is None:
+            yield
+            return
+        with self._mutex, place.locked(self._beside(".lock")):
+            yield
+
+    def _beside(self, ending: str) -> Path:
+        assert self.path is not None
+        return self.path.with_name(self.path.name + ending)
+
+    def live(self, name: str) -> place.Alive | None:
+        """The lock that says a reservation's process still runs; None in memory.
+
+        Raises:
+            BlockingIOError: another process holds it.
+        """
+        return None if self.path is None else place.Alive(self._beside(".live") / name)
+
+
+class Appender:
+    """Sees every entry and collects new ones; valid while the store's lock is held."""
+
+    def __init__(self, links: tuple[Link, ...]) -> None:
+        self.links = links
+        self.fresh: list[Link] = []
+
+    def append(self, public: dict[str, Any], private: dict[str, Any]) -> Link:
+        """Add one entry."""
+        link = _link((*self.links[-1:], *self.fresh), public, private)
+        self.fresh.append(link)
+        return link
+
+
+def damaged(path: Path | None, what: str) -> LedgerUnusable:
+    """The error for a ledger that does not fit together."""
+    return LedgerUnusable(
+        "DAMAGED",
+        f"The ledger {str(path) if path else 'in memory'!r} cannot be trusted: {what}.",
+        "Its entries form a chain of hashes that only grows.",
+        "Restore the newest copy whose head is on your newest certificate; do not start afresh, "
+        "which would forget what was spent.",
+    )
+
+
+def _link(before: Sequence[Link], public: dict[str, Any], private: dict[str, Any]) -> Link:
+    seq = before[-1].seq + 1 if before else 0
+    previous = before[-1].hash if before else ZERO
+    public = {"seq": seq, **public}
+    private = {"nonce": secrets.token_hex(16), **private}
+    text, hidden = encode(public), encode(private)
+    sealed = hashlib.sha256(hidden).digest()
+    return Link(seq, public, private, chained(previous, sealed, text), previous, sealed, text)
+
+
+def _insert(connection: sqlite3.Connection, link: Link) -> None:
+    connection.execute(
+        "INSERT INTO entries VALUES (?, ?, ?, ?)",
+        (link.seq, link.text, encode(link.private), link.hash),
+    )
+
+
+def _tables(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+
+
+def _key_check(key: bytes) -> str:
+    return hashlib.sha256(b"gibbous-ledger-key" + key).hexdigest()
+
+
+def _check_header(path: Path) -> None:
+    # Read as bytes, so that a newer ledger is not even opened by our SQLite.
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+    except OSError as error:
+        raise place.unusable_folder(path, error) from None
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        raise damaged(path, "it is not a ledger file")
+    version, application = struct.unpack(">I4xI", header[60:72])
+    if application == 0 and version == 0:
+        return  # made, but its first transaction was not finished; it then has no tables
+    if application != APPLICATION:
+        raise damaged(path, "it is not a ledger file")
+    if version > VERSION:
+        raise LedgerUnusable(
+            "NEWER",
+            f"The ledger {str(path)!r} has version {version}; this gibbous reads up to {VERSION}.",
+            "A newer ledger is left untouched.",
+            "Use a newer gibbous.",
+        )
+
+
+@contextlib.contextmanager
+def _translated(path: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except GibbousError:
+        raise
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) or 0
+        name = getattr(error, "sqlite_errorname", "") or ""
+        if code & 0xFF == sqlite3.SQLITE_FULL or name in (
+            "SQLITE_IOERR_WRITE",
+            "SQLITE_IOERR_SHMSIZE",
+        ):
+            raise ResourceLimit(
+                "LEDGERFULL",
+                f"The disk of the ledger {str(path)!r} is full.",
+                "A reservation is on disk before anything is counted.",
+                "Make room and run again.",
+            ) from None
+        if code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            shown = OSError(0, "it is read-only or not accessible")
+            raise place.unusable_folder(Path(str(path)), shown) from None
+        raise damaged(path, f"SQLite says {name or 'that it is not a database'}") from None

@@ -1,0 +1,336 @@
+"""One [[column]] or [[impossible]] table of a schema document -> Column or Impossible."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, cast
+
+from gibbous.core.errors import UsageError
+from gibbous.core.exact import exact
+from gibbous.core.schema import (
+    FACTS,
+    KINDS,
+    SOURCES,
+    Column,
+    ColumnKind,
+    Impossible,
+    Level,
+    Source,
+)
+from gibbous.read.fields import Fields, bad, listed, nearest, shown
+
+MISSING = "(missing)"
+MAX_BINS = 1_000_000
+_DIRECTIVES = re.compile(r"%(.)")
+_DAY_FORMATS = ({"Y", "m", "d"}, {"Y", "b", "d"}, {"Y", "B", "d"}, {"Y", "j"}, {"F"})
+
+
+def read_column(table: Fields) -> Column:
+    """One column.
+
+    Args:
+        table: the [[column]] table.
+    Raises:
+        UsageError: a key is unknown, missing, of the wrong type, or out of its range.
+    """
+    name = table.text("name")
+    if not name:
+        raise table.need("name", "Every column has a name, as in the data")
+    table.where = f"column {shown(name)}"
+    kind = _kind(table)
+    binned = kind in ("numeric", "date")
+    rest: dict[str, Any] = {"missing": table.flag("missing")}
+    if binned:
+        rest |= _bins(table, kind)
+    else:
+        rest |= {"levels": _levels(table, kind), "other": table.text("other")}
+    sources = _sources(table, binned)
+    table.finish()
+    return Column(name, kind, sources=sources, **rest)
+
+
+def facts(binned: bool) -> tuple[str, ...]:
+    """The facts that a column of this sort has."""
+    return tuple(f for f in FACTS if f not in (("levels",) if binned else ("bounds", "bins")))
+
+
+def equal_width(lower: float, upper: float, bins: int, *, whole: bool) -> tuple[float, ...]:
+    """Edges of `bins` bins of (nearly, for whole numbers) equal width.
+
+    Args:
+        lower, upper: the bounds; whole numbers stay exact.
+        bins: number of bins, >= 1; for whole numbers at most upper - lower.
+        whole: whole numbers and dates: the last bin includes `upper`.
+    Returns:
+        bins + 1 edges.
+    """
+    if whole:
+        count = int(upper) - int(lower) + 1
+        inner = tuple(int(lower) + i * count // bins for i in range(bins))
+        return (*inner, int(upper))
+    low, width = exact(lower), exact(upper) - exact(lower)
+    return tuple(float(low + width * Fraction(i, bins)) for i in range(bins)) + (float(upper),)
+
+
+def calendar(lower: int, upper: int, by: str) -> tuple[float, ...]:
+    """Edges of one bin a day, month or year; the last bin includes the upper day.
+
+    Args:
+        lower, upper: proleptic ordinals of days.
+        by: "day", "month" or "year".
+    """
+    if by == "day":
+        return (*range(lower, max(upper, lower + 1)), upper)
+    first, last = datetime.date.fromordinal(lower), datetime.date.fromordinal(upper)
+    months = range(first.year * 12 + first.month, last.year * 12 + last.month)
+    starts = [datetime.date(m // 12, m % 12 + 1, 1) for m in months]
+    if by == "year":
+        starts = [s for s in starts if s.month == 1]
+    cuts = [s.toordinal() for s in starts if lower < s.toordinal() < upper]
+    return (lower, *cuts, upper)
+
+
+def read_rule(table: Fields, columns: Mapping[str, Column]) -> Impossible:
+    """One [[impossible]] table.
+
+    Args:
+        table: column name -> levels, or a range of whole bins, or "(missing)".
+        columns: the columns of the schema by name.
+    Raises:
+        UsageError: it names a column or a level that the schema does not have.
+    """
+    where = []
+    for name in table.keys():  # noqa: SIM118 - Fields is not a mapping
+        given = table.any(name)
+        if name not in columns:
+            raise bad(
+                f"{table.where} names {shown(name)}, which is no column",
+                f"Columns are {listed(columns)}",
+                nearest(name, columns) or "Correct it",
+                name="UNKNOWNKEY",
+            )
+        where.append((name, _codes(table, columns[name], given)))
+    if not where:
+        raise bad(f"{table.where} is empty", "It names at least one column", "Remove it")
+    return Impossible(tuple(where))
+
+
+def _kind(table: Fields) -> ColumnKind:
+    kind = table.text("kind")
+    if kind is None:
+        raise table.need("kind", f"It is one of {', '.join(KINDS)}")
+    if kind not in KINDS:
+        raise table.wrong(
+            "kind", f"is {shown(kind)}", f"It is one of {', '.join(KINDS)}", nearest(str(kind), KINDS)
+        )
+    return kind
+
+
+def _levels(table: Fields, kind: str) -> tuple[Level, ...]:
+    levels = table.list("levels")
+    if levels is None:
+        raise table.need("levels", f"A {kind} column lists its levels")
+    for level in levels:
+        plain = isinstance(level, str | int | float) and not isinstance(level, datetime.date)
+        if not plain or (isinstance(level, float) and not math.isfinite(level)):
+            raise table.wrong(
+                "levels",
+                "hold something that is neither text, a finite number nor true or false",
+                "Levels are text, numbers, true or false; days belong in kind = 'date'",
+            )
+    return tuple(levels)
+
+
+def _bins(table: Fields, kind: str) -> dict[str, Any]:
+    date = kind == "date"
+    whole = date or table.flag("integer")
+    lower, upper = (_number(table, key, date, whole) for key in ("lower", "upper"))
+    edges = _edges(table, lower, upper, date, whole)
+    found: dict[str, Any] = {"edges": edges, "clamp": table.flag("clamp")}
+    if date:
+        return found | {"date_format": _date_format(table)}
+    decimals = table.whole("decimals", 0)
+    if decimals is not None and (whole or decimals > 15):
+        raise table.wrong("decimals", f"is {decimals}", "It is 0 to 15, for columns that are not integer")
+    return found | {"integer": whole, "decimals": decimals}
+
+
+def _edges(table: Fields, lower: float, upper: float, date: bool, whole: bool) -> tuple[float, ...]:
+    ways = [key for key in ("bins", "cuts", "by") if key in table]
+    if len(ways) > 1 or ("by" in table and not date):
+        raise table.wrong(
+            " and ".join(ways), "were given", "One of bins or cuts (dates: or by)", "Keep one"
+        )
+    if lower > upper:
+        raise table.wrong("lower", "is above upper", "lower < upper", "Swap them")
+    cuts = table.list("cuts")
+    by = table.text("by")
+    bins = table.whole("bins", 1) or 1
+    if cuts is not None:
+        return (lower, *(_value(table, "cuts", c, date, whole) for c in cuts), upper)
+    if by is not None:
+        if by not in ("day", "month", "year"):
+            raise table.wrong("by", f"is {shown(by)}", "It is day, month or year")
+        return calendar(int(lower), int(upper), by)
+    most = max(int(upper) - int(lower), 1) if whole else MAX_BINS
+    if bins > most:
+        raise table.wrong(
+            "bins",
+            f"is {bins}, more than the values allow",
+            f"At most {most} (bins are half-open, the last one is closed)",
+            "Use fewer bins, or kind = 'ordinal' with one level a value,",
+        )
+    return equal_width(lower, upper, bins, whole=whole)
+
+
+def _number(table: Fields, key: str, date: bool, whole: bool) -> float:
+    value = table.any(key)
+    if value is None:
+        raise table.need(key, "Numeric and date columns have public bounds")
+    return _value(table, key, value, date, whole)
+
+
+def _value(table: Fields, key: str, value: object, date: bool, whole: bool) -> float:
+    if date:
+        day = as_day(value)
+        if day is None:
+            raise table.wrong(key, "is not a day", "A date (1990-01-31) or ISO text")
+        return day.toordinal()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise table.wrong(key, "is not a finite number", "Finite numbers")
+    if whole and value == int(value):
+        return int(value)
+    return value if isinstance(value, int) and float(value) != value else float(value)
+
+
+def as_day(value: object) -> datetime.date | None:
+    """A TOML date, or ISO text of a day; None for anything else."""
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return value
+    if isinstance(value, str) and len(value) == 10:
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            return None
+    return None
+
+
+def _date_format(table: Fields) -> str | None:
+    form = table.text("format")
+    if form is None:
+        return None
+    used = _DIRECTIVES.findall(form)
+    if len(used) != len(set(used)) or set(used) not in _DAY_FORMATS:
+        raise table.wrong(
+            "format",
+            "does not name one day",
+            "It has year (%Y), month (%m, %b or %B) and day (%d), each once, or %Y and %j",
+        )
+    return form
+
+
+def _sources(table: Fields, binned: bool) -> tuple[tuple[str, Source], ...]:
+    one, each = table.text("source"), table.any("sources")
+    if one is not None and each is not None:
+        raise table.wrong("source and sources", "were given", "One of them", "Keep one")
+    if one is not None:
+        _check_source(table, one)
+        given = {fact: one for fact in facts(binned)} if one != "declared" else {}
+    else:
+        given = each or {}
+        if not isinstance(given, Mapping):
+            raise table.wrong("sources", "is not a table", "It maps facts to sources")
+    for fact, source in given.items():
+        if fact not in FACTS:
+            allowed = f"Facts are {', '.join(FACTS)}"
+            raise table.wrong("sources", f"names {shown(fact)}", allowed, nearest(str(fact), FACTS))
+        _check_source(table, source)
+    return tuple((fact, cast(Source, source)) for fact, source in given.items())
+
+
+def _check_source(table: Fields, source: object) -> None:
+    if source not in SOURCES:
+        allowed = f"Sources are {', '.join(SOURCES)}"
+        raise table.wrong("source", f"is {shown(source)}", allowed, nearest(str(source), SOURCES))
+
+
+def _codes(table: Fields, column: Column, given: object) -> tuple[int, ...]:
+    if isinstance(given, str):
+        given = [given]
+    if isinstance(given, list):
+        return tuple(sorted({_code_of(table, column, item) for item in given}))
+    part = Fields(given, f"{table.where}, column {shown(column.name)}")
+    found: set[int] = set()
+    for item in part.list("levels") or []:
+        found.add(_level_code(table, column, item))
+    found |= {_bin_code(part, column, b) for b in part.list("bins") or []}
+    if "lower" in part or "upper" in part:
+        found |= set(_range_codes(part, column))
+    for key, code in (("missing", column.missing_code), ("other", column.other_code)):
+        if part.flag(key):
+            if code is None:
+                raise part.wrong(key, "is not a level of this column", "The column declares it first")
+            found.add(code)
+    part.finish()
+    return tuple(sorted(found))
+
+
+def _code_of(table: Fields, column: Column, item: object) -> int:
+    try:
+        return _level_code(table, column, item)
+    except UsageError:
+        if item == MISSING and column.missing_code is not None:
+            return column.missing_code
+        if item == column.other and column.other_code is not None:
+            return column.other_code
+        raise
+
+
+def _level_code(table: Fields, column: Column, item: object) -> int:
+    for same in (True, False):
+        for code, level in enumerate(column.levels):
+            alike = type(level) is type(item) if same else bool not in (type(level), type(item))
+            if alike and level == item:
+                return code
+    what = f"names {shown(item)}, which column {shown(column.name)} does not have"
+    allowed = f"Its levels are {listed(column.labels())}"
+    if column.binned:
+        allowed = 'A numeric or date column takes {lower = , upper = } or "(missing)"'
+    raise bad(
+        f"{table.where} {what}", allowed, nearest(str(item), map(str, column.levels)) or "Correct it"
+    )
+
+
+def _bin_code(part: Fields, column: Column, item: object) -> int:
+    if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < column.bins:
+        raise part.wrong("bins", "names no bin of this column", f"0 to {column.bins - 1}")
+    return item
+
+
+def _range_codes(part: Fields, column: Column) -> range:
+    if not column.binned:
+        raise part.wrong("lower", "was given for a column of levels", "It lists levels")
+    date, whole = column.kind == "date", column.integer or column.kind == "date"
+    ends = [column.edges[0], column.edges[-1]]
+    for i, key in enumerate(("lower", "upper")):
+        if key in part:
+            ends[i] = _value(part, key, part.any(key), date, whole)
+    # Whole numbers and days: upper is included. Elsewhere it is the open end of the last bin.
+    stop = ends[1] + 1 if whole and ends[1] != column.edges[-1] else ends[1]
+    first, last = bisect_left(column.edges, ends[0]), bisect_left(column.edges, stop)
+    inner = column.edges[:-1]
+    if column.bins == 1 and tuple(ends) == column.edges:
+        return range(1)
+    if ends[0] not in inner or stop not in column.edges or last <= first:
+        raise part.wrong(
+            "the range",
+            "does not cover whole bins",
+            "lower is the start of a bin; upper is the last value of a bin"
+            + (" (included)" if whole else ", that is, a cut point or the upper bound"),
+        )
+    return range(first, last)

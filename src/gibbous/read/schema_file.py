@@ -1,0 +1,198 @@
+"""Schema files: TOML text (or the same document as JSON) in, a Schema out, and back without loss."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gibbous.core.errors import SchemaMismatch, UsageError
+from gibbous.core.schema import Column, Schema, Unit, impossible_mask
+from gibbous.read.fields import Fields, bad, listed, nearest, shown
+from gibbous.read.schema_columns import read_column, read_rule
+from gibbous.read.schema_write import FORMAT, schema_json, schema_toml
+
+__all__ = ["FORMAT", "load_schema", "parse_schema", "schema_from_json", "schema_json", "schema_toml"]
+
+MAX_BYTES = 16 << 20
+MAX_COLUMNS = 2_000
+_UNDECLARED = "undeclared"
+_ENUMERATE = 1_000_000
+
+
+def load_schema(path: str | Path) -> Schema:
+    """Read a TOML schema file.
+
+    Args:
+        path: the file, at most 16 MB.
+    Returns:
+        The schema. `unit` is None only in a draft that says `kind = "undeclared"`.
+    Raises:
+        UsageError: the file is not a schema; the message names the key and the nearest valid one.
+        SchemaMismatch: its impossible combinations leave no possible row.
+    """
+    return parse_schema(_text(Path(path)))
+
+
+def parse_schema(text: str) -> Schema:
+    """Read the text of a TOML schema file.
+
+    Raises:
+        UsageError, SchemaMismatch: as `load_schema`.
+    """
+    place: str | None = None
+    document: dict[str, Any] = {}
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _place(str(error))
+    except (ValueError, RecursionError):
+        place = "a number or a nesting that is too large"
+    if place is not None:
+        raise UsageError(
+            "TOML",
+            f"The schema file is not TOML: {place}.",
+            "Keys and values, [unit], and [[column]] tables; no key twice.",
+            "Correct that place, or start from gibbous schema infer.",
+        )
+    return schema_from_json(document)
+
+
+def schema_from_json(document: Mapping[str, Any]) -> Schema:
+    """Read the document that `schema_json` makes; exact.
+
+    Args:
+        document: the tables of a schema file as plain values.
+    Raises:
+        UsageError, SchemaMismatch: as `load_schema`.
+    """
+    top = Fields(document, "The schema")
+    _check_format(top)
+    name, null = top.text("name", ""), top.text("null", "")
+    ignore = _ignored(top)
+    unit = _unit(top)
+    columns = _columns(top)
+    rules = top.list("impossible") or []
+    top.finish()
+    found = tuple(
+        read_rule(Fields(rule, f"impossible {number}"), {c.name: c for c in columns})
+        for number, rule in enumerate(rules, 1)
+    )
+    if unit is not None and unit.column in {c.name for c in columns}:
+        raise bad(
+            f"Column {shown(unit.column)} is the person identifier and is also described as a column",
+            "An identifier is not synthesized",
+            "Remove its [[column]]",
+        )
+    schema = Schema(columns, unit, found, null or "", ignore, name or "")
+    _check_possible(schema)
+    return schema
+
+
+def _text(path: Path) -> str:
+    fault = ""
+    try:
+        info = os.stat(path)
+        if not stat.S_ISREG(info.st_mode):
+            fault = "is not a regular file"
+        elif info.st_size > MAX_BYTES:
+            fault = f"has {info.st_size:,} bytes"
+        else:
+            return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        fault = "is not UTF-8 text"
+    except (OSError, ValueError):
+        fault = "cannot be read"
+    raise UsageError(
+        "SCHEMAFILE",
+        f"The schema file {shown(path)} {fault}.",
+        f"It is a TOML text file (UTF-8) of at most {MAX_BYTES >> 20} MB.",
+        "Check the path, or make one with gibbous schema infer.",
+    )
+
+
+def _place(message: str) -> str:
+    # tomllib ends its messages with "(at line 3, column 5)"; the rest may quote the file.
+    return message[message.rfind("(") + 1 : -1] if message.endswith(")") else "somewhere"
+
+
+def _check_format(top: Fields) -> None:
+    given = top.text("format")
+    if given == FORMAT:
+        return
+    if given is None:
+        raise bad("The schema has no format", f'It starts with format = "{FORMAT}"', "Add format")
+    family, _, version = given.rpartition("/")
+    if family == "gibbous-schema" and version.isdecimal() and int(version) > 1:
+        raise UsageError(
+            "NEWERSCHEMA",
+            f"The schema has format {shown(given)}.",
+            f"This version of gibbous reads {FORMAT}.",
+            "Use the version of gibbous that wrote it, or a newer one.",
+        )
+    raise top.wrong("format", f"is {shown(given)}", f'It is "{FORMAT}"')
+
+
+def _ignored(top: Fields) -> tuple[str, ...]:
+    names = top.list("ignore") or []
+    if any(not isinstance(n, str) for n in names):
+        raise top.wrong("ignore", "holds something that is not text", "It lists column names")
+    return tuple(names)
+
+
+def _unit(top: Fields) -> Unit | None:
+    if "unit" not in top:
+        raise bad(
+            "The schema does not declare the privacy unit",
+            'It is a row, or a person with at most max_rows rows: [unit] kind = "row", or '
+            'kind = "person" with column and max_rows',
+            "Declare [unit]",
+            name="NOUNIT",
+        )
+    table = Fields(top.any("unit"), "[unit]")
+    kind, column, most = table.text("kind"), table.text("column"), table.whole("max_rows", 1)
+    table.finish()
+    if kind == _UNDECLARED and column is None and most is None:
+        return None
+    if kind not in ("row", "person"):
+        raise table.wrong(
+            "kind", f"is {shown(kind)}", 'It is "row" or "person"', nearest(str(kind), ["row", "person"])
+        )
+    if kind == "person" and (column is None or most is None):
+        raise bad(
+            "[unit] of kind person is incomplete",
+            "It has column (the identifier) and max_rows (the most rows of one person)",
+            "Complete [unit]",
+        )
+    return Unit("row" if kind == "row" else "person", column, most or 1)
+
+
+def _columns(top: Fields) -> tuple[Column, ...]:
+    tables = top.list("column") or []
+    if not tables:
+        raise bad("The schema has no columns", "It has one [[column]] table a column", "Add one")
+    if len(tables) > MAX_COLUMNS:
+        raise bad(f"The schema has {len(tables):,} columns", f"At most {MAX_COLUMNS:,}", "Drop some")
+    return tuple(read_column(Fields(t, f"column {i}")) for i, t in enumerate(tables, 1))
+
+
+def _check_possible(schema: Schema) -> None:
+    """Refuse rules that leave no row, as far as they can be enumerated (1e6 combinations)."""
+    names = [n for n in schema.names if any(n == w for r in schema.impossible for w, _ in r.where)]
+    sizes = [schema[n].size for n in names]
+    if not names or int(np.prod(sizes, dtype=object)) > _ENUMERATE:
+        return
+    small = Schema(tuple(schema[n] for n in names), impossible=schema.impossible)
+    grid = np.stack([g.ravel() for g in np.indices(sizes)], axis=1)
+    if impossible_mask(small, grid).all():
+        raise SchemaMismatch(
+            "NOROWPOSSIBLE",
+            f"The impossible combinations over {listed(names)} leave no possible row.",
+            "At least one combination of levels stays possible.",
+            "Remove or narrow one [[impossible]] table.",
+        )

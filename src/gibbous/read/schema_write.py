@@ -1,0 +1,224 @@
+"""A Schema out: as a TOML document for people, with a review list, or as plain JSON values."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from gibbous.core.errors import UsageError
+from gibbous.core.schema import Column, Impossible, Level, Schema
+from gibbous.read.schema_columns import MISSING, equal_width, facts
+
+FORMAT = "gibbous-schema/1"
+_LINE = 100
+
+
+def schema_json(schema: Schema) -> dict[str, Any]:
+    """The schema as plain JSON values; `schema_from_json` reads it back exactly.
+
+    Args:
+        schema: any schema.
+    Returns:
+        A new dictionary; days as ISO text.
+    """
+    document: dict[str, Any] = {"format": FORMAT}
+    if schema.name:
+        document["name"] = schema.name
+    document |= {"null": schema.null, "ignore": list(schema.ignore), "unit": _unit(schema)}
+    document["column"] = [_column(c) for c in schema]
+    if schema.impossible:
+        document["impossible"] = [_rule(schema, r) for r in schema.impossible]
+    return document
+
+
+def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> str:
+    """The schema as a TOML file; `load_schema` reads it back exactly.
+
+    Args:
+        schema: any schema. Facts that were read off the data come with a review list at the top.
+        notes: column name -> why it needs a look; added to the review list.
+    Returns:
+        The text, ending in a newline.
+    Raises:
+        UsageError: a name or level is text that no UTF-8 file can hold.
+    """
+    document = schema_json(schema)
+    lines = _review(schema, notes or {})
+    lines += [_pair(k, document[k]) for k in ("format", "name", "null", "ignore") if k in document]
+    lines += ["", "[unit]"]
+    lines += [_pair(key, value) for key, value in document["unit"].items()]
+    for column, table in zip(schema, document["column"], strict=True):
+        lines += ["", "[[column]]"]
+        days = ("lower", "upper", "cuts") if column.kind == "date" else ()
+        lines += [_pair(key, _days(value) if key in days else value) for key, value in table.items()]
+    for table in document.get("impossible", []):
+        lines += ["", "[[impossible]]"]
+        lines += [_pair(key, value) for key, value in table.items()]
+    text = "\n".join(lines) + "\n"
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UsageError(
+            "SCHEMATEXT",
+            "A name or level of the schema is not valid Unicode text.",
+            "Names and levels are text that UTF-8 can hold.",
+            "Correct it in the schema.",
+        )
+    return text
+
+
+def _unit(schema: Schema) -> dict[str, Any]:
+    if schema.unit is None:
+        return {"kind": "undeclared"}
+    if schema.unit.kind == "row":
+        return {"kind": "row"}
+    return {
+        "kind": "person",
+        "column": schema.unit.column,
+        "max_rows": schema.unit.max_rows,
+    }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    table: dict[str, Any] = {"name": column.name, "kind": column.kind}
+    if column.binned:
+        table |= _bins(column)
+    else:
+        table["levels"] = list(column.levels)
+        if column.other is not None:
+            table["other"] = column.other
+    if column.missing:
+        table["missing"] = True
+    if column.sources:
+        whole = {source for _, source in column.sources}
+        names = tuple(fact for fact, _ in column.sources)
+        if names == facts(column.binned) and len(whole) == 1 and whole != {"declared"}:
+            table["source"] = whole.pop()
+        else:
+            table["sources"] = dict(column.sources)
+    return table
+
+
+def _bins(column: Column) -> dict[str, Any]:
+    date = column.kind == "date"
+    show = _iso if date else _plain
+    edges, table = column.edges, {"lower": show(column.edges[0]), "upper": show(column.edges[-1])}
+    whole = date or column.integer
+    bins = len(edges) - 1
+    if edges == equal_width(edges[0], edges[-1], bins, whole=whole):
+        table["bins"] = bins
+    else:
+        table["cuts"] = [show(e) for e in edges[1:-1]]
+    if column.integer:
+        table["integer"] = True
+    if column.decimals is not None:
+        table["decimals"] = column.decimals
+    if column.clamp:
+        table["clamp"] = True
+    if column.date_format is not None:
+        table["format"] = column.date_format
+    return table
+
+
+def _rule(schema: Schema, rule: Impossible) -> dict[str, Any]:
+    return {name: _codes(schema[name], codes) for name, codes in rule.where}
+
+
+def _codes(column: Column, codes: tuple[int, ...]) -> object:
+    """The shortest form that reads back as the same codes."""
+    if column.binned and codes == (column.missing_code,):
+        return MISSING
+    inner = [c for c in codes if c < column.bins]
+    labels: dict[str, Any] = {}
+    if not column.binned:
+        levels: list[Level] = [column.levels[c] for c in inner]
+        labels = {"levels": levels} if levels else {}
+    elif inner:
+        labels = {"bins": inner}
+    special = {"other": column.other_code, "missing": column.missing_code}
+    flags = {key: True for key, code in special.items() if code is not None and code in codes}
+    if column.binned or (flags and {MISSING} & {*map(str, column.levels), column.other}):
+        return labels | flags
+    named = [column.other] if "other" in flags else []
+    return labels.get("levels", []) + named + ([MISSING] if "missing" in flags else [])
+
+
+def _review(schema: Schema, notes: Mapping[str, str]) -> list[str]:
+    inferred = [c for c in schema if any(s == "inferred" for _, s in c.sources)]
+    if not inferred and schema.unit is not None and not notes:
+        return []
+    lines = [
+        "Draft. Facts marked inferred were read off the data: keep this file confidential,",
+        "and declare what is public knowledge. A claim of differential privacy over an",
+        "inferred fact is refused.",
+        "",
+        "Review:",
+    ]
+    if schema.unit is None:
+        lines.append('- [unit]: declare kind "row", or "person" with column and max_rows.')
+    lines += [f"- {_inline(c.name)}: {_advice(c)}" for c in inferred]
+    lines += [f"- {_inline(name)}: {_inline(note)[1:-1]}" for name, note in notes.items()]
+    for name in schema.ignore:
+        if name not in notes:
+            lines.append(f"- {_inline(name)}: left out (ignore): identifier, free text or no use.")
+    return [f"# {line}".rstrip() for line in lines] + [""]
+
+
+def _advice(column: Column) -> str:
+    found = {fact for fact, source in column.sources if source == "inferred"}
+    parts = []
+    if "kind" in found:
+        parts.append(f"is it {column.kind}?")
+    if "levels" in found:
+        parts.append("list every level that can occur, not only those seen,")
+    if "bounds" in found:
+        parts.append("give bounds from public knowledge,")
+    if "bins" in found:
+        parts.append("choose bins or cuts.")
+    if "missing" in found:
+        parts.append("can it be missing?")
+    return " ".join(parts) + ' Then source = "declared".'
+
+
+def _pair(key: str, value: object) -> str:
+    if isinstance(value, list):
+        short = f"{_key(key)} = {_inline(value)}"
+        if len(short) <= _LINE:
+            return short
+        return f"{_key(key)} = [\n" + "".join(f"    {_inline(v)},\n" for v in value) + "]"
+    return f"{_key(key)} = {_inline(value)}"
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(k)} = {_inline(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return repr(value)
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _inline(name)
+
+
+def _days(value: object) -> object:
+    if isinstance(value, list):
+        return [_days(v) for v in value]
+    return datetime.date.fromisoformat(str(value))
+
+
+def _iso(edge: float) -> Any:
+    return datetime.date.fromordinal(int(edge)).isoformat()
+
+
+def _plain(edge: float) -> Any:
+    # 17.0 reads better as 17, and equals it.
+    whole = isinstance(edge, float) and edge.is_integer() and abs(edge) < 2**53
+    return int(edge) if whole else edge

@@ -1,0 +1,35 @@
+"""Layout of a sampling program: which field of a step's row of numbers means what; kernels read these.
+
+All steps of a program are rows of one int64 matrix; variable parts lie in flat arrays, at offsets.
+"""
+
+from __future__ import annotations
+
+(
+    TARGET,  # column that is drawn
+    LEVELS,  # its number of codes
+    KIND,  # of key: 0 mixed radix, 1 hashed, 2 MinHash
+    SMALL,  # 1: mixed radix below 2**32
+    PARENTS,  # number of parents
+    AT_PARENTS,  # first row in `parents`
+    WIDTH,  # MinHash values a key
+    SHIFT,  # right shift of a hashed sum
+    LOOKUP,  # 0: the key is the slot; 1: direct map; 2: open addressing, then probes
+    AT_MAP,
+    AT_HASH,
+    BITS,  # 2**BITS entries from AT_HASH on
+    PROBES,
+    AT_PROBES,
+    AT_RANKS,
+    LAST,  # slot of a key that finds nothing; -1 keeps the value
+    AT_CELLS,
+    MASKED,  # 1: structural zeros name this column
+    AT_MASK,  # integer weights of a masked step
+    RULES,
+    AT_RULES,
+) = range(21)
+FIELDS = 21
+
+KEEP32 = 0xFFFFFFFF  # a packed cell that keeps the previous value
+KEEP64 = 0xFFFFFFFFFFFFFFFF
+DIRECT = 1 << 22  # key spaces up to this many keys get a direct map

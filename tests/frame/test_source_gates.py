@@ -1,0 +1,173 @@
+"""What the package must never contain, read off its syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.frame.tree import SRC, called, dotted, imports, sources, tree, where
+
+# Reasons: noise has one maker; loading a file must never run code; nothing leaves the machine.
+BANNED_IMPORTS = {
+    "random": "seeded or not, it is neither noise nor a counter-based stream",
+    "numpy.random": "noise comes from privacy.entropy, sampling from core.stream",
+    "pickle": "loading runs code",
+    "cPickle": "loading runs code",
+    "cloudpickle": "loading runs code",
+    "dill": "loading runs code",
+    "joblib": "loading runs code",
+    "marshal": "loading runs code",
+    "shelve": "loading runs code",
+    "yaml": "schemas and configurations are TOML",
+    "http": "no network",
+    "requests": "no network",
+    "socket": "no network",
+    "urllib.request": "no network",
+    "opendp.prelude": "slow, and pulls optional packages; import the submodules",
+}
+BANNED_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "breakpoint"}
+ENTROPY = {"os.urandom", "os.getrandom", "secrets.token_bytes", "secrets.randbits"}
+ENTROPY_OWNERS = {"privacy/entropy.py", "privacy/ledger.py"}
+
+
+@pytest.mark.parametrize("banned", BANNED_IMPORTS)
+def test_banned_module_is_not_imported(banned: str) -> None:
+    found = [
+        where(path, line)
+        for path in sources()
+        for name, line in imports(path)
+        if name == banned or name.startswith(f"{banned}.")
+    ]
+
+    assert not found, BANNED_IMPORTS[banned]
+
+
+def test_g6_numpy_random_is_not_reached_as_an_attribute() -> None:
+    found = [
+        where(path, node.lineno)
+        for path in sources()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and dotted(node) in ("np.random", "numpy.random")
+    ]
+
+    assert not found
+
+
+def test_no_call_runs_text_as_code_or_opens_a_shell() -> None:
+    found = [
+        where(path, node.lineno)
+        for path, node in _calls()
+        if called(node) in BANNED_CALLS
+        or any(k.arg == "shell" and getattr(k.value, "value", None) for k in node.keywords)
+    ]
+
+    assert not found
+
+
+def test_k1_arrays_are_never_loaded_as_objects() -> None:
+    found = [
+        where(path, keyword.value.lineno)
+        for path, node in _calls()
+        for keyword in node.keywords
+        if keyword.arg == "allow_pickle" and getattr(keyword.value, "value", True) is not False
+    ]
+    unsaid = [
+        where(path, node.lineno)
+        for path, node in _calls()
+        if called(node) == "np.load" and "allow_pickle" not in {k.arg for k in node.keywords}
+    ]
+
+    assert not found + unsaid
+
+
+def test_cryptographic_words_come_from_entropy_and_keys_from_the_ledger() -> None:
+    found = {
+        path.relative_to(SRC).as_posix() for path, node in _calls() if called(node) in ENTROPY
+    }
+
+    assert found <= ENTROPY_OWNERS
+
+
+def test_idealized_numerics_of_opendp_is_never_switched_on() -> None:
+    found = [
+        where(path, node.lineno)
+        for path in sources()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value in ("idealized-numerics", "floating-point", "honest-but-curious")
+    ]
+
+    assert not found
+
+
+def test_the_clock_is_read_only_where_people_watch() -> None:
+    # Sequence numbers order the ledger (H9); nothing that is released depends on a clock.
+    allowed = {"cli", "privacy/ledger.py"}
+    readings = {"time.time", "datetime.now", "datetime.datetime.now", "datetime.date.today"}
+
+    found = [
+        where(path, node.lineno)
+        for path, node in _calls()
+        if called(node) in readings
+        and not {path.relative_to(SRC).as_posix(), path.relative_to(SRC).parts[0]} & allowed
+    ]
+
+    assert not found
+
+
+def test_every_file_with_code_starts_with_a_sentence() -> None:
+    found = [
+        str(path.relative_to(SRC))
+        for path in sources()
+        if tree(path).body and not re.match(r"\S.*[.:]", ast.get_docstring(tree(path)) or "", re.DOTALL)
+    ]
+
+    assert not found
+
+
+def test_no_file_is_longer_than_500_lines() -> None:
+    # The guide aims at 400; this is where a file must be split by noun.
+    found = [str(p.relative_to(SRC)) for p in sources() if len(p.read_text().splitlines()) > 500]
+
+    assert not found
+
+
+def test_no_stub_is_left() -> None:
+    found = [
+        where(path, node.lineno)
+        for path in sources()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Raise) and "NotImplementedError" in ast.dump(node)
+    ]
+    todo = [
+        where(path, number)
+        for path in sources()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"#.*\b(TODO|FIXME|XXX)\b", line)
+    ]
+
+    assert not found + todo
+
+
+def test_pandas_frames_are_never_made_of_a_whole_input() -> None:
+    # `to_pandas` is allowed where a user handed over a pandas frame and gets one back.
+    allowed = {"core/release.py", "estimator.py", "pipeline.py", "read/frames.py"}
+
+    found = {
+        path.relative_to(SRC).as_posix()
+        for path, node in _calls()
+        if called(node).endswith(".to_pandas")
+    }
+
+    assert found <= allowed
+
+
+def _calls() -> Iterator[tuple[object, ast.Call]]:
+    for path in sources():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Call):
+                yield path, node

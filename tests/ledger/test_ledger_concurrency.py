@@ -1,0 +1,125 @@
+"""Many processes on one ledger: exactly what the cap covers is granted, whatever dies."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from gibbous.core.claim import pure
+from gibbous.core.errors import BudgetExhausted
+from gibbous.privacy.ledger import Ledger
+
+DATA = bytes(range(32))
+
+
+def attempts(job: tuple[str, int]) -> tuple[int, list[float]]:
+    """Reserve often; any error but a refusal is spurious and fails the test."""
+    path, count = job
+    ledger, granted, seconds = Ledger.open(Path(path)), 0, []
+    for _ in range(count):
+        start = time.perf_counter()
+        try:
+            ledger.reserve(DATA, pure(Fraction("0.1")), mechanism="x", request=os.urandom(8))
+            granted += 1
+        except BudgetExhausted:
+            pass
+        seconds.append(time.perf_counter() - start)
+    return granted, seconds
+
+
+def race(path: Path, processes: int, count: int, cap: str) -> list[float]:
+    """Returns the seconds of each attempt."""
+    ledger = Ledger.open(path)
+    ledger.cap(DATA, Fraction(cap), Fraction(0))
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        found = pool.map(attempts, [(str(path), count)] * processes, chunksize=1)
+
+    wanted = Fraction(cap) // Fraction("0.1")
+    assert sum(granted for granted, _ in found) == wanted
+    assert len(ledger.account(DATA).releases) == wanted
+    ledger.verify()
+    return sorted(s for _, seconds in found for s in seconds)
+
+
+def test_h1_six_processes_are_granted_exactly_what_the_cap_covers(tmp_path: Path) -> None:
+    race(tmp_path / "ledger.sqlite", 6, 20, "1.05")
+
+
+@pytest.mark.slow
+def test_h1_sixteen_processes_with_two_hundred_attempts_each(tmp_path: Path) -> None:
+    seconds = race(tmp_path / "ledger.sqlite", 16, 200, "1")
+
+    assert seconds[int(0.99 * len(seconds))] < 0.1
+
+
+def test_h1_processes_may_all_be_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "ledger.sqlite"
+    with multiprocessing.get_context("fork").Pool(6) as pool:
+        found = pool.map(attempts, [(str(path), 3)] * 6, chunksize=1)
+
+    assert sum(granted for granted, _ in found) == 18
+    assert len(Ledger.open(path).entries()) == 18
+
+
+STORM = """
+import os, sys
+from fractions import Fraction
+from pathlib import Path
+from gibbous.core.claim import pure
+from gibbous.core.errors import BudgetExhausted
+from gibbous.privacy.ledger import Ledger
+ledger = Ledger.open(Path(sys.argv[1]))
+print("ready", flush=True)
+while True:
+    request = os.urandom(8)
+    print("try", request.hex(), flush=True)
+    hold = ledger.reserve(b"d" * 32, pure(Fraction(1)), mechanism="x", request=request)
+    print("reserved", hold.id, flush=True)
+    hold.commit("ab" * 32)
+    print("committed", hold.id, flush=True)
+"""
+
+
+def storm(path: Path, kills: int) -> None:
+    """Kill a process that reserves and commits; whatever it reported must be in the ledger."""
+    rng, reserved, committed = random.Random(2), set(), set()
+    for _ in range(kills):
+        child = subprocess.Popen(
+            [sys.executable, "-c", STORM, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(rng.random() * 0.1)
+        child.send_signal(signal.SIGKILL)
+        out = child.communicate()[0]
+        for line in out.splitlines():
+            word, _, name = line.partition(" ")
+            if word == "reserved":
+                reserved.add(name)
+            if word == "committed":
+                committed.add(name)
+
+    ledger = Ledger.open(path)
+    ledger.verify()
+    states = {p.id: p.state for p in ledger.account(b"d" * 32).releases}
+    assert reserved <= states.keys()
+    assert committed <= {name for name, state in states.items() if state == "committed"}
+    assert len(states) <= len(reserved) + kills  # at most one unreported a kill
+
+
+def test_h3_kills_lose_no_reservation(tmp_path: Path) -> None:
+    storm(tmp_path / "ledger.sqlite", 12)
+
+
+@pytest.mark.slow
+def test_h3_two_hundred_kills_lose_no_reservation(tmp_path: Path) -> None:
+    storm(tmp_path / "ledger.sqlite", 200)
