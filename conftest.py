@@ -91,4 +91,6 @@ def pytest_terminal_summary(
         return
     verdict = "TOO FEW TESTS" if is_short(config) else "enough tests"
     count, least = passed(config), floor(kind)
-    terminalreporter.write_line(f"{verdict}: {count} passed, at least {least} ({kind}) in tests/floor.txt")
+    terminalreporter.write_line(
+        f"{verdict}: {count} passed, at least {least} ({kind}) in tests/floor.txt"
+    )

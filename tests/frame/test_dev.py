@@ -95,7 +95,16 @@ def test_no_test_sees_the_home_of_whoever_runs_it(tmp_path: Path) -> None:
 
 
 def _pytest(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-c", "pyproject.toml"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n0",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        "pyproject.toml",
+    ]
     return subprocess.run(
         [*command, "-p", "conftest", *arguments],
         cwd=ROOT,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.frame.tree import DOCS, ROOT, blocks, mechanism_names, pages
+from tests.frame.tree import DOCS, ROOT, blocks, mechanism_names, pages, sources
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 RUNNABLE = [page for page in pages() if page.exists() and blocks(page, "python run")]
@@ -50,6 +50,16 @@ def test_relative_links_lead_to_files(page: Path) -> None:
     assert not broken
 
 
+def test_pages_named_in_the_code_exist() -> None:
+    named = {
+        (path.relative_to(ROOT).as_posix(), page)
+        for path in [*sources(), *(ROOT / "tests").rglob("*.py")]
+        for page in re.findall(r"\bdocs/[\w/.-]+\.md", path.read_text(encoding="utf-8"))
+    }
+
+    assert not {(path, page) for path, page in named if not (ROOT / page).exists()}
+
+
 def test_every_page_is_in_the_index() -> None:
     index = DOCS / "README.md"
     linked = {(DOCS / t.partition("#")[0]).resolve() for t in LINK.findall(index.read_text())}
@@ -74,7 +84,9 @@ def test_mechanism_with_a_proven_claim_links_its_proof(name: str) -> None:
     about = registry.load(name).about
     if about.kind in ("none", "l_diversity"):
         pytest.skip("no claim of differential privacy, hence no proof")
-    proofs = re.findall(r"\((\.\./proofs/[\w-]+\.md)", (DOCS / "mechanisms" / f"{name}.md").read_text())
+    proofs = re.findall(
+        r"\((\.\./proofs/[\w-]+\.md)", (DOCS / "mechanisms" / f"{name}.md").read_text()
+    )
 
     assert proofs
     assert all((DOCS / "mechanisms" / proof).exists() for proof in proofs)
@@ -99,7 +111,9 @@ def test_verbs_in_the_documentation_exist() -> None:
     named = {
         (page.relative_to(ROOT).as_posix(), verb)
         for page in pages()
-        for block in re.findall(r"^```(?:sh|console|bash)\n(.*?)^```", page.read_text(), re.S | re.M)
+        for block in re.findall(
+            r"^```(?:sh|console|bash)\n(.*?)^```", page.read_text(), re.S | re.M
+        )
         for verb in re.findall(r"^(?:\$ )?gibbous (\w+)", block, re.M)
     }
 

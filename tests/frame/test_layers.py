@@ -24,9 +24,20 @@ OWNERS = {
     "typer": ("cli",),
     "rich": ("cli",),
     "pytest": ("contract",),
-    "scipy": (),
+    "scipy": ("contract",),
 }
-HEAVY = ["duckdb", "llvmlite", "numba", "opendp", "pandas", "polars", "pyarrow", "rich", "scipy", "typer"]
+HEAVY = [
+    "duckdb",
+    "llvmlite",
+    "numba",
+    "opendp",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "scipy",
+    "typer",
+]
 
 
 def test_layers_hold(capfd: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +91,9 @@ def test_heavy_libraries_are_not_imported_at_the_top_of_core_or_the_package() ->
         if path.exists()
         for node in tree(path).body
         if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in ([a.name for a in node.names] if isinstance(node, ast.Import) else [node.module])
+        for name in (
+            [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
+        )
         if name and name.split(".")[0] in HEAVY
     ]
 

@@ -47,9 +47,7 @@ def test_text_files_end_with_a_newline_and_use_unix_line_ends() -> None:
 
 def test_nothing_large_is_tracked() -> None:
     found = [
-        str(path.relative_to(ROOT))
-        for path in tracked_text()
-        if path.stat().st_size > 400_000
+        str(path.relative_to(ROOT)) for path in tracked_text() if path.stat().st_size > 400_000
     ]
 
     assert not found

@@ -15,7 +15,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "gibbous"
 DOCS = ROOT / "docs"
-NOT_OURS = {".git", ".venv", ".cache", "__pycache__", "demo-release", "gibbous-demo", "build", "dist"}
+NOT_OURS = {
+    ".git",
+    ".venv",
+    ".cache",
+    "__pycache__",
+    "demo-release",
+    "gibbous-demo",
+    "build",
+    "dist",
+}
 
 
 @functools.cache
@@ -41,16 +50,25 @@ def tree(path: Path) -> ast.Module:
 
 
 def imports(path: Path) -> Iterator[tuple[str, int]]:
-    """Modules that a file imports, anywhere in it, also by name: (dotted name, line)."""
-    for node in ast.walk(tree(path)):
+    """Modules that a file imports when it runs, anywhere in it: (dotted name, line)."""
+    for node in _running(tree(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module, node.lineno
             yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
-        elif isinstance(node, ast.Call) and called(node).endswith("import_module") and node.args:
-            if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-                yield node.args[0].value, node.lineno
+        elif isinstance(node, ast.Call) and called(node).endswith("import_module"):
+            yield from (
+                (str(a.value), node.lineno) for a in node.args if isinstance(a, ast.Constant)
+            )
+
+
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and dotted(child.test).endswith("TYPE_CHECKING"):
+            continue
+        yield child
+        yield from _running(child)
 
 
 def called(node: ast.Call) -> str:

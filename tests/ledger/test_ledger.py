@@ -25,6 +25,9 @@ from gibbous.privacy.ledger_store import chained
 DATA = bytes(range(32))
 OTHER = bytes(32)
 
+# Children here only touch the ledger: threads of libraries that other tests loaded do no harm.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -23,6 +24,9 @@ from gibbous.privacy.ledger import Ledger
 
 DATA = bytes(range(32))
 
+# Children here only touch the ledger: threads of libraries that other tests loaded do no harm.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
 
 def settled(folder: Path, charges: int = 5) -> Path:
     """A closed ledger with some entries, all of them in the main file."""
@@ -30,18 +34,18 @@ def settled(folder: Path, charges: int = 5) -> Path:
     ledger = Ledger.open(path)
     ledger.cap(DATA, Fraction(10), Fraction(0))
     for i in range(charges):
-        ledger.reserve(DATA, pure(Fraction(1)), mechanism="pegs", request=bytes([i])).commit("ab" * 32)
+        ledger.reserve(DATA, pure(Fraction(1)), mechanism="pegs", request=bytes([i])).commit(
+            "ab" * 32
+        )
     ledger.close()
     assert not path.with_name("ledger.sqlite-wal").exists()
     return path
 
 
 def sql(path: Path, *commands: str) -> None:
-    connection = sqlite3.connect(path)
-    for command in commands:
-        connection.execute(command)
-    connection.commit()
-    connection.close()
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        for command in commands:
+            connection.execute(command)
 
 
 @pytest.mark.parametrize("how", ["missing", "empty"])
@@ -94,7 +98,7 @@ def flips(tmp_path: Path, count: int) -> Iterator[tuple[Path, Path]]:
     """Copies of a ledger with one bit flipped each."""
     origin = settled(tmp_path / "origin")
     whole, rng = bytearray(origin.read_bytes()), random.Random(5)
-    for i in range(count):
+    for _ in range(count):
         copy = tmp_path / "copy"
         shutil.copytree(origin.parent, copy)
         bit = rng.randrange(len(whole) * 8)
@@ -131,8 +135,7 @@ def test_h5_four_hundred_bit_flips_change_no_entry_unnoticed(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "edit",
     [
-        "UPDATE entries SET public = CAST(replace(CAST(public AS TEXT), '\"epsilon\":\"1\"', "
-        "'\"epsilon\":\"0\"') AS BLOB) WHERE seq = 2",
+        "UPDATE entries SET public = CAST(replace(CAST(public AS TEXT), '1', '0') AS BLOB)",
         "UPDATE entries SET private = x'7b7d' WHERE seq = 2",
         "DELETE FROM entries WHERE seq = 2",
         "DELETE FROM entries WHERE seq >= 8",
@@ -165,9 +168,9 @@ def test_h6_the_table_itself_only_grows(tmp_path: Path) -> None:
 def test_h6_an_old_copy_is_refused_and_a_lost_anchor_is_said_once(tmp_path: Path) -> None:
     path = settled(tmp_path, charges=1)
     shutil.copy(path, tmp_path / "old")
-    Ledger.open(path).reserve(DATA, pure(Fraction(1)), mechanism="pegs", request=b"x")
-    for ending in ("-wal", "-shm"):
-        Path(f"{path}{ending}").unlink(missing_ok=True)
+    newer = Ledger.open(path)
+    newer.reserve(DATA, pure(Fraction(1)), mechanism="pegs", request=b"x")
+    newer.close()
     shutil.copy(tmp_path / "old", path)
 
     with pytest.raises(LedgerUnusable, match="old copy"):
@@ -212,25 +215,18 @@ def test_h7_a_read_only_ledger_is_refused_when_it_is_opened(tmp_path: Path) -> N
             p.chmod(0o444)
         path.parent.chmod(0o555)
         base.chmod(0o755)
-        code = (
-            "import sys; from pathlib import Path; from gibbous.privacy.ledger import Ledger\n"
-            "try: Ledger.open(Path(sys.argv[1]))\n"
-            "except BaseException as e: sys.exit(getattr(e, 'exit_code', 99))"
-        )
-        user = 65534 if os.geteuid() == 0 else None
-        source = str(Path(ledger_place.__file__).parents[2])
-        if user and os.stat(source).st_mode & 0o005 != 0o005:
-            pytest.skip("the source folder is not readable for nobody")
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(path)],
-            user=user,
-            cwd="/",
-            env={"PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"},
-            check=False,
-        )
-        if done.returncode == 1 and user:
-            pytest.skip("the interpreter is not usable for nobody")
-        assert done.returncode == 7
+        child = os.fork()
+        if child == 0:
+            try:
+                if os.geteuid() == 0:
+                    os.setgid(65534)
+                    os.setuid(65534)
+                Ledger.open(path)
+            except LedgerUnusable as error:
+                os._exit(error.exit_code)
+            finally:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     finally:
         base.chmod(0o755)
         (base / "home").chmod(0o755)

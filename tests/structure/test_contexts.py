@@ -13,7 +13,6 @@ from gibbous.core.schema import Column, Schema
 from gibbous.structure.contexts import (
     conditional,
     given_or_ring,
-    hashed,
     joint,
     lsh,
     margins,

@@ -38,11 +38,14 @@ app.add_typer(ledger_app, name="ledger")
 
 Json = Annotated[bool, typer.Option("--json", help="Machine output on stdout, nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the last line and errors.")]
-Debug = Annotated[bool, typer.Option("--debug", help="On an error, print code positions (no data).")]
+Debug = Annotated[
+    bool, typer.Option("--debug", help="On an error, print code positions (no data).")
+]
 Sep = Annotated[str, typer.Option("--sep", help="Separator of the CSV input.")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of the CSV input.")]
 BadLine = Annotated[
-    str, typer.Option("--on-bad-line", help="reject, or drop: ragged CSV lines, counted and reported.")
+    str,
+    typer.Option("--on-bad-line", help="reject, or drop: ragged CSV lines, counted and reported."),
 ]
 LedgerPath = Annotated[
     Path | None, typer.Option("--ledger", help="Ledger file; default: in GIBBOUS_HOME.")
@@ -57,7 +60,8 @@ Method = Annotated[
     str | None, typer.Option("--method", "-m", help=f"Method; default {DEFAULT_METHOD}.")
 ]
 Epsilon = Annotated[
-    str | None, typer.Option("--epsilon", "-e", help="Budget of the whole release, decimal text, nats.")
+    str | None,
+    typer.Option("--epsilon", "-e", help="Budget of the whole release, decimal text, nats."),
 ]
 Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Decimal text, e.g. 1e-9.")]
 Relation = Annotated[str | None, typer.Option("--relation", help="add_remove or replace_one.")]
@@ -73,7 +77,9 @@ CsvRaw = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 Accept = Annotated[
     bool,
-    typer.Option("--accept-inferred", help="Use facts read off the data; the guarantee omits them."),
+    typer.Option(
+        "--accept-inferred", help="Use facts read off the data; the guarantee omits them."
+    ),
 ]
 Understand = Annotated[
     bool, typer.Option("--i-understand", help="Allow an epsilon outside [1e-6, 100].")
@@ -287,9 +293,13 @@ def ledger_show(
 @ledger_app.command("cap")
 def ledger_cap(
     data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
-    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Most this data set may ever spend.")],
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", "-e", help="Most this data set may ever spend.")
+    ],
     delta: Annotated[str, typer.Option("--delta", "-d", help="Most delta, decimal text.")] = "0",
-    relation: Annotated[str, typer.Option("--relation", help="add_remove or replace_one.")] = "add_remove",
+    relation: Annotated[
+        str, typer.Option("--relation", help="add_remove or replace_one.")
+    ] = "add_remove",
     schema: SchemaFile = None,
     ledger: LedgerPath = None,
     sep: Sep = ",",

@@ -9,10 +9,14 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import isfinite
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gibbous.cli.defaults import DEFAULT_METHOD
 from gibbous.cli.mistakes import unknown
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
+
+if TYPE_CHECKING:
+    from gibbous.core.protocols import Mechanism
 
 TOP = ("data", "schema")
 SECTIONS = {
@@ -52,9 +56,7 @@ class Request:
     out: Path | None
 
 
-def resolve(
-    config: Path | None, settings: Sequence[str], flags: Mapping[str, object]
-) -> Request:
+def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, object]) -> Request:
     """Merge the three places into one request.
 
     Args:
@@ -79,8 +81,8 @@ def resolve(
             "Pass --schema FILE; `gibbous schema infer DATA -o schema.toml` writes a draft.",
         )
     data, out = merged.pop("data", None), merged.pop("output.path", None)
-    format = merged.pop("output.format", "parquet")
-    if format not in FORMATS:
+    form = merged.pop("output.format", "parquet")
+    if form not in FORMATS:
         raise _wrong("output.format", "--format", "'parquet' or 'csv'")
     return Request(
         data=_path("data", data),
@@ -89,7 +91,7 @@ def resolve(
         rows=_count("output.rows", merged.pop("output.rows", None), 0),
         sets=_count("output.sets", merged.pop("output.sets", 1), 1) or 1,
         seed=_count("output.seed", merged.pop("output.seed", None), None),
-        format=str(format),
+        format=str(form),
         out=_path("output.path", out),
         params={key.partition(".")[2]: value for key, value in merged.items()},
     )
@@ -104,7 +106,10 @@ def read_config(path: Path) -> dict[str, object]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UsageError(
-                "CONFIG", f"{path} is larger than 1 MiB.", "A release file is small.", "Check --config."
+                "CONFIG",
+                f"{path} is larger than 1 MiB.",
+                "A release file is small.",
+                "Check --config.",
             )
         document = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
     except (OSError, UnicodeDecodeError):
@@ -120,7 +125,7 @@ def read_config(path: Path) -> dict[str, object]:
             "CONFIG",
             f"The configuration {str(path)!r} is not TOML ({where}).",
             "Keys are data, schema, [privacy], [mechanism], [output].",
-            "Correct it; text is quoted, for example schema = \"schema.toml\".",
+            'Correct it; text is quoted, for example schema = "schema.toml".',
         ) from None
     flat = _flatten(document, str(path))
     for key in PATHS:
@@ -129,7 +134,7 @@ def read_config(path: Path) -> dict[str, object]:
     return flat
 
 
-def build_method(name: str, given: Mapping[str, object]) -> object:
+def build_method(name: str, given: Mapping[str, object]) -> Mechanism:
     """A mechanism from its registered name and loose parameters.
 
     Raises:
@@ -156,7 +161,8 @@ def build_method(name: str, given: Mapping[str, object]) -> object:
             "A budget is stated, never assumed.",
             "Pass --epsilon, for example --epsilon 1; `gibbous plan` shows what it buys.",
         )
-    return build(method, params)
+    built: Mechanism = build(method, params)
+    return built
 
 
 def _combined(settings: Sequence[str], flags: Mapping[str, object]) -> dict[str, object]:
@@ -171,9 +177,9 @@ def _combined(settings: Sequence[str], flags: Mapping[str, object]) -> dict[str,
                 "Put one = between key and value, without spaces.",
             )
         _add(given, _full_key(key.strip()), _literal(value.strip()), "--set")
-    for key, value in flags.items():
-        if value is not None:
-            _add(given, key, value, "its flag")
+    for flag, wanted in flags.items():
+        if wanted is not None:
+            _add(given, flag, wanted, "its flag")
     return given
 
 
@@ -307,6 +313,4 @@ def _count(key: str, value: object, lowest: int | None) -> int | None:
 
 
 def _wrong(key: str, flag: str, allowed: str) -> UsageError:
-    return UsageError(
-        "VALUE", f"{key} has a wrong value.", f"It is {allowed}.", f"Correct {flag}."
-    )
+    return UsageError("VALUE", f"{key} has a wrong value.", f"It is {allowed}.", f"Correct {flag}.")

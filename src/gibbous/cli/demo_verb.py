@@ -19,6 +19,8 @@ from gibbous.core.tables import Dense, Table, Tables
 if TYPE_CHECKING:
     import polars
 
+    from gibbous.core.protocols import Mechanism
+
 EPSILON, DELTA, SETS, SEED = "1", "1e-6", 2, 7
 PAID_ROWS = 200  # for methods that cost by the row
 SHOWN = 4
@@ -35,7 +37,7 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
     source, schema = demo_data.demo_file(), demo_data.demo_schema()
     target = out or _free(Path("gibbous-demo"))
     method = _method(name)
-    rows = PAID_ROWS if method.about.releases == "rows" else None  # type: ignore[attr-defined]
+    rows = PAID_ROWS if method.about.releases == "rows" else None
     from gibbous.pipeline import synthesize
 
     if not json and not quiet:
@@ -65,7 +67,9 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
 def _opening(source: Path) -> None:
     show.line(f"{demo_data.TITLE}: {demo_data.ROWS:,} real person-years, 10 columns")
     show.line(f"  {source}")
-    show.line("  The file has no person id, so the privacy unit is one row: one person in one year.")
+    show.line(
+        "  The file has no person id, so the privacy unit is one row: one person in one year."
+    )
     show.line(f"  {SETS} synthetic sets are made with epsilon = {EPSILON}, delta = {DELTA}.")
     show.line()
 
@@ -88,14 +92,25 @@ def _closing(release: Release, target: Path, seconds: float) -> None:
         show.line()
         _margin(release.tables, release)
     show.line()
-    show.line("What to do next:")
-    show.line(f"  gibbous verify {target}                          # needs no data, as a review board has none")
-    if release.tables is not None:
-        show.line(f"  gibbous synthesize --tables {target} --rows 1000 --out more   # costs nothing")
-    show.line(f"  less {target}/METHODS.md                         # the guarantee in plain words")
-    show.line("  gibbous schema infer YOUR.csv -o schema.toml              # your own data")
-    show.line()
+    _next(target, more=release.tables is not None)
     show.line(f"Verified. cost: {show.cost_words(plan)}.")
+
+
+def _next(target: Path, *, more: bool) -> None:
+    lines = [
+        (f"gibbous verify {target}", "needs no data; a review board has none"),
+        (f"less {target}/METHODS.md", "the guarantee in plain words"),
+        ("gibbous schema infer YOUR.csv -o schema.toml", "your own data"),
+    ]
+    if more:
+        lines.insert(
+            1, (f"gibbous synthesize --tables {target} --rows 1000 -o more", "costs nothing")
+        )
+    show.line("What to do next:")
+    width = max(len(command) for command, _ in lines)
+    for command, why in lines:
+        show.line(f"  {command:<{width}}   # {why}")
+    show.line()
 
 
 def _promise(release: Release) -> list[str]:
@@ -145,17 +160,28 @@ def _by_level(table: Table) -> np.ndarray:
     """Noisy counts of the levels, summed over the keys: float64 (levels,)."""
     cells, levels = table.cells, table.context.levels
     if isinstance(cells, Dense):
-        return cells.values.sum(axis=0).astype(np.float64)
-    return np.bincount(cells.levels.astype(np.int64), weights=cells.values, minlength=levels)
+        sums: np.ndarray = cells.values.sum(axis=0).astype(np.float64)
+        return sums
+    counts: np.ndarray = np.bincount(
+        cells.levels.astype(np.int64), weights=cells.values, minlength=levels
+    )
+    return counts
 
 
-def _method(name: str) -> object:
+def _method(name: str) -> Mechanism:
     from gibbous.core.params import describe
     from gibbous.mechanisms.registry import load
 
     known = {p.name for p in describe(load(name))}
     budget = {"epsilon": EPSILON, "delta": DELTA}
     return build_method(name, {k: v for k, v in budget.items() if k in known})
+
+
+def _ledger() -> Path:
+    """A ledger of the demonstration's own, beside the real one."""
+    from gibbous.privacy.ledger_place import default_path
+
+    return default_path().with_name("demo-ledger.sqlite")
 
 
 def _verify(target: Path) -> None:

@@ -45,7 +45,7 @@ def _run(args: list[str]) -> int:
         if isinstance(left.__context__, BrokenPipeError):
             return _quiet_pipe()
         raise
-    except Exception as error:  # the last net: everything becomes one line and a code
+    except Exception as error:  # noqa: BLE001 - the last net: everything becomes one line and a code
         return faults.report(error, args, debug="--debug" in args)
 
 

@@ -154,7 +154,5 @@ def _thread_failed(args: ExceptHookArgs) -> None:
         print(internal(args.exc_value).render(), file=sys.stderr)
 
 
-def _uncaught(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     print(internal(error).render(), file=sys.stderr)

@@ -68,7 +68,9 @@ def cap(
     Args:
         wanted: epsilon, delta (decimal text) and relation.
     """
-    epsilon, delta = (exact(number(k, v)) for k, v in zip(("epsilon", "delta"), wanted, strict=False))
+    epsilon, delta = (
+        exact(number(k, v)) for k, v in zip(("epsilon", "delta"), wanted, strict=False)
+    )
     relation = wanted[2]
     if relation not in ("add_remove", "replace_one"):
         raise UsageError(

@@ -65,7 +65,7 @@ def usage(error: Exception, args: Sequence[str]) -> GibbousError:
         return _option(option, verb, _options(context))
     found = re.match(r"No such command ['\"](.*?)['\"]", message)
     if found:
-        return _verb(found.group(1), verb, list(getattr(context.command, "commands", {})))
+        return _verb(found.group(1), verb, _inner(context))
     if kind == "NoArgsIsHelpError":
         return UsageError(
             "NOVERB", f"{verb} needs a verb.", _verbs(context), f"Try '{verb} --help'."
@@ -142,7 +142,7 @@ def _method_parameter(word: str) -> str | None:
         from gibbous.mechanisms.registry import load, methods
 
         names = [a.name for a in methods() if word in (p.name for p in describe(load(a.name)))]
-    except Exception:  # a broken third-party method must not hide the answer to a typing mistake
+    except Exception:  # noqa: BLE001 - a broken third-party method must not hide the answer to a typing mistake
         return None
     return ", ".join(names) or None
 
@@ -153,12 +153,15 @@ def _options(context: object) -> list[str]:
     for parameter in getattr(command, "params", []):
         if not getattr(parameter, "hidden", False):
             found += [o for o in parameter.opts if o.startswith("--")]
-    return found + ["--help"]
+    return [*found, "--help"]
 
 
 def _verbs(context: object) -> str:
-    names = list(getattr(getattr(context, "command", None), "commands", {}))
-    return f"Verbs are {', '.join(names)}."
+    return f"Verbs are {', '.join(_inner(context))}."
+
+
+def _inner(context: object) -> list[str]:
+    return list(getattr(getattr(context, "command", None), "commands", {}))
 
 
 def _pieces(context: object) -> str:

@@ -46,7 +46,9 @@ def details(made: Plan) -> None:
             [(s.what, s.claim.words(), s.detail) for s in made.spends],
         )
     facts: list[tuple[str, object]] = [(name, f"{value:.4g}") for name, value in made.errors]
-    facts.append(("cells to be counted", f"{made.cells:,}" if made.cells < 10**15 else f"{made.cells:.3g}"))
+    facts.append(
+        ("cells to be counted", f"{made.cells:,}" if made.cells < 10**15 else f"{made.cells:.3g}")
+    )
     facts.append(("memory beyond the records", show.bytes_words(made.memory_bytes)))
     show.table(("expected", "value"), facts)
     if made.published:

@@ -23,13 +23,14 @@ def verify(release: Path, json: bool, quiet: bool) -> None:
 
 def warmup(json: bool, quiet: bool) -> None:
     """Compile every kernel into this user's cache."""
-    from gibbous import disintegrate, synthesize
     from gibbous.core.compiled import cache_folder
+    from gibbous.disintegrate.warm import compile_all as counting
+    from gibbous.synthesize.warm import compile_all as drawing
 
     began = time.perf_counter()
     with Bars(quiet=quiet or json) as bars:
-        for part in (disintegrate, synthesize):
-            part.warmup(progress=bars)
+        for compile_all in (counting, drawing):
+            compile_all(bars)
     seconds = time.perf_counter() - began
     folder = cache_folder()
     if json:

@@ -138,6 +138,4 @@ def mechanism_file(name: str) -> str:
         )
     kind = "".join(part.capitalize() for part in name.split("_"))
     title = name.replace("_", " ").capitalize()
-    return (
-        TEMPLATE.replace("__CLASS__", kind).replace("__NAME__", name).replace("__TITLE__", title)
-    )
+    return TEMPLATE.replace("__CLASS__", kind).replace("__NAME__", name).replace("__TITLE__", title)

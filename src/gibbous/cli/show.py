@@ -34,7 +34,9 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, indent: i
         rows: cells; numbers are right-aligned.
     """
     cells = [[str(cell) for cell in row] for row in rows]
-    numeric = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(headers))]
+    numeric = [
+        bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(headers))
+    ]
     if sys.stdout.isatty():
         _rich(headers, cells, numeric)
         return

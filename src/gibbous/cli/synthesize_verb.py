@@ -139,7 +139,7 @@ def finish(release: Release, out: Path, json: bool, quiet: bool) -> None:
         for file in sorted(out.rglob("*")):
             if file.is_file():
                 size = show.bytes_words(file.stat().st_size)
-                show.line(f"  {str(file.relative_to(out)):<28} {size:>10}")
+                show.line(f"  {file.relative_to(out)!s:<28} {size:>10}")
         for warning in plan.warnings:
             show.line(f"  warning: {warning}")
         show.line(f"  next: gibbous verify {out}")

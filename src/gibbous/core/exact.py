@@ -46,7 +46,7 @@ def _rounded(value: float | Fraction, digits: int, toward: object) -> Fraction:
     if number == 0:
         return number
     # Keep `digits` significant digits, whatever the magnitude.
-    magnitude = math.floor(math.log10(abs(float(number)))) if abs(float(number)) > 0 else -300
+    magnitude = math.floor(math.log10(abs(number.numerator)) - math.log10(number.denominator))
     unit = Fraction(10) ** (digits - 1 - magnitude)
     whole = math.ceil(number * unit) if toward is math.ceil else math.floor(number * unit)
     return Fraction(whole) / unit

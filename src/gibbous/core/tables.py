@@ -154,7 +154,7 @@ class Tables:
             totals.append(float(values.sum()))
             # A thresholded table loses small cells: it is used only when nothing else is there.
             lost = 1e-6 if isinstance(table.cells, Sparse) else 1.0
-            weights.append(lost / (max(values.size, 1) * table.noise.variance))
+            weights.append(lost / (max(values.size, 1) * max(table.noise.variance, 1e-9)))
         if not totals:
             return 0
         return max(0, round(float(np.average(totals, weights=weights))))

@@ -9,15 +9,23 @@ from gibbous.core.protocols import Progress, silent
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Engine
+    from gibbous.read.source import ReadOptions
 
 ENGINES = ("local", "numpy")
 
 
-def engine(name: str, *, threads: int | None = None, memory_limit: int | None = None) -> Engine:
+def engine(
+    name: str,
+    options: ReadOptions | None = None,
+    *,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+) -> Engine:
     """Make an engine by name.
 
     Args:
         name: "local" (compiled, all cores) or "numpy" (the truth it is tested against).
+        options: how text files are read; None for the defaults.
         threads: of the local engine; None for all cores. Results do not depend on it.
         memory_limit: bytes that counting may need; None for a share of this machine's memory.
     Raises:
@@ -26,11 +34,11 @@ def engine(name: str, *, threads: int | None = None, memory_limit: int | None = 
     if name == "local":
         from gibbous.disintegrate.local_engine import LocalEngine
 
-        return LocalEngine(threads=threads, memory_limit=memory_limit)
+        return LocalEngine(options, threads=threads, memory_limit=memory_limit)
     if name == "numpy":
         from gibbous.disintegrate.numpy_engine import NumpyEngine
 
-        return NumpyEngine(memory_limit=memory_limit)
+        return NumpyEngine(options, memory_limit=memory_limit)
     raise UsageError(
         "ENGINE",
         f"There is no engine {name!r}.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -25,15 +26,23 @@ class LocalEngine:
     """Counts with compiled kernels: many contexts a pass, in cache-sized blocks, on all cores.
 
     Args:
+        options: how text files are read; None for the defaults.
         threads: at most this many; None for the cores this process may use (and at most
             NUMBA_NUM_THREADS, if that is set). Results do not depend on it.
         memory_limit: bytes that one `tally` may need; None for `memory.default_limit()`.
     """
 
     name: ClassVar[str] = "local"
-    __slots__ = ("_records", "memory_limit", "threads")
+    __slots__ = ("_records", "memory_limit", "options", "threads")
 
-    def __init__(self, *, threads: int | None = None, memory_limit: int | None = None) -> None:
+    def __init__(
+        self,
+        options: ReadOptions | None = None,
+        *,
+        threads: int | None = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.options = options
         self.threads = max(1, usable_threads() if threads is None else threads)
         self.memory_limit = memory.default_limit() if memory_limit is None else memory_limit
         self._records = records.Records()
@@ -59,11 +68,10 @@ class LocalEngine:
         schema: Schema,
         *,
         key: bytes,
-        options: ReadOptions | None = None,
         progress: Progress = silent,
     ) -> bytes:
         """Open, validate and encode the input and keep it inside; see `core.protocols.Engine`."""
-        codes, mark = records.scan(source, schema, key=key, options=options, progress=progress)
+        codes, mark = records.scan(source, schema, key=key, options=self.options, progress=progress)
         self._records.take(codes)
         return mark
 
@@ -97,7 +105,7 @@ class LocalEngine:
         """Decode and write rows to one file; return the number of rows."""
         from gibbous.disintegrate.writer import write_rows
 
-        return write_rows(batches, schema, path, format=format, seed=seed)
+        return write_rows(batches, schema, path, format=format, seed=seed).rows
 
     def close(self) -> None:
         """Forget the records: any later `tally` raises."""
@@ -112,13 +120,14 @@ class LocalEngine:
             progress("compile", 0, 1)
         jobs = schedule.jobs(columns, contexts, self.threads, self.memory_limit)
         found: list[Sparse | np.ndarray | None] = [None] * len(contexts)
-        for places, results in schedule.run(jobs, self.threads, progress):
-            for place, part in zip(places, results, strict=True):
-                known = found[place]
-                if isinstance(known, np.ndarray) and isinstance(part, np.ndarray):
-                    known += part  # another range of rows
-                else:
-                    found[place] = part
+        with closing(schedule.run(jobs, self.threads, progress)) as arriving:
+            for places, results in arriving:
+                for place, part in zip(places, results, strict=True):
+                    known = found[place]
+                    if isinstance(known, np.ndarray) and isinstance(part, np.ndarray):
+                        known += part  # another range of rows
+                    else:
+                        found[place] = part
         out = []
         for place, context in enumerate(contexts):
             one, found[place] = found[place], None

@@ -112,7 +112,7 @@ def default_limit() -> int:
 
 
 def _size(count: int) -> str:
-    for unit, step in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+    for unit, step in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= step:
             return f"{float(f'{count / step:.2g}'):g} {unit}"
     return f"{count} bytes"

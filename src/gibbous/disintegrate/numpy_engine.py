@@ -25,13 +25,17 @@ class NumpyEngine:
     """Counts with NumPy alone, one context after the other.
 
     Args:
+        options: how text files are read; None for the defaults.
         memory_limit: bytes that one `tally` may need; None for `memory.default_limit()`.
     """
 
     name: ClassVar[str] = "numpy"
-    __slots__ = ("_records", "memory_limit")
+    __slots__ = ("_records", "memory_limit", "options")
 
-    def __init__(self, *, memory_limit: int | None = None) -> None:
+    def __init__(
+        self, options: ReadOptions | None = None, *, memory_limit: int | None = None
+    ) -> None:
+        self.options = options
         self.memory_limit = memory.default_limit() if memory_limit is None else memory_limit
         self._records = records.Records()
 
@@ -54,11 +58,10 @@ class NumpyEngine:
         schema: Schema,
         *,
         key: bytes,
-        options: ReadOptions | None = None,
         progress: Progress = silent,
     ) -> bytes:
         """Open, validate and encode the input and keep it inside; see `core.protocols.Engine`."""
-        codes, mark = records.scan(source, schema, key=key, options=options, progress=progress)
+        codes, mark = records.scan(source, schema, key=key, options=self.options, progress=progress)
         self._records.take(codes)
         return mark
 
@@ -98,7 +101,7 @@ class NumpyEngine:
         """Decode and write rows to one file; return the number of rows."""
         from gibbous.disintegrate.writer import write_rows
 
-        return write_rows(batches, schema, path, format=format, seed=seed)
+        return write_rows(batches, schema, path, format=format, seed=seed).rows
 
     def close(self) -> None:
         """Forget the records: any later `tally` raises."""

@@ -15,10 +15,11 @@ from gibbous.core.tables import Sparse
 from gibbous.disintegrate import kernels, layout
 from gibbous.disintegrate.numpy_engine import count_pairs
 
-Going = Callable[[], None]
-"""Raises `Interrupted` when the run was called off."""
+Going = Callable[[float], None]
+"""Told the share of the job that is done; raises `Interrupted` when the run was called off."""
 
 WORK = 1 << 26  # rows x terms of one kernel call
+CHUNK = 1 << 17  # rows that are counted into each dense table in turn
 BUFFER = 1 << 15  # rows whose 64-bit ids are made at once
 
 
@@ -27,48 +28,58 @@ class Interrupted(Exception):
 
 
 def small(
-    columns: np.ndarray, contexts: Sequence[Context], low: int, high: int, going: Going
-) -> list[Sparse | np.ndarray]:
+    columns: np.ndarray, tables: Sequence[Context], low: int, high: int, going: Going
+) -> list[np.ndarray]:
     """Count rows low..high into many small mixed-radix tables, in one pass.
 
     Args:
         columns: (columns, rows), C-contiguous; high - low < 2^32.
     Returns:
-        int64 (cells,) a context.
+        int64 (cells,) a table.
     """
-    terms = [layout.cell_terms(c, kernels.LANES) for c in contexts]
+    terms = [layout.cell_terms(c, kernels.LANES) for c in tables]
     first = np.cumsum([0, *(len(t.cols) for t in terms)], dtype=np.int64)
-    base = np.cumsum([0, *(kernels.LANES * c.cells for c in contexts)], dtype=np.int64)
+    ends = np.cumsum([0, *(c.cells for c in tables)], dtype=np.int64)
     cols = np.concatenate([t.cols for t in terms])
     steps = np.concatenate([t.steps for t in terms])
-    tables = np.zeros(base[-1], dtype=np.uint32)
-    for start, stop in _slices(low, high, len(cols) + len(contexts)):
-        going()
-        kernels.count_many(columns, start, stop, first, cols, steps, base, tables)
-    totals = tables.reshape(-1, kernels.LANES).sum(axis=1, dtype=np.int64)
-    return [
-        totals[a:b]
-        for a, b in zip(base[:-1] // kernels.LANES, base[1:] // kernels.LANES, strict=True)
-    ]
+    copies = np.zeros(ends[-1] * kernels.LANES, dtype=np.uint32)
+    base = ends * kernels.LANES
+    for start, stop in _slices(low, high, len(cols) + len(tables)):
+        going((start - low) / (high - low))
+        kernels.count_many(columns, start, stop, first, cols, steps, base, copies)
+    totals = copies.reshape(-1, kernels.LANES).sum(axis=1, dtype=np.int64)
+    return [totals[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
-def dense(columns: np.ndarray, context: Context, low: int, high: int, going: Going) -> np.ndarray:
-    """Count rows low..high into one dense table.
+def dense(
+    columns: np.ndarray, contexts: Sequence[Context], low: int, high: int, going: Going
+) -> list[Sparse | np.ndarray]:
+    """Count rows low..high into some dense mixed-radix tables, in chunks that stay in the cache.
+
+    Returns:
+        int64 (cells,) a context.
+    """
+    terms = [layout.cell_terms(c) for c in contexts]
+    tables = [np.zeros(c.cells, dtype=np.int64) for c in contexts]
+    for start in range(low, high, CHUNK):
+        stop = min(start + CHUNK, high)
+        for one, table in zip(terms, tables, strict=True):
+            going((start - low) / (high - low))
+            kernels.count_radix(columns, start, stop, one.cols, one.steps, table)
+    return list(tables)
+
+
+def hashed(columns: np.ndarray, context: Context, low: int, high: int, going: Going) -> np.ndarray:
+    """Count rows low..high into one dense table with hashed keys.
 
     Returns:
         int64 (cells,).
     """
     table = np.zeros(context.cells, dtype=np.int64)
-    if isinstance(context.key, Radix):
-        terms = layout.cell_terms(context)
-        for start, stop in _slices(low, high, len(terms.cols) + 1):
-            going()
-            kernels.count_radix(columns, start, stop, terms.cols, terms.steps, table)
-        return table
     place = _placer(columns, context)
     buffer = np.empty(min(BUFFER, high - low), dtype=np.uint64)
     for start in range(low, high, BUFFER):
-        going()
+        going((start - low) / (high - low))
         ids = buffer[: min(BUFFER, high - start)]
         place(start, ids)
         kernels.count_ids(ids, table)
@@ -77,10 +88,10 @@ def dense(columns: np.ndarray, context: Context, low: int, high: int, going: Goi
 
 def sort(columns: np.ndarray, context: Context, going: Going) -> Sparse:
     """Count the cells that occur, of a context with at most 2^63 cells."""
-    ids = _ids(columns, context, going)
-    going()
+    ids = _ids(columns, context, lambda share: going(0.4 * share))
+    going(0.4)
     ids.sort()
-    going()
+    going(0.9)
     found = kernels.distinct(ids)
     cells, counts = np.empty(found, dtype=np.uint64), np.empty(found, dtype=np.int64)
     if found:
@@ -96,11 +107,11 @@ def pairs(columns: np.ndarray, context: Context, going: Going) -> Sparse:
     place = _placer(columns, context, key_only=True)
     targets = layout.Terms.of(context.targets, context.target_sizes)
     for start in range(0, rows, BUFFER):
-        going()
+        going(0.2 * start / rows)
         place(start, keys[start : start + BUFFER])
         part = levels[start : start + BUFFER]
         kernels.radix_ids(columns, start, targets.cols, targets.steps, part)
-    going()
+    going(0.2)
     return count_pairs(keys, levels)
 
 
@@ -121,13 +132,13 @@ def _ids(columns: np.ndarray, context: Context, going: Going) -> np.ndarray:
     if isinstance(context.key, Radix):
         terms = layout.cell_terms(context)
         for start, stop in _slices(0, rows, len(terms.cols) + 1):
-            going()
+            going(start / rows)
             kernels.radix_ids(columns, start, terms.cols, terms.steps, out[start:stop])
         return out
     place = _placer(columns, context)
     buffer = np.empty(min(BUFFER, rows), dtype=np.uint64)
     for start in range(0, rows, BUFFER):
-        going()
+        going(start / rows)
         part = buffer[: min(BUFFER, rows - start)]
         place(start, part)
         out[start : start + BUFFER] = part

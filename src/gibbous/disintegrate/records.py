@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbous.core.codes import Codes
 from gibbous.core.errors import EngineFailure
-from gibbous.core.protocols import Progress
+from gibbous.core.protocols import Progress, Words64
 from gibbous.core.schema import Schema
 
 if TYPE_CHECKING:
@@ -97,19 +97,17 @@ def scan(
         InputRejected, SchemaMismatch, ResourceLimit: without any cell value in the text.
     """
     from gibbous.encode.encode import encode
-    from gibbous.privacy.entropy import words
     from gibbous.read.fingerprint import fingerprint
     from gibbous.read.source import ReadOptions, read_columns
 
     progress("read", 0, 3)
     frame = read_columns(source, schema=schema, options=options or ReadOptions())
     progress("read", 1, 3)
-    print_ = fingerprint(frame, key, schema.null)
+    codes = encode(frame, schema, words=_words(schema))
     progress("read", 2, 3)
-    bounded = schema.unit is not None and schema.unit.kind == "person"
-    codes = encode(frame, schema, words=words if bounded else None)
+    mark = fingerprint(frame, key, schema.null)
     progress("read", 3, 3)
-    return codes, print_
+    return codes, mark
 
 
 def contiguous(codes: Codes) -> np.ndarray:
@@ -117,6 +115,14 @@ def contiguous(codes: Codes) -> np.ndarray:
     columns = np.ascontiguousarray(codes.by_column).view()
     columns.flags.writeable = False  # one type for the compiled kernels, whatever came in
     return columns
+
+
+def _words(schema: Schema) -> Words64 | None:
+    if schema.unit is None or schema.unit.kind == "row":
+        return None
+    from gibbous.privacy.entropy import words  # loads OpenDP
+
+    return words
 
 
 def _closed() -> EngineFailure:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
+from typing import Any
 
 import numpy as np
 
-from gibbous.core.context import Context
+from gibbous.core.context import Context, Radix
 from gibbous.core.protocols import Progress
 from gibbous.core.tables import Sparse
-from gibbous.disintegrate import kernels, layout, memory, passes
+from gibbous.disintegrate import cover, kernels, layout, memory, passes
 
+TICK = 0.2  # seconds between two reports
+GROUP = 16  # dense tables that one thread counts in turn
 ROWS = 1 << 31  # rows of one job at most: its counts fit 32 bits
 Results = list[Sparse | np.ndarray]
 
@@ -42,95 +45,125 @@ def jobs(columns: np.ndarray, contexts: Sequence[Context], threads: int, limit: 
     """
     rows = columns.shape[1]
     routes = [layout.choose_route(c, rows, limit) for c in contexts]
-    bundles = _bundles(contexts, [i for i, r in enumerate(routes) if r == "small"])
-    single = [i for i, r in enumerate(routes) if r != "small"]
-    idle = max(1, threads // max(1, len(bundles) + len(single)))
-    out = []
-    for places in bundles:
-        chosen = [contexts[i] for i in places]
-        weight = sum(len(c.columns) + 1 for c in chosen)
-        for low, high in _ranges(rows, threads if len(bundles) < threads else 1):
-            work = partial(_small, columns, chosen, low, high)
-            out.append(Job(places, weight * (high - low), work))
-    for i in single:
-        weight = len(contexts[i].columns) + 1
-        if routes[i] == "dense":
-            for low, high in _ranges(rows, min(idle, memory.parts(contexts[i], threads))):
-                work = partial(_dense, columns, contexts[i], low, high)
-                out.append(Job([i], weight * (high - low), work))
-        else:
-            sparse = passes.sort if routes[i] == "sort" else passes.pairs
-            out.append(
-                Job([i], (weight + 8) * rows, partial(_sparse, sparse, columns, contexts[i]))
-            )
+    kinds: dict[str, list[int]] = {"small": [], "dense": [], "hashed": [], "sort": [], "pairs": []}
+    for i, (context, route) in enumerate(zip(contexts, routes, strict=True)):
+        radix = isinstance(context.key, Radix)
+        kinds[route if radix or route != "dense" else "hashed"].append(i)
+    out = _small_jobs(columns, contexts, kinds["small"], threads)
+    out += _dense_jobs(columns, contexts, kinds["dense"], threads)
+    for i in kinds["hashed"]:
+        one = contexts[i]
+        for low, high in _ranges(rows, _split(one, len(kinds["hashed"]), threads)):
+            work = partial(_one, passes.hashed, columns, one, low, high)
+            out.append(Job([i], 2 * _weight([one]) * (high - low), work))
+    for name, count in (("sort", passes.sort), ("pairs", passes.pairs)):
+        for i in kinds[name]:
+            work = partial(_one, count, columns, contexts[i])
+            out.append(Job([i], (_weight([contexts[i]]) + 8) * rows, work))
     return sorted(out, key=lambda job: -job.weight)
 
 
 def run(
     todo: Sequence[Job], threads: int, progress: Progress
-) -> Iterator[tuple[list[int], Results]]:
+) -> Generator[tuple[list[int], Results], None, None]:
     """Run jobs in threads; yield (places, results) as they come.
 
     An exception or an interrupt in the calling thread calls off the jobs that run: they stop at
     their next kernel call, within a fraction of a second (a sort ends first).
     """
-    total, done = max(1, sum(job.weight for job in todo)), 0
+    total = max(1, sum(job.weight for job in todo))
+    shares = [0.0] * len(todo)
     stop = Event()
     pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="gibbous-count")
     try:
-        waiting: dict[Future[Results], Job] = {
-            pool.submit(job.work, partial(_going, stop)): job for job in todo
+        waiting: dict[Future[Results], int] = {
+            pool.submit(job.work, partial(_going, stop, shares, i)): i for i, job in enumerate(todo)
         }
         while waiting:
-            progress("count", 100 * done // total, 100)
-            ready = wait(waiting, return_when=FIRST_COMPLETED).done
+            done = sum(s * job.weight for s, job in zip(shares, todo, strict=True))
+            progress("count", int(100 * done / total), 100)
+            ready = wait(waiting, timeout=TICK, return_when=FIRST_COMPLETED).done
             while ready:
                 future = ready.pop()
-                job = waiting.pop(future)
-                done += job.weight
-                yield job.places, future.result()
+                i = waiting.pop(future)
+                shares[i] = 1.0
+                yield todo[i].places, future.result()
         progress("count", 100, 100)
     finally:
         stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _going(stop: Event) -> None:
+def _going(stop: Event, shares: list[float], place: int, share: float) -> None:
     if stop.is_set():
         raise passes.Interrupted
+    shares[place] = share
 
 
-def _small(
-    columns: np.ndarray, contexts: list[Context], low: int, high: int, going: passes.Going
-) -> Results:
-    return passes.small(columns, contexts, low, high, going)
-
-
-def _dense(
-    columns: np.ndarray, context: Context, low: int, high: int, going: passes.Going
-) -> Results:
-    return [passes.dense(columns, context, low, high, going)]
-
-
-def _sparse(
-    count: Callable[[np.ndarray, Context, passes.Going], Sparse],
-    columns: np.ndarray,
-    context: Context,
-    going: passes.Going,
-) -> Results:
-    return [count(columns, context, going)]
-
-
-def _bundles(contexts: Sequence[Context], places: list[int]) -> list[list[int]]:
-    bundles: list[list[int]] = []
+def _small_jobs(
+    columns: np.ndarray, contexts: Sequence[Context], places: list[int], threads: int
+) -> list[Job]:
+    rows = columns.shape[1]
+    bundles: list[list[cover.Cover]] = []
     cells = memory.BUNDLE
-    for i in places:
-        if cells + contexts[i].cells > memory.BUNDLE:
+    for one in cover.covers(contexts, places, rows):
+        if cells + one.table.cells > memory.BUNDLE:
             bundles.append([])
             cells = 0
-        bundles[-1].append(i)
-        cells += contexts[i].cells
-    return bundles
+        bundles[-1].append(one)
+        cells += one.table.cells
+    out = []
+    for bundle in bundles:
+        inside = [i for one in bundle for i in one.places]
+        weight = _weight([one.table for one in bundle])
+        for low, high in _ranges(rows, threads if len(bundles) < threads else 1):
+            work = partial(_margins, columns, contexts, bundle, low, high)
+            out.append(Job(inside, weight * (high - low), work))
+    return out
+
+
+def _margins(
+    columns: np.ndarray,
+    contexts: Sequence[Context],
+    bundle: list[cover.Cover],
+    low: int,
+    high: int,
+    going: passes.Going,
+) -> Results:
+    counted = passes.small(columns, [one.table for one in bundle], low, high, going)
+    return [
+        cover.margin(table, one, contexts[i])
+        for table, one in zip(counted, bundle, strict=True)
+        for i in one.places
+    ]
+
+
+def _dense_jobs(
+    columns: np.ndarray, contexts: Sequence[Context], places: list[int], threads: int
+) -> list[Job]:
+    out = []
+    groups = min(len(places), max(threads, -(-len(places) // GROUP)))
+    for inside in (places[g::groups] for g in range(groups)):
+        chosen = [contexts[i] for i in inside]
+        split = min(_split(one, groups, threads) for one in chosen)
+        for low, high in _ranges(columns.shape[1], split):
+            work = partial(passes.dense, columns, chosen, low, high)
+            out.append(Job(inside, _weight(chosen) * (high - low), work))
+    return out
+
+
+def _split(context: Context, among: int, threads: int) -> int:
+    return min(max(1, threads // among), memory.parts(context, threads))
+
+
+def _one(
+    count: Callable[..., Sparse | np.ndarray], columns: np.ndarray, context: Context, *rest: Any
+) -> Results:
+    return [count(columns, context, *rest)]
+
+
+def _weight(contexts: Sequence[Context]) -> int:
+    return sum(len(c.columns) + 1 for c in contexts)
 
 
 def _ranges(rows: int, parts: int) -> list[tuple[int, int]]:

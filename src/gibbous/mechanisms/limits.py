@@ -12,8 +12,8 @@ from gibbous.core.plan import Plan
 SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(100)
 
 budget = Rule(
-    lambda v: 1e-12 <= v <= 1e6,
-    "between 1e-12 and 1e6 (and outside 1e-6 to 100 only with --i-understand)",
+    lambda v: 1e-12 <= v <= 1e4,
+    "between 1e-12 and 10000 (and outside 1e-6 to 100 only with --i-understand)",
 )
 """What an epsilon parameter may be at all: beyond it noise would not fit 64-bit integers."""
 

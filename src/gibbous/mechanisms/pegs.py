@@ -112,12 +112,11 @@ class Pegs:
         """One draw is of bounded range (add/remove) or pure (replace one): docs/proofs/pegs.md."""
         add, most = self._add(schema), _plans.most_rows(schema)
         each = add.epsilon * most
-        if not count or not each:
-            return 0.0
         bounded = self.relation == "add_remove" and most == 1
-        rho = each * each / 8 if bounded else pure_to_zcdp(each)
         draws = count * self.sweeps * _plans.redrawn(schema)
-        return float(epsilon_from_zcdp(rho * draws, DELTA))
+        rho = draws * (each * each / 8 if bounded or not each else pure_to_zcdp(each))
+        # Pinsker: total variation is at most sqrt(rho / 2), so below this rho epsilon is 0.
+        return float(epsilon_from_zcdp(rho, DELTA)) if rho > 2 * DELTA**2 else 0.0
 
 
 def _alpha_published(epsilon: float, columns: int) -> Fraction:

@@ -211,7 +211,8 @@ class Sbhg:
             self.relation,
             _plans.most_rows(schema),
         )
-        if self.noise == "geometric":
+        # Beyond epsilon = 100 the factor 1 + e^epsilon of the Gaussian proof buys nothing.
+        if self.noise == "geometric" or self.epsilon > 100:
             return stable_geometric_for(*given)
         if self.noise == "gaussian":
             return stable_gaussian_for(*given)

@@ -103,7 +103,8 @@ class Add:
             return np.ones(counts.shape, dtype=np.uint64)
         limit = (_ROOM - ones * levels) // (unit * levels)
         kept = np.minimum(counts, limit).astype(np.uint64)
-        return kept * np.uint64(unit) + np.uint64(ones)
+        whole: np.ndarray = kept * np.uint64(unit) + np.uint64(ones)
+        return whole
 
     def loss(self, levels: int, relation: Relation) -> Fraction:
         """Cost in nats of one draw from one key whose counts differ by one record."""

@@ -110,7 +110,8 @@ class Diverse:
     def _mixing(self, counts: np.ndarray) -> np.ndarray:
         keys, levels = counts.shape
         if levels < 2 or self.l == 1:
-            return (counts.sum(axis=1) == 0).astype(np.float64)
+            empty: np.ndarray = (counts.sum(axis=1) == 0).astype(np.float64)
+            return empty
         if self.l == levels:
             return np.ones(keys)
         shares = _shares(counts)
@@ -125,7 +126,8 @@ class Diverse:
 def _shares(counts: np.ndarray) -> np.ndarray:
     totals = counts.sum(axis=1, keepdims=True)
     uniform = 1.0 / max(counts.shape[1], 1)
-    return np.where(totals == 0, uniform, counts / np.maximum(totals, 1))
+    shares: np.ndarray = np.where(totals == 0, uniform, counts / np.maximum(totals, 1))
+    return shares
 
 
 def _least_mixing(shares: np.ndarray, entropy: float) -> np.ndarray:

@@ -56,7 +56,8 @@ class Tilt:
             return np.ones(counts.shape, dtype=np.uint64)
         ladder = _ladder(self.epsilon, min(_BITS, 62 - counts.shape[1].bit_length()))
         below = counts.max(axis=1, keepdims=True) - counts
-        return ladder[np.minimum(below, len(ladder) - 1)]
+        found: np.ndarray = ladder[np.minimum(below, len(ladder) - 1)]
+        return found
 
     def loss(self, levels: int, relation: Relation) -> Fraction:
         """Cost in nats of one draw from one key whose counts differ by one record."""

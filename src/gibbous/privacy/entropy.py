@@ -136,7 +136,7 @@ def noise_scale(scale: Fraction) -> Fraction:
     if not 0 < scale < _LARGEST_SCALE:
         raise ParameterError(
             "SCALE",
-            f"The noise has scale {float(scale):g}.",
+            f"The noise has scale {'0 or less' if scale <= 0 else '2^62 or more'}.",
             "A scale is > 0 and below 2^62.",
             "Choose an epsilon between 1e-6 and 100.",
         )

@@ -104,7 +104,7 @@ def admit(entries: Sequence[Entry], dataset: bytes, claim: Claim, protects: str)
         BudgetExhausted: the cap does not cover it.
         PrivacyRefused: the claim cannot be counted against the cap.
     """
-    if claim.unit in ("row", "block"):
+    if claim.is_dp and claim.unit in ("row", "block"):
         raise PrivacyRefused(
             "UNITTOTAL",
             f"A claim per {claim.unit} was offered to the ledger.",

@@ -26,7 +26,13 @@ ELSEWHERE = {
 }
 """What other tools call our keys."""
 
-_WORDS = {str: "text", bool: "true or false", int: "a whole number", list: "a list", dict: "a table"}
+_WORDS = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    list: "a list",
+    dict: "a table",
+}
 
 
 class Fields:

@@ -71,10 +71,11 @@ def equal_width(lower: float, upper: float, bins: int, *, whole: bool) -> tuple[
     """
     if whole:
         count = int(upper) - int(lower) + 1
-        inner = tuple(int(lower) + i * count // bins for i in range(bins))
-        return (*inner, int(upper))
+        starts = (int(lower) + i * count // bins for i in range(bins))
+        return (*starts, int(upper))
     low, width = exact(lower), exact(upper) - exact(lower)
-    return tuple(float(low + width * Fraction(i, bins)) for i in range(bins)) + (float(upper),)
+    inner = tuple(float(low + width * Fraction(i, bins)) for i in range(bins))
+    return (*inner, float(upper))
 
 
 def calendar(lower: int, upper: int, by: str) -> tuple[float, ...]:
@@ -126,7 +127,10 @@ def _kind(table: Fields) -> ColumnKind:
         raise table.need("kind", f"It is one of {', '.join(KINDS)}")
     if kind not in KINDS:
         raise table.wrong(
-            "kind", f"is {shown(kind)}", f"It is one of {', '.join(KINDS)}", nearest(str(kind), KINDS)
+            "kind",
+            f"is {shown(kind)}",
+            f"It is one of {', '.join(KINDS)}",
+            nearest(str(kind), KINDS),
         )
     return kind
 
@@ -156,7 +160,9 @@ def _bins(table: Fields, kind: str) -> dict[str, Any]:
         return found | {"date_format": _date_format(table)}
     decimals = table.whole("decimals", 0)
     if decimals is not None and (whole or decimals > 15):
-        raise table.wrong("decimals", f"is {decimals}", "It is 0 to 15, for columns that are not integer")
+        raise table.wrong(
+            "decimals", f"is {decimals}", "It is 0 to 15, for columns that are not integer"
+        )
     return found | {"integer": whole, "decimals": decimals}
 
 
@@ -240,7 +246,7 @@ def _sources(table: Fields, binned: bool) -> tuple[tuple[str, Source], ...]:
         raise table.wrong("source and sources", "were given", "One of them", "Keep one")
     if one is not None:
         _check_source(table, one)
-        given = {fact: one for fact in facts(binned)} if one != "declared" else {}
+        given = dict.fromkeys(facts(binned), one) if one != "declared" else {}
     else:
         given = each or {}
         if not isinstance(given, Mapping):
@@ -274,7 +280,9 @@ def _codes(table: Fields, column: Column, given: object) -> tuple[int, ...]:
     for key, code in (("missing", column.missing_code), ("other", column.other_code)):
         if part.flag(key):
             if code is None:
-                raise part.wrong(key, "is not a level of this column", "The column declares it first")
+                raise part.wrong(
+                    key, "is not a level of this column", "The column declares it first"
+                )
             found.add(code)
     part.finish()
     return tuple(sorted(found))
@@ -302,7 +310,9 @@ def _level_code(table: Fields, column: Column, item: object) -> int:
     if column.binned:
         allowed = 'A numeric or date column takes {lower = , upper = } or "(missing)"'
     raise bad(
-        f"{table.where} {what}", allowed, nearest(str(item), map(str, column.levels)) or "Correct it"
+        f"{table.where} {what}",
+        allowed,
+        nearest(str(item), map(str, column.levels)) or "Correct it",
     )
 
 

@@ -17,7 +17,14 @@ from gibbous.read.fields import Fields, bad, listed, nearest, shown
 from gibbous.read.schema_columns import read_column, read_rule
 from gibbous.read.schema_write import FORMAT, schema_json, schema_toml
 
-__all__ = ["FORMAT", "load_schema", "parse_schema", "schema_from_json", "schema_json", "schema_toml"]
+__all__ = [
+    "FORMAT",
+    "load_schema",
+    "parse_schema",
+    "schema_from_json",
+    "schema_json",
+    "schema_toml",
+]
 
 MAX_BYTES = 16 << 20
 MAX_COLUMNS = 2_000
@@ -161,7 +168,10 @@ def _unit(top: Fields) -> Unit | None:
         return None
     if kind not in ("row", "person"):
         raise table.wrong(
-            "kind", f"is {shown(kind)}", 'It is "row" or "person"', nearest(str(kind), ["row", "person"])
+            "kind",
+            f"is {shown(kind)}",
+            'It is "row" or "person"',
+            nearest(str(kind), ["row", "person"]),
         )
     if kind == "person" and (column is None or most is None):
         raise bad(
@@ -177,7 +187,9 @@ def _columns(top: Fields) -> tuple[Column, ...]:
     if not tables:
         raise bad("The schema has no columns", "It has one [[column]] table a column", "Add one")
     if len(tables) > MAX_COLUMNS:
-        raise bad(f"The schema has {len(tables):,} columns", f"At most {MAX_COLUMNS:,}", "Drop some")
+        raise bad(
+            f"The schema has {len(tables):,} columns", f"At most {MAX_COLUMNS:,}", "Drop some"
+        )
     return tuple(read_column(Fields(t, f"column {i}")) for i, t in enumerate(tables, 1))
 
 

@@ -52,7 +52,9 @@ def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> st
     for column, table in zip(schema, document["column"], strict=True):
         lines += ["", "[[column]]"]
         days = ("lower", "upper", "cuts") if column.kind == "date" else ()
-        lines += [_pair(key, _days(value) if key in days else value) for key, value in table.items()]
+        lines += [
+            _pair(key, _days(value) if key in days else value) for key, value in table.items()
+        ]
     for table in document.get("impossible", []):
         lines += ["", "[[impossible]]"]
         lines += [_pair(key, value) for key, value in table.items()]

@@ -53,7 +53,7 @@ def fitted_margins(sizes: Sequence[int], tables: Sequence[Table]) -> tuple[np.nd
         if not isinstance(table.cells, Dense):
             continue
         for column, counts, cells in _one_ways(table):
-            precision = 1.0 / (table.noise.variance * cells)
+            precision = 1.0 / (max(table.noise.variance, 1e-9) * cells)
             sums[column] += precision * counts
             weights[column] += precision
     shares = []

@@ -177,7 +177,9 @@ class Block:
 def _parents(
     sizes: tuple[int, ...], keys: np.ndarray, held: np.ndarray
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    steps = [(np.uint64(step), np.uint64(size)) for step, size in zip(strides(sizes), sizes, strict=True)]
+    steps = [
+        (np.uint64(step), np.uint64(size)) for step, size in zip(strides(sizes), sizes, strict=True)
+    ]
     return (
         [(keys // step) % size for step, size in steps],
         [(held // step) % size for step, size in steps],

@@ -44,6 +44,7 @@ class Conditional:
         shares: float64 (slots, levels) of a single target; None for several targets.
         starts, levels, weights: the cells of slot i are starts[i]..starts[i + 1]: level codes
             uint64 and weights float64 > 0. A slot without cells is uniform over all levels.
+        sums: float64 (cells,): running sums of the weights, over all slots; empty for one target.
     """
 
     context: Context
@@ -55,6 +56,7 @@ class Conditional:
     starts: np.ndarray
     levels: np.ndarray
     weights: np.ndarray
+    sums: np.ndarray
 
     @property
     def slots(self) -> int:
@@ -183,7 +185,10 @@ def _conditional(table: Table, tables: Tables, pulls: tuple[np.ndarray, ...]) ->
         pull = pulls[context.targets[0]]
         shares = _smooth(starts, cells, weights, pull, recipe)
     last = -1 if recipe.fallback == "reject" and recipe.draw == "gibbs" else held
-    return Conditional(context, own, tuple(stages), ranks, last, shares, starts, cells, weights)
+    sums = np.cumsum(weights) if shares is None else np.zeros(0)
+    return Conditional(
+        context, own, tuple(stages), ranks, last, shares, starts, cells, weights, sums
+    )
 
 
 def _positive(table: Table, floor: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

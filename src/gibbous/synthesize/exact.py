@@ -67,7 +67,7 @@ def accumulate(weights: np.ndarray) -> np.ndarray:
     whole = weights
     if weights.dtype != np.uint64:
         whole = np.rint(weights * 2.0**52).astype(np.uint64)
-    empty = ~whole.any(axis=1)
+    empty: np.ndarray = np.logical_not(whole.any(axis=1))
     if empty.any():
         whole = np.where(empty[:, None], np.uint64(1), whole)
     return np.cumsum(whole, axis=1, dtype=np.uint64)

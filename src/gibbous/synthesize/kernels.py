@@ -14,20 +14,18 @@ from gibbous.synthesize.layout import (
     AT_CELLS,
     AT_HASH,
     AT_MAP,
-    AT_MASK,
     AT_PARENTS,
     AT_PROBES,
     AT_RANKS,
-    AT_RULES,
     BITS,
+    KEEP32,
+    KEEP64,
     KIND,
     LAST,
     LEVELS,
     LOOKUP,
-    MASKED,
     PARENTS,
     PROBES,
-    RULES,
     SHIFT,
     SMALL,
     TARGET,
@@ -42,6 +40,7 @@ S27, S30, S31, S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
 BYTE = np.uint32(255)
 S8 = np.uint32(8)
+KEPT, KEPT_WIDE = np.uint32(KEEP32), np.uint64(KEEP64)
 
 
 @njit("int64[::1](uint64[:,::1], int64[::1], uint64[::1])")
@@ -103,7 +102,7 @@ def vose(shares: Array, threshold: Array, alias: Array) -> None:
 
 
 @njit(inline="always")
-def _mix(x):  # type: ignore[no-untyped-def]
+def _mix(x: np.uint64) -> np.uint64:
     x = (x ^ (x >> S30)) * M1
     x = (x ^ (x >> S27)) * M2
     return x ^ (x >> S31)
@@ -160,7 +159,7 @@ def wide_keys(
 
 
 @njit(inline="always")
-def _find(ids, slots, at, bits, wanted):  # type: ignore[no-untyped-def]
+def _find(ids: Array, slots: Array, at: int, bits: int, wanted: np.uint64) -> np.int64:
     """Slot of an id in an open-addressing table of 2**bits entries, or -1."""
     mask = np.uint64((1 << bits) - 1)
     place = _mix(wanted) & mask
@@ -184,7 +183,18 @@ def fill_hash(ids: Array, slots: Array, wanted: Array, values: Array) -> None:
 
 
 @njit
-def _search(state, row, key, step, parents, probes, probe_steps, ranks, ids, slots):  # type: ignore[no-untyped-def]
+def _search(
+    state: Array,
+    row: int,
+    key: np.uint64,
+    step: Array,
+    parents: Array,
+    probes: Array,
+    probe_steps: Array,
+    ranks: Array,
+    ids: Array,
+    slots: Array,
+) -> np.int64:
     """Slot of a key: its own, else the best of the first stage that has one, else the last."""
     found = _find(ids, slots, step[AT_HASH], step[BITS], key)
     if found >= 0:
@@ -206,104 +216,87 @@ def _search(state, row, key, step, parents, probes, probe_steps, ranks, ids, slo
 
 
 @njit
-def small_words(first: int, key: int, levels: int, keys: Array, own: Array, points: Array) -> None:
-    """Words of a stream, split: a level, a 24-bit point, and the place of the level's cell."""
-    wide, wide32 = np.uint64(levels), np.uint32(levels)
-    for i in range(len(keys)):
-        word = _mix((np.uint64(first) + np.uint64(i)) * GOLDEN + np.uint64(key))
-        level = np.uint32(((word >> S32) * wide) >> S32)
-        own[i] = level
-        points[i] = np.uint32(word & LOW) >> S8
-        keys[i] = keys[i] * wide32 + level
-
-
-@njit
-def pick_small(cells: Array, places: Array, own: Array, points: Array, found: Array) -> None:
-    """Alias draws from cells of a 24-bit threshold and an 8-bit alias, without a branch."""
-    for i in range(len(places)):
-        found[i] = cells[places[i]]
-    for i in range(len(places)):
-        take = np.uint32(0) - np.uint32(points[i] < (found[i] >> S8))
-        found[i] = (own[i] & take) | (found[i] & BYTE & ~take)
-
-
-@njit
-def _small_step(state, low, high, first, step, key, parents, cells, buffers):  # type: ignore[no-untyped-def]
-    """Key, word and draw of a step whose keys are slots and whose cells are 32 bits."""
-    rows = high - low
-    keys, own, points, found = (
-        buffers[0, :rows],
-        buffers[1, :rows],
-        buffers[2, :rows],
-        buffers[3, :rows],
-    )
-    small_keys(state, low, high, step, parents, keys)
-    small_words(first, key, step[LEVELS], keys, own, points)
-    pick_small(cells[step[AT_CELLS] :], keys, own, points, found)
-    column = state[step[TARGET], low:high]
-    for i in range(rows):
-        column[i] = found[i]
-
-
-@njit
-def _wide_step(state, low, high, first, step, key, parents, cells, tables, keys):  # type: ignore[no-untyped-def]
-    """Key, lookup, word and draw of a step of any kind that no structural zero touches."""
-    weights, maps, probes, probe_steps, ranks, ids, slots = tables
-    wide_keys(state, low, high, step, parents, weights, keys)
-    column, levels = state[step[TARGET], low:high], np.uint64(step[LEVELS])
-    packed = cells[step[AT_CELLS] :]
-    for i in range(high - low):
-        slot = np.int64(keys[i])
-        if step[LOOKUP] == 1:
-            slot = np.int64(maps[step[AT_MAP] + slot])
-        elif step[LOOKUP] == 2:
-            slot = _search(
-                state, low + i, keys[i], step, parents, probes, probe_steps, ranks, ids, slots
-            )
-        if slot < 0:
-            continue
-        word = _mix((np.uint64(first) + np.uint64(i)) * GOLDEN + np.uint64(key))
-        own = ((word >> S32) * levels) >> S32
-        cell = packed[np.uint64(slot) * levels + own]
-        if cells.itemsize == 4:
-            take = (np.uint32(word & LOW) >> S8) < (np.uint32(cell) >> S8)
-            other = np.uint64(np.uint32(cell) & BYTE)
-        else:
-            take = (word & LOW) < (np.uint64(cell) >> S32)
-            other = np.uint64(cell) & LOW
-        column[i] = own if take else other
-
-
-@njit
-def run_small(
+def slots_of(
     state: Array,
     low: int,
     high: int,
-    first: int,
-    order: Array,
-    words: Array,
-    steps: Array,
+    step: Array,
     parents: Array,
-    cells: Array,
+    tables: tuple[Array, ...],
+    wide: Array,
+    found: Array,
 ) -> None:
-    """Run a program of small steps on rows low..high; row `low` has number `first`.
-
-    Args:
-        state: (columns, rows) codes, C-contiguous.
-        order: (executions,): which step runs when.
-        words: uint64 (executions,): key of each execution's stream.
-    """
-    buffers = np.empty((4, BLOCK), dtype=np.uint32)
-    for start in range(low, high, BLOCK):
-        stop = min(high, start + BLOCK)
-        number = first + (start - low)
-        for e in range(len(order)):
-            step = steps[order[e]]
-            _small_step(state, start, stop, number, step, words[e], parents, cells, buffers)
+    """Slot of each row of a block, uint32."""
+    weights, maps, probes, probe_steps, ranks, ids, slots = tables
+    rows = high - low
+    if step[SMALL] == 1:
+        small_keys(state, low, high, step, parents, found)
+    else:
+        wide_keys(state, low, high, step, parents, weights, wide)
+        if step[LOOKUP] == 2:
+            for i in range(rows):
+                found[i] = np.uint32(
+                    _search(
+                        state,
+                        low + i,
+                        wide[i],
+                        step,
+                        parents,
+                        probes,
+                        probe_steps,
+                        ranks,
+                        ids,
+                        slots,
+                    )
+                )
+        else:
+            for i in range(rows):
+                found[i] = np.uint32(wide[i])
+    if step[LOOKUP] == 1:
+        direct = maps[step[AT_MAP] :]
+        for i in range(rows):
+            found[i] = direct[found[i]]
 
 
 @njit
-def run_wide(
+def words32(first: int, key: int, levels: int, places: Array, own: Array, points: Array) -> None:
+    """Words of a stream, split: a level, a 24-bit point, and the place of the level's cell."""
+    start, wide, wide32 = np.uint64(first), np.uint64(levels), np.uint32(levels)
+    for i in range(len(places)):
+        word = _mix((start + np.uint64(i)) * GOLDEN + np.uint64(key))
+        level = np.uint32(((word >> S32) * wide) >> S32)
+        own[i] = level
+        points[i] = np.uint32(word & LOW) >> S8
+        places[i] = places[i] * wide32 + level
+
+
+@njit
+def pick32(cells: Array, places: Array, own: Array, points: Array, column: Array) -> None:
+    """Alias draws from cells of a 24-bit threshold and an 8-bit alias, without branches."""
+    for i in range(len(places)):
+        places[i] = cells[places[i]]
+    for i in range(len(places)):
+        cell = places[i]
+        take = np.uint32(0) - np.uint32(points[i] < (cell >> S8))
+        keep = np.uint32(0) - np.uint32(cell == KEPT)
+        drawn = (own[i] & take) | (cell & BYTE & ~take)
+        column[i] = (np.uint32(column[i]) & keep) | (drawn & ~keep)
+
+
+@njit
+def draw64(first: int, key: int, levels: int, cells: Array, slots: Array, column: Array) -> None:
+    """Alias draws from cells of a 32-bit threshold and a 32-bit alias."""
+    start, wide = np.uint64(first), np.uint64(levels)
+    for i in range(len(slots)):
+        word = _mix((start + np.uint64(i)) * GOLDEN + np.uint64(key))
+        own = ((word >> S32) * wide) >> S32
+        cell = cells[np.uint64(slots[i]) * wide + own]
+        if cell != KEPT_WIDE:
+            column[i] = own if (word & LOW) < (cell >> S32) else cell & LOW
+
+
+@njit
+def run32(
     state: Array,
     low: int,
     high: int,
@@ -315,13 +308,51 @@ def run_wide(
     cells: Array,
     tables: tuple[Array, ...],
 ) -> None:
-    """Run a program with any keys, tables and cells; arguments as in run_small."""
-    buffers, keys = np.empty((4, BLOCK), dtype=np.uint32), np.empty(BLOCK, dtype=np.uint64)
+    """Run a program on rows low..high; row `low` has number `first`.
+
+    Args:
+        state: (columns, rows) codes, C-contiguous.
+        order: int64 (executions,): which step runs when.
+        words: uint64 (executions,): key of each execution's stream.
+        steps: int64 (steps, FIELDS).
+        parents: uint64 (parents, 3): column, mixed-radix weight, offset in the hash weights.
+        cells: uint32, packed alias tables of all steps.
+        tables: weights, maps, probes, probe steps, ranks, ids, slots of all steps.
+    """
+    buffers, wide = np.empty((3, BLOCK), dtype=np.uint32), np.empty(BLOCK, dtype=np.uint64)
+    for start in range(low, high, BLOCK):
+        stop = min(high, start + BLOCK)
+        rows, number = stop - start, first + (start - low)
+        places, own, points = buffers[0, :rows], buffers[1, :rows], buffers[2, :rows]
+        for e in range(len(order)):
+            step = steps[order[e]]
+            slots_of(state, start, stop, step, parents, tables, wide, places)
+            words32(number, words[e], step[LEVELS], places, own, points)
+            column = state[step[TARGET], start:stop]
+            pick32(cells[step[AT_CELLS] :], places, own, points, column)
+
+
+@njit
+def run64(
+    state: Array,
+    low: int,
+    high: int,
+    first: int,
+    order: Array,
+    words: Array,
+    steps: Array,
+    parents: Array,
+    cells: Array,
+    tables: tuple[Array, ...],
+) -> None:
+    """The same with uint64 cells, for columns of more than 256 levels; arguments as in run32."""
+    buffer, wide = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.uint64)
     for start in range(low, high, BLOCK):
         stop = min(high, start + BLOCK)
         number = first + (start - low)
+        slots = buffer[: stop - start]
         for e in range(len(order)):
             step = steps[order[e]]
-            _wide_step(
-                state, start, stop, number, step, words[e], parents, cells, tables, keys
-            )
+            slots_of(state, start, stop, step, parents, tables, wide, slots)
+            column = state[step[TARGET], start:stop]
+            draw64(number, words[e], step[LEVELS], cells[step[AT_CELLS] :], slots, column)

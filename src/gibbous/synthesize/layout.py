@@ -21,14 +21,10 @@ from __future__ import annotations
     PROBES,
     AT_PROBES,
     AT_RANKS,
-    LAST,  # slot of a key that finds nothing; -1 keeps the value
+    LAST,  # slot of a key that finds nothing
     AT_CELLS,
-    MASKED,  # 1: structural zeros name this column
-    AT_MASK,  # integer weights of a masked step
-    RULES,
-    AT_RULES,
-) = range(21)
-FIELDS = 21
+) = range(17)
+FIELDS = 17
 
 KEEP32 = 0xFFFFFFFF  # a packed cell that keeps the previous value
 KEEP64 = 0xFFFFFFFFFFFFFFFF

@@ -77,7 +77,8 @@ def alpha_from_beta(beta: np.ndarray, totals: np.ndarray, levels: int) -> np.nda
     share = np.asarray(beta, dtype=np.float64)
     rest = levels * (1.0 - share)
     out = np.full(np.shape(share), np.inf)
-    return np.divide(np.asarray(totals) * share, rest, out=out, where=rest > 0)
+    np.divide(np.asarray(totals) * share, rest, out=out, where=rest > 0)
+    return out
 
 
 def beta_from_alpha(alpha: np.ndarray, totals: np.ndarray, levels: int) -> np.ndarray:
@@ -85,7 +86,9 @@ def beta_from_alpha(alpha: np.ndarray, totals: np.ndarray, levels: int) -> np.nd
     virtual = levels * np.asarray(alpha, dtype=np.float64)
     whole = np.asarray(totals) + virtual
     finite = np.isfinite(whole) & (whole > 0)
-    return np.divide(virtual, whole, out=np.ones(np.shape(whole)), where=finite)
+    out = np.ones(np.shape(whole))
+    np.divide(virtual, whole, out=out, where=finite)
+    return out
 
 
 def q_star(levels: int, l: float) -> float:  # noqa: E741

@@ -73,7 +73,7 @@ def positive(name: str, value: Number) -> Fraction:
     """
     try:
         number = exact(value)
-    except (ValueError, ArithmeticError):
+    except (ValueError, TypeError, ArithmeticError):
         number = Fraction(0)
     if number <= 0:
         raise ParameterError(

@@ -1,0 +1,136 @@
+"""Release: synthetic sets, what they promise, and the public tables and receipt behind them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.claim import Claim
+from gibbous.core.errors import PrivacyRefused, UsageError
+from gibbous.core.plan import Plan
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Tables
+
+Sampler = Callable[[Tables, int, int | None], Any]
+"""sampler(tables, rows, seed) -> a frame of rows drawn from public tables."""
+
+
+class Receipt(Mapping[str, Any]):
+    """What was done and charged, as plain JSON values; frozen.
+
+    Read it like a dictionary: ``release.receipt["total"]["epsilon"]``.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = copy.deepcopy(dict(values))
+
+    def __getitem__(self, key: str) -> Any:
+        return copy.deepcopy(self._values[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<Receipt of {len(self)} entries>"
+
+    def to_json(self) -> dict[str, Any]:
+        """A copy as a dictionary."""
+        return copy.deepcopy(self._values)
+
+
+class Lazy(Sequence[Any]):
+    """Frames that are read when they are first asked for.
+
+    Args:
+        readers: one a frame.
+    """
+
+    def __init__(self, readers: Sequence[Callable[[], Any]]) -> None:
+        self._readers = tuple(readers)
+        self._found: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        place = range(len(self))[index]
+        if place not in self._found:
+            self._found[place] = self._readers[place]()
+        return self._found[place]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} synthetic sets>"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Release:
+    """What `synthesize` returns and `load` reads.
+
+    Attributes:
+        sets: the synthetic sets, frames; read from the package when first asked for.
+        schema: public.
+        claim: the guarantee of everything that was released: all sets, all rows.
+        plan: what was planned before any record was read.
+        tables: the public noisy tables; None when each drawn row was itself what cost.
+        receipt: the certificate, see docs/reference/release-package.md.
+        path: folder of the package; None in memory.
+        sampler: draws more rows from `tables`.
+    """
+
+    sets: Sequence[Any]
+    schema: Schema
+    claim: Claim
+    plan: Plan
+    tables: Tables | None
+    receipt: Receipt
+    path: Path | None = None
+    sampler: Sampler | None = field(default=None)
+
+    def __repr__(self) -> str:
+        where = f" in {str(self.path)!r}" if self.path else ""
+        return f"<Release{where}: {len(self.sets)} sets; {self.claim.words()}>"
+
+    def sample(self, rows: int, seed: int | None = None) -> Any:
+        """Draw more rows from the public tables: post-processing, costs nothing.
+
+        Args:
+            rows: number of rows, >= 0.
+            seed: sampling seed; None draws one.
+        Returns:
+            A frame.
+        Raises:
+            PrivacyRefused: there are no tables: each row was paid for.
+            UsageError: rows is negative.
+        """
+        if rows < 0:
+            raise UsageError(
+                "ROWS", f"rows={rows} were asked for.", "rows >= 0.", "Correct the number of rows."
+            )
+        if self.tables is None or self.sampler is None:
+            raise PrivacyRefused(
+                "PAIDROWS",
+                "This release has no public tables to draw further rows from.",
+                "With its method each drawn row was itself what cost.",
+                "Use its sets, or a method whose rows are free after its tables (NoisyPegs, Sbhg).",
+            )
+        return self.sampler(self.tables, rows, seed)
+
+    def to_json(self) -> dict[str, Any]:
+        """The public facts about it, without any row."""
+        return {
+            "path": str(self.path) if self.path else None,
+            "sets": len(self.sets),
+            "claim": self.claim.to_json(),
+            "plan": self.plan.to_json(),
+            "receipt": self.receipt.to_json(),
+        }

@@ -1,0 +1,121 @@
+"""What does not fit the schema, collected over all columns and reported once, without any value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbous.core.errors import SchemaMismatch
+from gibbous.read.fields import shown
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Records of one column that do not fit.
+
+    Attributes:
+        name: short upper-case name of the error.
+        column: name of the column.
+        what: what is wrong, after the number: "values outside its declared levels".
+        count: number of records.
+        row: first data row, counted from 1 without the header.
+        allowed, fix: whole sentences.
+    """
+
+    name: str
+    column: str
+    what: str
+    count: int
+    row: int
+    allowed: str
+    fix: str
+
+    def words(self) -> str:
+        """The fault in a message."""
+        return f"column {shown(self.column)}: {self.count:,} {self.what}, first in data row {self.row:,}"
+
+
+OUTSIDE = (
+    "values outside its declared levels",
+    "Values are among the declared levels; the domain is never extended from the data.",
+    "Add the levels to the schema, or declare other = '__other__' to catch them.",
+)
+BOUNDS = (
+    "values outside its declared bounds",
+    "Values lie between lower and upper.",
+    "Widen the bounds in the schema, or declare clamp = true to move values to the bound.",
+)
+MISSING = (
+    "missing values",
+    "The column is declared without missing values.",
+    "Set missing = true in the schema, or complete the data.",
+)
+NUMBER = (
+    "values that are not numbers",
+    "Numbers are written 12, -0.5 or 1e3; infinities and nan are not numbers.",
+    "Correct the values, set null to the text that means missing, or use kind = 'nominal'.",
+)
+FINITE = (
+    "values that are infinite or nan",
+    "Values are finite; missing values are null.",
+    "Correct the values; clamp = true moves infinities to the bound.",
+)
+WHOLE = (
+    "values that are not whole numbers",
+    "The column is declared integer = true; floats beyond 2^53 are not exact.",
+    "Set integer = false in the schema, or correct the values.",
+)
+DAY = (
+    "values that are not days in the declared form",
+    "Days are ISO text (2020-01-31) unless the schema declares their format.",
+    "Declare it, for example format = '%d/%m/%Y'; it is never guessed.",
+)
+NAMES = {
+    OUTSIDE: "UNKNOWNLEVEL",
+    BOUNDS: "BOUNDS",
+    MISSING: "MISSINGVALUE",
+    NUMBER: "NOTANUMBER",
+    FINITE: "NOTFINITE",
+    WHOLE: "NOTWHOLE",
+    DAY: "NOTADAY",
+}
+
+
+def found(kind: tuple[str, str, str], column: str, bad: np.ndarray) -> list[Fault]:
+    """The fault of the records in a mask, if there are any.
+
+    Args:
+        kind: one of the kinds of this module.
+        column: name of the column.
+        bad: bool (rows,).
+    """
+    count = int(np.count_nonzero(bad))
+    if count == 0:
+        return []
+    what, allowed, fix = kind
+    return [Fault(NAMES[kind], column, what, count, int(bad.argmax()) + 1, allowed, fix)]
+
+
+def refuse(faults: list[Fault]) -> None:
+    """Raise one error that names every faulty column.
+
+    Raises:
+        SchemaMismatch: there is at least one fault.
+    """
+    if not faults:
+        return
+    first = faults[0]
+    shown_faults = "; ".join(f.words() for f in faults[:_SHOWN])
+    more = f"; and {len(faults) - _SHOWN} more columns" if len(faults) > _SHOWN else ""
+    others = " Each kind of fault has its own remedy; this is the first one." * (
+        len({f.name for f in faults}) > 1
+    )
+    raise SchemaMismatch(
+        first.name,
+        f"The data do not fit the schema: {shown_faults}{more} (values withheld).",
+        first.allowed,
+        first.fix + others,
+    )

@@ -1,0 +1,84 @@
+"""Do the columns of the data and of the schema agree: names, and types that can be used at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gibbous.core.errors import SchemaMismatch
+from gibbous.core.schema import Schema
+from gibbous.read.fields import listed, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def conform(columns: Mapping[str, pl.DataType], schema: Schema) -> None:
+    """Check names and types of the data against a schema.
+
+    Args:
+        columns: name -> polars type, in the order of the data.
+        schema: the declared schema. Columns in `ignore` and the person identifier may stand in the
+            data beside its columns; everything else is unexpected.
+    Raises:
+        SchemaMismatch: both lists of names, or the column and its type.
+    """
+    conform_names(columns, schema)
+    wanted = set(schema.names) | ({schema.unit.column} if schema.unit else set())
+    check_types({name: dtype for name, dtype in columns.items() if name in wanted})
+
+
+def conform_names(names: Iterable[str], schema: Schema) -> None:
+    """Check the names of the data against a schema.
+
+    Raises:
+        SchemaMismatch: listing the missing and the unexpected columns.
+    """
+    given = list(names)
+    person = [schema.unit.column] if schema.unit and schema.unit.column else []
+    needed = [*schema.names, *person]
+    missing = [n for n in needed if n not in set(given)]
+    known = {*needed, *schema.ignore}
+    extra = [n for n in given if n not in known]
+    if not missing and not extra:
+        return
+    parts = [f"missing from the data: {listed(missing)}"] if missing else []
+    parts += [f"in the data but not in the schema: {listed(extra)}"] if extra else []
+    raise SchemaMismatch(
+        "COLUMNS",
+        f"The columns of the data and of the schema differ; {'; '.join(parts)}.",
+        "Every column of the schema is in the data; other columns are named in ignore.",
+        "Describe or ignore the extra columns, and check the spelling and the header line.",
+    )
+
+
+def check_types(columns: Mapping[str, Any]) -> None:
+    """Refuse types that are not one plain value a row.
+
+    Args:
+        columns: name -> polars type.
+    Raises:
+        SchemaMismatch: naming the column and its type.
+    """
+    import polars as pl
+
+    plain = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Date, pl.Null)
+    for name, dtype in columns.items():
+        zoned = isinstance(dtype, pl.Datetime) and dtype.time_zone is not None
+        usable = dtype in plain or dtype.is_integer() or dtype.is_float()
+        if zoned or not (usable or isinstance(dtype, pl.Datetime)):
+            raise SchemaMismatch(
+                "TYPE",
+                f"Column {shown(name)} has type {_words(dtype)}.",
+                "Columns are text, whole numbers, floats, booleans or days without a time zone.",
+                "Convert the column, or drop it from the data.",
+            )
+
+
+def _words(dtype: Any) -> str:
+    import polars as pl
+
+    # The text of a nested type may hold names, of an Enum its categories: the base name is enough.
+    if isinstance(dtype, pl.Datetime):
+        return f"datetime with time zone {dtype.time_zone}"
+    return str(dtype.base_type().__name__).lower()

@@ -1,0 +1,273 @@
+"""A CSV file -> a frame of text, checked byte by byte before it is parsed; null is one declared text."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from gibbous.core.errors import InputRejected, ResourceLimit, UsageError
+from gibbous.read.csv_text import Piece, keep_records, pieces, split_header
+from gibbous.read.fields import shown
+from gibbous.read.files import blocks, format_of, memory_limit, opened
+from gibbous.read.names import check_names
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ENCODINGS = {
+    "utf-8": "utf-8",
+    "utf8": "utf-8",
+    "latin-1": "latin-1",
+    "latin1": "latin-1",
+    "iso-8859-1": "latin-1",
+    "cp1252": "cp1252",
+    "windows-1252": "cp1252",
+}
+_CANDIDATES = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
+
+
+class DroppedLines(UserWarning):
+    """Malformed lines were left out, because on_bad_line="drop" asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How files are read. Nothing here is guessed from the file.
+
+    Attributes:
+        sep: separator of CSV; one ASCII character. In a .tsv file the default stands for a tab.
+        encoding: utf-8, latin-1 or cp1252.
+        max_bytes: most bytes after unpacking (CSV) or in memory (Parquet); None takes half of the
+            memory, at most 8 GiB.
+        max_columns: most columns.
+        on_bad_line: "reject" a file with lines of the wrong number of fields, or "drop" those
+            lines; they are counted, and reported as a `DroppedLines` warning.
+    """
+
+    sep: str = ","
+    encoding: str = "utf-8"
+    max_bytes: int | None = None
+    max_columns: int = 2_000
+    on_bad_line: Literal["reject", "drop"] = "reject"
+
+    def __post_init__(self) -> None:
+        if self.sep in ("\\t", "tab"):
+            object.__setattr__(self, "sep", "\t")
+        wrong = ""
+        if len(self.sep) != 1 or not self.sep.isascii() or self.sep in '"\r\n\0':
+            wrong = f"sep is {shown(self.sep)}."
+        elif self.encoding.lower() not in ENCODINGS:
+            wrong = f"encoding is {shown(self.encoding)}."
+        elif self.on_bad_line not in ("reject", "drop"):
+            wrong = f"on_bad_line is {shown(self.on_bad_line)}."
+        elif (self.max_bytes is not None and self.max_bytes < 1) or self.max_columns < 1:
+            wrong = "max_bytes or max_columns is below 1."
+        if wrong:
+            raise UsageError(
+                "READOPTIONS",
+                f"The reading option {wrong}",
+                "sep is one ASCII character other than a quote, encoding one of utf-8, latin-1, "
+                "cp1252, on_bad_line reject or drop.",
+                "Correct it, for example sep=';'.",
+            )
+
+    @property
+    def limit(self) -> int:
+        """Most bytes."""
+        return self.max_bytes if self.max_bytes is not None else memory_limit()
+
+
+@dataclass(slots=True)
+class _Bad:
+    """Lines with the wrong number of fields, so far."""
+
+    count: int = 0
+    first: int = 0
+
+    def add(self, piece: Piece, good: np.ndarray) -> None:
+        if good.all():
+            return
+        if not self.count:
+            self.first = piece.line + int(piece.lines[int((~good).argmax())])
+        self.count += int(np.count_nonzero(~good))
+
+
+def read_csv(path: Path, options: ReadOptions, *, null: str, expected: int | None) -> pl.DataFrame:
+    """Read a CSV file, plain or gzip-packed.
+
+    Args:
+        path: the file.
+        options: separator, encoding, limits.
+        null: the one text that means missing, quoted or not.
+        expected: number of columns of the schema, for the advice on a wrong separator.
+    Returns:
+        All columns as String, in file order; rows in file order.
+    Raises:
+        InputRejected: the file is not what it says it is; line numbers, never values.
+        ResourceLimit: too many bytes or columns, or an oversized record.
+    """
+    import polars as pl
+
+    sep = _separator(path, options)
+    with opened(path) as file:
+        source = blocks(file, gz=format_of(path) == "csv.gz", max_bytes=options.limit)
+        stream = pieces(source, sep, ENCODINGS[options.encoding.lower()])
+        names = _header(next(stream, None), sep, options, expected)
+        bad, frames = _Bad(), []
+        piece = next(stream, None)
+        while piece is not None:
+            after = next(stream, None)
+            piece = _without_blank_end(piece, len(names)) if after is None else piece
+            good = piece.fields == len(names)
+            bad.add(piece, good)
+            if not bad.count or options.on_bad_line == "drop":
+                frames.append(_parsed(piece, good, names, sep, null))
+            piece = after
+    _report(bad, len(names), options)
+    if not frames:
+        return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    return pl.concat(frames)
+
+
+def csv_names(path: Path, options: ReadOptions) -> list[str]:
+    """The header of a CSV file, checked; reads no further.
+
+    Raises:
+        InputRejected, ResourceLimit: as `read_csv`, for the header line.
+    """
+    sep = _separator(path, options)
+    with opened(path) as file:
+        source = blocks(file, gz=format_of(path) == "csv.gz", max_bytes=options.limit)
+        stream = pieces(source, sep, ENCODINGS[options.encoding.lower()])
+        return _header(next(stream, None), sep, options, None)
+
+
+def _separator(path: Path, options: ReadOptions) -> str:
+    tabs = path.name.lower().endswith((".tsv", ".tsv.gz"))
+    return "\t" if tabs and options.sep == "," else options.sep
+
+
+def _header(piece: Piece | None, sep: str, options: ReadOptions, expected: int | None) -> list[str]:
+    if piece is None:
+        raise InputRejected(
+            "EMPTY", "The file is empty.", "It has a header line and records.", "Check the export."
+        )
+    if piece.text.startswith((b"PAR1", b"\x1f\x8b", b"PK\x03\x04")):
+        raise InputRejected(
+            "NOTCSV",
+            "The file is named as CSV and is not text.",
+            "Parquet files end in .parquet, packed text in .csv.gz; archives are not read.",
+            "Rename or unpack it.",
+        )
+    count = int(piece.fields[0])
+    if count > options.max_columns:
+        raise ResourceLimit(
+            "TOOMANYCOLUMNS",
+            f"The header line has {count:,} columns.",
+            f"At most {options.max_columns:,}.",
+            "Keep the columns that are needed, check the separator, or raise max_columns.",
+        )
+    names = split_header(piece, sep)
+    if count == 1 and expected != 1:
+        other = [words for letter, words in _CANDIDATES.items() if letter in names[0]]
+        if other or expected is not None:
+            wanted = "more" if expected is None else f"{expected:,}"
+            raise InputRejected(
+                "SEPARATOR",
+                f"1 column found, {wanted} expected.",
+                "The separator is declared, never guessed.",
+                f"Try --sep {other[0]}." if other else "Check the file and --sep.",
+            )
+    check_names(names, options.max_columns)
+    return names
+
+
+def _without_blank_end(piece: Piece, columns: int) -> Piece:
+    """Blank lines at the very end of the file are no records (of more than one column)."""
+    last = len(piece.ends)
+    while columns > 1 and last and _is_blank(piece, last - 1):
+        last -= 1
+    if last == len(piece.ends):
+        return piece
+    stop = int(piece.ends[last - 1]) + 1 if last else 0
+    return Piece(
+        piece.text[:stop],
+        piece.fields[:last],
+        piece.quoted,
+        piece.line,
+        piece.lines[:last],
+        piece.ends[:last],
+    )
+
+
+def _is_blank(piece: Piece, record: int) -> bool:
+    before = int(piece.ends[record - 1]) if record else -1
+    return int(piece.ends[record]) == before + 1
+
+
+def _parsed(piece: Piece, good: np.ndarray, names: list[str], sep: str, null: str) -> pl.DataFrame:
+    import polars as pl
+
+    text = piece.text if good.all() else keep_records(piece, good)
+    if len(names) == 1:  # a second, empty field keeps blank lines from being skipped
+        data = np.frombuffer(text, dtype=np.uint8)
+        ends = np.cumsum(np.diff(piece.ends, prepend=-1)[good]) - 1
+        text = np.insert(data, ends, ord(sep)).tobytes()
+    count = int(np.count_nonzero(good))
+    if count == 0:
+        return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    columns = [*names, "\0"] if len(names) == 1 else names
+    failed = False
+    try:
+        frame = pl.read_csv(
+            BytesIO(text),
+            has_header=False,
+            separator=sep,
+            schema=dict.fromkeys(columns, pl.String),
+            quote_char='"',
+            encoding="utf8",
+        )
+    except (pl.exceptions.PolarsError, ValueError, OSError):
+        failed = True
+    if failed or frame.height != count or frame.width != len(columns):
+        raise InputRejected(
+            "PARSE",
+            f"The records from line {piece.line:,} on cannot be read.",
+            "The text is CSV as in RFC 4180.",
+            "Write the file again with a CSV writer.",
+        )
+    return _with_nulls(frame.select(names), null, quoted=piece.quoted)
+
+
+def _with_nulls(frame: pl.DataFrame, null: str, *, quoted: bool) -> pl.DataFrame:
+    """Make the declared text, and nothing else, null: the parser reads bare empty fields as null."""
+    import polars as pl
+
+    if null == "" and not quoted:
+        return frame
+    filled = [pl.col(c).fill_null("") for c in frame.columns]
+    return frame.with_columns(pl.when(f != pl.lit(null)).then(f) for f in filled)
+
+
+def _report(bad: _Bad, columns: int, options: ReadOptions) -> None:
+    if not bad.count:
+        return
+    what = (
+        f"{bad.count:,} lines do not have {columns:,} fields, the first is line {bad.first:,}"
+        if bad.count > 1
+        else f"line {bad.first:,} does not have {columns:,} fields (1 such line)"
+    )
+    if options.on_bad_line == "drop":
+        warnings.warn(f"Dropped: {what}.", DroppedLines, stacklevel=4)
+        return
+    raise InputRejected(
+        "RAGGED",
+        f"The file is ragged: {what}.",
+        "Every record has as many fields as the header line.",
+        "Correct the lines, check --sep and the quotes, or leave them out with --on-bad-line drop.",
+    )

@@ -1,0 +1,189 @@
+"""A path -> an open regular file, or a clear refusal: no hang, no network, no other file."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from gibbous.core.errors import EngineFailure, InputRejected, ResourceLimit
+from gibbous.read.fields import shown
+
+BLOCK = 8 << 20
+_CEILING = 8 << 30
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_KINDS = (
+    (stat.S_ISDIR, "is a directory"),
+    (stat.S_ISFIFO, "is a named pipe"),
+    (stat.S_ISSOCK, "is a socket"),
+    (stat.S_ISCHR, "is a device"),
+    (stat.S_ISBLK, "is a device"),
+)
+_MOST_RATIO = 200
+_FREE_BYTES = 64 << 20
+
+
+def format_of(path: Path) -> str:
+    """'csv', 'csv.gz' or 'parquet', by the file's name.
+
+    Raises:
+        InputRejected: another ending, an archive, or an address on a network.
+    """
+    name = path.name.lower()
+    if _URL.match(str(path)):
+        raise _rejected("NOTAFILE", path, "is an address", "Download it first, and pass its path.")
+    for ending, kind in ((".parquet", "parquet"), (".pq", "parquet")):
+        if name.endswith(ending):
+            return kind
+    if name.endswith((".csv", ".tsv", ".txt")):
+        return "csv"
+    if name.endswith((".csv.gz", ".tsv.gz", ".txt.gz")):
+        return "csv.gz"
+    if name.endswith(".zip"):
+        raise _rejected("ARCHIVE", path, "is an archive", "Unpack it, and pass the file inside.")
+    raise _rejected(
+        "FORMAT",
+        path,
+        "has an ending that is not known",
+        "Convert it, or rename it if it is one of these.",
+    )
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file for reading; afterwards, check that it did not change meanwhile.
+
+    Raises:
+        InputRejected: missing, unreadable, or not a regular file.
+        EngineFailure: it changed while it was read.
+    """
+    fault = ""
+    handle = -1
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        fault = "does not exist"
+        if any(letter in str(path) for letter in "*?["):
+            fault += " (patterns are not expanded)"
+    except PermissionError:
+        fault = "cannot be read: no permission"
+    except (OSError, ValueError):
+        fault = "cannot be opened"
+    if fault:
+        raise _rejected("NOTAFILE", path, fault, "Check the path.")
+    with os.fdopen(handle, "rb") as file:
+        before = os.fstat(file.fileno())
+        for is_kind, words in _KINDS:
+            if is_kind(before.st_mode):
+                raise _rejected("NOTAFILE", path, words, "Pass the path of one regular file.")
+        yield file
+        _check_unchanged(path, before)
+
+
+def memory_limit() -> int:
+    """Bytes that reading may take by default: half of what this process may use, at most 8 GiB."""
+    amounts = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft not in (-1, resource.RLIM_INFINITY):
+        amounts.append(soft)
+    try:
+        allowed = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        allowed = "max"
+    if allowed.isdecimal():
+        amounts.append(int(allowed))
+    return min(_CEILING, min(amounts) // 2)
+
+
+def blocks(file: BinaryIO, *, gz: bool, max_bytes: int) -> Iterator[bytes]:
+    """The bytes of a file, unpacked if it is gzip, in blocks of at most 8 MB.
+
+    Args:
+        file: open, at its start.
+        gz: whether it is gzip.
+        max_bytes: most bytes after unpacking.
+    Raises:
+        ResourceLimit: it is larger, or unpacks more than 200-fold beyond 64 MB.
+        InputRejected: it is not gzip, or cut short.
+    """
+    size = os.fstat(file.fileno()).st_size
+    if not gz and size > max_bytes:
+        raise _too_large(size, max_bytes)
+    total = 0
+    for block in _unpacked(file) if gz else iter(lambda: file.read(BLOCK), b""):
+        total += len(block)
+        if total > max_bytes:
+            raise _too_large(total, max_bytes)
+        if gz and total > _FREE_BYTES and total > _MOST_RATIO * size:
+            raise ResourceLimit(
+                "BOMB",
+                f"The gzip file unpacks to more than {_MOST_RATIO} times its size.",
+                "Real tables pack 3- to 50-fold.",
+                "If it is right, unpack it first and pass the unpacked file.",
+            )
+        yield block
+
+
+def _unpacked(file: BinaryIO) -> Iterator[bytes]:
+    machine = zlib.decompressobj(31)
+    fault = False
+    while not fault:
+        packed = machine.unconsumed_tail or file.read(1 << 20)
+        if machine.eof:
+            rest = machine.unused_data + (b"" if machine.unconsumed_tail else packed)
+            if not rest:
+                return
+            machine, packed = zlib.decompressobj(31), rest
+        elif not packed:
+            break
+        try:
+            block = machine.decompress(packed, BLOCK)
+        except zlib.error:
+            fault = True
+        else:
+            yield block
+    raise InputRejected(
+        "GZIP",
+        "The gzip file is damaged or cut short." if not fault else "The file is not sound gzip.",
+        "A .gz file holds one gzip-packed text file.",
+        "Fetch or pack it again.",
+    )
+
+
+def _check_unchanged(path: Path, before: os.stat_result) -> None:
+    try:
+        after: os.stat_result | None = os.stat(path)
+    except OSError:
+        after = None
+    parts = ("st_ino", "st_size", "st_mtime_ns")
+    if after is None or any(getattr(before, p) != getattr(after, p) for p in parts):
+        raise EngineFailure(
+            "INPUTCHANGED",
+            f"The input {shown(path)} changed while it was read.",
+            "It stays as it is during a run.",
+            "Wait until it is complete, and run again.",
+        )
+
+
+def _too_large(size: int, most: int) -> ResourceLimit:
+    return ResourceLimit(
+        "TOOLARGE",
+        f"The input has at least {size:,} bytes.",
+        f"At most {most:,} bytes are read here.",
+        "Raise max_bytes if memory allows, or keep the columns and rows that are needed.",
+    )
+
+
+def _rejected(name: str, path: Path, what: str, fix: str) -> InputRejected:
+    return InputRejected(
+        name,
+        f"The input {shown(path)} {what}.",
+        "It is one regular local file: .csv, .tsv, .csv.gz, .tsv.gz or .parquet.",
+        fix,
+    )

@@ -1,0 +1,103 @@
+"""Any input (path or frame) -> a polars frame of plain columns under a declared schema. Start here."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gibbous.core.errors import UsageError
+from gibbous.core.schema import Schema
+from gibbous.read.conform import conform
+from gibbous.read.csv_file import DroppedLines, ReadOptions, csv_names, read_csv
+from gibbous.read.fields import shown
+from gibbous.read.files import format_of
+from gibbous.read.frames import from_frame
+from gibbous.read.parquet import parquet_names, read_parquet
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["DroppedLines", "ReadOptions", "ReadProbe", "probe", "read_columns"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProbe:
+    """What the head of an input says.
+
+    Attributes:
+        names: column names, checked.
+        kind: "csv", "parquet" or "frame".
+    """
+
+    names: tuple[str, ...]
+    kind: Literal["csv", "parquet", "frame"]
+
+
+def read_columns(
+    source: Any, *, schema: Schema | None = None, options: ReadOptions | None = None
+) -> pl.DataFrame:
+    """Read an input whole.
+
+    Args:
+        source: a path (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) or a pandas, polars or pyarrow
+            frame. Never modified.
+        schema: names the text that means missing in CSV; its columns must be there.
+        options: separator, encoding, limits.
+    Returns:
+        All columns, also those the schema ignores. From CSV every column is String, and null stands
+        for the declared null text alone; otherwise columns keep their types.
+    Raises:
+        InputRejected: the input is not what it says it is.
+        SchemaMismatch: names or types do not fit.
+        ResourceLimit: bytes, columns, or records beyond the limits.
+        EngineFailure: the file changed while it was read.
+    """
+    options = options or ReadOptions()
+    skip = frozenset(schema.ignore) if schema else frozenset()
+    if not isinstance(source, str | os.PathLike):
+        frame = from_frame(source, max_columns=options.max_columns, skip=skip)
+    else:
+        path = Path(source)
+        if format_of(path) == "parquet":
+            frame = read_parquet(path, options, skip=skip)
+        else:
+            person = bool(schema and schema.unit and schema.unit.column)
+            expected = len(schema) + person if schema else None
+            frame = read_csv(path, options, null=_null(schema), expected=expected)
+    if schema is not None:
+        conform(frame.schema, schema)
+    return frame
+
+
+def probe(source: Any, *, options: ReadOptions | None = None) -> ReadProbe:
+    """Look at the head of an input, in under two seconds whatever its size.
+
+    Args:
+        source, options: as for `read_columns`.
+    Raises:
+        InputRejected, ResourceLimit: faults of the header.
+    """
+    options = options or ReadOptions()
+    if not isinstance(source, str | os.PathLike):
+        frame = from_frame(source, max_columns=options.max_columns, skip=frozenset())
+        return ReadProbe(tuple(frame.columns), "frame")
+    path = Path(source)
+    if format_of(path) == "parquet":
+        return ReadProbe(tuple(parquet_names(path, options)), "parquet")
+    return ReadProbe(tuple(csv_names(path, options)), "csv")
+
+
+def _null(schema: Schema | None) -> str:
+    if schema is None:
+        return ""
+    for column in schema:
+        if schema.null in (*map(str, column.levels), column.other):
+            raise UsageError(
+                "NULLTEXT",
+                f"Column {shown(column.name)} has a level that is also the null text of the schema.",
+                "In text files one text means missing, and it is no level.",
+                "Choose another null in the schema, or read the data from Parquet.",
+            )
+    return schema.null

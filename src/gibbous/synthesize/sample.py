@@ -1,0 +1,222 @@
+"""Rows from public tables: fast, seeded, free of cost; the same bytes for any threads and chunks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from gibbous.core.codes import Codes
+from gibbous.core.protocols import Progress, silent
+from gibbous.core.stream import stream_key
+from gibbous.core.tables import Tables
+from gibbous.synthesize import reference
+from gibbous.synthesize.masks import possible
+from gibbous.synthesize.program import Program, prepare
+
+CHUNK = 1 << 18
+_SLICE = 1 << 15  # rows a thread takes at a time
+_START, _PASS, _AGAIN = 0, 1, 2  # kinds of streams
+
+
+def sample(
+    tables: Tables | Program,
+    rows: int,
+    *,
+    seed: int,
+    set_index: int = 0,
+    start: int = 0,
+    threads: int | None = None,
+) -> Codes:
+    """Draw rows from public tables: post-processing, no cost.
+
+    Args:
+        tables: a release, or a program prepared from it.
+        rows: how many.
+        seed: sampling seed; the same seed gives the same rows.
+        set_index: number of the synthetic set; other sets are independent draws.
+        start: number of the first row; rows start..start + rows of the set are returned.
+        threads: how many; None for all cores. Never changes a byte.
+    Returns:
+        Public codes (rows, columns).
+    Raises:
+        UsageError: the structural zeros leave (almost) no possible row.
+        ResourceLimit: a table is too large to draw from.
+    """
+    program = tables if isinstance(tables, Program) else prepare(tables)
+    return _Run(program, seed, set_index).rows(start, rows, _threads(threads), compiled=True)
+
+
+def stream(
+    tables: Tables | Program,
+    rows: int,
+    *,
+    seed: int,
+    set_index: int = 0,
+    start: int = 0,
+    chunk: int = CHUNK,
+    threads: int | None = None,
+    progress: Progress = silent,
+) -> Iterator[Codes]:
+    """The same rows as `sample`, in chunks.
+
+    Args:
+        chunk: rows a batch, >= 1. Never changes a byte.
+        progress: told how many rows are done.
+    Yields:
+        Codes of up to `chunk` rows; nothing for rows = 0.
+    """
+    program = tables if isinstance(tables, Program) else prepare(tables)
+    run = _Run(program, seed, set_index)
+    for done in range(0, rows, chunk):
+        progress("rows", done, rows)
+        yield run.rows(start + done, min(chunk, rows - done), _threads(threads), compiled=True)
+    progress("rows", rows, rows)
+
+
+def sample_reference(
+    tables: Tables | Program, rows: int, *, seed: int, set_index: int = 0, start: int = 0
+) -> Codes:
+    """What `sample` must equal, by the numpy twin alone."""
+    program = tables if isinstance(tables, Program) else prepare(tables)
+    return _Run(program, seed, set_index).rows(start, rows, 1, compiled=False)
+
+
+class _Run:
+    """One set of rows of a program: which steps are executed, each with the key of its stream."""
+
+    def __init__(self, program: Program, seed: int, set_index: int) -> None:
+        self.program, self.seed, self.set_index = program, seed, set_index
+        columns = len(program.schema)
+        drawn = {t for i in program.order for t in program.steps[i].targets}
+        first = [j for j in range(columns) if program.chained or j not in drawn]
+        self.begin = self._execution([(j, _START, 0, j) for j in first])
+        passes = [
+            (columns + i, _PASS, sweep, i) for sweep in range(program.sweeps) for i in program.order
+        ]
+        self.passes = self._execution(passes)
+
+    def rows(self, start: int, rows: int, threads: int, *, compiled: bool) -> Codes:
+        """Rows start..start + rows of the set."""
+        schema = self.program.schema
+        state = np.zeros((len(schema), rows), dtype=schema.code_dtype())
+        execute = self._compiled if compiled else self._plain
+        zeros = bool(schema.impossible)
+
+        def work(low: int, high: int) -> None:
+            execute(self.begin, state, low, high, start)
+            if zeros and self.program.chained:
+                part = np.ascontiguousarray(state[:, low:high])
+                state[:, low:high] = self._repair(part, start + low, self.begin)
+            execute(self.passes, state, low, high, start)
+            if zeros and not self.program.chained:
+                part = np.ascontiguousarray(state[:, low:high])
+                state[:, low:high] = self._repair(part, start + low, self.begin, self.passes)
+
+        _spread(work, rows, threads)
+        return Codes(schema, state.T)
+
+    def _execution(
+        self, steps: list[tuple[int, int, int, int]], attempt: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        order = np.array([s[0] for s in steps], dtype=np.int64)
+        kinds = [(*s[1:], attempt) if attempt else s[1:] for s in steps]
+        keys = [stream_key(self.seed, self.set_index, *k) for k in kinds]
+        return order, np.array(keys, dtype=np.uint64)
+
+    def _plain(
+        self,
+        what: tuple[np.ndarray, np.ndarray],
+        state: np.ndarray,
+        low: int,
+        high: int,
+        start: int,
+    ) -> None:
+        numbers = np.arange(start + low, start + high, dtype=np.uint64)
+        reference.run(self.program, *what, numbers, state[:, low:high])
+
+    def _compiled(
+        self,
+        what: tuple[np.ndarray, np.ndarray],
+        state: np.ndarray,
+        low: int,
+        high: int,
+        start: int,
+    ) -> None:
+        """Kernels for the runs of steps they can run, numpy for the others."""
+        from gibbous.synthesize import kernels
+
+        order, keys = what
+        flat, steps = self.program.flat, (*self.program.start, *self.program.steps)
+        kernel = kernels.run32 if flat.cells.dtype == np.uint32 else kernels.run64
+        fast = np.array([steps[at].compiled for at in order], dtype=bool)
+        cuts = np.flatnonzero(np.diff(fast)) + 1
+        for part in np.split(np.arange(len(order)), cuts):
+            if not len(part):
+                continue
+            if not fast[part[0]]:
+                self._plain((order[part], keys[part]), state, low, high, start)
+                continue
+            kernel(
+                state,
+                low,
+                high,
+                start + low,
+                order[part],
+                keys[part],
+                flat.steps,
+                flat.parents,
+                flat.cells,
+                flat.tables,
+            )
+
+    def _repair(
+        self, state: np.ndarray, first: int, *what: tuple[np.ndarray, np.ndarray]
+    ) -> np.ndarray:
+        """Draw impossible rows again, each attempt with streams of its own; later ones uniformly."""
+
+        def again(attempt: int, bad: np.ndarray) -> np.ndarray:
+            numbers = (first + bad).astype(np.uint64)
+            fresh = np.zeros((len(state), len(bad)), dtype=state.dtype)
+            if attempt > 100:
+                return self._uniform(attempt, numbers, fresh)
+            for order, _ in what:
+                keys = [
+                    stream_key(self.seed, self.set_index, _AGAIN, attempt, int(i)) for i in order
+                ]
+                reference.run(self.program, order, np.array(keys, dtype=np.uint64), numbers, fresh)
+            return fresh
+
+        return possible(self.program.schema, state, again)
+
+    def _uniform(self, attempt: int, numbers: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+        from gibbous.core.context import mix64
+        from gibbous.core.stream import GOLDEN
+
+        for column, size in enumerate(self.program.schema.sizes):
+            key = np.uint64(stream_key(self.seed, self.set_index, _AGAIN, attempt, column))
+            word = mix64(numbers * np.uint64(GOLDEN) + key)
+            fresh[column] = ((word >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)
+        return fresh
+
+
+def _spread(work: object, rows: int, threads: int) -> None:
+    """Call work(low, high) for slices of the rows, on several threads."""
+    assert callable(work)
+    cuts = [(low, min(rows, low + _SLICE)) for low in range(0, rows, _SLICE)]
+    if threads == 1 or len(cuts) <= 1:
+        for low, high in cuts:
+            work(low, high)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(work, low, high) for low, high in cuts]:
+            done.result()
+
+
+def _threads(threads: int | None) -> int:
+    if threads is not None:
+        return max(1, threads)
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1

@@ -1,0 +1,155 @@
+"""The certificate of a release: what was done, promised and charged, without one exact count."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from typing import Any
+
+from gibbous.core.about import About
+from gibbous.core.claim import Claim, Relation
+from gibbous.core.plan import Plan
+from gibbous.core.release import Receipt
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Tables
+from gibbous.privacy.ledger import Hold
+
+FORMAT = "gibbous-receipt/1"
+LIBRARIES = ("gibbous", "numpy", "opendp", "polars", "numba")
+NOT_DP = "not differentially private"
+
+_ASSUMED = (
+    "the person who ran it, their account, the kernel and its random source are trusted",
+    "facts marked declared in schema.toml were known without looking at the data",
+    "noise and paid draws come from the operating system's randomness, through integer mechanisms; "
+    "no seed reaches them",
+    "other releases of the same data add to this one; the ledger of the data holder sums them",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the run knows and the certificate says.
+
+    Attributes:
+        schema: public.
+        plan: cost before data.
+        about: the method's card.
+        relation: neighbor relation of the run.
+        uncovered: facts read off the data that a claim of differential privacy does not cover.
+    """
+
+    schema: Schema
+    plan: Plan
+    about: About
+    relation: Relation
+    uncovered: tuple[str, ...] = ()
+
+
+def certify(
+    facts: Facts,
+    hold: Hold,
+    *,
+    seed: int,
+    rows: tuple[int, ...],
+    digest: str,
+    tables: Tables | None,
+    files: dict[str, Any] | None = None,
+) -> Receipt:
+    """Write down one release.
+
+    Args:
+        hold: committed.
+        seed: sampling seed; the noise has none.
+        rows: rows of each set.
+        digest: of the tables or drawn rows, as committed.
+        tables: the public tables; None when the rows were what was paid for.
+        files: formats and guarded cells of the written sets.
+    """
+    plan, about, unit = facts.plan, facts.about, facts.schema.unit
+    values: dict[str, Any] = {
+        "format": FORMAT,
+        "guarantee": guarantee(plan, facts.uncovered),
+        "differentially_private": plan.total.is_dp and not facts.uncovered,
+        "total": plan.total.to_json(),
+        "claim": plan.claim.to_json(),
+        "relation": facts.relation,
+        "unit": {"words": unit.words(), "max_rows": unit.max_rows} if unit else None,
+        "published": plan.published,
+        "method": {
+            "name": about.name,
+            "title": about.title,
+            "paper": about.paper,
+            "claimed": about.claimed,
+            "proven": about.proven,
+            "audited": about.audited,
+            "params": plan.params,
+        },
+        "uncovered": list(facts.uncovered),
+        "assumptions": assumptions(facts),
+        "plan": plan.to_json(),
+        "rows": list(rows),
+        "rows_from": "given" if plan.rows is not None else "noisy count",
+        "sets": len(rows),
+        "sanitized": "once" if tables is not None else "per set",
+        "seed": seed,
+        "digest": digest,
+        "tables": None if tables is None else len(tables.items) + len(tables.extra),
+        "files": files or {},
+        "versions": versions(),
+        "ledger": hold.proof(),
+    }
+    return Receipt(values)
+
+
+def guarantee(plan: Plan, uncovered: tuple[str, ...] = ()) -> str:
+    """The guarantee in words, the total of everything first."""
+    total = plan.total.words()
+    if not plan.total.is_dp:
+        return total if NOT_DP in total else f"{total}; {NOT_DP}"
+    if plan.claim.unit in ("row", "block"):
+        total += f" ({plan.headline()})"
+    if uncovered:
+        total += f"; {NOT_DP} with respect to {', '.join(uncovered)}"
+    return total
+
+
+def assumptions(facts: Facts) -> list[str]:
+    """What must hold for the guarantee to hold."""
+    found = list(_ASSUMED)
+    unit, claim = facts.schema.unit, facts.plan.total
+    if unit is not None and unit.kind == "person":
+        found.append(
+            f"{unit.column} identifies persons; of each, at most {unit.max_rows} rows were kept, "
+            "chosen at random"
+        )
+    if facts.plan.rows is not None and claim.is_dp:
+        found.append("the number of rows asked for was chosen without counting the records")
+    if claim.is_dp and claim.relation == "replace_one":
+        found.append("the number of records is public")
+    return found
+
+
+def versions() -> dict[str, str]:
+    """Versions of this package and of what it computes with."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def claim_of(values: dict[str, Any], name: str) -> Claim:
+    """A claim of a receipt that was read from a file.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is not one.
+    """
+    claim = Claim.from_json(values[name])
+    if min(claim.epsilon, claim.delta, claim.rho) < 0:
+        raise ValueError("a negative claim")
+    return claim

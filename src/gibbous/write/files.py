@@ -1,0 +1,182 @@
+"""Files and folders of a release: private, on disk before they count, renamed in one step."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.errors import ModelRejected, OutputNotWritten
+from gibbous.disintegrate.writer import new_file, not_written
+
+NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2)
+_AT_FDCWD = -100
+_CHUNK = 1 << 20
+MAX_JSON = 64 << 20  # bytes
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a new file, mode 0600, on disk when this returns.
+
+    Raises:
+        OutputNotWritten, ResourceLimit: it cannot be written.
+    """
+    with new_file(path) as file:
+        file.write(data)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file for people and machines; the same value gives the same bytes."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    write_bytes(path, text.encode("utf-8", "surrogatepass") + b"\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of a release.
+
+    Raises:
+        ModelRejected: it is missing, too large or not JSON.
+    """
+    try:
+        if path.stat().st_size > MAX_JSON:
+            raise rejected("SIZE", f"{path.name} has more than {MAX_JSON >> 20} MB")
+        return json.loads(path.read_bytes(), parse_constant=_no_constant)
+    except (OSError, ValueError, RecursionError):
+        raise rejected("JSON", f"{path.name} is missing or not readable as JSON") from None
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def make_folder(path: Path) -> None:
+    """A new folder, mode 0700 whatever the umask.
+
+    Raises:
+        OutputNotWritten, ResourceLimit: it cannot be made.
+    """
+    try:
+        path.mkdir(mode=0o700)
+        path.chmod(0o700)
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def sync_folder(path: Path) -> None:
+    """Make names in a folder durable.
+
+    Raises:
+        OutputNotWritten: the disk reports an error; it is not tried again.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder and what is in it, as far as possible; links are not followed."""
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def move_into_place(source: Path, target: Path, *, overwrite: bool) -> None:
+    """Give a finished folder its final name in one step.
+
+    With `overwrite` and an existing target, the two folders exchange their names: at no moment is
+    the target missing. The old one is then at `source`.
+
+    Raises:
+        OutputNotWritten: the target appeared meanwhile, or the file system refuses.
+    """
+    try:
+        if overwrite and target.exists():
+            if not _renameat2(source, target, EXCHANGE):
+                _exchange_by_steps(source, target)
+        elif not _renameat2(source, target, NOREPLACE):
+            if os.path.lexists(target):
+                raise exists(target)
+            source.rename(target)
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+            raise exists(target) from None
+        raise not_written(target, error) from None
+    sync_folder(target.parent)
+
+
+def exists(target: Path) -> OutputNotWritten:
+    """The error for an output that is there already."""
+    return OutputNotWritten(
+        "EXISTS",
+        f"The output {str(target)!r} exists.",
+        "A release is a new folder; nothing is replaced without being asked.",
+        "Choose another name, or pass --overwrite.",
+    )
+
+
+def rejected(name: str, wrong: str) -> ModelRejected:
+    """The error for a release folder that is damaged or not one of ours."""
+    return ModelRejected(
+        name,
+        f"This is not an intact release: {wrong}.",
+        "A release is exactly what its manifest lists, with the digests and the claim it was made with.",
+        "Get it again from whoever made it; do not use it as it is.",
+        state="Nothing was read beyond that, and nothing was run.",
+    )
+
+
+@contextlib.contextmanager
+def refusing(name: str, wrong: str) -> Iterator[None]:
+    """Turn any error of reading untrusted values into a refusal."""
+    try:
+        yield
+    except ModelRejected:
+        raise
+    except (ValueError, KeyError, TypeError, ArithmeticError, LookupError, AttributeError):
+        raise rejected(name, wrong) from None
+
+
+def _renameat2(source: Path, target: Path, flag: int) -> bool:
+    """Rename by the system call of Linux; False where it does not exist."""
+    if not sys.platform.startswith("linux"):
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "renameat2"):
+        return False
+    done = libc.renameat2(
+        _AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), ctypes.c_uint(flag)
+    )
+    if done == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number))
+
+
+def _exchange_by_steps(source: Path, target: Path) -> None:
+    aside = source.with_name(source.name + ".old")
+    target.rename(aside)
+    try:
+        source.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+    aside.rename(source)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)

@@ -1,0 +1,155 @@
+"""The private folder in which a release grows: live, dead and resumable, or swept."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.errors import GibbousError, OutputNotWritten
+from gibbous.disintegrate.writer import not_written
+from gibbous.write import files
+
+FORMAT = "gibbous-partial/1"
+
+
+class Partial:
+    """`.NAME.partial-<id>` beside the output: a lock, the state of the run, and the package so far.
+
+    Attributes:
+        path: the folder, mode 0700.
+        package: the package inside it, which is renamed at the end.
+        state: request, seed, reservation, digest and kind of what was drawn; on disk, too.
+    """
+
+    def __init__(self, path: Path, lock: int, state: dict[str, Any]) -> None:
+        self.path, self.package, self.state = path, path / "package", state
+        self._lock: int | None = lock
+
+    def save(self, **changes: Any) -> None:
+        """Change the state, durably."""
+        self.state = self.state | changes
+        fresh = self.path / "state.new"
+        fresh.unlink(missing_ok=True)
+        files.write_json(fresh, self.state)
+        fresh.replace(self.path / "state.json")
+        files.sync_folder(self.path)
+
+    def clear(self) -> None:
+        """Remove what was drawn and written, so that it can be drawn again."""
+        files.remove_folder(self.package)
+        (self.path / "rows.npy").unlink(missing_ok=True)
+        self.save(digest=None, kind=None)
+        files.make_folder(self.package)
+
+    def close(self) -> None:
+        """Give the lock back; the folder stays."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        files.remove_folder(self.path)
+        self.close()
+
+
+def acquire(target: Path, request: bytes, seed: int) -> Partial:
+    """The partial folder of this run: that of a dead run of the same request, or a new one.
+
+    Folders of dead runs of other requests for the same output are removed.
+
+    Args:
+        target: final path.
+        request: digest of everything that was asked for.
+        seed: of a new run; a resumed run keeps its own.
+    Raises:
+        OutputNotWritten: another run is writing this output, or the folder cannot be made.
+    """
+    with _alone(target.parent):
+        found: Partial | None = None
+        for path in sorted(target.parent.glob(f".{_glob_safe(target.name)}.partial-*")):
+            dead = _dead(path, target)
+            if found is None and dead.state.get("request") == request.hex():
+                found = dead
+            else:
+                dead.remove()
+        return found or _new(target, request, seed)
+
+
+def finished(partial: Partial, target: Path) -> bool:
+    """Whether the output is already the release of this partial (killed after the rename)."""
+    reservation = partial.state.get("reservation")
+    if not reservation or not (target / "ledger.json").is_file():
+        return False
+    with contextlib.suppress(GibbousError, KeyError, TypeError):
+        return bool(files.read_json(target / "ledger.json")["ledger"]["reservation"] == reservation)
+    return False
+
+
+def _new(target: Path, request: bytes, seed: int) -> Partial:
+    path = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
+    files.make_folder(path)
+    lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    state = {
+        "format": FORMAT,
+        "request": request.hex(),
+        "seed": seed,
+        "reservation": None,
+        "digest": None,
+        "kind": None,
+    }
+    made = Partial(path, lock, state)
+    try:
+        made.save()
+        files.make_folder(made.package)
+    except BaseException:
+        made.remove()
+        raise
+    return made
+
+
+def _dead(path: Path, target: Path) -> Partial:
+    """A partial folder whose process is gone, locked by us; without a state if that is damaged."""
+    try:
+        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise not_written(path, error) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise OutputNotWritten(
+            "BUSY",
+            f"Another run is writing {str(target)!r}.",
+            "One run writes one output.",
+            "Wait for it, or choose another name.",
+        ) from None
+    state: dict[str, Any] = {}
+    with contextlib.suppress(GibbousError):
+        found = files.read_json(path / "state.json")
+        if isinstance(found, dict) and found.get("format") == FORMAT:
+            state = found
+    return Partial(path, lock, state)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    # Two runs must not both find no partial folder. Where folders cannot be locked, the final
+    # rename, which replaces nothing, still lets only one of them through.
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _glob_safe(name: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)

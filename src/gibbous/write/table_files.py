@@ -1,0 +1,276 @@
+"""Public tables <-> the folder `tables/`: one Parquet file a table, and tables.json; no pickle."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from gibbous.core.context import Context, Radix, strides
+from gibbous.core.schema import Schema
+from gibbous.core.tables import (
+    Cells,
+    Dense,
+    Fallback,
+    Fit,
+    NoiseInfo,
+    Recipe,
+    Sparse,
+    Table,
+    Tables,
+)
+from gibbous.disintegrate.writer import new_file
+from gibbous.write.digest import recipe_json, table_json
+from gibbous.write.files import make_folder, read_json, refusing, rejected, sync_folder, write_json
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMAT = "gibbous-tables/1"
+MAX_CELLS = 1 << 28  # of one table: 2 GiB of counts
+MAX_SWEEPS = 1 << 20
+_NAME = re.compile(r"(table|extra)_[0-9]{3,6}\.parquet")
+_ROW_GROUP = 1 << 20
+
+
+def write_tables(tables: Tables, folder: Path) -> None:
+    """Write a new folder of tables, on disk when this returns; the same tables give the same bytes.
+
+    Raises:
+        OutputNotWritten, ResourceLimit: it cannot be written.
+    """
+    make_folder(folder)
+    listed: dict[str, list[dict[str, Any]]] = {}
+    for group, members in (("table", tables.items), ("extra", tables.extra)):
+        listed[group] = []
+        for number, table in enumerate(members, 1):
+            name = f"{group}_{number:03d}.parquet"
+            frame = _frame(table, tables.schema)
+            with new_file(folder / name) as file:
+                frame.write_parquet(file, compression="zstd", row_group_size=_ROW_GROUP)
+            listed[group].append({"file": name, "rows": frame.height, **table_json(table)})
+    recipe = recipe_json(tables)
+    document = {"format": FORMAT, "recipe": recipe, "items": listed["table"], "extra": listed["extra"]}
+    write_json(folder / "tables.json", document)
+    sync_folder(folder)
+
+
+def read_tables(folder: Path, schema: Schema) -> Tables:
+    """Read what `write_tables` wrote; nothing in it is trusted.
+
+    Args:
+        folder: of the tables.
+        schema: the public schema of the release.
+    Raises:
+        ModelRejected: a size, type, code, order or number is not what it must be.
+    """
+    document = read_json(folder / "tables.json")
+    with refusing("TABLES", "tables.json does not describe tables"):
+        if document["format"] != FORMAT:
+            raise rejected(
+                "VERSION",
+                f"its tables have the format {str(document['format'])[:40]!r}, this gibbous reads "
+                f"{FORMAT!r}",
+            )
+        items = tuple(_read_table(folder, entry, schema) for entry in document["items"])
+        extra = tuple(_read_table(folder, entry, schema) for entry in document["extra"])
+        recipe = _recipe(document["recipe"], items, schema)
+    return Tables(schema, items, recipe, extra)
+
+
+def listed_files(folder: Path) -> tuple[str, ...]:
+    """Names of the table files that tables.json lists."""
+    document = read_json(folder / "tables.json")
+    with refusing("TABLES", "tables.json does not describe tables"):
+        entries = [*document["items"], *document["extra"]]
+        return tuple(_file_name(entry["file"]) for entry in entries)
+
+
+def _frame(table: Table, schema: Schema) -> pl.DataFrame:
+    import polars as pl
+
+    context, cells = table.context, table.cells
+    if isinstance(cells, Dense):
+        keys = np.repeat(np.arange(context.keys, dtype=np.uint64), context.levels)
+        levels = np.tile(np.arange(context.levels, dtype=np.uint64), context.keys)
+        values = cells.values.reshape(-1)
+    else:
+        keys, levels, values = cells.keys, cells.levels, cells.values
+    columns = []
+    if isinstance(context.key, Radix):
+        columns += _code_columns(keys, context.parents, context.parent_sizes, schema)
+    else:
+        columns.append(pl.Series("key", keys))
+    columns += _code_columns(levels, context.targets, context.target_sizes, schema)
+    columns.append(pl.Series("count", values.astype(np.int64)))
+    return pl.DataFrame(columns)
+
+
+def _code_columns(
+    mixed: np.ndarray, columns: tuple[int, ...], sizes: tuple[int, ...], schema: Schema
+) -> list[pl.Series]:
+    import polars as pl
+
+    kind = schema.code_dtype()
+    return [
+        pl.Series(
+            f"code.{schema.names[column]}",
+            (mixed // np.uint64(step) % np.uint64(size)).astype(kind),
+        )
+        for column, size, step in zip(columns, sizes, strides(sizes), strict=True)
+    ]
+
+
+def _read_table(folder: Path, entry: dict[str, Any], schema: Schema) -> Table:
+    name = _file_name(entry["file"])
+    with refusing("TABLE", f"tables.json does not describe {name}"):
+        context = _context(entry["context"], schema, name)
+        noise = _noise(entry["noise"], name)
+        dense, rows = entry["cells"] == "dense", entry["rows"]
+        if entry["cells"] not in ("dense", "sparse") or type(rows) is not int:
+            raise rejected("TABLE", f"{name} is neither dense nor sparse")
+        # Sizes are compared before anything is allocated.
+        if not 0 <= rows <= min(context.cells, MAX_CELLS) or (dense and rows != context.cells):
+            raise rejected("SHAPE", f"{name} cannot have {rows} cells")
+        frame = _read_frame(folder / name, _column_names(context, schema), rows)
+    return Table(context, _cells(frame, context, dense, name), noise)
+
+
+def _read_frame(path: Path, names: list[str], rows: int) -> pl.DataFrame:
+    import polars as pl
+
+    from gibbous.write.parquet_guard import guarded_read, metadata
+
+    found = metadata(path)
+    if list(found.columns) != names or found.rows != rows:
+        raise rejected("SHAPE", f"{path.name} does not have the columns or cells that are listed")
+    if any(not kind.is_integer() for kind in found.columns.values()) or (
+        found.columns["count"] != pl.Int64
+    ):
+        raise rejected("TYPE", f"{path.name} holds something else than whole numbers")
+    frame = guarded_read(path)
+    if frame.height != rows or any(frame.null_count().row(0)):
+        raise rejected("SHAPE", f"{path.name} has missing cells")
+    return frame
+
+
+def _cells(frame: pl.DataFrame, context: Context, dense: bool, name: str) -> Cells:
+    width = len(context.parents) if isinstance(context.key, Radix) else 1
+    columns = [series.to_numpy() for series in frame]
+    if isinstance(context.key, Radix):
+        keys = _mixed(columns[:width], context.parent_sizes, frame.height, name)
+    else:
+        keys = columns[0].astype(np.uint64)
+        if len(keys) and int(keys.max()) >= context.keys:
+            raise rejected("KEY", f"{name} has a key outside its table")
+    levels = _mixed(columns[width:-1], context.target_sizes, frame.height, name)
+    values = np.ascontiguousarray(columns[-1], dtype=np.int64)
+    if dense:
+        place = keys * np.uint64(context.levels) + levels
+        if not np.array_equal(place, np.arange(len(place), dtype=np.uint64)):
+            raise rejected("ORDER", f"{name} does not have each cell once and in order")
+        return Dense(values.reshape(context.keys, context.levels))
+    later = (keys[1:] > keys[:-1]) | ((keys[1:] == keys[:-1]) & (levels[1:] > levels[:-1]))
+    if not later.all():
+        raise rejected("ORDER", f"{name} has cells twice or out of order")
+    return Sparse(keys, levels, values)
+
+
+def _mixed(
+    codes: list[np.ndarray], sizes: tuple[int, ...], rows: int, name: str
+) -> np.ndarray:
+    total = np.zeros(rows, dtype=np.uint64)
+    for column, size, step in zip(codes, sizes, strides(sizes), strict=True):
+        if rows and (int(column.min()) < 0 or int(column.max()) >= size):
+            raise rejected("CODE", f"{name} has a code outside its column")
+        total += column.astype(np.uint64) * np.uint64(step)
+    return total
+
+
+def _column_names(context: Context, schema: Schema) -> list[str]:
+    radix = isinstance(context.key, Radix)
+    coded = (context.parents if radix else ()) + context.targets
+    return ([] if radix else ["key"]) + [f"code.{schema.names[c]}" for c in coded] + ["count"]
+
+
+def _context(data: dict[str, Any], schema: Schema, name: str) -> Context:
+    context = Context.from_json(data)
+    columns = context.columns
+    if len(set(columns)) != len(columns) or not context.targets:
+        raise rejected("CONTEXT", f"{name} uses a column twice, or counts none")
+    if any(c >= len(schema) for c in columns):
+        raise rejected("CONTEXT", f"{name} uses a column that the schema does not have")
+    if context.parent_sizes + context.target_sizes != tuple(schema.sizes[c] for c in columns):
+        raise rejected("CONTEXT", f"{name} has other numbers of levels than the schema")
+    if context.levels > 1 << 63 or context.keys > 1 << 63:
+        raise rejected("CONTEXT", f"{name} has more keys or levels than 63 bits")
+    if not isinstance(context.key, Radix) and not 0 <= context.key.seed < 1 << 64:
+        raise rejected("CONTEXT", f"{name} has a hash seed outside 64 bits")
+    return context
+
+
+def _noise(data: dict[str, Any], name: str) -> NoiseInfo:
+    law, scale, threshold = data["law"], data["scale"], data["threshold"]
+    if law not in ("geometric", "gaussian"):
+        raise rejected("NOISE", f"{name} has an unknown noise")
+    if type(scale) not in (int, float) or not math.isfinite(scale) or scale <= 0:
+        raise rejected("NOISE", f"the noise scale of {name} is not positive and finite")
+    if threshold is not None and type(threshold) is not int:
+        raise rejected("NOISE", f"the threshold of {name} is not a whole number")
+    if type(data["shared_cells"]) is not bool:
+        raise rejected("NOISE", f"the noise of {name} is not fully described")
+    return NoiseInfo(law, float(scale), threshold, data["shared_cells"])
+
+
+def _recipe(data: dict[str, Any], items: tuple[Table, ...], schema: Schema) -> Recipe:
+    recipe = Recipe(
+        draw=data["draw"],
+        order=tuple(data["order"]),
+        sweeps=data["sweeps"],
+        kappa=data["kappa"],
+        fallback=data["fallback"],
+        floor=data["floor"],
+        fit=data.get("fit", "clip"),
+    )
+    words = ((recipe.fallback, get_args(Fallback)), (recipe.fit, get_args(Fit)))
+    if any(word not in allowed for word, allowed in words):
+        raise rejected("RECIPE", "its recipe has an unknown word")
+    whole = all(type(v) is int for v in (recipe.sweeps, recipe.floor, *recipe.order))
+    if not whole or not 1 <= recipe.sweeps <= MAX_SWEEPS:
+        raise rejected("RECIPE", "its recipe has a number out of range")
+    if type(recipe.kappa) not in (int, float) or not 0 <= recipe.kappa < math.inf:
+        raise rejected("RECIPE", "its kappa is not a finite number >= 0")
+    if sorted(recipe.order) != list(range(len(items))):
+        raise rejected("RECIPE", "its order does not name each table once")
+    if recipe.draw == "ancestral":
+        _check_ancestral(recipe, items, schema)
+    elif recipe.draw == "gibbs":
+        if sorted(t.context.targets for t in items) != [(c,) for c in range(len(schema))]:
+            raise rejected("RECIPE", "its Gibbs tables are not one a column")
+    else:
+        raise rejected("RECIPE", "its recipe draws in an unknown way")
+    return recipe
+
+
+def _check_ancestral(recipe: Recipe, items: tuple[Table, ...], schema: Schema) -> None:
+    # A table whose parents were not drawn before draws them together with its targets.
+    known: set[int] = set()
+    for place in recipe.order:
+        context = items[place].context
+        fresh = set(context.targets) | (set(context.parents) - known)
+        if set(context.targets) & known:
+            raise rejected("RECIPE", "its order draws a column twice (a cycle)")
+        if not isinstance(context.key, Radix) and not set(context.parents) <= known:
+            raise rejected("RECIPE", "its order needs a hashed column before it is drawn")
+        known |= fresh
+    if known != set(range(len(schema))):
+        raise rejected("RECIPE", "its tables do not draw every column")
+
+
+def _file_name(name: object) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise rejected("NAME", "it lists a table file with a name that is not ours")
+    return name

@@ -1,0 +1,110 @@
+"""Diverse: the criterion holds, the perturbation is the least one, and q* is the table of numbers."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from gibbous.core.errors import ParameterError
+from gibbous.perturb.diverse import Diverse
+
+COUNTS = np.array([[9, 0, 0, 0], [5, 4, 0, 0], [3, 3, 3, 3], [0, 0, 0, 0], [1000, 1, 1, 1]])
+
+
+def entropy(row: np.ndarray) -> float:
+    held = row[row > 0]
+    return float(-(held * np.log(held)).sum())
+
+
+@pytest.mark.parametrize("l", ["1.2", "2", "3.5", "4"])
+def test_every_key_reaches_the_entropy(l: str) -> None:  # noqa: E741
+    drawn = Diverse(Fraction(l)).weights(COUNTS)
+
+    assert drawn.sum(axis=1) == pytest.approx(1)
+    assert all(entropy(row) >= math.log(float(l)) - 1e-12 for row in drawn)
+
+
+def test_the_perturbation_is_the_least_one() -> None:
+    drawn = Diverse(Fraction(2)).weights(COUNTS)
+    touched = [0, 4]
+
+    assert [entropy(drawn[i]) for i in touched] == pytest.approx([math.log(2)] * 2, abs=1e-9)
+    assert drawn[2] == pytest.approx(0.25)
+    assert Diverse(Fraction(3, 2)).weights(COUNTS)[1] == pytest.approx([5 / 9, 4 / 9, 0, 0])
+
+
+def test_both_forms_are_one_law_with_two_strengths() -> None:
+    by_alpha, by_mix = Diverse(Fraction(2), "alpha"), Diverse(Fraction(2), "mix")
+    alpha, beta = by_alpha.strengths(COUNTS), by_mix.strengths(COUNTS)
+
+    assert (by_alpha.weights(COUNTS) == by_mix.weights(COUNTS)).all()
+    keys = [0, 1, 4]
+    counts, alpha = COUNTS[keys], alpha[keys]
+    totals = counts.sum(axis=1) + 4 * alpha
+    assert (counts + alpha[:, None]) / totals[:, None] == pytest.approx(
+        by_alpha.weights(COUNTS)[keys]
+    )
+    assert beta[keys] == pytest.approx(4 * alpha / totals)
+
+
+def test_alpha_is_infinite_where_the_law_must_be_uniform() -> None:
+    assert np.isinf(Diverse(Fraction(4)).strengths(COUNTS[:1])).all()
+
+
+@pytest.mark.parametrize("l", ["1.5", "2", "3.9"])
+def test_the_stricter_criterion_caps_every_probability(l: str) -> None:  # noqa: E741
+    drawn = Diverse(Fraction(l), criterion="max_probability").weights(COUNTS)
+
+    assert drawn.max(axis=1) == pytest.approx(np.minimum(1 / float(l), drawn.max(axis=1)))
+    assert drawn[0].max() == pytest.approx(1 / float(l))
+
+
+def test_l_of_one_copies_and_an_empty_key_is_uniform() -> None:
+    drawn = Diverse(Fraction(1)).weights(COUNTS)
+
+    assert drawn[0] == pytest.approx([1, 0, 0, 0])
+    assert drawn[3] == pytest.approx(0.25)
+
+
+TABLE = [
+    (3, "1.5", 0.896), (3, "2", 0.773),
+    (10, "1.5", 0.930), (10, "2", 0.865), (10, "3", 0.754), (10, "5", 0.578),
+    (25, "1.5", 0.942), (25, "2", 0.891), (25, "3", 0.808), (25, "5", 0.689), (25, "10", 0.494),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("levels", "l", "largest"), TABLE)
+def test_q_star_is_the_published_table(levels: int, l: str, largest: float) -> None:  # noqa: E741
+    """MECHANISMS s4."""
+    assert Diverse(Fraction(l)).largest_probability(levels) == pytest.approx(largest, abs=6e-4)
+
+
+@pytest.mark.parametrize("criterion", ["entropy", "max_probability"])
+def test_no_law_exceeds_q_star_and_one_reaches_it(
+    criterion: Literal["entropy", "max_probability"],
+) -> None:
+    diverse = Diverse(Fraction(5, 2), criterion=criterion)
+    q = diverse.largest_probability(4)
+
+    worst = diverse.weights(np.array([[10**9, 0, 0, 0], [7, 1, 2, 0], [4, 0, 0, 1]])).max()
+
+    assert worst <= q + 1e-9
+    assert worst == pytest.approx(q, abs=1e-6)
+
+
+def test_more_diversity_than_levels_is_refused_and_one_level_is_let_through() -> None:
+    with pytest.raises(ParameterError, match="a column has 2 levels"):
+        Diverse(Fraction(5, 2)).weights(np.array([[3, 1]]))
+    assert Diverse(Fraction(5, 2)).weights(np.array([[3], [0]])) == pytest.approx(1)
+    assert Diverse(Fraction(5, 2)).largest_probability(1) == 1
+
+
+def test_parameters_are_checked() -> None:
+    with pytest.raises(ParameterError, match="l is a fraction >= 1"):
+        Diverse(Fraction(1, 2))
+    with pytest.raises(ParameterError, match="form 'alpha' or 'mix'"):
+        Diverse(Fraction(2), "both")  # type: ignore[arg-type]

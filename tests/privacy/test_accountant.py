@@ -1,0 +1,293 @@
+"""Totals: exact, never below the truth, never mixed, and compared with another library."""
+
+import random
+from fractions import Fraction
+
+import mpmath as mp
+import pytest
+
+from gibbous.core.claim import Claim, approximate, l_diverse, no_claim, pure, zcdp
+from gibbous.core.errors import ParameterError, PrivacyRefused
+from gibbous.privacy import calibrate
+from gibbous.privacy.accountant import as_approximate, as_zcdp, compose, within
+
+MILLIONTH = Fraction(1, 10**6)
+TENTH = Fraction(1, 10)
+
+
+def pdp(epsilon, delta):
+    return Claim("probabilistic", epsilon=Fraction(epsilon), delta=Fraction(delta))
+
+
+def test_e8_ten_charges_of_a_tenth_fit_and_the_eleventh_does_not():
+    assert within(pure(Fraction(1)), [pure(TENTH)] * 10)
+    assert not within(pure(Fraction(1)), [pure(TENTH)] * 11)
+    assert within(zcdp(Fraction(1)), [zcdp(TENTH)] * 10)
+    assert not within(zcdp(Fraction(1)), [zcdp(TENTH)] * 11)
+
+
+def test_e10_approximate_budget_adds_epsilons_and_deltas():
+    budget = approximate(Fraction(1), MILLIONTH)
+    half = approximate(Fraction(1, 2), MILLIONTH / 2)
+
+    assert within(budget, [half, half])
+    assert within(budget, [half, pure(Fraction(1, 2))])
+    assert not within(budget, [half, half, pure(Fraction(1, 10**9))])
+    assert not within(budget, [half, half, approximate(Fraction(0), Fraction(1, 10**12))])
+
+
+def test_zcdp_purchases_fit_an_approximate_budget_up_to_its_rho():
+    budget = approximate(Fraction(1), MILLIONTH)
+
+    assert within(budget, [zcdp(Fraction("0.012177"))] * 2)
+    assert not within(budget, [zcdp(Fraction("0.012179"))] * 2)
+
+
+def test_zcdp_and_thresholds_share_an_approximate_budget():
+    budget = approximate(Fraction(1), MILLIONTH)
+    table = calibrate.rho_from_approx("0.5", MILLIONTH / 4)
+
+    assert within(budget, [zcdp(table), approximate(Fraction(1, 2), 3 * MILLIONTH / 4)])
+    assert not within(budget, [zcdp(table), approximate(Fraction(1, 2), MILLIONTH)])
+
+
+def test_many_small_pure_purchases_fit_by_the_way_of_zcdp():
+    budget, small = approximate(Fraction(1), MILLIONTH), pure(Fraction(1, 100))
+
+    assert within(budget, [small] * 400)  # epsilons add to 4; rho is 0.02
+    assert not within(budget, [small] * 500)
+    assert not within(pure(Fraction(1)), [small] * 101)
+
+
+def test_pure_purchases_count_as_zcdp_under_a_zcdp_budget():
+    cost = calibrate.pure_to_zcdp(1)
+
+    assert within(zcdp(cost), [pure(Fraction(1))])
+    assert not within(zcdp(cost * (1 - Fraction(1, 10**12))), [pure(Fraction(1))])
+
+
+@pytest.mark.parametrize(
+    ("budget", "spend"),
+    [
+        (pure(Fraction(1)), zcdp(TENTH)),
+        (pure(Fraction(1)), approximate(TENTH, MILLIONTH)),
+        (zcdp(Fraction(1)), approximate(TENTH, MILLIONTH)),
+        (approximate(Fraction(1), MILLIONTH), pdp(TENTH, MILLIONTH)),
+        (pdp(1, MILLIONTH), approximate(TENTH, MILLIONTH)),
+        (pdp(1, MILLIONTH), zcdp(TENTH)),
+        (approximate(Fraction(1), MILLIONTH), no_claim()),
+        (approximate(Fraction(1), MILLIONTH), l_diverse(Fraction(2))),
+        (l_diverse(Fraction(2)), pure(TENTH)),
+    ],
+)
+def test_e11_kinds_without_a_proven_conversion_are_refused(budget, spend):
+    with pytest.raises(PrivacyRefused, match="kind"):
+        within(budget, [spend])
+
+
+def test_e14_relations_are_never_mixed():
+    other = pure(TENTH, relation="replace_one")
+
+    with pytest.raises(PrivacyRefused, match="replace_one"):
+        within(pure(Fraction(1)), [other])
+    with pytest.raises(PrivacyRefused, match="relations"):
+        compose([pure(TENTH), other])
+
+
+def test_budgets_without_differential_privacy():
+    assert within(no_claim(), [no_claim(), pure(Fraction(100))])
+    assert within(l_diverse(Fraction(2)), [l_diverse(Fraction(3))])
+    assert not within(l_diverse(Fraction(3)), [l_diverse(Fraction(2))])
+    assert within(pdp(1, MILLIONTH), [pdp("0.5", MILLIONTH), pure(Fraction(1, 2))])
+    assert not within(pdp(1, MILLIONTH), [pdp("0.5", MILLIONTH)] * 3)
+    assert within(pure(Fraction(1)), [])
+
+
+def test_totals_have_one_definition():
+    assert compose([pure(TENTH)] * 3) == pure(Fraction(3, 10))
+    assert compose([pure(TENTH), approximate(TENTH, MILLIONTH)]).kind == "approximate"
+    assert compose([pure(TENTH), zcdp(TENTH)]) == zcdp(TENTH + calibrate.pure_to_zcdp(TENTH))
+    assert compose([pdp("0.1", MILLIONTH), pure(TENTH)]) == pdp("0.2", MILLIONTH)
+    with pytest.raises(PrivacyRefused):
+        compose([zcdp(TENTH), approximate(TENTH, MILLIONTH)])
+    with pytest.raises(ValueError):
+        compose([])
+
+
+def test_statements_at_a_delta_are_proven_ones():
+    whole = as_approximate(zcdp(Fraction("9.615"), relation="replace_one"), MILLIONTH)
+
+    assert float(whole.epsilon) == pytest.approx(31.39, abs=0.01)
+    assert (whole.kind, whole.delta, whole.relation) == ("approximate", MILLIONTH, "replace_one")
+    assert as_approximate(pure(Fraction(1)), MILLIONTH) == approximate(Fraction(1), Fraction(0))
+    assert float(as_approximate(pure(Fraction(1000)), MILLIONTH).epsilon) == 1000
+    assert as_approximate(pdp(1, MILLIONTH), MILLIONTH) == approximate(Fraction(1), MILLIONTH)
+    assert as_zcdp(pure(Fraction(1))).rho == calibrate.pure_to_zcdp(1)
+    for bad in (no_claim(), l_diverse(Fraction(2))):
+        with pytest.raises(PrivacyRefused):
+            as_approximate(bad, MILLIONTH)
+    with pytest.raises(PrivacyRefused):
+        as_approximate(approximate(Fraction(1), TENTH), MILLIONTH)
+    with pytest.raises(PrivacyRefused):
+        as_zcdp(approximate(Fraction(1), MILLIONTH))
+    with pytest.raises(ParameterError):
+        as_approximate(pure(Fraction(1)), 0)
+
+
+def random_tree(draw, depth):
+    """A random composition: our claim, and its exact (epsilon, rho) kept apart as mpmath numbers."""
+    if depth == 0 or draw.random() < 0.3:
+        value = Fraction(draw.randint(1, 10**6), 10 ** draw.randint(2, 8))
+        if draw.random() < 0.5:
+            return pure(value), mp.mpf(value.numerator) / value.denominator, mp.mpf(0)
+        return zcdp(value), None, mp.mpf(value.numerator) / value.denominator
+    parts = [random_tree(draw, depth - 1) for _ in range(draw.randint(1, 4))]
+    if all(epsilon is not None for _, epsilon, _ in parts):
+        ours, epsilon, rho = compose([p[0] for p in parts]), mp.fsum(p[1] for p in parts), mp.mpf(0)
+    else:
+        ours, epsilon = compose([p[0] for p in parts]), None
+        rho = mp.fsum(r if e is None else e * mp.tanh(e / 2) for _, e, r in parts)
+    times = draw.choice((1, 1, 2, 13))
+    return ours.times(times), None if epsilon is None else epsilon * times, rho * times
+
+
+def check_trees(count, seed):
+    draw = random.Random(seed)
+    with mp.workdps(40):
+        for _ in range(count):
+            ours, epsilon, rho = random_tree(draw, 3)
+            assert ours.kind == ("zcdp" if epsilon is None else "pure")
+            number = ours.rho if epsilon is None else ours.epsilon
+            found = mp.mpf(number.numerator) / number.denominator
+            exact = rho if epsilon is None else epsilon
+            assert exact * (1 - mp.mpf(10) ** -35) <= found <= exact * (1 + mp.mpf(10) ** -9)
+            # what compose adds up, within must grant, and not a hair less
+            hair = number * (1 - Fraction(1, 10**15))
+            budget = zcdp(number) if epsilon is None else pure(number)
+            short = zcdp(hair) if epsilon is None else pure(hair)
+            assert within(budget, [ours])
+            assert not within(short, [ours])
+
+
+def test_random_compositions_are_exact_or_rounded_against_us():
+    check_trees(300, seed=1)
+
+
+@pytest.mark.slow
+def test_ten_thousand_random_compositions_are_exact_or_rounded_against_us():
+    check_trees(10_000, seed=2)
+
+
+def random_mixture(draw):
+    """Random purchases of all three kinds, small enough to fit."""
+    pures = [Fraction(draw.randint(1, 60), 1000) for _ in range(draw.randint(0, 5))]
+    rhos = [Fraction(draw.randint(1, 60), 10**4) for _ in range(draw.randint(0, 4))]
+    spent = [
+        (Fraction(draw.randint(1, 60), 1000), Fraction(draw.randint(1, 300), 10**9))
+        for _ in range(draw.randint(0, 3))
+    ]
+    return pures, rhos, spent
+
+
+def test_approximate_totals_agree_with_their_two_certificates():
+    draw = random.Random(4)
+    granted = 0
+    for _ in range(150):
+        pures, rhos, spent = random_mixture(draw)
+        claims = [pure(e) for e in pures] + [zcdp(r) for r in rhos]
+        claims += [approximate(e, d) for e, d in spent]
+        budget = approximate(Fraction(draw.randint(1, 15), 10), MILLIONTH)
+        epsilon = float(sum(pures) + sum(e for e, _ in spent))
+        delta = float(sum(d for _, d in spent))
+        rho = float(sum(rhos))
+        everything = rho + sum(
+            float(calibrate.pure_to_zcdp(e)) for e in pures + [e for e, _ in spent]
+        )
+
+        def bound(rate, target):
+            if rate == 0:
+                return 0.0 if target >= 0 else 1.0
+            return float(calibrate.delta_from_zcdp(rate, target)) if target > 0 else 1.0
+
+        best = min(bound(rho, float(budget.epsilon) - epsilon), bound(everything, budget.epsilon))
+
+        verdict = within(budget, claims)
+        granted += verdict
+        if abs(best + delta - 1e-6) > 1e-12:
+            assert verdict == (best + delta <= 1e-6)
+    assert 20 < granted < 130
+
+
+@pytest.mark.parametrize(("sigma", "count"), [(16.34, 13), (4.0, 3), (50.0, 100)])
+def test_gaussian_totals_agree_with_dp_accounting(sigma, count):
+    event = pytest.importorskip("dp_accounting.dp_event")
+    accountants = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")
+    orders = [1 + 1.02**i / 100 for i in range(900)]
+    theirs = accountants.RdpAccountant(orders)
+    theirs.compose(event.GaussianDpEvent(sigma), count)
+
+    rho = calibrate.gaussian_rho(repr(sigma), count)
+    ours = float(calibrate.epsilon_from_zcdp(rho, "1e-6"))
+
+    # Their orders are a grid, ours is the best one: theirs may only be a little larger.
+    assert ours * (1 - 1e-9) <= theirs.get_epsilon(1e-6) <= ours * 1.001
+
+
+def test_rho_of_epsilon_1_and_a_millionth_agrees_with_dp_accounting():
+    event = pytest.importorskip("dp_accounting.dp_event")
+    accountants = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")
+    theirs = accountants.RdpAccountant([1 + 1.005**i / 100 for i in range(2500)])
+    theirs.compose(event.GaussianDpEvent((2 * 0.024356) ** -0.5))
+
+    assert theirs.get_epsilon(1e-6) == pytest.approx(1.0, abs=5e-5)
+
+
+def test_optimal_composition_agrees_with_dp_accounting_and_with_one_mechanism():
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    import math
+
+    share = 2 / (1 + math.e**0.125)  # binary randomized response with epsilon 1/8
+    theirs = pld.from_randomized_response(
+        share, 2, value_discretization_interval=1e-4
+    ).self_compose(40)
+    ours = float(calibrate.composed_delta(40, "0.125", "1.5"))
+
+    # Theirs is rounded up to a grid of losses; it bounds the truth from above, closely.
+    assert ours <= theirs.get_delta_for_epsilon(1.5) <= ours * 1.02
+    exact = (math.e - math.sqrt(math.e)) / (1 + math.e)
+    assert float(calibrate.composed_delta(1, 1, "0.5")) == pytest.approx(exact, rel=1e-10)
+
+
+def test_optimal_composition_agrees_with_exact_binomials():
+    from math import comb
+
+    with mp.workdps(40):
+        for count, eps0, epsilon in ((7, "0.3", "0.8"), (300, "0.05", "2"), (50, "1", "20")):
+            one, target = mp.mpf(eps0), mp.mpf(epsilon)
+            odds = 1 / (1 + mp.exp(one))
+            truth = mp.fsum(
+                comb(count, i)
+                * odds**i
+                * (1 - odds) ** (count - i)
+                * max(0, 1 - mp.exp(target - (count - 2 * i) * one))
+                for i in range(count + 1)
+            )
+            found = float(calibrate.composed_delta(count, eps0, epsilon))
+
+            assert truth <= mp.mpf(found) <= truth * (1 + mp.mpf(10) ** -9)
+
+
+def test_optimal_composition_beats_both_the_sum_and_zcdp_for_many_draws():
+    draws = 13_000
+    epsilon = calibrate.composed_epsilon(draws, Fraction(1, 13), MILLIONTH)
+
+    assert epsilon < calibrate.epsilon_from_zcdp(
+        draws * calibrate.pure_to_zcdp(Fraction(1, 13)), MILLIONTH
+    )
+    assert epsilon < 1000
+    assert calibrate.composed_delta(draws, Fraction(1, 13), epsilon) <= MILLIONTH
+
+
+def test_no_loss_beyond_the_sum_of_all():
+    assert calibrate.composed_delta(5, "0.1", "0.5") == 0
+    assert calibrate.composed_delta(5, "0.1", "0.499") > 0
