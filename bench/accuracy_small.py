@@ -47,6 +47,7 @@ class Table:
 
     @property
     def schema(self) -> Schema:
+        """Nominal columns c0, c1, ... with the codes themselves as levels."""
         return Schema(
             tuple(
                 Column(f"c{j}", "nominal", levels=tuple(range(s))) for j, s in enumerate(self.sizes)

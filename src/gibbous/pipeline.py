@@ -27,6 +27,7 @@ from gibbous.synthesize.sample import stream
 from gibbous.write import package
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.like import frame_kind, together
+from gibbous.write.more import draw as draw_more
 from gibbous.write.package import check_output
 
 DEFAULT_METHOD = "noisy_pegs"
@@ -145,6 +146,7 @@ def synthesize(
         understand=understand,
         budget=budget,
     )
+    check_memory(planned.memory_bytes, default_limit())
     target = check_output(out, overwrite=overwrite, source=source) if out else None
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
     job = _Job(source, schema, mechanism, planned, seed, book, engine, options, progress)
@@ -189,9 +191,9 @@ def sample_more(
             "With its method each drawn row was itself what cost.",
             "Use a method whose rows are free after its tables (noisy_pegs, sbhg).",
         )
-    target = check_output(out, overwrite=False, source=None)
-    batches = stream(found.tables, rows, seed=_seed(seed), progress=progress)
-    return write_file(batches, found.schema, target, format=format, seed=_seed(seed), raw=csv_raw)
+    target, start = check_output(out, overwrite=False, source=None), _seed(seed)
+    batches = stream(found.tables, rows, seed=start, progress=progress)
+    return write_file(batches, found.schema, target, format=format, seed=start, raw=csv_raw)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -296,7 +298,7 @@ def _in_memory(job: _Job) -> Release:
     for index in range(job.plan.sets):
         start, frames = 0, []
         for codes in _batches(result, job.plan, index, seed, job.progress):
-            frames.append(decode(codes, job.schema, seed=seed, set_index=index, start_row=start))
+            frames.append(decode(codes, seed=seed, set_index=index, start_row=start))
             start += codes.rows
         sets.append(together(frames, job.schema))
     receipt = certify(
@@ -314,7 +316,7 @@ def _in_memory(job: _Job) -> Release:
         plan=job.plan,
         tables=result if isinstance(result, Tables) else None,
         receipt=receipt,
-        path=None,
+        sampler=draw_more,
     )
 
 

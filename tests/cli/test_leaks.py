@@ -106,7 +106,7 @@ def _paths(folder: Path) -> Iterator[tuple[object, ...]]:
         (folder / name).write_bytes(content)
         yield "schema", "check", every, folder / name
         yield "synthesize", folder / name, "--schema", every, *spend
-        if name not in ("case.csv", "semicolon.csv"):
+        if name not in ("case.csv", "semicolon.csv", "huge.csv"):
             yield "ledger", "cap", folder / name, "--epsilon", "1"
             yield "schema", "infer", folder / name, "--out", "draft.toml"
     for name in ("nested.parquet", "binary.parquet", "cut.parquet"):

@@ -16,7 +16,7 @@ from tests.frame.tree import ROOT, SRC, imports, project, sources, tree, where
 OWNERS = {
     "opendp": ("privacy/entropy.py",),
     "numba": ("core/compiled.py",),
-    "duckdb": ("read",),
+    "duckdb": (),
     "polars": ("read", "encode", "write", "disintegrate", "data", "core/release.py"),
     "pandas": ("read", "data"),
     "pyarrow": ("read",),
@@ -40,12 +40,17 @@ HEAVY = [
 ]
 
 
-def test_layers_hold(capfd: pytest.CaptureFixture[str]) -> None:
-    from importlinter.cli import lint_imports
+def test_layers_hold() -> None:
+    # In a process of its own: import-linter writes to the terminal past pytest's capture.
+    code = (
+        "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
+    )
 
-    code = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
 
-    assert code == 0, capfd.readouterr().out
+    assert done.returncode == 0, done.stdout
 
 
 def test_layers_contract_names_every_part() -> None:

@@ -15,16 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "gibbous"
 DOCS = ROOT / "docs"
-NOT_OURS = {
-    ".git",
-    ".venv",
-    ".cache",
-    "__pycache__",
-    "demo-release",
-    "gibbous-demo",
-    "build",
-    "dist",
-}
+NOT_OURS = {"__pycache__", "build", "demo-release", "dist", "gibbous-demo"}
 
 
 @functools.cache
@@ -124,8 +115,11 @@ def _tracked() -> list[Path]:
         if listed.returncode == 0:
             names = listed.stdout.decode().split("\0")
             return [ROOT / name for name in names if name and (ROOT / name).is_file()]
-    return [
-        path
-        for path in ROOT.rglob("*")
-        if path.is_file() and not NOT_OURS & set(path.relative_to(ROOT).parts)
-    ]
+    return [path for path in ROOT.rglob("*") if path.is_file() and _ours(path.relative_to(ROOT))]
+
+
+def _ours(path: Path) -> bool:
+    hidden = any(
+        part.startswith(".") and part not in (".ci", ".github") for part in path.parts[:-1]
+    )
+    return not hidden and not NOT_OURS & set(path.parts)

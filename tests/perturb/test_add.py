@@ -23,7 +23,8 @@ def test_weights_are_counts_plus_the_effective_alpha_exactly(alpha: str) -> None
 
     assert weights.dtype == np.uint64
     assert all(
-        int(w) == n * unit + ones for w, n in zip(weights.flat, COUNTS.ravel().tolist(), strict=True)
+        int(w) == n * unit + ones
+        for w, n in zip(weights.flat, COUNTS.ravel().tolist(), strict=True)
     )
 
 
@@ -60,7 +61,7 @@ def test_within_finds_the_closed_form_alpha(epsilon: str) -> None:
 
 
 def test_alpha_of_the_paper_at_one_per_row_and_13_columns() -> None:
-    """MECHANISMS s2: eps = 1 per row, p = 13 gives alpha = 12.506."""
+    """eps = 1 per row, p = 13 gives alpha = 12.506."""
     assert float(Add.within(Fraction(1, 13)).alpha) == pytest.approx(12.506, abs=5e-4)
 
 

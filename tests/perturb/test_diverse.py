@@ -21,7 +21,7 @@ def entropy(row: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("l", ["1.2", "2", "3.5", "4"])
-def test_every_key_reaches_the_entropy(l: str) -> None:  # noqa: E741
+def test_every_key_reaches_the_entropy(l: str) -> None:
     drawn = Diverse(Fraction(l)).weights(COUNTS)
 
     assert drawn.sum(axis=1) == pytest.approx(1)
@@ -56,7 +56,7 @@ def test_alpha_is_infinite_where_the_law_must_be_uniform() -> None:
 
 
 @pytest.mark.parametrize("l", ["1.5", "2", "3.9"])
-def test_the_stricter_criterion_caps_every_probability(l: str) -> None:  # noqa: E741
+def test_the_stricter_criterion_caps_every_probability(l: str) -> None:
     drawn = Diverse(Fraction(l), criterion="max_probability").weights(COUNTS)
 
     assert drawn.max(axis=1) == pytest.approx(np.minimum(1 / float(l), drawn.max(axis=1)))
@@ -78,8 +78,8 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("levels", "l", "largest"), TABLE)
-def test_q_star_is_the_published_table(levels: int, l: str, largest: float) -> None:  # noqa: E741
-    """MECHANISMS s4."""
+def test_q_star_is_the_published_table(levels: int, l: str, largest: float) -> None:
+    """The table of docs/proofs/diverse.md."""
     assert Diverse(Fraction(l)).largest_probability(levels) == pytest.approx(largest, abs=6e-4)
 
 

@@ -39,10 +39,7 @@ def test_the_loss_bounds_any_two_tables_and_is_attained() -> None:
     mix = Mix(Fraction(1, 4))
     laws = [shares(mix, c) for c in itertools.product((0, 1, 7, 1000), repeat=3)]
     worst = max(
-        abs(math.log(a / b))
-        for one in laws
-        for two in laws
-        for a, b in zip(one, two, strict=True)
+        abs(math.log(a / b)) for one in laws for two in laws for a, b in zip(one, two, strict=True)
     )
 
     assert worst <= float(mix.loss(3, "add_remove"))

@@ -125,9 +125,7 @@ def tables(sizes: Row, most: int) -> Iterator[tuple[Row, ...]]:
         yield from itertools.combinations_with_replacement(cells, n)
 
 
-def exact_epsilon(
-    sizes: Row, most: int, relation: str, law_of: Callable[[Records], Law]
-) -> float:
+def exact_epsilon(sizes: Row, most: int, relation: str, law_of: Callable[[Records], Law]) -> float:
     """Largest loss between neighbors of at most `most` records (the larger one)."""
     cells = list(itertools.product(*map(range, sizes)))
     laws = {t: law_of(Counter(t)) for t in tables(sizes, most)}

@@ -43,7 +43,7 @@ def context_of(
 def cells_of(context: Context, rows: np.ndarray) -> Cells:
     """Exact counts by a loop over records."""
     found: dict[tuple[int, int], int] = {}
-    codes = np.asarray(rows, dtype=np.int64).reshape(len(rows), -1)
+    codes = np.asarray(rows, dtype=np.int64)
     if len(codes):
         keys, levels = keys_of(context, codes), levels_of(context, codes)
         for cell in zip(keys.tolist(), levels.tolist(), strict=True):

@@ -58,7 +58,10 @@ def test_compiled_and_numpy_searches_agree() -> None:
 
     assert (found == search(sums, slots, points)).all()
     assert (weights[slots, found] > 0).all()
-    assert (draw_levels(sums, slots, words_of(4)) == search(sums, slots, bounded(sums[slots, -1], words_of(4)))).all()
+    assert (
+        draw_levels(sums, slots, words_of(4))
+        == search(sums, slots, bounded(sums[slots, -1], words_of(4)))
+    ).all()
 
 
 def test_a_level_is_drawn_with_its_share_exactly() -> None:

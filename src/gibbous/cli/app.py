@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gibbous.cli.defaults import DEFAULT_METHOD
+
+if TYPE_CHECKING:
+    from gibbous.read.source import ReadOptions
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EPILOG = (
@@ -110,6 +113,7 @@ def schema_infer(
     data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write.")],
     overwrite: Overwrite = False,
+    null: Annotated[str, typer.Option("--null", help="Text that means missing in CSV.")] = "",
     sep: Sep = ",",
     encoding: Encoding = "utf-8",
     on_bad_line: BadLine = "reject",
@@ -120,13 +124,18 @@ def schema_infer(
     """Draft a schema from the data; every fact in it is marked inferred, for you to declare."""
     from gibbous.cli import schema_verbs
 
-    schema_verbs.infer(data, out, overwrite, _options(sep, encoding, on_bad_line), json, quiet)
+    schema_verbs.infer(
+        data, out, overwrite, null, _options(sep, encoding, on_bad_line), json, quiet
+    )
 
 
 @schema_app.command("import")
 def schema_import(
     file: Annotated[Path, typer.Argument(help="domain.json (column: size) or SDV metadata V2.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write.")],
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Records, for metadata without levels or ranges.")
+    ] = None,
     overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -135,7 +144,7 @@ def schema_import(
     """Translate another tool's metadata into a schema file."""
     from gibbous.cli import schema_verbs
 
-    schema_verbs.translate(file, out, overwrite, json, quiet)
+    schema_verbs.translate(file, data, out, overwrite, json, quiet)
 
 
 @schema_app.command("check")
@@ -368,12 +377,12 @@ def _flags(
     }
 
 
-def _options(sep: str, encoding: str, on_bad_line: str) -> Callable[[], object]:
+def _options(sep: str, encoding: str, on_bad_line: str) -> Callable[[], ReadOptions]:
     """How to read the input; made late, because the reader is a heavy import."""
 
-    def make() -> object:
+    def make() -> ReadOptions:
         from gibbous.read.source import ReadOptions
 
-        return ReadOptions(sep=sep, encoding=encoding, on_bad_line=on_bad_line)
+        return ReadOptions(sep=sep, encoding=encoding, on_bad_line=on_bad_line)  # type: ignore[arg-type]
 
     return make

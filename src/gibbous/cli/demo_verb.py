@@ -44,6 +44,7 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
         _opening(source)
     began = time.perf_counter()
     with Bars(quiet=quiet or json) as bars:
+        bars.compiling()
         release = synthesize(
             source,
             schema,
@@ -56,8 +57,8 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
             ledger=_ledger(),
             progress=bars,
         )
-    seconds = time.perf_counter() - began
-    _verify(target)
+        seconds = time.perf_counter() - began
+        _verify(target, bars)
     if json or quiet:
         finish(release, target, json, quiet)
         return
@@ -77,23 +78,22 @@ def _opening(source: Path) -> None:
 def _closing(release: Release, target: Path, seconds: float) -> None:
     plan = release.plan
     show.line(f"What was released, in {seconds:.0f} s:")
-    for file in sorted(p for p in target.rglob("*") if p.is_file()):
-        size = show.bytes_words(file.stat().st_size)
-        show.line(f"  {target / file.relative_to(target)!s:<44} {size:>9}")
+    show.folder(target, prefix=True)
     show.line()
     show.line("What it promises:")
     for line in _promise(release):
         show.line(f"  {line}")
     show.line()
     first: polars.DataFrame = release.sets[0]
-    show.line(f"The first {SHOWN} rows of {len(first):,} synthetic ones (no row is a person's):")
+    whence = "drawn from the noisy tables" if release.tables else "each of them paid for"
+    show.line(f"The first {SHOWN} rows of {len(first):,} synthetic ones, {whence}:")
     show.table(first.columns, first.head(SHOWN).rows())
     if release.tables is not None:
         show.line()
         _margin(release.tables, release)
     show.line()
     _next(target, more=release.tables is not None)
-    show.line(f"Verified. cost: {show.cost_words(plan)}.")
+    show.line(f"Verified. Total cost: {show.cost_words(plan)}.")
 
 
 def _next(target: Path, *, more: bool) -> None:
@@ -184,10 +184,10 @@ def _ledger() -> Path:
     return default_path().with_name("demo-ledger.sqlite")
 
 
-def _verify(target: Path) -> None:
+def _verify(target: Path, bars: Bars) -> None:
     from gibbous.write.verify import verify
 
-    verify(target)
+    verify(target, progress=bars)
 
 
 def _free(path: Path) -> Path:

@@ -21,20 +21,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return _run(list(argv))
     harden()
-    faults.quiet_libraries()
+    faults.quiet_threads()
     with signals.watched():
         return _run(sys.argv[1:])
 
 
 def _run(args: list[str]) -> int:
     try:
-        if _listing(args):
-            return 0
-        from gibbous.cli.app import app
-
-        code = app(args=args or ["--help"], prog_name="gibbous", standalone_mode=False)
-        sys.stdout.flush()
-        return code if isinstance(code, int) else 0
+        with faults.own_warnings():
+            return _answer(args)
     except signals.Stopped as stopped:
         return signals.leave(stopped.code)
     except KeyboardInterrupt:
@@ -49,6 +44,16 @@ def _run(args: list[str]) -> int:
         return faults.report(error, args, debug="--debug" in args)
 
 
+def _answer(args: list[str]) -> int:
+    code: object = 0
+    if not _listing(args):
+        from gibbous.cli.app import app
+
+        code = app(args=args or ["--help"], prog_name="gibbous", standalone_mode=False)
+    sys.stdout.flush()
+    return code if isinstance(code, int) else 0
+
+
 def _listing(args: list[str]) -> bool:
     """Answer `methods [NAME] [--json]` without the parser, whose imports cost as much as numpy's."""
     if args[:1] != ["methods"]:
@@ -59,7 +64,6 @@ def _listing(args: list[str]) -> bool:
     from gibbous.cli import methods_verb
 
     methods_verb.run(names[0] if names else None, None, "--json" in args)
-    sys.stdout.flush()
     return True
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -139,14 +140,26 @@ def safe(text: str) -> str:
     return text.translate(CONTROL).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def quiet_libraries() -> None:
-    """Warnings of libraries and exceptions in threads may quote cells: they do not reach stderr."""
-    import warnings
-
-    warnings.simplefilter("ignore")
+def quiet_threads() -> None:
+    """Exceptions in threads and destructors may quote cells: they do not reach stderr."""
     threading.excepthook = _thread_failed
     sys.unraisablehook = lambda _: None
     sys.excepthook = _uncaught
+
+
+@contextmanager
+def own_warnings() -> Iterator[None]:
+    """Within it, warnings of gibbous are one line each on stderr; those of libraries are dropped."""
+    import warnings
+
+    def show(message: Warning | str, category: type[Warning], *_: object) -> None:
+        if category.__module__.split(".")[0] == "gibbous":
+            print(safe(f"warning: {message}"), file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _thread_failed(args: ExceptHookArgs) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from gibbous.cli import show as screen
 from gibbous.cli.config import number
@@ -16,6 +16,9 @@ from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_accounts import Account, Cap
 
+if TYPE_CHECKING:
+    from gibbous.read.source import ReadOptions
+
 NAME_DIGITS = 8  # of the fingerprint, enough for people
 
 
@@ -23,7 +26,7 @@ def show(
     data: Path | None,
     schema: Path | None,
     path: Path | None,
-    options: Callable[[], object],
+    options: Callable[[], ReadOptions],
     json: bool,
 ) -> None:
     """Print what was charged, by data set and release.
@@ -59,7 +62,7 @@ def cap(
     wanted: tuple[str, str, str],
     schema: Path | None,
     path: Path | None,
-    options: Callable[[], object],
+    options: Callable[[], ReadOptions],
     json: bool,
     quiet: bool,
 ) -> None:
@@ -97,7 +100,7 @@ def cap(
 
 
 def _fingerprint(
-    ledger: Ledger, data: Path, schema: Path | None, options: Callable[[], object]
+    ledger: Ledger, data: Path, schema: Path | None, options: Callable[[], ReadOptions]
 ) -> tuple[bytes, Schema | None]:
     from gibbous.read.fingerprint import fingerprint
     from gibbous.read.source import read_columns

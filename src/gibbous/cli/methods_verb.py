@@ -100,7 +100,7 @@ def _detail(about: About) -> None:
     show.line(f"{about.name}: {about.title}")
     for label, text in (
         ("paper", about.paper),
-        ("releases", f"{about.releases}; one claim a {about.unit}"),
+        ("releases", f"{about.releases}; one claim per {about.unit}"),
         ("published", about.claimed),
         ("proven", about.proven),
         ("audited", about.audited),

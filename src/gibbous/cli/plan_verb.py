@@ -32,7 +32,7 @@ def run(request: Request, accept_inferred: bool, understand: bool, json: bool, q
         return
     if not quiet:
         details(made)
-    show.line(f"cost: {show.cost_words(made, uncovered)}. Nothing was read or spent.")
+    show.line(f"total cost: {show.cost_words(made, uncovered)}. Nothing was read or spent.")
 
 
 def details(made: Plan) -> None:

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.0  # seconds without a bar
 WORDS = {
-    "scan": "reading",
     "read": "reading",
-    "tally": "counting",
     "count": "counting",
     "noise": "adding noise",
+    "noise cells": "adding noise, cells",
+    "rows": "drawing rows",
     "write": "writing",
-    "draw": "drawing rows",
-    "sample": "drawing rows",
+    "verify": "checking",
+    "compile": "compiling kernels",
 }
 
 
@@ -47,6 +47,13 @@ class Bars:
             self._state[stage] = (done, total)
             if self._drawn is not None:
                 self._update(stage)
+
+    def compiling(self) -> None:
+        """Say in one line that the first run takes longer, if this is one."""
+        from gibbous.core.compiled import cold
+
+        if self._wanted and cold():
+            print("First run: kernels are compiled once, about ten seconds.", file=sys.stderr)
 
     def __enter__(self) -> Bars:
         if self._wanted:

@@ -8,7 +8,7 @@ from typing import Any
 HEADER = """\
 # The command line
 
-```
+```sh
 gibbous demo
 ```
 

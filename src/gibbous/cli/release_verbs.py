@@ -17,8 +17,15 @@ def verify(release: Path, json: bool, quiet: bool) -> None:
     """
     from gibbous.write.verify import verify as check
 
-    with Bars(quiet=quiet or json):
-        report = check(release)
+    with Bars(quiet=quiet or json) as bars:
+        report = check(release, progress=bars)
+    if json:
+        show.as_json(report.to_json())
+        return
+    if not quiet:
+        for sentence in report.checks:
+            show.line(f"  ok: {sentence}")
+    show.line(f"total cost: {report.guarantee}. {release} is whole and says what it is.")
 
 
 def warmup(json: bool, quiet: bool) -> None:

@@ -7,28 +7,46 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gibbous.cli import show
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import OutputNotWritten
 from gibbous.core.schema import Column, Schema
 
+if TYPE_CHECKING:
+    from gibbous.read.source import ReadOptions
+
 
 def infer(
-    data: Path, out: Path, overwrite: bool, options: Callable[[], object], json: bool, quiet: bool
+    data: Path,
+    out: Path,
+    overwrite: bool,
+    null: str,
+    options: Callable[[], ReadOptions],
+    json: bool,
+    quiet: bool,
 ) -> None:
-    """Draft a schema from the data and write it; every fact in it is marked inferred."""
-    _writable(out, overwrite)
-    from gibbous.read.infer import infer_schema
-    from gibbous.read.schema_file import schema_toml
+    """Draft a schema from the data and write it; every fact in it is marked inferred.
 
-    schema = infer_schema(data, options=options())
-    write_text(out, schema_toml(schema), overwrite)
+    Args:
+        null: the text that means missing in CSV.
+    """
+    _writable(out, overwrite)
+    from gibbous.read.infer import propose
+
+    with Bars(quiet=quiet or json) as bars:
+        bars("read", 0, 1)
+        draft = propose(data, options=options(), null=null)
+    schema = draft.schema
+    write_text(out, draft.toml(), overwrite)
     if json:
-        show.as_json(summary(schema) | {"path": str(out)})
+        show.as_json(summary(schema) | {"path": str(out), "notes": draft.notes})
         return
     if not quiet:
         _columns(schema)
+        for column, note in draft.notes.items():
+            show.line(f"  left out: {column!r}: {note}")
     show.line(
         f"{out}: a draft of {len(schema)} columns. {len(schema.inferred())} facts were read off the "
         "data and are marked inferred: declare what is public knowledge, set the privacy unit, and "
@@ -36,13 +54,19 @@ def infer(
     )
 
 
-def translate(file: Path, out: Path, overwrite: bool, json: bool, quiet: bool) -> None:
-    """Turn another tool's metadata into a schema file."""
+def translate(
+    file: Path, data: Path | None, out: Path, overwrite: bool, json: bool, quiet: bool
+) -> None:
+    """Turn another tool's metadata into a schema file.
+
+    Args:
+        data: the records, for metadata that state no levels or ranges; such facts are inferred.
+    """
     _writable(out, overwrite)
     from gibbous.read.imports import import_schema
     from gibbous.read.schema_file import schema_toml
 
-    schema = import_schema(file)
+    schema = import_schema(file, data=data)
     write_text(out, schema_toml(schema), overwrite)
     if json:
         show.as_json(summary(schema) | {"path": str(out)})
@@ -57,7 +81,7 @@ def translate(file: Path, out: Path, overwrite: bool, json: bool, quiet: bool) -
 
 
 def check(
-    path: Path, data: Path | None, options: Callable[[], object], json: bool, quiet: bool
+    path: Path, data: Path | None, options: Callable[[], ReadOptions], json: bool, quiet: bool
 ) -> None:
     """Read a schema file; with data, validate every value under it. Nothing leaves, nothing is spent.
 
@@ -135,7 +159,7 @@ def write_text(path: Path, text: str, overwrite: bool) -> None:
             os.unlink(temporary)
 
 
-def _hold_against(schema: Schema, data: Path, options: object, bars: Bars) -> None:
+def _hold_against(schema: Schema, data: Path, options: ReadOptions, bars: Bars) -> None:
     from gibbous.encode.encode import encode
     from gibbous.read.source import read_columns
 

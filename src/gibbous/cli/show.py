@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from gibbous.cli.faults import safe
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gibbous.core.plan import Plan
 
 NOT_DP = "not differentially private"
@@ -67,6 +69,25 @@ def bytes_words(count: int) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
+
+
+def folder(path: Path, *, prefix: bool = False) -> None:
+    """The files of a release with their sizes; an inner folder is one line.
+
+    Args:
+        prefix: with the path of the folder before each name.
+    """
+    rows: list[tuple[str, int]] = []
+    for entry in sorted(path.iterdir(), key=lambda p: (p.is_dir(), p.name)):
+        name = str(entry if prefix else entry.name)
+        if entry.is_dir():
+            sizes = [p.stat().st_size for p in entry.rglob("*") if p.is_file()]
+            rows.append((f"{name}/ ({len(sizes)} files)", sum(sizes)))
+        else:
+            rows.append((name, entry.stat().st_size))
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, size in rows:
+        line(f"  {name:<{width}}  {bytes_words(size):>10}")
 
 
 def cost_words(plan: Plan, uncovered: Sequence[str] = ()) -> str:

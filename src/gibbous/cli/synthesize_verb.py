@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gibbous.cli import show
-from gibbous.cli.config import Request, build_method, number
+from gibbous.cli.config import FORMATS, Request, build_method, number
 from gibbous.cli.progress import Bars
-from gibbous.core.errors import UsageError
+from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.release import Release
+
+if TYPE_CHECKING:
+    from gibbous.read.source import ReadOptions
+
+MORE = ("output.rows", "output.seed", "output.format", "output.path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +40,7 @@ class Run:
     understand: bool
     engine: str
     threads: int | None
-    options: Callable[[], object]
+    options: Callable[[], ReadOptions]
     json: bool
     quiet: bool
 
@@ -51,12 +60,15 @@ def run(request: Request, how: Run) -> None:
         )
     out = _out(request.out)
     _check_engine(how.engine)
-    budget = None if how.budget is None else number("budget", how.budget)
+    if how.budget is not None:
+        number("budget", how.budget)  # refused here if it is none; passed on as it was written
     _limit_threads(how.threads)
     method = build_method(request.method, request.params)
     from gibbous.pipeline import synthesize
 
     with Bars(quiet=how.quiet or how.json) as bars:
+        if how.engine == "local":
+            bars.compiling()
         release = synthesize(
             request.data,
             request.schema,
@@ -71,7 +83,7 @@ def run(request: Request, how: Run) -> None:
             engine=how.engine,
             accept_inferred=how.accept_inferred,
             understand=how.understand,
-            budget=budget,
+            budget=how.budget,
             csv_raw=how.csv_raw,
             options=how.options(),
             progress=bars,
@@ -80,41 +92,75 @@ def run(request: Request, how: Run) -> None:
 
 
 def more(tables: Path, flags: Mapping[str, object], configured: bool, how: Run) -> None:
-    """Draw more rows from the public tables of a release: post-processing, costs nothing."""
-    useless = [
-        key for key, value in flags.items() if value is not None and not key.startswith("output.")
-    ]
-    if useless or configured or flags["output.sets"] is not None:
+    """Draw more rows from the public tables of a release: post-processing, costs nothing.
+
+    Args:
+        tables: folder of the release.
+        flags: as given; only rows, seed, format and path may be among them.
+        configured: whether a configuration was given, too.
+    """
+    useless = [key for key, value in flags.items() if value is not None and key not in MORE]
+    if useless or configured:
         raise UsageError(
             "TABLES",
             "--tables was given together with flags that describe a new release.",
             "Rows drawn from a release take only --rows, --seed, --format, --out.",
             "Leave out data, schema, method, budget, sets and configuration.",
         )
-    rows, out = flags["output.rows"], flags["output.path"]
+    rows, seed, out = (flags[f"output.{key}"] for key in ("rows", "seed", "path"))
     if not isinstance(rows, int) or rows < 0:
         raise UsageError(
             "ROWS", "--tables needs --rows.", "It is a whole number, >= 0.", "Pass --rows N."
         )
     target = _out(out if isinstance(out, Path) else None)
+    form = str(flags["output.format"] or target.suffix.removeprefix(".") or "parquet")
+    if form not in FORMATS:
+        raise UsageError(
+            "FORMAT",
+            f"There is no format {form!r}.",
+            "parquet or csv.",
+            "Correct --format or --out.",
+        )
     _limit_threads(how.threads)
     from gibbous.pipeline import sample_more
 
-    seed = flags["output.seed"]
-    with Bars(quiet=how.quiet or how.json):
+    with _place(target, form) as file, Bars(quiet=how.quiet or how.json) as bars:
         sample_more(
             tables,
             rows,
             seed=seed if isinstance(seed, int) else None,
-            out=target,
-            format=str(flags["output.format"] or "parquet"),
+            out=file,
+            format=form,
+            csv_raw=how.csv_raw,
+            progress=bars,
         )
     if how.json:
         show.as_json({"path": str(target), "rows": rows, "cost": "none"})
         return
     show.line(
-        f"cost: nothing: {rows:,} rows drawn from the public tables of {tables} are in {target}."
+        f"total cost: nothing; {rows:,} rows drawn from the public tables of {tables} are in {target}."
     )
+
+
+@contextmanager
+def _place(target: Path, form: str) -> Iterator[Path]:
+    """The file to write for --out: itself if it is named as one, else one in a new folder."""
+    if target.suffix:
+        yield target
+        return
+    if target.exists() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise OutputNotWritten(
+            "EXISTS" if target.exists() else "NOTWRITABLE",
+            f"The output {str(target)!r} exists, or its folder cannot be written.",
+            "Rows are written to a new file or a new folder.",
+            "Choose another --out.",
+        )
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield folder / f"synthetic_1.{form}"
+        folder.rename(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def finish(release: Release, out: Path, json: bool, quiet: bool) -> None:
@@ -130,20 +176,17 @@ def finish(release: Release, out: Path, json: bool, quiet: bool) -> None:
                 "claim": release.claim.to_json(),
                 "rows": rows,
                 "uncovered": list(uncovered),
-                "receipt": release.receipt,
+                "receipt": release.receipt.to_json(),
             }
         )
         return
     if not quiet:
         show.line(f"{out}:")
-        for file in sorted(out.rglob("*")):
-            if file.is_file():
-                size = show.bytes_words(file.stat().st_size)
-                show.line(f"  {file.relative_to(out)!s:<28} {size:>10}")
+        show.folder(out)
         for warning in plan.warnings:
             show.line(f"  warning: {warning}")
         show.line(f"  next: gibbous verify {out}")
-    show.line(f"cost: {show.cost_words(plan, uncovered)}. {_sets(rows)} in {out}.")
+    show.line(f"total cost: {show.cost_words(plan, uncovered)}. {_sets(rows)} in {out}.")
 
 
 def _sets(rows: list[int]) -> str:

@@ -22,6 +22,7 @@ from gibbous.core.protocols import Mechanism
 from gibbous.core.tables import Dense, Tables
 
 Features = Mapping[Hashable, Hashable]
+Z = 3.0  # standard errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def audit(
     """
     claim = mechanism.plan(pair.schema, rows).total
     samples = [
-        [features(run(mechanism, pair.schema, table, rows, pair.relation)) for _ in range(runs)]
+        [features(run(mechanism, pair.schema, table, rows, claim)) for _ in range(runs)]
         for table in (pair.one, pair.two)
     ]
     epsilon, delta = stated(claim)
@@ -144,44 +145,47 @@ def features(output: Tables | Codes) -> Features:
 def _likelihood_ratio(
     one: Sequence[Features], two: Sequence[Features]
 ) -> Callable[[Features], float]:
-    """Naive Bayes: the sum over features of log ratios of smoothed frequencies, from training runs."""
+    """Naive Bayes: the sum over features of log ratios of frequencies, from training runs.
+
+    A value counts only where the two frequencies differ by more than Z standard errors: without
+    that, the many cells in which the tables agree would drown the one in which they differ.
+    """
     names = set().union(*one[:200], *two[:200])
+    grids = {name: _grid([x.get(name) for x in (*one, *two)]) for name in names}
     logs: dict[Hashable, dict[Hashable, float]] = {}
     for name in names:
-        a, b = Counter(x.get(name) for x in one), Counter(x.get(name) for x in two)
-        grid = _bins([*a, *b])
-        ga, gb = _grouped(a, grid), _grouped(b, grid)
-        logs[name] = {
-            g: math.log((ga[g] + 0.5) / (len(one) + 1)) - math.log((gb[g] + 0.5) / (len(two) + 1))
-            for g in {*ga, *gb}
+        a = Counter(_group(x.get(name), grids[name]) for x in one)
+        b = Counter(_group(x.get(name), grids[name]) for x in two)
+        found = {
+            value: math.log((a[value] + 1) / (b[value] + 1))
+            for value in {*a, *b}
+            if abs(a[value] - b[value]) > Z * math.sqrt(a[value] + b[value])
         }
-    grids = {name: _bins([x.get(name) for x in (*one, *two)]) for name in names}
+        if found:
+            logs[name] = found
 
     def score(x: Features) -> float:
-        return sum(logs[n].get(_group(x.get(n), grids[n]), 0.0) for n in names)
+        return sum(values.get(_group(x.get(n), grids[n]), 0.0) for n, values in logs.items())
 
     return score
 
 
-def _bins(values: Sequence[Hashable]) -> np.ndarray | None:
-    numbers = [v for v in values if isinstance(v, int)]
-    if len(set(numbers)) <= 12:
+def _grid(values: Sequence[Hashable]) -> np.ndarray | None:
+    """One cut, at the median of many-valued numbers; None for few values.
+
+    One cut a feature is estimated well from few runs, and where a record shifts several noisy cells
+    the joint event (all of them above their cuts) is nearly the best one for two-sided geometric noise.
+    """
+    numbers = np.array([v for v in values if isinstance(v, int)], dtype=float)
+    if len(np.unique(numbers)) <= 8:
         return None
-    # Few bins, so that each log ratio is estimated well: twelve quantiles of what was seen.
-    return np.unique(np.quantile(np.array(numbers, dtype=float), np.linspace(0.02, 0.98, 12)))
+    return np.array([np.floor(np.median(numbers)) + 0.5])
 
 
 def _group(value: Hashable, grid: np.ndarray | None) -> Hashable:
     if grid is None or not isinstance(value, int):
         return value
-    return int(np.searchsorted(grid, value))
-
-
-def _grouped(counted: Counter[Hashable], grid: np.ndarray | None) -> Counter[Hashable]:
-    out: Counter[Hashable] = Counter()
-    for value, times in counted.items():
-        out[_group(value, grid)] += times
-    return out
+    return int(np.searchsorted(grid, value, side="right"))
 
 
 def _best_cut(one: np.ndarray, two: np.ndarray, delta: float, level: float) -> float:

@@ -85,10 +85,16 @@ def _digits(stream: int, count: int, below: int) -> np.ndarray:
     return (words(stream_key(20260101, stream), 0, count) % np.uint64(below)).astype(np.int64)
 
 
-def neighbors(relation: Relation) -> tuple[Neighbors, ...]:
-    """Pairs that differ by one record: alone in every cell, and in a crowd."""
+def neighbors(relation: Relation, crowd_size: int = 4) -> tuple[Neighbors, ...]:
+    """Pairs that differ by one record: alone in every cell, and in a crowd.
+
+    Args:
+        relation: add or remove one, or replace one.
+        crowd_size: equal records beside it; above the threshold of a thresholded mechanism, so that
+            its noise is seen.
+    """
     schema = binary_schema(3)
-    crowd = np.zeros((4, 3), dtype=np.int64)
+    crowd = np.zeros((crowd_size, 3), dtype=np.int64)
     unique = np.ones((1, 3), dtype=np.int64)
     if relation == "add_remove":
         return (

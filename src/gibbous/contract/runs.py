@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gibbous.contract.cases import secret
-from gibbous.core.claim import Relation
+from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
@@ -25,7 +25,7 @@ def release(
     schema: Schema,
     values: np.ndarray,
     rows: int | None,
-    relation: Relation | None = None,
+    budget: Claim | None = None,
     *,
     sets: int = 1,
 ) -> Tables | Codes:
@@ -34,13 +34,14 @@ def release(
     Args:
         values: (rows, columns) codes; not modified.
         rows: output rows a set.
+        budget: what is reserved; the plan's total when None.
     """
-    plan = mechanism.plan(schema, rows, sets)
+    budget = budget or mechanism.plan(schema, rows, sets).total
     curator = Curator(
         NumpyEngine.from_codes(secret(schema, values)),
-        plan.total,
+        budget,
         schema,
-        relation=relation or relation_of(mechanism),
+        relation=relation_of(mechanism),
     )
     try:
         return mechanism.run(curator, rows, sets)

@@ -19,7 +19,7 @@ Going = Callable[[float], None]
 """Told the share of the job that is done; raises `Interrupted` when the run was called off."""
 
 WORK = 1 << 26  # rows x terms of one kernel call
-CHUNK = 1 << 17  # rows that are counted into each dense table in turn
+CHUNK = 1 << 16  # rows that are counted into each dense table in turn
 BUFFER = 1 << 15  # rows whose 64-bit ids are made at once
 
 

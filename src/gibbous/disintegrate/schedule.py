@@ -71,33 +71,64 @@ def run(
     An exception or an interrupt in the calling thread calls off the jobs that run: they stop at
     their next kernel call, within a fraction of a second (a sort ends first).
     """
-    total = max(1, sum(job.weight for job in todo))
-    shares = [0.0] * len(todo)
+    told = _Told([job.weight for job in todo], progress)
+    told.report()
+    if threads == 1 or len(todo) < 2:
+        for i, job in enumerate(todo):
+            yield job.places, job.work(partial(_inline, told, i))
+    else:
+        yield from _in_threads(todo, threads, told)
+    progress("count", 100, 100)
+
+
+def _in_threads(
+    todo: Sequence[Job], threads: int, told: _Told
+) -> Generator[tuple[list[int], Results], None, None]:
     stop = Event()
     pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="gibbous-count")
     try:
         waiting: dict[Future[Results], int] = {
-            pool.submit(job.work, partial(_going, stop, shares, i)): i for i, job in enumerate(todo)
+            pool.submit(job.work, partial(_going, stop, told, i)): i for i, job in enumerate(todo)
         }
         while waiting:
-            done = sum(s * job.weight for s, job in zip(shares, todo, strict=True))
-            progress("count", int(100 * done / total), 100)
             ready = wait(waiting, timeout=TICK, return_when=FIRST_COMPLETED).done
             while ready:
                 future = ready.pop()
                 i = waiting.pop(future)
-                shares[i] = 1.0
+                told.shares[i] = 1.0
                 yield todo[i].places, future.result()
-        progress("count", 100, 100)
+            told.report()
     finally:
         stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _going(stop: Event, shares: list[float], place: int, share: float) -> None:
+class _Told:
+    """Which share of each job is done; reports whole percents, from the calling thread alone."""
+
+    __slots__ = ("_last", "_progress", "_weights", "shares")
+
+    def __init__(self, weights: list[int], progress: Progress) -> None:
+        self._weights, self._progress, self._last = weights, progress, -1
+        self.shares = [0.0] * len(weights)
+
+    def report(self) -> None:
+        done = sum(s * w for s, w in zip(self.shares, self._weights, strict=True))
+        percent = int(100 * done / max(1, sum(self._weights)))
+        if percent > self._last:
+            self._last = percent
+            self._progress("count", percent, 100)
+
+
+def _going(stop: Event, told: _Told, place: int, share: float) -> None:
     if stop.is_set():
         raise passes.Interrupted
-    shares[place] = share
+    told.shares[place] = share
+
+
+def _inline(told: _Told, place: int, share: float) -> None:
+    told.shares[place] = share
+    told.report()
 
 
 def _small_jobs(

@@ -212,7 +212,7 @@ def _check_quotes(data: np.ndarray, sep: int, line: int) -> None:
         return
     place = int(faults.min())
     where = line + int(np.count_nonzero(data[:place] == _LF))
-    if len(stray) and place == int(stray[0]) and place not in torn and place not in unclosed:
+    if len(stray) and place == int(stray[0]):
         raise InputRejected(
             "STRAYQUOTE",
             f"Line {where:,} has a quote inside a field that is not quoted.",

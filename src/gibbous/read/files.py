@@ -77,11 +77,12 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         fault = "cannot be opened"
     if fault:
         raise _rejected("NOTAFILE", path, fault, "Check the path.")
+    before = os.fstat(handle)
+    fault = next((words for is_kind, words in _KINDS if is_kind(before.st_mode)), "")
+    if fault:
+        os.close(handle)
+        raise _rejected("NOTAFILE", path, fault, "Pass the path of one regular file.")
     with os.fdopen(handle, "rb") as file:
-        before = os.fstat(file.fileno())
-        for is_kind, words in _KINDS:
-            if is_kind(before.st_mode):
-                raise _rejected("NOTAFILE", path, words, "Pass the path of one regular file.")
         yield file
         _check_unchanged(path, before)
 

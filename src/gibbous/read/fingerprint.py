@@ -38,12 +38,12 @@ def fingerprint(frame: pl.DataFrame, key: bytes, null: str) -> bytes:
     keys = _Keys(key)
     lanes = [np.zeros(frame.height, dtype=np.uint64) for _ in range(_LANES)]
     for name in frame.columns:
-        for lane, part in zip(lanes, _column(frame[name], keys, null), strict=True):
-            lane += part
+        for held, part in zip(lanes, _column(frame[name], keys, null), strict=True):
+            held += part
     outer = hashlib.blake2b(key=keys.derive(b"total"), digest_size=32)
-    for lane, total in enumerate(lanes):
+    for lane, sums in enumerate(lanes):
         step = keys.word(b"row", lane)
-        outer.update(int(mix64(total + step).sum(dtype=np.uint64)).to_bytes(8, "little"))
+        outer.update(int(mix64(sums + step).sum(dtype=np.uint64)).to_bytes(8, "little"))
     outer.update(frame.height.to_bytes(8, "little"))
     for name in sorted(frame.columns):
         outer.update(hashlib.blake2b(name.encode("utf-8", "surrogatepass")).digest())

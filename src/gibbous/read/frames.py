@@ -31,7 +31,7 @@ def from_frame(source: Any, *, max_columns: int, skip: frozenset[str]) -> pl.Dat
         SchemaMismatch: a column of mixed or unusable type.
     """
     family = type(source).__module__.partition(".")[0]
-    if family not in ("pandas", "polars", "pyarrow") or not hasattr(source, "columns"):
+    if family not in ("pandas", "polars", "pyarrow") or not hasattr(type(source), "columns"):
         raise UsageError(
             "SOURCE",
             f"The input is a {type(source).__name__}.",

@@ -27,7 +27,7 @@ from gibbous.read.fields import Fields, bad, listed, nearest, shown
 MISSING = "(missing)"
 MAX_BINS = 1_000_000
 _DIRECTIVES = re.compile(r"%(.)")
-_DAY_FORMATS = ({"Y", "m", "d"}, {"Y", "b", "d"}, {"Y", "B", "d"}, {"Y", "j"}, {"F"})
+_DAY_FORMATS = ({"Y", "m", "d"}, {"Y", "b", "d"}, {"Y", "B", "d"}, {"Y", "j"})
 
 
 def read_column(table: Fields) -> Column:
@@ -209,9 +209,17 @@ def _value(table: Fields, key: str, value: object, date: bool, whole: bool) -> f
         return day.toordinal()
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise table.wrong(key, "is not a finite number", "Finite numbers")
+    if whole and not -(2**63) <= value < 2**63:
+        raise table.wrong(key, "does not fit 64 bits", "Whole numbers within -2^63 and 2^63 - 1")
     if whole and value == int(value):
         return int(value)
     return value if isinstance(value, int) and float(value) != value else float(value)
+
+
+def day_format(form: str) -> bool:
+    """Whether a strptime format names one day: year, month and day, each once, and nothing else."""
+    used = _DIRECTIVES.findall(form)
+    return len(used) == len(set(used)) and set(used) in _DAY_FORMATS
 
 
 def as_day(value: object) -> datetime.date | None:
@@ -230,8 +238,7 @@ def _date_format(table: Fields) -> str | None:
     form = table.text("format")
     if form is None:
         return None
-    used = _DIRECTIVES.findall(form)
-    if len(used) != len(set(used)) or set(used) not in _DAY_FORMATS:
+    if not day_format(form):
         raise table.wrong(
             "format",
             "does not name one day",

@@ -168,18 +168,15 @@ def _review(schema: Schema, notes: Mapping[str, str]) -> list[str]:
 
 def _advice(column: Column) -> str:
     found = {fact for fact, source in column.sources if source == "inferred"}
-    parts = []
-    if "kind" in found:
-        parts.append(f"is it {column.kind}?")
-    if "levels" in found:
-        parts.append("list every level that can occur, not only those seen,")
-    if "bounds" in found:
-        parts.append("give bounds from public knowledge,")
-    if "bins" in found:
-        parts.append("choose bins or cuts.")
-    if "missing" in found:
-        parts.append("can it be missing?")
-    return " ".join(parts) + ' Then source = "declared".'
+    parts = {
+        "kind": f"check the kind ({column.kind})",
+        "levels": "list every level that can occur, not only those seen",
+        "bounds": "give bounds from public knowledge",
+        "bins": "choose bins or cuts",
+        "missing": "say whether it can be missing",
+    }
+    todo = "; ".join(words for fact, words in parts.items() if fact in found)
+    return f'{todo}. Then set source = "declared".'
 
 
 def _pair(key: str, value: object) -> str:

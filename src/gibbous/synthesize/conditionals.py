@@ -44,7 +44,7 @@ class Conditional:
         shares: float64 (slots, levels) of a single target; None for several targets.
         starts, levels, weights: the cells of slot i are starts[i]..starts[i + 1]: level codes
             uint64 and weights float64 > 0. A slot without cells is uniform over all levels.
-        sums: float64 (cells,): running sums of the weights, over all slots; empty for one target.
+        sums: float64 (cells + 1,): running sums of the weights over all slots, 0 first; empty for one target.
     """
 
     context: Context
@@ -176,7 +176,9 @@ def _conditional(table: Table, tables: Tables, pulls: tuple[np.ndarray, ...]) ->
     ranks[: len(own)][np.lexsort((own, -totals))] = np.arange(len(own))
     if recipe.fallback == "nearest" and not full:
         stages.extend(_nearest_stages(context, own, ranks))
-    margin = _merge(np.zeros(len(keys), dtype=np.uint64), levels, values)
+    # The last slot: a single target's noisy margin, else the sum over all keys.
+    few = 0 if len(context.targets) == 1 else len(keys)
+    margin = _merge(np.zeros(few, dtype=np.uint64), levels[:few], values[:few])
     parts.append(margin)
     bounds.append(np.array([0, len(margin[0])]))
     starts, cells, weights = _join(parts, bounds)
@@ -185,7 +187,7 @@ def _conditional(table: Table, tables: Tables, pulls: tuple[np.ndarray, ...]) ->
         pull = pulls[context.targets[0]]
         shares = _smooth(starts, cells, weights, pull, recipe)
     last = -1 if recipe.fallback == "reject" and recipe.draw == "gibbs" else held
-    sums = np.cumsum(weights) if shares is None else np.zeros(0)
+    sums = np.append(0.0, np.cumsum(weights)) if shares is None else np.zeros(0)
     return Conditional(
         context, own, tuple(stages), ranks, last, shares, starts, cells, weights, sums
     )

@@ -98,11 +98,10 @@ def _draw_cells(step: Step, slots: np.ndarray, word: np.ndarray, state: np.ndarr
     kept = slots < conditional.slots
     slots = np.minimum(slots, conditional.slots - 1)
     first, last = conditional.starts[slots], conditional.starts[slots + 1]
-    sums = conditional.sums
-    below = np.where(first > 0, sums[first - 1], 0.0)
-    whole = np.where(last > first, sums[last - 1] - below, 0.0)
-    point = below + (word >> np.uint64(11)).astype(np.float64) * 2.0**-53 * whole
-    at = np.clip(np.searchsorted(sums, point, side="right"), first, np.maximum(last - 1, first))
+    below, above = conditional.sums[first], conditional.sums[last]
+    point = below + (word >> np.uint64(11)).astype(np.float64) * 2.0**-53 * (above - below)
+    at = np.searchsorted(conditional.sums[1:], point, side="right")
+    at = np.clip(at, first, np.maximum(last - 1, first))
     for place, step_of in enumerate(strides(context.target_sizes)):
         size = np.uint64(context.target_sizes[place])
         again = mix64(word ^ np.uint64(stream_key(place)))  # a word for each column of a bare slot

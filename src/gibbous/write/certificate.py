@@ -21,8 +21,7 @@ NOT_DP = "not differentially private"
 _ASSUMED = (
     "the person who ran it, their account, the kernel and its random source are trusted",
     "facts marked declared in schema.toml were known without looking at the data",
-    "noise and paid draws come from the operating system's randomness, through integer mechanisms; "
-    "no seed reaches them",
+    "noise and paid draws come from the operating system's randomness; no seed reaches them",
     "other releases of the same data add to this one; the ledger of the data holder sums them",
 )
 

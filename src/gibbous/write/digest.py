@@ -61,7 +61,6 @@ def table_json(table: Table) -> dict[str, Any]:
             "law": noise.law,
             "scale": float(noise.scale),
             "threshold": noise.threshold,
-            "shared_cells": bool(noise.shared_cells),
         },
     }
 

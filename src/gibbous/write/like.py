@@ -66,5 +66,5 @@ def together(frames: Sequence[Any], schema: Schema) -> Any:
     from gibbous.encode.decode import decode
 
     if not frames:
-        return decode(Codes(schema, empty_codes(schema, 0)), schema, seed=0)
+        return decode(Codes(schema, empty_codes(schema, 0)), seed=0)
     return pl.concat(frames)

@@ -27,7 +27,7 @@ def methods_text(facts: Facts, tables: Tables | None, *, sets: int, csv: bool, r
     lines = [
         "# How these synthetic data were made",
         "",
-        f"**{guarantee(facts.plan, facts.uncovered)}**",
+        f"**{plain(guarantee(facts.plan, facts.uncovered))}**",
         "",
         *_warning(facts),
         *_done(facts, tables, sets),
@@ -80,7 +80,7 @@ def _done(facts: Facts, tables: Tables | None, sets: int) -> Iterator[str]:
         yield "|---|---|---|"
         for spend in plan.spends:
             cells = (spend.what, spend.claim.words(), spend.detail)
-            yield "| " + " | ".join(_cell(c) for c in cells) + " |"
+            yield "| " + " | ".join(plain(c) for c in cells) + " |"
     yield ""
 
 
@@ -91,9 +91,11 @@ def _meaning(facts: Facts) -> Iterator[str]:
     protected = unit.words() if unit else "one row"
     yield "## What the guarantee says"
     yield ""
-    yield f"Protected: {_cell(protected)}: whether it is in the data, and with which values."
+    yield f"Protected: {plain(protected)}: whether it is in the data, and with which values."
     yield f"Compared are {_RELATION[total.relation]}."
     yield _odds(total)
+    if total.relation == "add_remove" and total.kind != "zcdp":
+        yield "Between two sets of values of a unit that is present, the exponent is twice that."
     if facts.plan.claim.unit in ("row", "block"):
         yield (
             f"The method is priced per {facts.plan.claim.unit}: {facts.plan.headline()}. The total of "
@@ -111,8 +113,8 @@ def _odds(total: Claim) -> str:
     else:
         factor, even = 2.718281828459045**epsilon, 1 / (1 + 2.718281828459045**-epsilon)
         text = (
-            "Whatever someone knew before, these files multiply their odds about one unit by at "
-            f"most e^epsilon = {factor:.4g}: an even guess becomes right with probability at most "
+            "Whatever someone knew before, these files multiply their odds between two such tables by "
+            f"at most e^epsilon = {factor:.4g}: an even guess becomes right with probability at most "
             f"{even:.3g}."
         )
     if total.delta > 0:
@@ -135,7 +137,7 @@ def _said(facts: Facts) -> Iterator[str]:
 def _assumed(facts: Facts) -> Iterator[str]:
     yield "## Assumptions"
     yield ""
-    yield from (f"- {_cell(text)}." for text in assumptions(facts))
+    yield from (f"- {plain(text)}." for text in assumptions(facts))
     yield ""
 
 
@@ -150,7 +152,7 @@ def _uncovered(facts: Facts) -> Iterator[str]:
         "differentially private with respect to** them:"
     )
     yield ""
-    yield from (f"- {_cell(fact)}" for fact in inferred)
+    yield from (f"- {plain(fact)}" for fact in inferred)
     yield ""
 
 
@@ -199,18 +201,22 @@ def _files(tables: Tables | None, csv: bool, raw: bool) -> Iterator[str]:
 
 def _table_line(table: Table, schema: Schema) -> str:
     context, noise = table.context, table.noise
-    names = [", ".join(schema.names[c] for c in group) for group in (context.targets, context.parents)]
+    names = [
+        ", ".join(schema.names[c] for c in group) for group in (context.targets, context.parents)
+    ]
     kind = type(context.key).__name__.lower()
-    given = names[1] + ("" if kind == "radix" or not names[1] else f" ({kind}, {context.keys} keys)")
+    given = names[1] + (
+        "" if kind == "radix" or not names[1] else f" ({kind}, {context.keys} keys)"
+    )
     law = f"{noise.law}, scale {noise.scale:.6g} counts"
     if noise.threshold is not None:
         law += f", kept above {noise.threshold}"
     cells = "all cells" if context.support == "dense" else "cells above the threshold"
-    return f"| {_cell(names[0])} | {cells} | {_cell(given) or '-'} | {law} |"
+    return f"| {plain(names[0])} | {cells} | {plain(given) or '-'} | {law} |"
 
 
-def _cell(text: str) -> str:
-    """Text of a schema inside Markdown: no markup, no line breaks."""
+def plain(text: str) -> str:
+    """Text inside Markdown that cannot act as markup, without line breaks."""
     clean = "".join(c if c.isprintable() else " " for c in text)
     for mark in "\\`*_{}[]<>|#":
         clean = clean.replace(mark, "\\" + mark)

@@ -73,6 +73,8 @@ def acquire(target: Path, request: bytes, seed: int) -> Partial:
     with _alone(target.parent):
         found: Partial | None = None
         for path in sorted(target.parent.glob(f".{_glob_safe(target.name)}.partial-*")):
+            if path.is_symlink() or path.stat().st_uid != os.geteuid():
+                continue
             dead = _dead(path, target)
             if found is None and dead.state.get("request") == request.hex():
                 found = dead

@@ -53,7 +53,12 @@ def write_tables(tables: Tables, folder: Path) -> None:
                 frame.write_parquet(file, compression="zstd", row_group_size=_ROW_GROUP)
             listed[group].append({"file": name, "rows": frame.height, **table_json(table)})
     recipe = recipe_json(tables)
-    document = {"format": FORMAT, "recipe": recipe, "items": listed["table"], "extra": listed["extra"]}
+    document = {
+        "format": FORMAT,
+        "recipe": recipe,
+        "items": listed["table"],
+        "extra": listed["extra"],
+    }
     write_json(folder / "tables.json", document)
     sync_folder(folder)
 
@@ -179,9 +184,7 @@ def _cells(frame: pl.DataFrame, context: Context, dense: bool, name: str) -> Cel
     return Sparse(keys, levels, values)
 
 
-def _mixed(
-    codes: list[np.ndarray], sizes: tuple[int, ...], rows: int, name: str
-) -> np.ndarray:
+def _mixed(codes: list[np.ndarray], sizes: tuple[int, ...], rows: int, name: str) -> np.ndarray:
     total = np.zeros(rows, dtype=np.uint64)
     for column, size, step in zip(codes, sizes, strides(sizes), strict=True):
         if rows and (int(column.min()) < 0 or int(column.max()) >= size):
@@ -220,9 +223,7 @@ def _noise(data: dict[str, Any], name: str) -> NoiseInfo:
         raise rejected("NOISE", f"the noise scale of {name} is not positive and finite")
     if threshold is not None and type(threshold) is not int:
         raise rejected("NOISE", f"the threshold of {name} is not a whole number")
-    if type(data["shared_cells"]) is not bool:
-        raise rejected("NOISE", f"the noise of {name} is not fully described")
-    return NoiseInfo(law, float(scale), threshold, data["shared_cells"])
+    return NoiseInfo(law, float(scale), threshold)
 
 
 def _recipe(data: dict[str, Any], items: tuple[Table, ...], schema: Schema) -> Recipe:

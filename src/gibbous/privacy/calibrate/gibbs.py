@@ -1,7 +1,7 @@
 """Prices of rows drawn from exact conditionals: virtual records, exponential tilts, blocks with reset.
 
 A unit has k = `max_rows` rows. Add/remove it and one key's counts change by a vector c >= 0 with at
-most k in it; replace it and they change by b - a. Everything here is proven in docs/proofs/gibbs.md.
+most k in it; replace it and they change by b - a. Everything here is proven in docs/proofs/accounting.md.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError
@@ -86,6 +87,7 @@ def gaussian_threshold(
     return sigma, sigma * normal_quantile_up(tail)
 
 
+@lru_cache(maxsize=512, typed=True)
 def stable_geometric_cost(
     scale: Number,
     threshold: int,
@@ -114,6 +116,7 @@ def stable_geometric_cost(
     return epsilon, _geometric_delta(width, threshold, tables, max_rows)
 
 
+@lru_cache(maxsize=512, typed=True)
 def stable_geometric(
     epsilon: Number,
     delta: Number,
@@ -138,6 +141,7 @@ def stable_geometric(
     return scale, smallest_whole(enough, max_rows)
 
 
+@lru_cache(maxsize=512, typed=True)
 def stable_gaussian_cost(
     sigma: Number,
     threshold: int,
@@ -162,6 +166,7 @@ def stable_gaussian_cost(
     return min(Fraction(1), price(noise + max(kept, TINY) * factor))
 
 
+@lru_cache(maxsize=512, typed=True)
 def stable_gaussian(
     epsilon: Number,
     delta: Number,

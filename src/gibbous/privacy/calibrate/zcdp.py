@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 from gibbous.core.exact import Number
 from gibbous.privacy.calibrate.rounding import (
@@ -40,6 +41,7 @@ def range_to_zcdp(epsilon: Number) -> Fraction:
     return number * number / 8
 
 
+@lru_cache(maxsize=512, typed=True)
 def delta_from_zcdp(rho: Number, epsilon: Number) -> Fraction:
     """The smallest delta known for rho-zCDP at epsilon, rounded up; at most 1.
 
@@ -56,6 +58,7 @@ def delta_from_zcdp(rho: Number, epsilon: Number) -> Fraction:
     return min(Fraction(1), float_up(math.exp(exponent), 1e-13 * (10 + size)))
 
 
+@lru_cache(maxsize=512, typed=True)
 def epsilon_from_zcdp(rho: Number, delta: Number) -> Fraction:
     """The smallest epsilon with delta_from_zcdp(rho, epsilon) <= delta, rounded up."""
     rate, goal = positive("rho", rho), probability("delta", delta)
@@ -68,6 +71,7 @@ def epsilon_from_zcdp(rho: Number, delta: Number) -> Fraction:
     )
 
 
+@lru_cache(maxsize=512, typed=True)
 def rho_from_approx(epsilon: Number, delta: Number) -> Fraction:
     """The largest rho whose zCDP implies (epsilon, delta)-DP, rounded down.
 

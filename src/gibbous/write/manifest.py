@@ -1,0 +1,179 @@
+"""The manifest of a release: exactly which files it has, with sizes and digests; written last."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from gibbous import __version__
+from gibbous.write.files import (
+    read_json,
+    refusing,
+    rejected,
+    sha256_of,
+    sync_folder,
+    write_bytes,
+    write_json,
+)
+
+FORMAT = "gibbous-release/1"
+MAX_FILES = 10_000
+INTERNAL = b"contains unprotected statistics of the confidential data"
+_PRIVATE = (b"PRIVATE", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # checkpoints, pickles
+_ROLES = {
+    r"synthetic_[1-9][0-9]{0,5}\.(parquet|csv)": "synthetic rows",
+    r"schema\.toml": "public schema",
+    r"tables/tables\.json": "noisy tables: contexts and recipe",
+    r"tables/(table|extra)_[0-9]{3,6}\.parquet": "noisy table",
+    r"ledger\.json": "certificate",
+    r"METHODS\.md": "methods for people",
+    r"codebook\.html": "codebook",
+    r"report\.public\.html": "public report",
+}
+_LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
+
+
+def seal(folder: Path) -> None:
+    """Write manifest.json and, last, SHA256SUMS."""
+    entries = [
+        {
+            "path": name,
+            "role": _role(name),
+            "bytes": (folder / name).stat().st_size,
+            "sha256": sha256_of(folder / name),
+        }
+        for name in found(folder)
+    ]
+    write_json(
+        folder / "manifest.json", {"format": FORMAT, "gibbous": __version__, "files": entries}
+    )
+    sums = {str(entry["path"]): str(entry["sha256"]) for entry in entries}
+    sums["manifest.json"] = sha256_of(folder / "manifest.json")
+    lines = [f"{sums[name]}  {name}\n" for name in sorted(sums)]
+    write_bytes(folder / "SHA256SUMS", "".join(lines).encode())
+    sync_folder(folder)
+
+
+def check(folder: Path, *, skip_sets: bool = False) -> dict[str, int]:
+    """Compare the files that are there with the manifest and the digests.
+
+    Args:
+        skip_sets: leave the digests of the synthetic sets to whoever reads them.
+    Returns:
+        name -> bytes of every listed file.
+    Raises:
+        ModelRejected: a file is missing, added, changed, or of a kind that no release holds.
+    """
+    there = {*found(folder), "manifest.json", "SHA256SUMS"}
+    document = read_json(folder / "manifest.json")
+    with refusing("MANIFEST", "manifest.json is not a manifest"):
+        if document["format"] != FORMAT:
+            raise rejected(
+                "VERSION",
+                f"it has the format {str(document['format'])[:40]!r}, written by gibbous "
+                f"{str(document.get('gibbous'))[:20]!r}; this is gibbous {__version__}, which reads "
+                f"{FORMAT!r}",
+            )
+        sizes = {str(e["path"]): int(e["bytes"]) for e in document["files"]}
+        listed = {str(e["path"]): str(e["sha256"]) for e in document["files"]}
+        if len(listed) != len(document["files"]):
+            raise rejected("MANIFEST", "its manifest lists a file twice")
+    sums = digests(folder)
+    for name in sorted(there | listed.keys() | sums.keys()):
+        if name == "SHA256SUMS":
+            continue
+        if name not in there:
+            raise rejected("MISSING", f"{_shown(name)} is missing")
+        if name not in sums or (name not in listed and name != "manifest.json"):
+            raise rejected("EXTRA", f"{_shown(name)} is not listed")
+        if name in listed and sums[name] != listed[name]:
+            raise rejected("DIGEST", f"manifest and SHA256SUMS disagree about {_shown(name)}")
+    for name in sorted(sums):
+        if skip_sets and name.startswith("synthetic_"):
+            continue
+        check_file(folder, name, sums[name], sizes.get(name))
+    return sizes
+
+
+def check_file(folder: Path, name: str, digest: str, size: int | None = None) -> None:
+    """Compare one file with its digest, and refuse what no release holds.
+
+    Raises:
+        ModelRejected: it was changed, is internal, or is a pickle or checkpoint.
+    """
+    path = folder / name
+    if size is not None and path.stat().st_size != size:
+        raise rejected("DIGEST", f"{_shown(name)} was changed: its size is another")
+    if sha256_of(path) != digest:
+        raise rejected("DIGEST", f"{_shown(name)} was changed: its digest is another")
+    with path.open("rb") as file:
+        head = file.read(1 << 16)
+    if INTERNAL in head:
+        raise rejected("INTERNAL", f"{_shown(name)} is internal and must not be published")
+    if head.startswith(_PRIVATE):
+        raise rejected("PICKLE", f"{_shown(name)} is a pickle or a private checkpoint")
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """name -> digest, as SHA256SUMS lists them.
+
+    Raises:
+        ModelRejected: it is not such a list.
+    """
+    try:
+        text = (folder / "SHA256SUMS").read_bytes()[: 1 << 24].decode()
+    except (OSError, ValueError):
+        raise rejected("SHA256SUMS", "SHA256SUMS is missing or not text") from None
+    out: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match is None or match[2] in out:
+            raise rejected("SHA256SUMS", "SHA256SUMS is not a list of digests")
+        out[match[2]] = match[1]
+    return out
+
+
+def found(folder: Path) -> list[str]:
+    """Names of the files of a package, without manifest.json and SHA256SUMS, sorted.
+
+    Raises:
+        ModelRejected: the folder holds a link, a device, or a file no release has.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        raise rejected("FOLDER", "it is not a folder")
+    names: list[str] = []
+    for base, prefix in ((folder, ""), (folder / "tables", "tables/")):
+        if not base.is_dir() or base.is_symlink():
+            continue
+        with os.scandir(base) as entries:
+            for entry in entries:
+                names += _name(entry, prefix)
+                if len(names) > MAX_FILES:
+                    raise rejected("FILES", f"it has more than {MAX_FILES:,} files")
+    return sorted(names)
+
+
+def _name(entry: os.DirEntry[str], prefix: str) -> list[str]:
+    name, mode = prefix + entry.name, entry.stat(follow_symlinks=False).st_mode
+    if name == "tables" and stat.S_ISDIR(mode):
+        return []
+    if not stat.S_ISREG(mode):
+        raise rejected("KIND", f"{_shown(name)} is a link, folder or device")
+    if name in ("manifest.json", "SHA256SUMS"):
+        return []
+    _role(name)
+    return [name]
+
+
+def _role(name: str) -> str:
+    for pattern, role in _ROLES.items():
+        if re.fullmatch(pattern, name):
+            return role
+    raise rejected("FILE", f"{_shown(name)} does not belong in a release")
+
+
+def _shown(name: str) -> str:
+    clean = "".join(c if c.isprintable() else "?" for c in name)
+    return repr(clean if len(clean) <= 80 else clean[:77] + "...")

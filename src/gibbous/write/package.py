@@ -1,0 +1,357 @@
+"""The release package: a mechanism's result and its rows in, one finished folder out, or nothing.
+
+Order, and what a kill leaves behind: a private partial folder; the reservation; tables (or drawn
+rows) with their digest; the ledger's commit; the sets; certificate, METHODS.md, manifest, digests;
+one rename. The same request resumes a dead partial folder and is never charged twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from gibbous import __version__
+from gibbous.core.codes import Codes
+from gibbous.core.errors import GibbousError
+from gibbous.core.plan import Plan
+from gibbous.core.protocols import Progress, silent
+from gibbous.core.release import Lazy, Release
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Tables
+from gibbous.disintegrate.writer import (
+    RowsWritten,
+    decoded,
+    new_file,
+    not_written,
+    write_frame,
+    write_rows,
+)
+from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
+from gibbous.read.schema_file import load_schema
+from gibbous.read.schema_write import schema_json, schema_toml
+from gibbous.write import files, manifest, partial
+from gibbous.write.certificate import Facts, certify
+from gibbous.write.digest import digest_of
+from gibbous.write.methods_text import methods_text
+from gibbous.write.more import draw
+from gibbous.write.output import check_output
+from gibbous.write.parquet_guard import guarded_read
+from gibbous.write.table_files import read_tables, write_tables
+
+__all__ = [
+    "Package",
+    "begin",
+    "check_output",
+    "digest_of",
+    "drawn_seed",
+    "request_digest",
+    "write_file",
+]
+
+
+def request_digest(
+    *,
+    dataset: bytes,
+    schema: Schema,
+    plan: Plan,
+    seed: int | None,
+    target: Path,
+    extra: Mapping[str, Any] | None = None,
+) -> bytes:
+    """Digest of everything that was asked for; a run with the same digest may resume another.
+
+    Args:
+        dataset: keyed fingerprint of the records.
+        target: final path of the package.
+        extra: further plain values that change the output.
+    """
+    asked = {
+        "version": __version__,
+        "dataset": dataset.hex(),
+        "schema": schema_json(schema),
+        "plan": plan.to_json(),
+        "seed": seed,
+        "target": os.fsencode(target).hex(),
+        "extra": dict(extra or {}),
+    }
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
+
+
+def drawn_seed() -> int:
+    """A sampling seed for a run that was given none, 63 bits."""
+    return int.from_bytes(os.urandom(8), "little") >> 1
+
+
+def begin(
+    target: Path, *, request: bytes, seed: int | None = None, overwrite: bool = False
+) -> Package:
+    """Start a package, or go on with that of a run that was killed.
+
+    Args:
+        target: what `check_output` returned.
+        request: what `request_digest` returned.
+        seed: sampling seed; None draws one (a resumed run keeps its own).
+        overwrite: replace an existing release at the end.
+    Raises:
+        OutputNotWritten, ResourceLimit: another run writes there, or the folder cannot be made.
+    """
+    if target.exists() and not overwrite:
+        raise files.exists(target)
+    found = partial.acquire(target, request, drawn_seed() if seed is None else seed)
+    if partial.finished(found, target):
+        found.remove()
+        found = partial.acquire(target, request, drawn_seed() if seed is None else seed)
+    return Package(found, target, request, overwrite)
+
+
+class Package:
+    """A release while it is written; use it in a `with` block, which cleans up after errors.
+
+    Attributes:
+        seed: the sampling seed.
+    """
+
+    def __init__(
+        self, grown: partial.Partial, target: Path, request: bytes, overwrite: bool
+    ) -> None:
+        self._partial, self._target, self._request = grown, target, request
+        self._overwrite = overwrite
+        self._hold: Hold | None = None
+        self._written: dict[int, dict[str, Any]] = {}
+        self._done = False
+        self.seed = int(grown.state["seed"])
+        self._result: Tables | Codes | None = self._read_back()
+
+    def __enter__(self) -> Package:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._done:
+            return
+        kept = self._hold is not None and self._hold.committed
+        if kept:
+            self._partial.close()
+        else:
+            self._partial.remove()
+        if self._hold is not None:
+            self._hold.release()
+            if isinstance(error, GibbousError):
+                self._explain(error, kept)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether tables (or drawn rows) are complete on disk, from this run or a killed one."""
+        return self._result is not None
+
+    def hold(self, book: Ledger, reserve: Callable[[], Hold]) -> Hold:
+        """Spend: the reservation of this package, a new one unless a killed run left its own.
+
+        Args:
+            book: the ledger.
+            reserve: makes a new reservation for exactly this request.
+        Raises:
+            BudgetExhausted, PrivacyRefused, LedgerUnusable, ResourceLimit: see `Ledger.reserve`.
+        """
+        found, state = book.find(self._request), self._partial.state
+        mine = found is not None and found.id == state["reservation"]
+        fits = found is not None and found.sha256 in (None, state["digest"])
+        if self.drawn and not (mine and fits):
+            self._forget()  # drawn under a reservation that this ledger does not have
+        if found is not None and (found.committed and not self.drawn):
+            found = None  # it paid for something that became visible elsewhere, or was lost
+        self._hold = found or reserve()
+        self._partial.save(reservation=self._hold.id)
+        return self._hold
+
+    def tables(self, tables: Tables) -> None:
+        """Write the public tables: from here on they are never drawn again."""
+        self._start(tables.schema)
+        write_tables(tables, self._partial.package / "tables")
+        self._keep(tables, "tables")
+
+    def rows(self, codes: Codes) -> None:
+        """Write the rows whose drawing was what cost: from here on they are never drawn again."""
+        if codes.secret:
+            raise ValueError("codes of confidential records are never written")
+        self._start(codes.schema)
+        with new_file(self._partial.path / "rows.npy") as file:
+            np.save(file, np.ascontiguousarray(codes.by_column), allow_pickle=False)
+        self._keep(codes, "rows")
+
+    def drawn_result(self, schema: Schema) -> Tables | Codes:
+        """What was drawn: by this run, or read back from a killed one."""
+        assert self._result is not None, "nothing was drawn"
+        assert self._result.schema.names == schema.names
+        return self._result
+
+    def commit(self) -> None:
+        """Tell the ledger what was released; a second call does nothing."""
+        assert self._hold is not None, "the reservation comes first"
+        assert self._result is not None, "the draw comes first"
+        self._hold.commit(self._partial.state["digest"])
+
+    def write_set(
+        self,
+        index: int,
+        batches: Iterable[Codes],
+        *,
+        format: str = "parquet",
+        csv_raw: bool = False,
+        progress: Progress = silent,
+    ) -> RowsWritten:
+        """Write synthetic set `index` (from 0): Parquet, and CSV beside it if asked for."""
+        assert self._hold is not None, "the reservation comes first"
+        assert self._hold.committed, "the commit comes first"
+        assert self._result is not None
+        schema = self._result.schema
+        frame = decoded(batches, schema, seed=self.seed, set_index=index, progress=progress)
+        done = RowsWritten(0)
+        for kind in ("parquet",) if format == "parquet" else ("parquet", format):
+            path = self._partial.package / f"synthetic_{index + 1}.{kind}"
+            path.unlink(missing_ok=True)  # of a killed run
+            done = write_frame(frame, schema, path, format=kind, csv_raw=csv_raw)
+        self._written[index] = {"format": format, "raw": csv_raw, "done": done}
+        return done
+
+    def finish(self, facts: Facts) -> Release:
+        """Write certificate, METHODS.md, manifest and digests; give the folder its final name.
+
+        Raises:
+            OutputNotWritten, ResourceLimit: nothing is at the final path then; running again with
+                the same request goes on from here.
+        """
+        assert self._hold is not None
+        assert self._result is not None
+        package, tables = self._partial.package, self._public()
+        numbers = [self._written[i]["done"].rows for i in range(len(self._written))]
+        csv = any(w["format"] == "csv" for w in self._written.values())
+        raw = any(w["raw"] for w in self._written.values())
+        guarded = [self._written[i]["done"].guarded_cells for i in range(len(numbers))]
+        receipt = certify(
+            facts,
+            self._hold,
+            seed=self.seed,
+            rows=tuple(numbers),
+            digest=self._partial.state["digest"],
+            tables=tables,
+            files={"csv": csv, "csv_raw": raw, "guarded_cells": guarded},
+        )
+        text = methods_text(facts, tables, sets=len(numbers), csv=csv, raw=raw)
+        for name in ("ledger.json", "METHODS.md", "manifest.json", "SHA256SUMS"):
+            (package / name).unlink(missing_ok=True)  # of a killed run
+        files.write_json(package / "ledger.json", receipt.to_json())
+        files.write_bytes(package / "METHODS.md", text.encode("utf-8", "replace"))
+        manifest.seal(package)
+        files.move_into_place(package, self._target, overwrite=self._overwrite)
+        self._done = True
+        self._partial.remove()
+        readers = [
+            lambda path=self._target / f"synthetic_{i + 1}.parquet": guarded_read(path)
+            for i in range(len(numbers))
+        ]
+        return Release(
+            Lazy(readers), facts.schema, facts.plan.total, facts.plan, tables, receipt,
+            self._target, draw if tables is not None else None,
+        )  # fmt: skip
+
+    def _public(self) -> Tables | None:
+        return self._result if isinstance(self._result, Tables) else None
+
+    def _start(self, schema: Schema) -> None:
+        assert self._hold is not None, "the reservation comes before the draw"
+        self._partial.clear()
+        text = schema_toml(schema)
+        files.write_bytes(self._partial.package / "schema.toml", text.encode())
+
+    def _keep(self, result: Tables | Codes, kind: str) -> None:
+        files.sync_folder(self._partial.package)
+        self._partial.save(digest=digest_of(result), kind=kind)
+        self._result = result
+
+    def _forget(self) -> None:
+        self._result = None
+        self._partial.clear()
+
+    def _read_back(self) -> Tables | Codes | None:
+        kind, digest = self._partial.state.get("kind"), self._partial.state.get("digest")
+        if kind is None:
+            return None
+        try:
+            schema = load_schema(self._partial.package / "schema.toml")
+            found = (
+                read_tables(self._partial.package / "tables", schema)
+                if kind == "tables"
+                else _read_rows(self._partial.path / "rows.npy", schema)
+            )
+            if digest_of(found) == digest:
+                return found
+        except (GibbousError, OSError, ValueError):
+            pass
+        return None  # incomplete: it was not visible, so it may be drawn again
+
+    def _explain(self, error: GibbousError, kept: bool) -> None:
+        assert self._hold is not None
+        if error.state != UNCHARGED:
+            return
+        error.state = (
+            f"Nothing was released. Reservation {self._hold.id} stays spent; the same command goes "
+            + ("on from what it paid for" if kept else "on with it")
+            + ", without a second charge."
+        )
+        error.args = (f"{error.wrong} {error.allowed} {error.fix} {error.state}".strip(),)
+
+
+def write_file(
+    batches: Iterable[Codes],
+    schema: Schema,
+    target: Path,
+    *,
+    format: str,
+    seed: int,
+    raw: bool = False,
+    progress: Progress = silent,
+) -> Path:
+    """Write rows to one new file, which appears whole or not at all.
+
+    Args:
+        target: what `check_output` returned.
+        seed: sampling seed; places numbers and days within their bins.
+        raw: write CSV text without the guard against formulas.
+    Raises:
+        OutputNotWritten, ResourceLimit: it appeared meanwhile, or cannot be written.
+    """
+    fresh = target.with_name(f".{target.name}.partial-{os.urandom(4).hex()}")
+    try:
+        write_rows(batches, schema, fresh, format=format, seed=seed, csv_raw=raw, progress=progress)
+        os.link(fresh, target)  # unlike a rename, this replaces nothing
+        files.sync_folder(target.parent)
+    except FileExistsError:
+        raise files.exists(target) from None
+    except OSError as error:
+        raise not_written(target, error) from None
+    finally:
+        fresh.unlink(missing_ok=True)
+    return target
+
+
+def _read_rows(path: Path, schema: Schema) -> Codes:
+    with path.open("rb") as file:
+        values = np.load(file, allow_pickle=False)
+    sizes = np.array(schema.sizes)
+    if values.ndim != 2 or len(values) != len(schema) or values.dtype.kind != "u":
+        raise ValueError("not the rows of this schema")
+    if values.size and (values.max(axis=1) >= sizes).any():
+        raise ValueError("a code outside its column")
+    return Codes(schema, values.T)

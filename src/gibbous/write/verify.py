@@ -1,0 +1,236 @@
+"""Verify a release without the data: files, digests, arithmetic of the cost, tables, every row."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gibbous.core.claim import Claim
+from gibbous.core.codes import Codes
+from gibbous.core.errors import GibbousError
+from gibbous.core.protocols import Progress, silent
+from gibbous.core.schema import Schema, Unit
+from gibbous.core.tables import Tables
+from gibbous.privacy import accountant
+from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.ledger_store import chained
+from gibbous.write import load, manifest
+from gibbous.write.certificate import NOT_DP, claim_of
+from gibbous.write.digest import digest_of
+from gibbous.write.files import refusing, rejected
+from gibbous.write.methods_text import plain
+from gibbous.write.rows_check import check_csv, check_set
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was checked; a release that fails a check raises instead.
+
+    Attributes:
+        path: of the release.
+        claim: its total.
+        guarantee: in words.
+        sets, rows: number of sets, and rows of each.
+        tables: number of public tables; 0 when the rows were what was paid for.
+        uncovered: facts the guarantee does not cover.
+        reservation: of the ledger.
+        checks: what was found right, one sentence each.
+    """
+
+    path: Path
+    claim: Claim
+    guarantee: str
+    sets: int
+    rows: tuple[int, ...]
+    tables: int
+    uncovered: tuple[str, ...]
+    reservation: str
+    checks: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "path": str(self.path),
+            "ok": True,
+            "claim": self.claim.to_json(),
+            "guarantee": self.guarantee,
+            "sets": self.sets,
+            "rows": list(self.rows),
+            "tables": self.tables,
+            "uncovered": list(self.uncovered),
+            "reservation": self.reservation,
+            "checks": list(self.checks),
+        }
+
+
+def verify(
+    path: str | Path, *, ledger: Ledger | Path | str | None = None, progress: Progress = silent
+) -> VerifyReport:
+    """Check a release package, without the data.
+
+    Args:
+        path: the folder.
+        ledger: the ledger that paid for it, or its path; None checks the package alone.
+        progress: told which set is read.
+    Raises:
+        ModelRejected: the first thing that does not fit.
+        LedgerUnusable: the ledger itself does not fit together.
+    """
+    folder, checks = Path(path), []
+    sizes = manifest.check(folder)
+    checks.append(f"{len(sizes) + 2} files are exactly those of the manifest, with their digests")
+    receipt, schema = load.read_receipt(folder), load.read_schema(folder)
+    with refusing("RECEIPT", "ledger.json does not describe a release"):
+        total = claim_of(receipt, "total")
+        _check_total(receipt, total)
+        _check_plan(receipt, total)
+        checks.append("the parts of the cost add up to the total, which is what was charged")
+        _check_words(folder, receipt, schema, total)
+        checks.append("certificate and METHODS.md state the same guarantee")
+        _check_proof(receipt, total)
+        checks.append("the ledger entries hash as they say, for this claim and this digest")
+    tables = load.released_tables(folder, schema, receipt)
+    if tables is not None:
+        checks.append(f"{receipt['tables']} tables are those the ledger entry was made for")
+    _check_sets(folder, receipt, schema, sizes, tables, progress)
+    checks.append(f"every row of {receipt['sets']} sets lies in the schema")
+    if ledger is not None:
+        _check_ledger(ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger)), receipt)
+        checks.append("the ledger holds these entries in its chain")
+    return VerifyReport(
+        folder, total, str(receipt["guarantee"]), receipt["sets"], tuple(receipt["rows"]),
+        receipt["tables"] or 0, tuple(receipt["uncovered"]), receipt["ledger"]["reservation"],
+        tuple(checks),
+    )  # fmt: skip
+
+
+def _check_total(receipt: dict[str, Any], total: Claim) -> None:
+    claim, rows = claim_of(receipt, "claim"), sum(receipt["rows"])
+    if total.is_dp and total.unit in ("row", "block"):
+        raise rejected("TOTAL", "its total is stated for a part of the file only")
+    if claim.is_dp != total.is_dp or (total.is_dp and claim.relation != total.relation):
+        raise rejected("TOTAL", "claim and total are not of one kind")
+    if receipt["relation"] != total.relation and total.is_dp:
+        raise rejected("TOTAL", "its total is under another neighbor relation than the run")
+    units = 1
+    if claim.is_dp and claim.unit == "row":
+        units = rows
+    if claim.is_dp and claim.unit == "block":
+        units = math.ceil(Fraction(rows, int(receipt["method"]["params"]["block"])))
+    wanted = claim.times(units)
+    if any(
+        getattr(wanted, n) != getattr(total, n) for n in ("kind", "epsilon", "delta", "rho", "l")
+    ):
+        raise rejected("TOTAL", f"its total is not {units} times its claim per {claim.unit}")
+
+
+def _check_plan(receipt: dict[str, Any], total: Claim) -> None:
+    plan = receipt["plan"]
+    if claim_of(plan, "total") != total or claim_of(plan, "claim") != claim_of(receipt, "claim"):
+        raise rejected("PLAN", "its plan and its certificate state different costs")
+    if plan["sets"] != receipt["sets"] or plan["rows"] not in (None, *set(receipt["rows"])):
+        raise rejected("PLAN", "its plan and its certificate state different sizes")
+    if plan["rows"] is not None and len(set(receipt["rows"])) > 1:
+        raise rejected("PLAN", "its sets have different numbers of rows")
+    spends = [Claim.from_json(spend["claim"]) for spend in plan["spends"]]
+    try:
+        covered = accountant.within(total, spends)
+    except GibbousError:
+        covered = False
+    if not covered:
+        raise rejected("SPENDS", "the parts of its cost are more than its total")
+
+
+def _check_words(folder: Path, receipt: dict[str, Any], schema: Schema, total: Claim) -> None:
+    words, text = str(receipt["guarantee"]), (folder / "METHODS.md").read_text("utf-8")
+    uncovered = [str(fact) for fact in receipt["uncovered"]]
+    if not words.startswith(total.words()) or f"**{plain(words)}**" not in text:
+        raise rejected("WORDS", "its words do not state its total")
+    if total.is_dp and sorted(uncovered) != sorted(schema.inferred()):
+        raise rejected("WORDS", "it does not name the facts that were read off the data")
+    silent_gap = (uncovered or not total.is_dp) and NOT_DP not in words
+    if silent_gap or receipt["differentially_private"] != (total.is_dp and not uncovered):
+        raise rejected("WORDS", "it does not say that it is not differentially private")
+
+
+def _check_proof(receipt: dict[str, Any], total: Claim) -> None:
+    proof = receipt["ledger"]
+    reserve, commit = (_entry(proof, kind) for kind in ("reserve", "commit"))
+    names = {reserve["id"], commit["id"], proof["reservation"]}
+    if len(names) != 1 or reserve["kind"] != "reserve" or commit["kind"] != "commit":
+        raise rejected("PROOF", "its ledger entries are not of one reservation")
+    if Claim.from_json(reserve["claim"]) != total:
+        raise rejected("PROOF", "its ledger entry was charged another claim")
+    if reserve["mechanism"] != receipt["method"]["name"] or reserve["seq"] >= commit["seq"]:
+        raise rejected("PROOF", "its ledger entries are of another run")
+    unit = receipt["unit"]["words"] if receipt["unit"] else "one row"
+    if reserve["protects"] != unit:
+        raise rejected("PROOF", "its ledger entry protects another unit")
+    if commit["sha256"] != receipt["digest"]:
+        raise rejected("PROOF", "its ledger entry was made for another release")
+    if proof["head"] != proof["entries"]["commit"]["hash"]:
+        raise rejected("PROOF", "its ledger head is not its last entry")
+
+
+def _entry(proof: dict[str, Any], kind: str) -> dict[str, Any]:
+    entry = proof["entries"][kind]
+    previous, sealed = bytes.fromhex(entry["previous"]), bytes.fromhex(entry["sealed"])
+    if len(previous) != hashlib.sha256().digest_size or len(sealed) != len(previous):
+        raise rejected("PROOF", "its ledger entries are not entries")
+    if chained(previous, sealed, entry["public"].encode()).hex() != entry["hash"]:
+        raise rejected("PROOF", "its ledger entries do not hash to what they say")
+    return dict(json.loads(entry["public"]))
+
+
+def _check_sets(
+    folder: Path,
+    receipt: dict[str, Any],
+    schema: Schema,
+    sizes: dict[str, int],
+    tables: Tables | None,
+    progress: Progress,
+) -> None:
+    bare = replace(schema, unit=Unit(), ignore=())
+    wanted = {f"synthetic_{i}.parquet" for i in range(1, receipt["sets"] + 1)}
+    has_csv = bool(receipt["files"].get("csv"))
+    if has_csv:
+        wanted |= {f"synthetic_{i}.csv" for i in range(1, receipt["sets"] + 1)}
+    if {name for name in sizes if name.startswith("synthetic_")} != wanted:
+        raise rejected("SETS", "it does not have the sets that its certificate names")
+    found: list[Codes] = []
+    for number, rows in enumerate(receipt["rows"], 1):
+        progress("verify", number - 1, receipt["sets"])
+        codes, frame = check_set(folder / f"synthetic_{number}.parquet", bare, rows)
+        if has_csv:
+            raw = bool(receipt["files"].get("csv_raw"))
+            check_csv(folder / f"synthetic_{number}.csv", bare, frame, codes, raw=raw)
+        if tables is None:
+            found.append(codes)
+    if tables is None:
+        _check_drawn(found, schema, receipt)
+    progress("verify", receipt["sets"], receipt["sets"])
+
+
+def _check_drawn(found: Sequence[Codes], schema: Schema, receipt: dict[str, Any]) -> None:
+    together = np.concatenate([codes.by_column for codes in found], axis=1)
+    if digest_of(Codes(schema, together.T)) != receipt["digest"]:
+        raise rejected("ROWS", "its rows are not those that the ledger entry was made for")
+
+
+def _check_ledger(book: Ledger, receipt: dict[str, Any]) -> None:
+    book.verify()
+    for entry in receipt["ledger"]["entries"].values():
+        if not book.has(entry["hash"]):
+            raise rejected(
+                "LEDGER", "this ledger did not pay for it (or an old copy of it is used)"
+            )

@@ -1,0 +1,76 @@
+"""The names users import: pinned, documented, and not shadowed by the folders behind them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import gibbous
+from tests.frame.tree import mechanism_names
+
+# Changing this list is changing what people rely on: say so in the changelog.
+NAMES = {
+    "BlockPegs",
+    "Bootstrap",
+    "Claim",
+    "Column",
+    "Contingency",
+    "DiversePegs",
+    "ExponentialPegs",
+    "Laplace",
+    "Ledger",
+    "NoisyPegs",
+    "Pegs",
+    "Plan",
+    "Release",
+    "Sba",
+    "Sbhg",
+    "Schema",
+    "Synthesizer",
+    "Unit",
+    "infer_schema",
+    "load",
+    "load_schema",
+    "methods",
+    "plan",
+    "synthesize",
+    "verify",
+}
+
+
+def test_public_names_are_pinned() -> None:
+    assert set(gibbous.__all__) == NAMES
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_public_name_is_callable_and_documented(name: str) -> None:
+    value = getattr(gibbous, name)
+
+    assert not isinstance(value, ModuleType)
+    assert callable(value)
+    assert (value.__doc__ or "").strip()
+
+
+@pytest.mark.parametrize(
+    "first", ["gibbous.pipeline", "gibbous.synthesize.rows", "gibbous.cli.app"]
+)
+def test_synthesize_is_the_verb_whatever_was_imported_first(first: str) -> None:
+    code = f"import {first}, gibbous; gibbous.plan; print(gibbous.synthesize.__module__)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.stdout.strip() == "gibbous.pipeline", done.stderr
+
+
+def test_every_mechanism_is_a_public_class_of_its_name() -> None:
+    expected = {"".join(part.title() for part in name.split("_")) for name in mechanism_names()}
+
+    assert expected <= NAMES
+
+
+def test_misspelled_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="sinthesize"):
+        gibbous.sinthesize  # noqa: B018

@@ -1,0 +1,108 @@
+"""The fingerprint names a multiset of rows: its order and format do not matter, its rows do."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gibbous.read.fingerprint import fingerprint
+from gibbous.read.source import read_columns
+
+KEY = b"k" * 32
+TABLE = pl.DataFrame(
+    {
+        "text": ["a", None, 'ü, "q"\nz', "007", "7"],
+        "int": [1, -2, 2**40 + 1, None, 0],
+        "real": [0.1, -0.0, 3.0, None, 1e19],
+        "single": pl.Series([0.1, 0.5, None, 2.0, 3.25], dtype=pl.Float32),
+        "flag": [True, False, None, True, True],
+        "day": pl.Series([datetime.date(2020, 1, d) for d in range(1, 6)]),
+        "cat": pl.Series(["u", "v", "u", None, "w"], dtype=pl.Categorical),
+    }
+)
+
+
+def name(frame: pl.DataFrame, null: str = "") -> bytes:
+    return fingerprint(frame, KEY, null)
+
+
+def test_h11_the_same_rows_have_one_name_in_every_format(tmp_path: Path) -> None:
+    TABLE.write_csv(tmp_path / "polars.csv")
+    TABLE.write_parquet(tmp_path / "d.parquet")
+    TABLE.to_pandas().to_csv(tmp_path / "pandas.csv", index=False)
+    sources = [tmp_path / "polars.csv", tmp_path / "pandas.csv", tmp_path / "d.parquet"]
+
+    names = {name(read_columns(s)) for s in [*sources, TABLE.to_pandas(), TABLE.to_arrow()]}
+
+    assert names == {name(TABLE)}
+    assert len(name(TABLE)) == 32
+
+
+def test_h11_the_order_of_rows_and_columns_does_not_matter() -> None:
+    shuffled = TABLE.sample(fraction=1, shuffle=True, seed=3).select(sorted(TABLE.columns))
+
+    assert name(shuffled) == name(TABLE)
+
+
+def test_c17_the_way_a_table_is_chunked_does_not_matter() -> None:
+    assert name(pl.concat([TABLE[:2], TABLE[2:]], rechunk=False)) == name(TABLE)
+
+
+def test_another_key_row_column_or_multiplicity_is_another_name() -> None:
+    others = [
+        TABLE[:4],
+        pl.concat([TABLE, TABLE[:1]]),
+        TABLE.rename({"int": "Int"}),
+        TABLE.drop("int"),
+        TABLE.with_columns(pl.col("text").fill_null("x")),
+        TABLE.with_columns(pl.col("real") + 1e-9),
+        TABLE.with_columns(pl.col("text").reverse()),
+    ]
+
+    names = [name(t) for t in (TABLE, *others)] + [fingerprint(TABLE, b"j" * 32, "")]
+
+    assert len(set(names)) == len(names)
+
+
+def test_values_that_swap_between_columns_are_another_table() -> None:
+    assert name(pl.DataFrame({"a": [1], "b": [2]})) != name(pl.DataFrame({"a": [2], "b": [1]}))
+
+
+@pytest.mark.parametrize("null", ["", "NA"])
+def test_the_null_text_counts_as_null(null: str) -> None:
+    written = pl.DataFrame({"a": [null, "x"]})
+
+    assert name(written, null) == name(pl.DataFrame({"a": [None, "x"]}), null)
+    assert name(written, "other") != name(written, null)
+
+
+@given(st.integers(-(2**70), 2**70))
+def test_a_whole_number_has_one_name_as_text_and_as_number(value: int) -> None:
+    typed = pl.Series("a", [value], dtype=pl.Int128)
+    text = pl.Series("a", [str(value)])
+
+    assert name(pl.DataFrame([typed])) == name(pl.DataFrame([text]))
+    assert name(pl.DataFrame([typed])) != name(pl.DataFrame([pl.Series("a", [str(value + 1)])]))
+
+
+@given(st.floats(allow_nan=False))
+def test_a_number_has_one_name_as_text_and_as_number(value: float) -> None:
+    text = pl.DataFrame({"a": [repr(value)]})
+
+    assert name(pl.DataFrame({"a": [value]})) == name(text)
+
+
+def test_many_distinct_texts_take_the_same_names_as_few() -> None:
+    many = pl.DataFrame({"a": [f"v{i}" for i in range(20_000)]})
+    few = pl.concat([many[:6_000], many[6_000:].sort("a", descending=True)])
+
+    assert name(many) == name(few)
+
+
+def test_an_empty_table_has_a_name() -> None:
+    assert name(TABLE.clear()) != name(TABLE.clear().drop("int"))

@@ -1,0 +1,318 @@
+"""Drawn rows: prices from public facts, seeds, structural zeros, fallbacks, degenerate tables."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
+from gibbous.core.protocols import RowDraw
+from gibbous.core.schema import Impossible, impossible_mask
+from gibbous.perturb.add import Add
+from gibbous.perturb.diverse import Diverse
+from gibbous.perturb.mix import Mix
+from gibbous.perturb.tilt import Tilt
+from gibbous.synthesize.blocks import Block
+from gibbous.synthesize.masks import uniform_rows
+from gibbous.synthesize.rows import BootstrapRows, GibbsRows, JointRows, ResetBlocks
+from tests.synthesize.made import (
+    conditionals_of,
+    context_of,
+    counts_of,
+    rows_like,
+    schema_of,
+    words_of,
+)
+
+SIZES = (3, 4, 1, 2)
+ROWS = rows_like(SIZES, 300, seed=1)
+CONTEXTS = [context_of(SIZES, [j], [(j + 1) % 4]) for j in range(4)]
+ONE = Add(Fraction(1))
+PAID = [
+    GibbsRows(ONE, 2),
+    GibbsRows(Tilt(Fraction(1, 3))),
+    GibbsRows(Mix(Fraction(1, 2))),
+    GibbsRows(Diverse(Fraction(3, 2)), fallback="nearest"),
+    GibbsRows(Diverse(Fraction(2), "mix", "max_probability")),
+    ResetBlocks(ONE, 4, 2),
+]
+
+
+def draw(one: RowDraw, rows: int, sizes=SIZES, data=ROWS, seed: int = 3) -> np.ndarray:  # type: ignore[no-untyped-def]
+    counts = conditionals_of(np.asarray(data), sizes)
+    return one(counts, schema_of(sizes), rows, words_of(seed)).values
+
+
+def test_columns_with_one_level_are_free() -> None:
+    claim = GibbsRows(ONE, 2).cost(CONTEXTS, 10, "add_remove", 1)
+
+    assert float(claim.epsilon) == pytest.approx(10 * 2 * 3 * math.log(2), rel=1e-9)
+    assert float(claim.epsilon) >= 60 * math.log(2)
+    assert (claim.kind, claim.unit, claim.relation) == ("pure", "dataset", "add_remove")
+
+
+def test_a_person_with_many_rows_multiplies_the_price() -> None:
+    for one in (GibbsRows(ONE), ResetBlocks(ONE, 5)):
+        single = one.cost(CONTEXTS, 10, "replace_one", 1)
+
+        assert one.cost(CONTEXTS, 10, "replace_one", 7).epsilon == 7 * single.epsilon
+
+
+def test_f1_a_thousand_rows_in_blocks_of_ten_cost_a_hundred_blocks() -> None:
+    one = ResetBlocks(Add.within(Fraction(1, 3)), 10)
+    block = one.cost(CONTEXTS, 10, "add_remove", 1).epsilon
+
+    assert block <= 1
+    assert one.cost(CONTEXTS, 1000, "add_remove", 1).epsilon == 100 * block
+    assert one.cost(CONTEXTS, 1001, "add_remove", 1).epsilon == 101 * block
+
+
+def test_no_rows_cost_nothing() -> None:
+    for one in (GibbsRows(ONE), ResetBlocks(ONE, 5)):
+        assert one.cost(CONTEXTS, 0, "add_remove", 1).epsilon == 0
+
+
+def test_the_price_uses_the_alpha_that_is_drawn_with() -> None:
+    """alpha is rounded up to a binary fraction; the price is that of the rounded one, rounded up."""
+    add = Add(Fraction(1, 3))
+    ones, unit = add.scaled
+
+    claim = GibbsRows(add).cost(CONTEXTS, 1, "add_remove", 1)
+
+    assert float(claim.epsilon) >= 3 * math.log1p(unit / ones)
+
+
+def test_f10_l_diversity_is_never_called_differential_privacy() -> None:
+    claim = GibbsRows(Diverse(Fraction(2))).cost(CONTEXTS, 10, "add_remove", 1)
+
+    assert not claim.is_dp
+    assert (claim.kind, claim.l, claim.epsilon) == ("l_diversity", 2, 0)
+
+
+def test_more_diversity_than_levels_is_refused_before_data() -> None:
+    with pytest.raises(ParameterError, match="a column has 2 levels"):
+        GibbsRows(Diverse(Fraction(3))).cost(CONTEXTS, 10, "add_remove", 1)
+
+
+def test_f5_a_nearest_key_fallback_on_exact_counts_is_refused_under_a_dp_claim() -> None:
+    with pytest.raises(PrivacyRefused, match="confidential"):
+        GibbsRows(ONE, fallback="nearest").cost(CONTEXTS, 10, "add_remove", 1)
+
+
+def test_reset_blocks_make_no_diversity_claim() -> None:
+    with pytest.raises(PrivacyRefused, match="Add, Mix or Tilt"):
+        ResetBlocks(Diverse(Fraction(2)), 3).cost(CONTEXTS, 10, "add_remove", 1)
+
+
+@pytest.mark.parametrize(
+    "one", PAID, ids=lambda d: f"{type(d).__name__}-{type(d.perturb).__name__}"
+)
+@pytest.mark.parametrize("rows", [0, 1, 5, 23])
+def test_shape_type_and_range(one: RowDraw, rows: int) -> None:
+    values = draw(one, rows)
+
+    assert values.shape == (rows, 4)
+    assert values.dtype == np.uint8
+    assert (values < np.array(SIZES)).all()
+
+
+@pytest.mark.parametrize(
+    "one", [*PAID, JointRows(), BootstrapRows(2)], ids=lambda d: type(d).__name__
+)
+def test_degenerate_tables(one: RowDraw) -> None:
+    for sizes, data in (
+        (SIZES, np.zeros((0, 4), dtype=int)),
+        (SIZES, ROWS[:1]),
+        ((3,), np.array([[2], [2]])),
+        ((1, 2), np.array([[0, 1]] * 5)),
+    ):
+        if isinstance(one, JointRows | BootstrapRows):
+            counts = [counts_of(context_of(sizes, list(range(len(sizes))), []), data)]
+            values = one(counts, schema_of(sizes), 9, words_of(1)).values
+        else:
+            values = draw(one, 9, sizes, data)
+        assert (values < np.array(sizes)).all()
+        assert values.shape == (9, len(sizes))
+
+
+def test_f12_seeds_come_from_the_public_domain_and_never_from_a_record() -> None:
+    """With uniform conditionals nothing of the records is left, also not in the starting rows."""
+    data = np.array([[2, 3, 0, 1]] * 1000)
+
+    values = draw(GibbsRows(Add(Fraction(1 << 50))), 4000, data=data)
+
+    copies = np.mean((values == data[0]).all(axis=1))
+    assert copies < 1 / 24 + 5 * math.sqrt(1 / 24 / 4000)
+
+
+def test_a_last_block_may_be_short() -> None:
+    assert draw(ResetBlocks(ONE, 4), 6).shape == (6, 4)
+
+
+def test_rows_of_a_block_are_a_chain() -> None:
+    """With (almost) no perturbation, one visit of each key and a copied column stays in the block."""
+    data = np.repeat(np.arange(50), 40)[:, None].repeat(2, axis=1)
+    sizes = (50, 50)
+    counts = [counts_of(context_of(sizes, [1], [0]), data)]  # column 0 keeps the seed's value
+
+    values = ResetBlocks(Add(Fraction(1, 10**6)), 2)(
+        counts, schema_of(sizes), 200, words_of(2)
+    ).values.reshape(100, 2, 2)
+
+    assert (values[:, 0, 0] == values[:, 1, 0]).all()
+    assert (values[:, 0, 1] == values[:, 0, 0]).mean() > 0.99  # first visit: the data
+    assert (values[:, 1, 1] == values[:, 1, 0]).mean() < 0.15  # second visit: uniform
+
+
+ZEROS = (
+    Impossible((("c0", (0, 1)), ("c1", (0,)))),
+    Impossible((("c1", (3,)),)),
+    Impossible((("c0", (2,)), ("c1", (1,)), ("c3", (1,)))),
+)
+
+
+@pytest.mark.parametrize("one", [d for d in PAID if not hasattr(d.perturb, "diversity")])
+def test_impossible_combinations_are_never_drawn(one: RowDraw) -> None:
+    schema = schema_of(SIZES, ZEROS)
+    keep = ~impossible_mask(schema, ROWS)
+
+    for data in (ROWS, ROWS[keep]):
+        values = one(conditionals_of(data, SIZES), schema, 2000, words_of(4)).values
+        assert not impossible_mask(schema, values).any()
+        assert len(np.unique(values, axis=0)) > 5
+
+
+def test_diversity_with_structural_zeros_is_refused() -> None:
+    schema = schema_of(SIZES, ZEROS)
+
+    with pytest.raises(PrivacyRefused, match="impossible combinations"):
+        GibbsRows(Diverse(Fraction(3, 2)))(conditionals_of(ROWS, SIZES), schema, 5, words_of(5))
+
+
+def test_a_schema_without_any_possible_row_is_refused() -> None:
+    schema = schema_of((2, 2), (Impossible((("c0", (0, 1)),)),))
+
+    with pytest.raises(UsageError, match="No possible row"):
+        uniform_rows(schema, 3, words_of(6))
+
+
+def test_seed_rows_are_uniform_over_possible_rows() -> None:
+    schema = schema_of((2, 3), (Impossible((("c0", (0,)), ("c1", (0,)))),))
+
+    seen = uniform_rows(schema, 20_000, words_of(7))
+
+    share = np.bincount(seen[0].astype(int) * 3 + seen[1], minlength=6) / 20_000
+    assert share[0] == 0
+    assert np.abs(share[1:] - 0.2).max() < 5 * math.sqrt(0.16 / 20_000)
+
+
+def test_a_block_shows_nothing() -> None:
+    block = Block(counts_of(context_of(SIZES, [0], [1]), ROWS), ONE)
+
+    assert repr(block) == "<Block, secret>"
+    with pytest.raises(TypeError):
+        pickle.dumps(block)
+
+
+@pytest.mark.parametrize("support", ["dense", "seen"])
+def test_large_tables_take_the_same_draws_as_small_ones(
+    support: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gibbous.synthesize import blocks
+
+    counts = conditionals_of(ROWS, SIZES, support)
+    small = GibbsRows(ONE, 2)(counts, schema_of(SIZES), 500, words_of(8)).values
+    monkeypatch.setattr(blocks, "_READY", 0)
+    lazy = GibbsRows(ONE, 2)(counts, schema_of(SIZES), 500, words_of(8)).values
+
+    assert (small == lazy).all()
+
+
+def test_huge_key_spaces_are_held_sparsely() -> None:
+    sizes = (2, *([50] * 9))
+    data = rows_like(sizes, 400, seed=2)
+    context = context_of(sizes, [0], list(range(1, 10)), support="seen")
+    block = Block(counts_of(context, data), Add(Fraction(1, 10**6)))
+
+    from gibbous.core.context import keys_of
+
+    keys = keys_of(context, data)
+    assert (block.draw(keys, words_of(9)) == data[:, 0]).mean() > 0.95
+    absent = block.draw(np.full(4000, 50**9 - 1, dtype=np.uint64), words_of(10))
+    assert abs(absent.mean() - 0.5) < 0.05
+
+
+def test_nearest_takes_the_key_with_the_fewest_changed_parents() -> None:
+    sizes = (3, 4, 4, 4)
+    data = np.array([[0, 0, 0, 0]] * 5 + [[1, 3, 3, 3]] * 5 + [[2, 3, 0, 0]] * 5)
+    context = context_of(sizes, [0], [1, 2, 3], support="seen")
+    perturb = Diverse(Fraction(1))
+    for support in ("seen", "dense"):
+        context = context_of(sizes, [0], [1, 2, 3], support=support)
+        block = Block(counts_of(context, data), perturb, "nearest")
+        keys = np.array([0, 16 * 3 + 4 * 3 + 2, 16 * 3 + 4 * 1 + 0, 1], dtype=np.uint64)
+
+        assert block.draw(keys, words_of(11)).tolist() == [0, 1, 2, 0]
+
+
+def test_joint_rows_are_records_and_follow_their_counts() -> None:
+    context = context_of(SIZES, [0, 1, 2, 3], [], support="seen")
+    one = JointRows()
+
+    values = one([counts_of(context, ROWS)], schema_of(SIZES), 20_000, words_of(12)).values
+
+    cells, seen = np.unique(values, axis=0, return_counts=True)
+    real, held = np.unique(ROWS, axis=0, return_counts=True)
+    assert {tuple(c) for c in cells} <= {tuple(c) for c in real}
+    expected = held / 300 * 20_000
+    found = {tuple(c): n for c, n in zip(cells.tolist(), seen, strict=True)}
+    chi = sum(
+        (found.get(tuple(c), 0) - e) ** 2 / e for c, e in zip(real.tolist(), expected, strict=True)
+    )
+    assert chi < chi2.isf(1e-6, len(real) - 1)
+    assert one.cost([context], 10, "replace_one", 1).kind == "none"
+    assert one.cost([context], 10, "replace_one", 1).relation == "replace_one"
+
+
+def test_joint_counts_dense_and_sparse_give_the_same_rows() -> None:
+    drawn = [
+        JointRows()(
+            [counts_of(context_of(SIZES, [0, 1, 2, 3], [], support=s), ROWS)],
+            schema_of(SIZES),
+            100,
+            words_of(13),
+        ).values
+        for s in ("dense", "seen")
+    ]
+
+    assert (drawn[0] == drawn[1]).all()
+
+
+def test_bootstrap_weights_have_the_moments_of_the_dirichlet_law() -> None:
+    """Over 3000 sets of a margin with counts (1, 4, 15): mean and variance within 5 sigma."""
+    data = np.array([[0]] * 1 + [[1]] * 4 + [[2]] * 15)
+    sets, size = 3000, 200
+    counts = [counts_of(context_of((3,), [0], []), data)]
+
+    values = BootstrapRows(sets)(counts, schema_of((3,)), sets * size, words_of(14)).values
+
+    shares = np.stack([(values.reshape(sets, size) == v).mean(axis=1) for v in range(3)], axis=1)
+    mean = np.array([1, 4, 15]) / 20
+    variance = mean * (1 - mean) / 21  # of the weights, plus the draws of one set
+    total = variance + (mean * (1 - mean) - variance) / size
+    assert (np.abs(shares.mean(axis=0) - mean) < 5 * np.sqrt(total / sets)).all()
+    assert shares.var(axis=0) == pytest.approx(total, rel=0.25)
+
+
+def test_gammas_have_mean_and_variance_of_their_shape() -> None:
+    from gibbous.synthesize.plain import gammas
+
+    for shape in (1, 2, 50, 10**6):
+        drawn = gammas(np.full(40_000, shape), words_of(15))
+        assert abs(drawn.mean() / shape - 1) < 5 / math.sqrt(shape * 40_000)
+        assert drawn.var() == pytest.approx(shape, rel=0.08)
