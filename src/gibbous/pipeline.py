@@ -1,4 +1,4 @@
-"""From a confidential table to a verified release: plan, check, reserve, count, noise, write, commit, draw."""
+"""From a confidential table to a verified release: plan, reserve, count, noise, write, commit, draw."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
+from gibbous.disintegrate.memory import check_memory, default_limit
 from gibbous.encode.decode import decode
 from gibbous.mechanisms import limits, registry
 from gibbous.privacy.curator import Curator
@@ -28,7 +29,7 @@ from gibbous.write import package
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.like import frame_kind, together
 from gibbous.write.more import draw as draw_more
-from gibbous.write.package import check_output
+from gibbous.write.package import check_output, write_file
 
 DEFAULT_METHOD = "noisy_pegs"
 
@@ -79,6 +80,8 @@ def plan(
     if found.total.is_dp and schema.inferred() and not accept_inferred:
         raise _inferred(schema)
     limits.check_budget(found, rows, understand=understand)
+    if budget is not None:
+        limits.check_dp(found)
     if budget is not None and found.total.is_dp and found.total.epsilon > exact(budget):
         raise BudgetExhausted(
             "BUDGET",
@@ -216,8 +219,9 @@ class _Job:
         engine = self.engine
         worker = disintegrate.engine(engine, self.options) if isinstance(engine, str) else engine
         try:
-            yield worker, worker.scan(
-                self.source, self.schema, key=self.ledger.key, progress=self.progress
+            yield (
+                worker,
+                worker.scan(self.source, self.schema, key=self.ledger.key, progress=self.progress),
             )
         finally:
             worker.close()

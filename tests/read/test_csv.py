@@ -331,6 +331,8 @@ cells = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0
 def test_what_a_csv_writer_writes_is_read_back(
     rows: list[tuple[str, str, str]], end: str, quoting: int, sep: str
 ) -> None:
+    if any("\r" in cell for row in rows for cell in row):
+        quoting = csv.QUOTE_ALL  # with LF line ends the writer leaves a carriage return bare
     text = io.StringIO()
     writer = csv.writer(text, lineterminator=end, quoting=quoting, delimiter=sep)
     writer.writerows([("a", "b", "c"), *rows])

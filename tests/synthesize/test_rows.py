@@ -187,6 +187,22 @@ def test_impossible_combinations_are_never_drawn(one: RowDraw) -> None:
         assert len(np.unique(values, axis=0)) > 5
 
 
+def test_possible_levels_share_the_virtual_records_of_impossible_ones() -> None:
+    """Weights n + alpha C / |L|: the price of a replaced record rests on C alpha in every key."""
+    data = np.array([[0]] * 5 + [[2]])
+    block = Block(counts_of(context_of((3,), [0], []), data), ONE)
+    allowed = np.tile([True, True, False], (40_000, 1))
+
+    drawn = block.draw(np.zeros(40_000, dtype=np.uint64), words_of(16), allowed=allowed)
+
+    law = np.array([6.5, 1.5]) / 8
+    seen = np.bincount(drawn, minlength=3)
+    assert seen[2] == 0
+    assert ((seen[:2] - 40_000 * law) ** 2 / (40_000 * law)).sum() < chi2.isf(1e-6, 1)
+    unshared = np.array([6, 1]) / 7
+    assert ((seen[:2] - 40_000 * unshared) ** 2 / (40_000 * unshared)).sum() > chi2.isf(1e-6, 1)
+
+
 def test_diversity_with_structural_zeros_is_refused() -> None:
     schema = schema_of(SIZES, ZEROS)
 

@@ -112,9 +112,7 @@ def storm(tmp_path: Path, kills: int, *, overwrite: bool = False) -> None:
         folder.mkdir()
         more = ("overwrite",) if overwrite else ()
         if overwrite:
-            made.write(
-                folder / "rel", Ledger.open(folder / "ledger.sqlite"), seed=99, format="csv"
-            )
+            made.write(folder / "rel", Ledger.open(folder / "ledger.sqlite"), seed=99, format="csv")
         process = child(folder, 0, *more)
         assert process.stdout is not None
         process.stdout.readline()

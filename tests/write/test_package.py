@@ -374,12 +374,16 @@ def test_m1_no_file_holds_the_marker_of_the_input_path(tmp_path: Path) -> None:
     made.write(tmp_path / "out" / "rel", ledger, format="csv")
 
     assert not [n for n, data in contents(tmp_path / "out").items() if b"Zaphod" in data]
-    assert not [n for n, data in contents(tmp_path / "out").items() if str(tmp_path).encode() in data]
+    assert not [
+        n for n, data in contents(tmp_path / "out").items() if str(tmp_path).encode() in data
+    ]
 
 
 def test_a_release_is_frozen_and_shows_no_rows(tmp_path: Path, ledger: Ledger) -> None:
     release = made.write(tmp_path / "rel", ledger)
-    shown = repr(release) + repr(release.receipt) + repr(release.sets) + json.dumps(release.to_json())
+    shown = (
+        repr(release) + repr(release.receipt) + repr(release.sets) + json.dumps(release.to_json())
+    )
 
     assert "NA" not in repr(release)
     assert "=1+1" not in shown

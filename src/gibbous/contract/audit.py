@@ -1,4 +1,4 @@
-"""Black-box audit: run a mechanism many times on two neighbouring tables and bound its privacy loss from below.
+"""Black-box audit: many runs on two neighbouring tables bound the privacy loss from below.
 
 The best event is found on one half of the runs and judged on the other half, with Clopper-Pearson
 bounds; a mechanism that keeps its claim is flagged with probability at most `level` a pair.

@@ -7,6 +7,7 @@ from typing import Any, get_args, get_type_hints
 from gibbous.contract.audit import Verdict, audit
 from gibbous.contract.cases import neighbors
 from gibbous.contract.checks import default
+from gibbous.contract.residuals import residuals
 from gibbous.contract.saboteurs import Saboteur, saboteurs
 from gibbous.core.claim import Relation
 from gibbous.core.params import describe
@@ -34,6 +35,19 @@ def audited(kind: type[Any], *, runs: int = RUNS, level: float = 1e-5) -> list[V
         rows = 2 if drawn else None
         verdicts += [audit(one, p, runs=runs, rows=rows, level=level) for p in pairs]
     return verdicts
+
+
+def caught(kind: type[Any]) -> bool:
+    """Whether the build that is running now is seen to break this mechanism's claim.
+
+    True when the noise in its tables is less than stated (or not what was paid for), or when a
+    black-box audit finds a violation.
+    """
+    for relation in relations(kind):
+        found = residuals(kind, at_epsilon_one(kind, relation))
+        if found is not None and not found.holds:
+            return True
+    return any(not verdict.holds for verdict in audited(kind))
 
 
 def relations(kind: type[Any]) -> tuple[Relation, ...]:

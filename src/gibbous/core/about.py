@@ -22,6 +22,7 @@ class About:
         claimed: what the paper claims, in words.
         proven: what is proven here, in words, with relation.
         audited: what the audit of the running code checks.
+        limit: what drawn rows approach as the budget grows: the records, or only their mode.
     """
 
     name: str
@@ -33,3 +34,4 @@ class About:
     claimed: str
     proven: str
     audited: str
+    limit: Literal["records", "mode"] = "records"

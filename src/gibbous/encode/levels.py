@@ -156,9 +156,8 @@ def _texts(values: pl.Series, known: _Known, typed: _Known) -> np.ndarray:
 
 
 def _whole(values: pl.Series, known: _Known) -> np.ndarray:
-    small = {k: c for k, c in known.whole.items() if -(2**63) <= k < 2**63}
     narrow = values.cast(pl.Int64, strict=False)
-    codes = _lookup(narrow.fill_null(0).to_numpy(), small)
+    codes = _lookup(narrow.fill_null(0).to_numpy(), known.whole)
     codes = _unless_null(narrow, codes)
     left = narrow.is_null().to_numpy() & values.is_not_null().to_numpy()
     if left.any():  # beyond 64 bits with sign: one by one, exactly
@@ -168,6 +167,7 @@ def _whole(values: pl.Series, known: _Known) -> np.ndarray:
 
 
 def _lookup(numbers: np.ndarray, known: dict[int, int]) -> np.ndarray:
+    known = {k: c for k, c in known.items() if -(2**63) <= k < 2**63}
     if not known:
         return np.full(len(numbers), UNKNOWN, dtype=np.int32)
     low, high = min(known), max(known)

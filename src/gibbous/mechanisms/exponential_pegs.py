@@ -45,6 +45,7 @@ class ExponentialPegs:
         claimed="a ratio below e**epsilon for each draw",
         proven="epsilon per row; N rows cost N epsilon; both relations; approaches the mode, not the data",
         audited="rows of the running code against the total of the file",
+        limit="mode",
     )
 
     epsilon: float = param(1.0, budget, unit="nats", help="Cost of one drawn row.")

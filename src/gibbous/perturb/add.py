@@ -82,6 +82,13 @@ class Add:
         return Fraction(ones, unit) if unit else None
 
     @property
+    def prior(self) -> int:
+        """Weight of a level without records. Under structural zeros the possible levels share C times
+        it, so that a conditional never rests on less than C alpha virtual records.
+        """
+        return self.scaled[0]
+
+    @property
     def epsilon(self) -> Fraction:
         """ln(1 + 1/effective), rounded up: what one draw costs, in nats."""
         return self.loss(2, "add_remove")

@@ -106,11 +106,20 @@ class Block:
         if visited is not None and visited.any():
             slots = np.where(visited, len(sums) - 1, slots)
         if allowed is not None:
-            own = np.diff(sums[slots], axis=1, prepend=np.uint64(0)) * allowed.astype(np.uint64)
-            stuck = ~own.any(axis=1)
-            own[stuck] = allowed[stuck]
+            own = self._masked(np.diff(sums[slots], axis=1, prepend=np.uint64(0)), allowed)
             sums, slots = np.cumsum(own, axis=1, dtype=np.uint64), np.arange(len(keys))
         return draw_levels(sums, slots, words)
+
+    def _masked(self, weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """Weights of the possible levels; virtual records of the others are shared among them."""
+        held = allowed.sum(axis=1, keepdims=True, dtype=np.uint64)
+        prior = np.uint64(getattr(self._perturb, "prior", 0))
+        lost = (np.uint64(allowed.shape[1]) - held) * prior
+        share = (lost + held - np.uint64(1)) // held
+        own: np.ndarray = (weights + share) * allowed.astype(np.uint64)
+        stuck = ~own.any(axis=1)
+        own[stuck] = allowed[stuck]
+        return own
 
     def _sums(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Running sums and the slot of each key; the last slot is a key without records."""

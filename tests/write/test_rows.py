@@ -1,0 +1,120 @@
+"""Rows in files: cut anyhow, the same bytes; CSV that no spreadsheet runs; Parquet untouched."""
+
+from __future__ import annotations
+
+import csv
+import stat
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gibbous.core.codes import Codes
+from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.schema import Column, Schema
+from gibbous.disintegrate.writer import guard, write_rows
+from tests.write import made
+
+EVIL = ("=1+1", "+cmd", "-2+3", "@SUM(A1)", "\tx", "\rx", "\0x", "'=x", "plain", "", "-5", "+1.5e3")
+
+
+def texts(levels: tuple[str, ...], *, null: str = "(none)", missing: bool = False) -> Codes:
+    schema = Schema((Column("t", "nominal", levels=levels, missing=missing),), null=null)
+    size = schema.sizes[0]
+    return Codes(schema, np.arange(size, dtype=np.uint8).reshape(-1, 1))
+
+
+def write(codes: Codes, path: Path, format: str, *, raw: bool = False, cut: int = 7) -> int:
+    batches = [Codes(codes.schema, codes.values[i : i + cut]) for i in range(0, codes.rows, cut)]
+    return write_rows(batches, codes.schema, path, format=format, seed=3, csv_raw=raw).guarded_cells
+
+
+def cells(path: Path) -> list[list[str]]:
+    """What a reader of RFC 4180 sees."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_how_rows_are_cut_changes_no_byte(tmp_path: Path, format: str) -> None:
+    codes = made.codes(1000, 1)
+    for cut in (1, 7, 1000):
+        write(codes, tmp_path / str(cut), format, cut=cut)
+
+    assert len({(tmp_path / str(cut)).read_bytes() for cut in (1, 7, 1000)}) == 1
+
+
+def test_i8_text_that_looks_like_a_formula_is_prefixed_and_counted(tmp_path: Path) -> None:
+    count = write(texts(EVIL), tmp_path / "a.csv", "csv")
+
+    assert [row[0] for row in cells(tmp_path / "a.csv")[1:]] == [
+        "'=1+1", "'+cmd", "'-2+3", "'@SUM(A1)", "'\tx", "'\rx", "'\0x", "'=x", "plain", "", "-5",
+        "+1.5e3",
+    ]  # fmt: skip
+    assert count == 7
+
+
+def test_i8_csv_raw_and_parquet_keep_the_text(tmp_path: Path) -> None:
+    assert write(texts(EVIL), tmp_path / "a.csv", "csv", raw=True) == 0
+    assert write(texts(EVIL), tmp_path / "a.parquet", "parquet") == 0
+
+    assert [row[0] for row in cells(tmp_path / "a.csv")[1:]] == list(EVIL)
+    assert pl.read_parquet(tmp_path / "a.parquet")["t"].cast(pl.String).to_list() == list(EVIL)
+
+
+def test_i8_numbers_keep_their_sign_and_names_are_text(tmp_path: Path) -> None:
+    schema = Schema((Column("=n", "numeric", edges=(-9.0, -1.0), integer=True),))
+    codes = Codes(schema, np.zeros((5, 1), dtype=np.uint8))
+
+    assert write(codes, tmp_path / "a.csv", "csv") == 1
+    rows = cells(tmp_path / "a.csv")
+    assert rows[0] == ["'=n"]
+    assert all(-9 <= int(row[0]) <= -1 for row in rows[1:])
+
+
+def test_i9_quotes_separators_and_line_ends_survive(tmp_path: Path) -> None:
+    levels = ('a"b', "a,b", "a\nb", "a\r\nb", " a ", "ünï😀", "a;b", "NA", '"', "\n")
+    write(texts(levels, missing=True), tmp_path / "a.csv", "csv")
+
+    assert [row[0] for row in cells(tmp_path / "a.csv")[1:]] == [*levels, "(none)"]
+
+
+def test_m9_files_have_no_index_and_no_writer_metadata_that_varies(tmp_path: Path) -> None:
+    write(made.codes(50, 1), tmp_path / "a.parquet", "parquet")
+
+    assert pl.read_parquet(tmp_path / "a.parquet").columns == list(made.SCHEMA.names)
+    assert b"pandas" not in (tmp_path / "a.parquet").read_bytes()
+
+
+def test_n7_no_rows_give_a_file_with_a_header(tmp_path: Path) -> None:
+    for kind in ("parquet", "csv"):
+        done = write_rows([], made.SCHEMA, tmp_path / kind, format=kind, seed=1)
+        assert done.rows == 0
+
+    assert pl.read_parquet(tmp_path / "parquet").columns == list(made.SCHEMA.names)
+    assert cells(tmp_path / "csv") == [list(made.SCHEMA.names)]
+
+
+def test_a_file_is_private_and_never_overwritten(tmp_path: Path) -> None:
+    write(made.codes(5, 1), tmp_path / "a.csv", "csv")
+    before = (tmp_path / "a.csv").read_bytes()
+
+    assert stat.S_IMODE((tmp_path / "a.csv").stat().st_mode) == 0o600
+    with pytest.raises(OutputNotWritten):
+        write(made.codes(5, 2), tmp_path / "a.csv", "csv")
+    assert (tmp_path / "a.csv").read_bytes() == before
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        write(made.codes(5, 1), tmp_path / "a", "xlsx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_guard_leaves_other_types_alone() -> None:
+    frame = pl.DataFrame({"a": [-1, 2], "b": [True, None], "c": ["-x", None]})
+    shown, count = guard(frame)
+
+    assert shown.to_dict(as_series=False) == {"a": [-1, 2], "b": [True, None], "c": ["'-x", None]}
+    assert count == 1
