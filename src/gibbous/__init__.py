@@ -10,6 +10,9 @@ Everything here is imported on first use, so that `import gibbous` stays light.
 
 from __future__ import annotations
 
+import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -94,10 +97,23 @@ __all__ = [
 ]
 
 
+class _Package(ModuleType):
+    """The verb `synthesize` keeps its name when the folder `gibbous.synthesize` is imported."""
+
+    @property
+    def synthesize(self) -> Any:
+        return importlib.import_module("gibbous.pipeline").synthesize
+
+    @synthesize.setter
+    def synthesize(self, folder: ModuleType) -> None:
+        """Importing the folder would set it here; it stays reachable as a folder."""
+
+
+sys.modules[__name__].__class__ = _Package
+
+
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
-        import importlib
-
         value = getattr(importlib.import_module(_WHERE[name]), name)
         globals()[name] = value
         return value

@@ -75,7 +75,7 @@ def plan(
             "rows >= 0 and sets >= 1.",
             "Correct --rows or --sets.",
         )
-    found = mechanism.plan(schema, rows, sets)
+    found: Plan = mechanism.plan(schema, rows, sets)
     _check_unit(schema, found)
     if found.total.is_dp and schema.inferred() and not accept_inferred:
         raise _inferred(schema)

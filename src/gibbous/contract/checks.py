@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -98,7 +98,8 @@ def _bad_parameters_give_the_three_part_message(kind: type[Any]) -> None:
                 kind(**{info.name: bad})
             except ParameterError as error:
                 tried += 1
-                _must(info.name in error.wrong and error.allowed and error.fix, "a part is missing")
+                complete = info.name in error.wrong and error.allowed and error.fix
+                _must(bool(complete), "a part is missing")
             except GibbousError as error:
                 _must(bool(error.wrong and error.allowed and error.fix), "a part is missing")
                 tried += 1
@@ -335,7 +336,7 @@ _LIMITS: tuple[Check, ...] = (
 class _Spy:
     """An engine that counts how often it was asked, and whether payment came first."""
 
-    name = "spy"
+    name: ClassVar[str] = "spy"
 
     def __init__(self, case: Case) -> None:
         self.case = case

@@ -43,8 +43,8 @@ class Residuals:
         return self.z > -6.0 and self.priced
 
 
-def residuals(kind: type[Any], one: Any, *, fits: int = 40) -> Residuals | None:
-    """Compare noisy cells with exact counts on a constructed table of two crowds.
+def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
+    """Compare noisy cells with exact counts on a constructed table: seven crowds, one empty cell.
 
     Args:
         kind: the mechanism class.
@@ -54,7 +54,7 @@ def residuals(kind: type[Any], one: Any, *, fits: int = 40) -> Residuals | None:
         The finding; None for a mechanism that releases no noisy tables.
     """
     schema = binary_schema(3)
-    values = np.repeat([[0, 0, 0], [1, 1, 1]], 2000, axis=0)
+    values = np.repeat([[i >> 2, i >> 1 & 1, i & 1] for i in range(7)], 600, axis=0)
     plan = one.plan(schema, None if kind.about.releases == "tables" else 2)
     if kind.about.releases != "tables" or not plan.total.is_dp:
         return None
@@ -103,7 +103,8 @@ def _standardized(table: Table, exact: np.ndarray) -> np.ndarray:
     keep = np.ones(len(truth), dtype=bool)
     if table.noise.threshold is not None:
         keep = truth > table.noise.threshold + CLEAR * table.noise.scale
-    return ((noisy - truth)[keep] / math.sqrt(table.noise.variance)) ** 2
+    found: np.ndarray = ((noisy - truth)[keep] / math.sqrt(table.noise.variance)) ** 2
+    return found
 
 
 def _priced(tables: tuple[Table, ...], total: Claim, relation: Relation) -> bool:

@@ -1,4 +1,4 @@
-"""The Curator: the only holder of confidential counts; it charges first, then looks, then hands out public things."""
+"""The Curator: the only holder of confidential counts; it charges, then looks, then hands out."""
 
 from __future__ import annotations
 
