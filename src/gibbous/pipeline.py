@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gibbous import disintegrate
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
-from gibbous.core.errors import BudgetExhausted, PrivacyRefused, UsageError
+from gibbous.core.errors import BudgetExhausted, GibbousError, PrivacyRefused, UsageError
 from gibbous.core.exact import Number, exact
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
-from gibbous.core.schema import Schema
+from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
 from gibbous.disintegrate.memory import check_memory, default_limit
 from gibbous.encode.decode import decode
@@ -66,7 +66,7 @@ def plan(
         PrivacyRefused: a parameter or a claim is refused.
         BudgetExhausted: the total is above `budget`.
     """
-    schema = load_schema(schema)
+    schema, _ = _settled(load_schema(schema), accept_inferred=accept_inferred)
     mechanism = _mechanism(method)
     if sets < 1 or (rows is not None and rows < 0):
         raise UsageError(
@@ -76,7 +76,8 @@ def plan(
             "Correct --rows or --sets.",
         )
     found: Plan = mechanism.plan(schema, rows, sets)
-    _check_unit(schema, found)
+    if found.total.is_dp and schema.unit is None:
+        raise _undeclared_unit()
     if found.total.is_dp and schema.inferred() and not accept_inferred:
         raise _inferred(schema)
     limits.check_budget(found, rows, understand=understand)
@@ -139,7 +140,8 @@ def synthesize(
     Raises:
         GibbousError: one class an exit code; see gibbous.core.errors.
     """
-    schema, mechanism = load_schema(schema), _mechanism(method)
+    schema, assumed = _settled(load_schema(schema), accept_inferred=accept_inferred)
+    mechanism = _mechanism(method)
     planned = plan(
         schema,
         mechanism,
@@ -152,7 +154,8 @@ def synthesize(
     check_memory(planned.memory_bytes, default_limit())
     target = check_output(out, overwrite=overwrite, source=source) if out else None
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
-    job = _Job(source, schema, mechanism, planned, seed, book, engine, options, progress)
+    uncovered = assumed + schema.inferred() if planned.total.is_dp else ()
+    job = _Job(source, schema, mechanism, planned, uncovered, seed, book, engine, options, progress)
     frames = frame_kind(source)
     if target is None:
         return frames.release(_in_memory(job))
@@ -207,6 +210,7 @@ class _Job:
     schema: Schema
     mechanism: Any
     plan: Plan
+    uncovered: tuple[str, ...]
     seed: int | None
     ledger: Ledger
     engine: Engine | str
@@ -260,7 +264,7 @@ class _Job:
             plan=self.plan,
             about=self.mechanism.about,
             relation=_relation(self.mechanism),
-            uncovered=self.schema.inferred() if self.plan.total.is_dp else (),
+            uncovered=self.uncovered,
         )
 
 
@@ -295,7 +299,11 @@ def _in_memory(job: _Job) -> Release:
     with job.records() as (engine, dataset):
         request = os.urandom(32)
         hold = job.reserve(dataset, request, "in memory")
-        result = job.release(engine)
+        try:
+            result = job.release(engine)
+        except GibbousError as error:
+            hold.explain(error)
+            raise
     hold.commit(package.digest_of(result))
     seed = _seed(job.seed)
     sets = []
@@ -358,14 +366,24 @@ def _relation(mechanism: Any) -> Relation:
     return found
 
 
-def _check_unit(schema: Schema, found: Plan) -> None:
-    if schema.unit is None and found.total.is_dp:
-        raise PrivacyRefused(
-            "UNIT",
-            "The schema does not say what one privacy unit is.",
-            "A unit is one row, or one person with at most max_rows rows.",
-            "Declare [unit] in the schema.",
-        )
+def _settled(schema: Schema, *, accept_inferred: bool) -> tuple[Schema, tuple[str, ...]]:
+    """The schema with a unit, and what was assumed to give it one.
+
+    A draft that was inferred has no unit. Whoever accepts inferred facts gets one row, and reads it
+    among the facts that the guarantee does not cover.
+    """
+    if schema.unit is not None or not accept_inferred:
+        return schema, ()
+    return replace(schema, unit=Unit()), ("unit: one row (assumed)",)
+
+
+def _undeclared_unit() -> PrivacyRefused:
+    return PrivacyRefused(
+        "UNIT",
+        "The schema does not say what one privacy unit is.",
+        "A unit is one row, or one person with at most max_rows rows.",
+        "Declare [unit] in the schema; --accept-inferred assumes one row, and says so.",
+    )
 
 
 def _inferred(schema: Schema) -> PrivacyRefused:

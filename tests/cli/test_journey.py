@@ -235,6 +235,27 @@ def test_h2_a_cap_refuses_the_release_that_would_pass_it(cli: Cli, work: Path) -
     assert not (work / "two").exists()
 
 
+def test_before_the_first_release_nothing_was_spent(cli: Cli, home: Path) -> None:
+    shown, data = cli("ledger", "show"), cli("ledger", "show", "--json")
+    named = cli("ledger", "show", "--ledger", "absent.sqlite")
+
+    assert "nothing was spent" in _last(shown)
+    assert json.loads(data.out)["datasets"] == []
+    assert named.code == 7
+    assert not home.exists()  # looking makes no ledger
+
+
+def test_h4_a_ledger_that_vanished_is_an_error_not_a_fresh_start(
+    cli: Cli, work: Path, home: Path
+) -> None:
+    cli("ledger", "cap", "in.csv", "--epsilon", "1")
+    (home / "ledger.sqlite").unlink()
+
+    done = cli("ledger", "show")
+
+    assert done.code == 7
+
+
 def test_a_budget_for_the_file_refuses_a_method_that_costs_by_the_row(cli: Cli, work: Path) -> None:
     (work / "in.csv").unlink()
 
@@ -350,3 +371,30 @@ def test_two_runs_with_one_seed_differ_in_their_noise(cli: Cli, work: Path) -> N
         for n in ("one", "two")
     )
     assert one != two
+
+
+def test_threads_change_nothing_but_the_cores_in_use(
+    cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    import polars as pl
+
+    monkeypatch.setenv("POLARS_MAX_THREADS", "1")
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    cli("synthesize", "--config", "release.toml", *QUICK)
+    more = ("synthesize", "--tables", "release", "--rows", 5000, "--seed", 1, "--out")
+
+    one, all_ = cli(*more, "one.parquet", "--threads", 1), cli(*more, "all.parquet")
+
+    assert (one.code, all_.code) == (0, 0)
+    assert pl.read_parquet("one.parquet").equals(pl.read_parquet("all.parquet"))
+    if before is not None:
+        assert os.sched_getaffinity(0) == before
+
+
+def test_warmup_compiles_and_says_where(cli: Cli) -> None:
+    done = cli("warmup", "--json")
+
+    assert done.code == 0, done.err
+    assert set(json.loads(done.out)) == {"seconds", "cache"}

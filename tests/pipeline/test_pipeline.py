@@ -251,7 +251,7 @@ def test_c18_one_rare_row_changes_no_public_byte_except_through_noise(
     files = []
     for name, data in (("a", table()), ("b", table(601))):
         gb.synthesize(
-            data, SCHEMA, gb.NoisyPegs(), rows=30, seed=1, out=tmp_path / name, ledger=ledger
+            data, SCHEMA, gb.Laplace(), rows=30, seed=1, out=tmp_path / name, ledger=ledger
         )
         files.append({p.name: p for p in (tmp_path / name).rglob("*") if p.is_file()})
 

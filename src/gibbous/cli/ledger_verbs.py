@@ -37,7 +37,9 @@ def show(
     Raises:
         LedgerUnusable: there is no such ledger, or it is damaged.
     """
-    _must_exist(path)
+    if not _exists(path):
+        _none_yet(json)
+        return
     ledger = Ledger.open(path)
     accounts = ledger.accounts()
     if data is not None:
@@ -114,17 +116,32 @@ def _fingerprint(
     return fingerprint(frame, ledger.key, declared.null if declared else ""), declared
 
 
-def _must_exist(path: Path | None) -> None:
+def _exists(path: Path | None) -> bool:
+    """Whether there is a ledger, or a trace of one: opening it then says what is wrong.
+
+    Raises:
+        LedgerUnusable: a ledger was named, and there is none.
+    """
     from gibbous.privacy.ledger_place import default_path
 
     place = path or default_path()
-    if not place.exists() and not list(place.parent.glob(f"{place.name}*")):
+    if place.exists() or any(place.parent.glob(f"{place.name}*")):
+        return True
+    if path is not None:
         raise LedgerUnusable(
             "NOLEDGER",
             f"There is no ledger at {str(place)!r}.",
             "The first release, or `gibbous ledger cap`, makes it.",
-            "Check --ledger or GIBBOUS_HOME.",
+            "Check --ledger.",
         )
+    return False
+
+
+def _none_yet(json: bool) -> None:
+    if json:
+        screen.as_json({"path": None, "head": None, "datasets": []})
+        return
+    screen.line("There is no ledger yet: nothing was spent. The first release makes it.")
 
 
 def _account(account: Account) -> None:

@@ -62,11 +62,10 @@ def run(request: Request, how: Run) -> None:
     _check_engine(how.engine)
     if how.budget is not None:
         number("budget", how.budget)  # refused here if it is none; passed on as it was written
-    _limit_threads(how.threads)
     method = build_method(request.method, request.params)
     from gibbous.pipeline import synthesize
 
-    with Bars(quiet=how.quiet or how.json) as bars:
+    with _at_most(how.threads), Bars(quiet=how.quiet or how.json) as bars:
         if how.engine == "local":
             bars.compiling()
         release = synthesize(
@@ -121,10 +120,13 @@ def more(tables: Path, flags: Mapping[str, object], configured: bool, how: Run) 
             "parquet or csv.",
             "Correct --format or --out.",
         )
-    _limit_threads(how.threads)
     from gibbous.pipeline import sample_more
 
-    with _place(target, form) as file, Bars(quiet=how.quiet or how.json) as bars:
+    with (
+        _at_most(how.threads),
+        _place(target, form) as file,
+        Bars(quiet=how.quiet or how.json) as bars,
+    ):
         sample_more(
             tables,
             rows,
@@ -215,8 +217,20 @@ def _check_engine(engine: str) -> None:
         )
 
 
-def _limit_threads(threads: int | None) -> None:
-    # Read by the libraries when they are first imported, which is after this.
-    if threads is not None:
-        for name in ("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
-            os.environ[name] = str(threads)
+@contextmanager
+def _at_most(threads: int | None) -> Iterator[None]:
+    """Within it, engines see no more than `threads` cores; results never depend on it."""
+    if threads is None:
+        yield
+        return
+    # Read when polars is first imported; ours count the cores this process may use.
+    os.environ["POLARS_MAX_THREADS"] = str(threads)
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(allowed)[:threads])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
 
 from gibbous.contract.audit import Verdict, audit
@@ -12,10 +13,11 @@ from gibbous.contract.saboteurs import Saboteur, saboteurs
 from gibbous.core.claim import Relation
 from gibbous.core.params import describe
 
+LEVEL = 1e-5
 RUNS = 1600  # a side; shows an epsilon of about 4.5, and 2 where 1 is claimed (power near 1)
 
 
-def audited(kind: type[Any], *, runs: int = RUNS, level: float = 1e-5) -> list[Verdict]:
+def audited(kind: type[Any], *, runs: int = RUNS, level: float = LEVEL) -> list[Verdict]:
     """Audit a mechanism on every pair and relation it offers.
 
     Args:
@@ -25,16 +27,7 @@ def audited(kind: type[Any], *, runs: int = RUNS, level: float = 1e-5) -> list[V
     Returns:
         One verdict a pair; empty when the mechanism makes no claim of differential privacy.
     """
-    verdicts = []
-    for relation in relations(kind):
-        one = at_epsilon_one(kind, relation)
-        if not one.plan(neighbors(relation)[0].schema, 2).total.is_dp:
-            continue
-        drawn = one.about.releases == "rows"
-        pairs = neighbors(relation, 4 if drawn else 60)
-        rows = 2 if drawn else None
-        verdicts += [audit(one, p, runs=runs, rows=rows, level=level) for p in pairs]
-    return verdicts
+    return list(_verdicts(kind, runs, level))
 
 
 def caught(kind: type[Any]) -> bool:
@@ -47,7 +40,7 @@ def caught(kind: type[Any]) -> bool:
         found = residuals(kind, at_epsilon_one(kind, relation))
         if found is not None and not found.holds:
             return True
-    return any(not verdict.holds for verdict in audited(kind))
+    return any(not verdict.holds for verdict in _verdicts(kind, RUNS, LEVEL))
 
 
 def relations(kind: type[Any]) -> tuple[Relation, ...]:
@@ -82,6 +75,16 @@ def applicable(kind: type[Any]) -> list[Saboteur]:
 
 
 _SINGLE = ("laplace", "sba")  # one table: there is nothing to divide
+
+
+def _verdicts(kind: type[Any], runs: int, level: float) -> Iterator[Verdict]:
+    for relation in relations(kind):
+        one = at_epsilon_one(kind, relation)
+        drawn = one.about.releases == "rows"
+        rows = 2 if drawn else None
+        for pair in neighbors(relation, 4 if drawn else 60):
+            if one.plan(pair.schema, 2).total.is_dp:
+                yield audit(one, pair, runs=runs, rows=rows, level=level)
 
 
 def _parts(kind: type[Any]) -> str:

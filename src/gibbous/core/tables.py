@@ -65,7 +65,6 @@ class NoiseInfo:
         law: "geometric" (two-sided, P(g) proportional to exp(-|g|/scale)) or "gaussian" (discrete).
         scale: b, or sigma; in counts.
         threshold: cells are kept iff noisy > threshold; None when every cell is kept.
-        shared_cells: whether zero cells that survived a threshold were simulated.
     """
 
     law: Literal["geometric", "gaussian"]
