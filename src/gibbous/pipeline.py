@@ -17,7 +17,7 @@ from gibbous.core.exact import Number, exact
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
-from gibbous.core.schema import Schema, Unit
+from gibbous.core.schema import Schema, Unit, fact_words
 from gibbous.core.tables import Tables
 from gibbous.disintegrate.memory import check_memory, default_limit
 from gibbous.encode.decode import decode
@@ -66,7 +66,7 @@ def plan(
         PrivacyRefused: a parameter or a claim is refused.
         BudgetExhausted: the total is above `budget`.
     """
-    schema, _ = _settled(load_schema(schema), accept_inferred=accept_inferred)
+    schema = settled(load_schema(schema), accept_inferred=accept_inferred)
     mechanism = _mechanism(method)
     if sets < 1 or (rows is not None and rows < 0):
         raise UsageError(
@@ -76,10 +76,10 @@ def plan(
             "Correct --rows or --sets.",
         )
     found: Plan = mechanism.plan(schema, rows, sets)
-    if found.total.is_dp and schema.unit is None:
-        raise _undeclared_unit()
     if found.total.is_dp and schema.inferred() and not accept_inferred:
         raise _inferred(schema)
+    if found.total.is_dp and schema.unit is None:
+        raise _undeclared_unit()
     limits.check_budget(found, rows, understand=understand)
     if budget is not None:
         limits.check_dp(found)
@@ -140,7 +140,7 @@ def synthesize(
     Raises:
         GibbousError: one class an exit code; see gibbous.core.errors.
     """
-    schema, assumed = _settled(load_schema(schema), accept_inferred=accept_inferred)
+    schema = settled(load_schema(schema), accept_inferred=accept_inferred)
     mechanism = _mechanism(method)
     planned = plan(
         schema,
@@ -154,8 +154,7 @@ def synthesize(
     check_memory(planned.memory_bytes, default_limit())
     target = check_output(out, overwrite=overwrite, source=source) if out else None
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
-    uncovered = assumed + schema.inferred() if planned.total.is_dp else ()
-    job = _Job(source, schema, mechanism, planned, uncovered, seed, book, engine, options, progress)
+    job = _Job(source, schema, mechanism, planned, seed, book, engine, options, progress)
     frames = frame_kind(source)
     if target is None:
         return frames.release(_in_memory(job))
@@ -210,7 +209,6 @@ class _Job:
     schema: Schema
     mechanism: Any
     plan: Plan
-    uncovered: tuple[str, ...]
     seed: int | None
     ledger: Ledger
     engine: Engine | str
@@ -264,7 +262,7 @@ class _Job:
             plan=self.plan,
             about=self.mechanism.about,
             relation=_relation(self.mechanism),
-            uncovered=self.uncovered,
+            uncovered=self.schema.inferred() if self.plan.total.is_dp else (),
         )
 
 
@@ -366,15 +364,15 @@ def _relation(mechanism: Any) -> Relation:
     return found
 
 
-def _settled(schema: Schema, *, accept_inferred: bool) -> tuple[Schema, tuple[str, ...]]:
-    """The schema with a unit, and what was assumed to give it one.
+def settled(schema: Schema, *, accept_inferred: bool) -> Schema:
+    """The schema, with a privacy unit that is marked inferred where there is none.
 
     A draft that was inferred has no unit. Whoever accepts inferred facts gets one row, and reads it
     among the facts that the guarantee does not cover.
     """
     if schema.unit is not None or not accept_inferred:
-        return schema, ()
-    return replace(schema, unit=Unit()), ("unit: one row (assumed)",)
+        return schema
+    return replace(schema, unit=Unit(source="inferred"))
 
 
 def _undeclared_unit() -> PrivacyRefused:
@@ -388,10 +386,9 @@ def _undeclared_unit() -> PrivacyRefused:
 
 def _inferred(schema: Schema) -> PrivacyRefused:
     facts = schema.inferred()
-    shown = "; ".join(facts[:8]) + (f"; and {len(facts) - 8} more" if len(facts) > 8 else "")
     return PrivacyRefused(
         "INFERRED",
-        f"The schema holds {len(facts)} facts that were read off the data: {shown}.",
+        f"The schema holds {len(facts)} facts that were read off the data: {fact_words(facts)}.",
         "A claim of differential privacy covers only facts that are public or paid for.",
         "Check them and mark them declared, or pass --accept-inferred: the release then says "
         "which facts its guarantee does not cover.",

@@ -545,3 +545,15 @@ def test_spends_hold_the_claim_kinds_of_their_composition() -> None:
     assert added == 2
     assert total.total == approximate(Fraction(2), Fraction(1, 10**6), source=total.total.source)
     assert pure(Fraction(1)).kind == "pure"
+
+
+def test_diverse_pegs_refuses_structural_zeros_in_its_plan() -> None:
+    from gibbous.core.errors import PrivacyRefused
+    from gibbous.core.schema import Column, Impossible, Schema
+    from gibbous.mechanisms.diverse_pegs import DiversePegs
+
+    columns = tuple(Column(n, "nominal", levels=("a", "b", "c")) for n in "xy")
+    schema = Schema(columns, impossible=(Impossible((("x", (0,)), ("y", (1,)))),))
+
+    with pytest.raises(PrivacyRefused, match="impossible"):
+        DiversePegs(l=1.5).plan(schema, 10)

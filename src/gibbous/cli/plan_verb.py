@@ -13,11 +13,11 @@ def run(request: Request, accept_inferred: bool, understand: bool, json: bool, q
     Raises:
         PrivacyRefused: an inferred fact would be used under a claim of differential privacy.
     """
-    from gibbous.pipeline import plan
+    from gibbous.pipeline import plan, settled
     from gibbous.read.schema_file import load_schema
 
     method = build_method(request.method, request.params)
-    schema = load_schema(request.schema)
+    schema = settled(load_schema(request.schema), accept_inferred=accept_inferred)
     made = plan(
         schema,
         method,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gibbous.core.plan import Plan
+from gibbous.core.schema import fact_words
 
 NOT_DP = "not differentially private"
 
@@ -106,7 +107,7 @@ def cost_words(plan: Plan, uncovered: Sequence[str] = ()) -> str:
     if uncovered:
         words += (
             f"; {NOT_DP} as a whole: the guarantee does not cover what was read off the data: "
-            + ", ".join(uncovered)
+            + fact_words(uncovered)
         )
     return words
 

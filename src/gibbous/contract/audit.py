@@ -23,6 +23,7 @@ from gibbous.core.tables import Dense, Tables
 
 Features = Mapping[Hashable, Hashable]
 Z = 3.0  # standard errors
+FEW = 4  # rows that are compared as a whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +125,18 @@ def stated(claim: Claim) -> tuple[float, float]:
 
 
 def features(output: Tables | Codes) -> Features:
-    """An output as named discrete values: noisy cells (absent cells included), or all rows drawn."""
+    """An output as named discrete values: noisy cells (absent cells included), or what was drawn.
+
+    A few rows are one value; many rows are counted, a level of a column at a time.
+    """
     if isinstance(output, Codes):
-        return {"rows": output.values.tobytes()}
+        if output.rows <= FEW:
+            return {"rows": output.values.tobytes()}
+        return {
+            (column, level): int(np.count_nonzero(output.values[:, column] == level))
+            for column, size in enumerate(output.schema.sizes)
+            for level in range(size)
+        }
     found: dict[Hashable, Hashable] = {}
     tables = output.items + output.extra
     found["contexts"] = tuple(t.context for t in tables)

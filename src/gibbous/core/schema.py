@@ -11,7 +11,7 @@ import datetime
 import importlib
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -142,11 +142,13 @@ class Unit:
         kind: "row" or "person".
         column: person identifier in the input (not itself synthesized); None for rows.
         max_rows: the most rows one unit contributes; more are cut by random sampling.
+        source: "declared", or "inferred" where somebody accepted a guess.
     """
 
     kind: Literal["row", "person"] = "row"
     column: str | None = None
     max_rows: int = 1
+    source: Source = "declared"
 
     def __post_init__(self) -> None:
         if self.kind not in ("row", "person"):
@@ -296,7 +298,9 @@ class Schema:
 
     def inferred(self) -> tuple[str, ...]:
         """Facts read off the data, as 'column: fact', in order; empty when a claim may be made."""
-        return tuple(
+        guessed = self.unit is not None and self.unit.source == "inferred"
+        assumed = (f"privacy unit: {self.unit.words()}",) if self.unit and guessed else ()
+        return assumed + tuple(
             f"{c.name}: {fact}" for c in self.columns for fact, s in c.sources if s == "inferred"
         )
 
@@ -304,6 +308,28 @@ class Schema:
         """Smallest unsigned type that holds every code."""
         top = max(self.sizes) - 1
         return np.dtype(np.uint8 if top < 256 else np.uint16 if top < 65536 else np.uint32)
+
+
+def fact_words(facts: Sequence[str]) -> str:
+    """Facts as `Schema.inferred` lists them, columns with the same facts together.
+
+    Example:
+        >>> fact_words(["a: kind", "a: levels", "b: kind", "b: levels"])
+        'kind, levels of a, b'
+    """
+    by_name: dict[str, list[str]] = {}
+    for fact in facts:
+        name, _, what = fact.rpartition(": ")
+        by_name.setdefault(name, []).append(what)
+    together: dict[tuple[str, ...], list[str]] = {}
+    for name, whats in by_name.items():
+        together.setdefault(tuple(whats), []).append(name)
+    return "; ".join(
+        f"{names[0]} ({whats[0]})"
+        if names == ["privacy unit"]
+        else f"{', '.join(whats)} of {', '.join(names)}"
+        for whats, names in together.items()
+    )
 
 
 def impossible_mask(schema: Schema, codes: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.perturb.diverse import Diverse
 from gibbous.structure.contexts import Given, given_or_ring, tidy
-from gibbous.synthesize.rows import GibbsRows
+from gibbous.synthesize.rows import GibbsRows, without_zeros
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,11 @@ class DiversePegs:
 
         Raises:
             ParameterError: l is above the number of levels of some column.
+            PrivacyRefused: the schema has impossible combinations.
         """
         draw = self._diverse()
+        if schema.impossible:
+            raise without_zeros()
         named = [(c.name, c.size) for c in schema if c.size > 1]
         for _, size in named:
             draw.check(size)

@@ -6,6 +6,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,7 @@ def _unit(top: Fields) -> Unit | None:
         )
     table = Fields(top.any("unit"), "[unit]")
     kind, column, most = table.text("kind"), table.text("column"), table.whole("max_rows", 1)
+    source = table.text("source") or "declared"
     table.finish()
     if kind == _UNDECLARED and column is None and most is None:
         return None
@@ -179,7 +181,15 @@ def _unit(top: Fields) -> Unit | None:
             "It has column (the identifier) and max_rows (the most rows of one person)",
             "Complete [unit]",
         )
-    return Unit("row" if kind == "row" else "person", column, most or 1)
+    if source not in ("declared", "inferred"):
+        raise table.wrong(
+            "source",
+            f"is {shown(source)}",
+            'It is "declared" or "inferred"',
+            nearest(source, ["declared", "inferred"]),
+        )
+    unit = Unit("row" if kind == "row" else "person", column, most or 1)
+    return unit if source == "declared" else replace(unit, source="inferred")
 
 
 def _columns(top: Fields) -> tuple[Column, ...]:

@@ -72,12 +72,14 @@ def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> st
 def _unit(schema: Schema) -> dict[str, Any]:
     if schema.unit is None:
         return {"kind": "undeclared"}
+    source = {} if schema.unit.source == "declared" else {"source": schema.unit.source}
     if schema.unit.kind == "row":
-        return {"kind": "row"}
+        return {"kind": "row", **source}
     return {
         "kind": "person",
         "column": schema.unit.column,
         "max_rows": schema.unit.max_rows,
+        **source,
     }
 
 

@@ -221,13 +221,18 @@ def _diverse(perturb: Perturbation, contexts: Sequence[Context], relation: Relat
 def _rules(perturb: Perturbation, schema: Schema) -> tuple[Rule, ...]:
     rules = rules_of(schema)
     if rules and hasattr(perturb, "diversity"):
-        raise PrivacyRefused(
-            "DIVERSEZEROS",
-            "l-diversity was asked for on a schema with impossible combinations.",
-            "A structural zero can leave a value with fewer than l levels.",
-            "Remove [[impossible]] from the schema, or use a differentially private method.",
-        )
+        raise without_zeros()
     return rules
+
+
+def without_zeros() -> PrivacyRefused:
+    """The refusal of l-diversity on a schema with structural zeros."""
+    return PrivacyRefused(
+        "DIVERSEZEROS",
+        "l-diversity was asked for on a schema with impossible combinations.",
+        "A structural zero can leave a value with fewer than l levels.",
+        "Remove [[impossible]] from the schema, or use a differentially private method.",
+    )
 
 
 def _single(contexts: Sequence[Context]) -> None:

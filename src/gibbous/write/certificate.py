@@ -10,7 +10,7 @@ from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.plan import Plan
 from gibbous.core.release import Receipt
-from gibbous.core.schema import Schema
+from gibbous.core.schema import Schema, fact_words
 from gibbous.core.tables import Tables
 from gibbous.privacy.ledger import Hold
 
@@ -109,7 +109,7 @@ def guarantee(plan: Plan, uncovered: tuple[str, ...] = ()) -> str:
     if plan.claim.unit in ("row", "block"):
         total += f" ({plan.headline()})"
     if uncovered:
-        total += f"; {NOT_DP} with respect to {', '.join(uncovered)}"
+        total += f"; {NOT_DP} with respect to {fact_words(uncovered)}"
     return total
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gibbous.core.claim import Claim, short
-from gibbous.core.schema import Schema
+from gibbous.core.schema import Schema, fact_words
 from gibbous.core.tables import Table, Tables
 from gibbous.write.certificate import Facts, assumptions, guarantee
 
@@ -152,7 +152,7 @@ def _uncovered(facts: Facts) -> Iterator[str]:
         "differentially private with respect to** them:"
     )
     yield ""
-    yield from (f"- {plain(fact)}" for fact in inferred)
+    yield from (f"- {plain(group)}" for group in fact_words(inferred).split("; "))
     yield ""
 
 
