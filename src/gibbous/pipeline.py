@@ -14,10 +14,11 @@ from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import BudgetExhausted, GibbousError, PrivacyRefused, UsageError
 from gibbous.core.exact import Number, exact
+from gibbous.core.facts import fact_words
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
-from gibbous.core.schema import Schema, Unit, fact_words
+from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
 from gibbous.disintegrate.memory import check_memory, default_limit
 from gibbous.encode.decode import decode

@@ -169,11 +169,11 @@ def test_d4_an_inferred_fact_is_refused_or_named_in_the_last_line(cli: Cli, work
 
     for done in refused:
         assert done.code == 5
-        assert "age: bounds" in done.err
+        assert "bounds, bins, missing of age" in done.err
         assert "--accept-inferred" in done.err
     assert "not differentially private as a whole" in _last(accepted)
-    assert "age: bounds" in _last(accepted)
-    assert "age: bounds" in (work / "out" / "METHODS.md").read_text()
+    assert "bounds, bins, missing of age" in _last(accepted)
+    assert "bounds, bins, missing of age" in (work / "out" / "METHODS.md").read_text()
     assert free.code == 0  # no claim is made, so none is wrong
 
 

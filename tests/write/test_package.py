@@ -325,7 +325,7 @@ def test_inferred_facts_are_named_where_the_guarantee_is_stated(
     assert release.receipt["uncovered"] == ["sex: levels"]
     assert release.receipt["differentially_private"] is False
     text = (tmp_path / "rel" / "METHODS.md").read_text()
-    assert "not differentially private with respect to sex: levels" in text
+    assert "not differentially private with respect to levels of sex" in text
     assert verify(tmp_path / "rel").uncovered == ("sex: levels",)
 
 

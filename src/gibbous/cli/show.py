@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gibbous.cli.faults import safe
+from gibbous.core.facts import fact_words
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gibbous.core.plan import Plan
-from gibbous.core.schema import fact_words
 
 NOT_DP = "not differentially private"
 

@@ -12,10 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gibbous.contract.blind import differing
 from gibbous.contract.cases import Case, binary_schema, cases, neighbors, secret
 from gibbous.contract.runs import relation_of, release
+from gibbous.contract.sensitivity import uncovered
 from gibbous.core.about import About
-from gibbous.core.claim import Claim
+from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import GibbousError, ParameterError
@@ -220,6 +222,27 @@ def _a_key_that_no_record_has_looks_like_zeros(kind: type[Any]) -> None:
                 )
 
 
+def _records_reach_the_output_only_by_noise_choices_and_paid_draws(kind: type[Any]) -> None:
+    """With fixed answers in place of those, two neighbors (and any order of records) look the same."""
+    one = default(kind)
+    for pair in neighbors(relation_of(one), 6):
+        if one.plan(pair.schema, ROWS).total.is_dp:
+            told = differing(one, pair, rows_for(one))
+            _must(not told, f"{told} shows although noise, choices and draws are fixed")
+
+
+def _the_stated_noise_covers_real_neighbors(kind: type[Any]) -> None:
+    """Exact counts of neighbors (rows and persons) against the law that the tables state."""
+    if kind.about.releases != "tables" or not default(kind).plan(binary_schema(), None).total.is_dp:
+        return
+    offered: tuple[Relation, ...] = ("add_remove",)
+    if "relation" in {p.name for p in describe(kind)}:
+        offered = ("add_remove", "replace_one")
+    for relation in offered:
+        told = uncovered(default(kind, relation=relation, delta=0.01), relation)
+        _must(not told, f"under {relation}, {told}")
+
+
 # --- output
 
 
@@ -319,6 +342,8 @@ _PRIVACY: tuple[Check, ...] = (
     _more_epsilon_is_a_larger_claim,
     _after_the_run_the_curator_is_closed_to_the_method,
     _a_key_that_no_record_has_looks_like_zeros,
+    _records_reach_the_output_only_by_noise_choices_and_paid_draws,
+    _the_stated_noise_covers_real_neighbors,
 )
 _OUTPUT: tuple[Check, ...] = (
     _rows_and_values_are_as_asked,

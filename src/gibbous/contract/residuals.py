@@ -29,18 +29,22 @@ class Residuals:
         cells: noisy cells compared with exact counts.
         energy: mean of (noisy - exact)^2 over the stated variance; 1 when the noise is as stated.
         z: standard errors that the energy is above (or below) 1.
+        still: places that were exact in every fit, where noise would have moved them.
+        kept: whether every cell of a thresholded table exceeds the stated threshold.
         priced: whether the stated noise is covered by the plan's total.
     """
 
     cells: int
     energy: float
     z: float
+    still: int
+    kept: bool
     priced: bool
 
     @property
     def holds(self) -> bool:
-        """Whether there is at least as much noise as stated, and the stated noise was paid for."""
-        return self.z > -6.0 and self.priced
+        """Whether there is at least as much noise as stated, everywhere, and it was paid for."""
+        return self.z > -6.0 and self.still == 0 and self.kept and self.priced
 
 
 def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
@@ -59,22 +63,67 @@ def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
     if kind.about.releases != "tables" or not plan.total.is_dp:
         return None
     squares: list[np.ndarray] = []
-    priced = True
+    doubt, weight = _Places(), 0.0
+    priced = kept = True
     for _ in range(fits):
         output = release(one, schema, values, None, plan.total)
         assert isinstance(output, Tables)
         tables = output.items + output.extra
-        exact = _exact(schema, values, [t.context for t in tables])
-        squares += [_standardized(t, e) for t, e in zip(tables, exact, strict=True)]
+        exact = exact_counts(schema, values, [t.context for t in tables])
+        for table, truth in zip(tables, exact, strict=True):
+            places, moved = _residuals(table, truth)
+            doubt.note(table, places, moved)
+            squares.append(moved**2 / table.noise.variance)
+            weight += len(moved) * _spread(table.noise)
+            kept &= _above(table)
         priced &= _priced(tables, plan.total, relation_of(one))
     pooled = np.concatenate(squares)
     energy = float(pooled.mean())
-    # The square of a geometric variable has relative variance 5, of a Gaussian one 2.
-    z = (energy - 1) * math.sqrt(len(pooled) / 5)
-    return Residuals(len(pooled), energy, z, priced)
+    z = (energy - 1) * len(pooled) / math.sqrt(weight)
+    return Residuals(len(pooled), energy, z, doubt.still(), kept, priced)
 
 
-def _exact(schema: Any, values: np.ndarray, contexts: list[Context]) -> list[np.ndarray]:
+class _Places:
+    """For each place of a table, how unlikely it is that honest noise never moved it."""
+
+    def __init__(self) -> None:
+        self._logs: dict[object, float] = {}
+        self._moved: set[object] = set()
+
+    def note(self, table: Table, places: np.ndarray, moved: np.ndarray) -> None:
+        """One fit of one table: flat positions, and noisy minus exact counts there."""
+        same = math.log(_at_zero(table.noise))
+        for place, by in zip(places.tolist(), moved.tolist(), strict=True):
+            name = (table.context, place)
+            self._logs[name] = self._logs.get(name, 0.0) + same
+            if by:
+                self._moved.add(name)
+
+    def still(self) -> int:
+        """Places that never moved, where noise would have stayed put with probability below 1e-9."""
+        return sum(
+            log < math.log(1e-9) for name, log in self._logs.items() if name not in self._moved
+        )
+
+
+def _at_zero(noise: NoiseInfo) -> float:
+    """P(X = 0) of the stated law."""
+    if noise.law == "geometric":
+        return math.tanh(1 / (2 * noise.scale))
+    reach = np.arange(1, math.ceil(40 * noise.scale) + 2)
+    return float(1 / (1 + 2 * np.exp(-((reach / noise.scale) ** 2) / 2).sum()))
+
+
+def _spread(noise: NoiseInfo) -> float:
+    """Variance of X^2 / Var X of the stated law: its kurtosis less 1."""
+    if noise.law == "gaussian":
+        return 2.0
+    q = math.exp(-1 / noise.scale)
+    return (1 + 10 * q + q * q) / (2 * q) - 1
+
+
+def exact_counts(schema: Any, values: np.ndarray, contexts: list[Context]) -> list[np.ndarray]:
+    """Dense exact counts of constructed codes, one array (keys, levels) a context."""
     engine = NumpyEngine.from_codes(secret(schema, values))
     dense = [Context(**{**_fields(c), "support": "dense"}) for c in contexts]
     found = [c.cells.values for c in engine.tally(dense)]
@@ -92,19 +141,25 @@ def _fields(context: Context) -> dict[str, Any]:
     }
 
 
-def _standardized(table: Table, exact: np.ndarray) -> np.ndarray:
-    """Squared residuals over the stated variance, of the cells that a threshold cannot have dropped."""
-    cells = table.cells
+def _residuals(table: Table, exact: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Flat places and noisy minus exact counts, of cells that a threshold cannot have dropped."""
+    cells, levels = table.cells, exact.shape[1]
     if isinstance(cells, Dense):
-        noisy, truth = cells.values.ravel(), exact.ravel()
+        places, noisy = np.arange(exact.size), cells.values.ravel()
     else:
+        places = (cells.keys.astype(np.int64) * levels) + cells.levels.astype(np.int64)
         noisy = cells.values
-        truth = exact[cells.keys.astype(np.int64), cells.levels.astype(np.int64)]
+    truth = exact.ravel()[places]
     keep = np.ones(len(truth), dtype=bool)
     if table.noise.threshold is not None:
         keep = truth > table.noise.threshold + CLEAR * table.noise.scale
-    found: np.ndarray = ((noisy - truth)[keep] / math.sqrt(table.noise.variance)) ** 2
-    return found
+    return places[keep], (noisy - truth)[keep]
+
+
+def _above(table: Table) -> bool:
+    least = table.noise.threshold
+    values = table.cells.values
+    return least is None or bool((values[values != 0] > least).all())
 
 
 def _priced(tables: tuple[Table, ...], total: Claim, relation: Relation) -> bool:

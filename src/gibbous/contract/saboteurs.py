@@ -81,7 +81,7 @@ def _noise(factor: Fraction, drop: bool = False) -> Iterator[None]:
     ) -> tuple[Table, ...]:
         return honest(self, contexts, Underpriced(noise, factor, drop))
 
-    with _patched(curator.Curator, "noisy_counts", value=noisy_counts):
+    with patched(curator.Curator, "noisy_counts", value=noisy_counts):
         yield
 
 
@@ -98,7 +98,7 @@ def _undivided() -> Iterator[None]:
             share = Fraction(float(share) ** 0.5)
         return honest(self, contexts, Underpriced(noise, share))
 
-    with _patched(curator.Curator, "noisy_counts", value=noisy_counts):
+    with patched(curator.Curator, "noisy_counts", value=noisy_counts):
         yield
 
 
@@ -112,7 +112,7 @@ def _leaked_keys() -> Iterator[None]:
     ) -> tuple[Table, ...]:
         return honest(self, contexts, _ZeroKept(noise))
 
-    with _patched(curator.Curator, "noisy_counts", value=noisy_counts):
+    with patched(curator.Curator, "noisy_counts", value=noisy_counts):
         yield
 
 
@@ -137,7 +137,7 @@ class _ZeroKept:
 def _no_reset() -> Iterator[None]:
     from gibbous.synthesize import rows
 
-    with _patched(rows, "RESET_AT_VISIT", value=False):
+    with patched(rows, "RESET_AT_VISIT", value=False):
         yield
 
 
@@ -151,12 +151,13 @@ def _raw_draws() -> Iterator[None]:
     def weights(self: add.Add, counts: np.ndarray) -> np.ndarray:
         return honest(self, counts * 1000)
 
-    with _patched(add.Add, "weights", value=weights):
+    with patched(add.Add, "weights", value=weights):
         yield
 
 
 @contextmanager
-def _patched(owner: object, name: str, *, value: object) -> Iterator[None]:
+def patched(owner: object, name: str, *, value: object) -> Iterator[None]:
+    """Within it, `owner.name` is another value: how a fault is put in force."""
     before = getattr(owner, name)
     setattr(owner, name, value)
     try:
@@ -165,4 +166,4 @@ def _patched(owner: object, name: str, *, value: object) -> Iterator[None]:
         setattr(owner, name, before)
 
 
-__all__ = ["Saboteur", "Underpriced", "accountant", "saboteurs"]
+__all__ = ["Saboteur", "Underpriced", "accountant", "patched", "saboteurs"]

@@ -11,7 +11,7 @@ import datetime
 import importlib
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -308,28 +308,6 @@ class Schema:
         """Smallest unsigned type that holds every code."""
         top = max(self.sizes) - 1
         return np.dtype(np.uint8 if top < 256 else np.uint16 if top < 65536 else np.uint32)
-
-
-def fact_words(facts: Sequence[str]) -> str:
-    """Facts as `Schema.inferred` lists them, columns with the same facts together.
-
-    Example:
-        >>> fact_words(["a: kind", "a: levels", "b: kind", "b: levels"])
-        'kind, levels of a, b'
-    """
-    by_name: dict[str, list[str]] = {}
-    for fact in facts:
-        name, _, what = fact.rpartition(": ")
-        by_name.setdefault(name, []).append(what)
-    together: dict[tuple[str, ...], list[str]] = {}
-    for name, whats in by_name.items():
-        together.setdefault(tuple(whats), []).append(name)
-    return "; ".join(
-        f"{names[0]} ({whats[0]})"
-        if names == ["privacy unit"]
-        else f"{', '.join(whats)} of {', '.join(names)}"
-        for whats, names in together.items()
-    )
 
 
 def impossible_mask(schema: Schema, codes: np.ndarray) -> np.ndarray:

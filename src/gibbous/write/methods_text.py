@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gibbous.core.claim import Claim, short
-from gibbous.core.schema import Schema, fact_words
+from gibbous.core.facts import fact_words
+from gibbous.core.schema import Schema
 from gibbous.core.tables import Table, Tables
 from gibbous.write.certificate import Facts, assumptions, guarantee
 

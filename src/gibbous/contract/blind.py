@@ -1,0 +1,145 @@
+"""Blind runs: each paid look at the records gets a fixed answer, and all else must then be equal.
+
+Records reach an output through three doors: noise on counts, a private choice, a paid draw. Behind
+`blinded` each door answers without looking. An output that still differs between two tables went
+around the doors: read a level, a bin, a size, an order or a key off the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.contract.cases import Neighbors
+from gibbous.contract.runs import release
+from gibbous.contract.saboteurs import patched
+from gibbous.core.codes import Codes
+from gibbous.core.context import Context
+from gibbous.core.protocols import Mechanism, Progress, RowDraw, Words64, silent
+from gibbous.core.stream import stream_key, words
+from gibbous.core.tables import Sparse, Tables
+from gibbous.privacy import entropy
+from gibbous.privacy.curator import Curator
+from gibbous.synthesize.blocks import Block
+from gibbous.synthesize.rows import GibbsRows, ResetBlocks
+
+OURS = (GibbsRows, ResetBlocks)  # their draws from counts all go through Block.draw
+
+
+@contextmanager
+def blinded() -> Iterator[None]:
+    """Within it noise, choices and draws answer without looking; two equal runs answer equally."""
+    asked = _Answers()
+    with ExitStack() as stack:
+        for owner, name, value in (
+            (entropy, "geometric", asked.noise),
+            (entropy, "gaussian", asked.noise),
+            (entropy, "exponential_choice", asked.choice),
+            (entropy, "words", asked.words),
+            (Block, "draw", asked.levels),
+            (Curator, "draw", asked.rows(Curator.draw)),
+        ):
+            stack.enter_context(patched(owner, name, value=value))
+        yield
+
+
+def described(output: Tables | Codes) -> tuple[object, ...]:
+    """Everything that a mechanism's output says, comparable: shapes, contexts, noise, recipe, bytes."""
+    if isinstance(output, Codes):
+        return (output.values.shape, output.values.tobytes())
+    cells: list[object] = []
+    for table in output.items + output.extra:
+        arrays = [table.cells.values]
+        if isinstance(table.cells, Sparse):
+            arrays += [table.cells.keys, table.cells.levels]
+        cells += [table.context, table.noise, *((a.shape, a.tobytes()) for a in arrays)]
+    return (output.recipe, output.noisy_rows(), *cells)
+
+
+def differing(mechanism: Mechanism, pair: Neighbors, rows: int | None) -> str:
+    """What tells two neighbors (or one table and its rows in another order) apart in blind runs.
+
+    Returns:
+        Words; empty when nothing does.
+    """
+    tables = {
+        "the record that differs": pair.two,
+        "the order of the records": pair.one[::-1],
+    }
+    first = _blind(mechanism, pair, pair.one, rows)
+    return " and ".join(
+        name for name, table in tables.items() if _blind(mechanism, pair, table, rows) != first
+    )
+
+
+def _blind(
+    mechanism: Mechanism, pair: Neighbors, table: np.ndarray, rows: int | None
+) -> tuple[object, ...]:
+    with blinded():
+        return described(release(mechanism, pair.schema, table, rows))
+
+
+class _Answers:
+    """Fixed answers: functions of public shapes and of how often was asked."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def words(self, count: int) -> np.ndarray:
+        """In place of the operating system's words."""
+        self._asked += 1
+        return words(stream_key(20260301, self._asked), 0, count)
+
+    def noise(
+        self, values: np.ndarray, scale: Fraction, *, progress: Progress = silent
+    ) -> np.ndarray:
+        """In place of noisy cells. How many cells occur is secret, too: such a list loses them all."""
+        if values.ndim == 1:
+            return np.zeros_like(values)
+        fixed = self.words(values.size) % np.uint64(97)
+        return fixed.astype(np.int64).reshape(values.shape)
+
+    def choice(self, scores: np.ndarray, *, epsilon: Fraction, sensitivity: Fraction | int) -> int:
+        """In place of the exponential mechanism."""
+        return int(self.words(1)[0] % np.uint64(np.size(scores)))
+
+    @property
+    def levels(self) -> object:
+        """In place of Block.draw: a level that only the key (public) and the question decide."""
+
+        def draw(
+            block: Block,
+            keys: np.ndarray,
+            words: Words64,
+            *,
+            allowed: np.ndarray | None = None,
+            visited: np.ndarray | None = None,
+        ) -> np.ndarray:
+            mixed = self.words(1)[0] ^ (keys * np.uint64(0x9E3779B97F4A7C15))
+            start = (mixed >> np.uint64(33)) % np.uint64(block.context.levels)
+            if allowed is None:
+                return start.astype(np.int64)
+            order = (start[:, None] + np.arange(block.context.levels, dtype=np.uint64)) % np.uint64(
+                block.context.levels
+            )
+            order = order.astype(np.int64)
+            first = np.take_along_axis(allowed, order, axis=1).argmax(axis=1)
+            return np.asarray(np.take_along_axis(order, first[:, None], axis=1)[:, 0])
+
+        return draw
+
+    def rows(self, honest: object) -> object:
+        """In place of Curator.draw: ours draw blind; any other draw is one door as a whole."""
+
+        def draw(curator: Curator, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
+            if isinstance(draw, OURS):
+                curator._words = self.words
+                return honest(curator, contexts, draw, rows)  # type: ignore[operator, no-any-return]
+            curator._pay(draw.cost(contexts, rows, curator.relation, curator.max_rows))
+            schema = curator.schema
+            return Codes(schema, np.zeros((len(schema), rows), dtype=schema.code_dtype()).T)
+
+        return draw

@@ -1,0 +1,111 @@
+"""White-box audit of prices: real neighbors are counted, and the noise that tables state must cover them.
+
+Nothing here asks the noise what it costs: L1, L2 and the chance that a unit's own cells survive a
+threshold are computed from exact counts of two tables and from the stated law alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.contract.cases import Neighbors, binary_schema, neighbors
+from gibbous.contract.residuals import exact_counts
+from gibbous.contract.runs import release
+from gibbous.core.claim import Claim, Relation, approximate, pure, zcdp
+from gibbous.core.protocols import Mechanism
+from gibbous.core.schema import Unit
+from gibbous.core.tables import NoiseInfo, Table, Tables
+from gibbous.privacy import accountant
+
+PERSON_ROWS = 3
+SLACK = 1 + 1e-9
+
+
+def uncovered(mechanism: Mechanism, relation: Relation) -> str:
+    """The pair of neighbors that the noise of one release does not cover, in words; else empty.
+
+    Args:
+        mechanism: one that releases tables, under `relation`.
+    """
+    for pair in _pairs(relation):
+        total = mechanism.plan(pair.schema, None).total
+        output = release(mechanism, pair.schema, pair.one, None, total)
+        assert isinstance(output, Tables)
+        tables = output.items + output.extra
+        delta = _survival(tables, pair)
+        if delta > float(total.delta) * SLACK:
+            return f"{pair.name}: a threshold keeps its cells with probability {delta:.3g}"
+        if not accountant.within(_widened(total), list(_spends(tables, pair))):
+            return f"{pair.name}: its counts differ by more than the noise covers"
+    return ""
+
+
+def _pairs(relation: Relation) -> Iterator[Neighbors]:
+    yield from neighbors(relation, 60)
+    schema = replace(binary_schema(3), unit=Unit("person", "who", PERSON_ROWS))
+    crowd = np.zeros((60, 3), dtype=np.int64)
+    mine, other = (np.repeat([row], PERSON_ROWS, axis=0) for row in ([1, 1, 1], [0, 1, 0]))
+    lone = "a person whose rows are all alike"
+    if relation == "add_remove":
+        yield Neighbors(f"{lone}, added", schema, relation, crowd, np.vstack([crowd, mine]))
+        return
+    one, two = np.vstack([crowd, mine]), np.vstack([crowd, other])
+    yield Neighbors(f"{lone}, replaced", schema, relation, one, two)
+
+
+def _spends(tables: tuple[Table, ...], pair: Neighbors) -> Iterator[Claim]:
+    """What each table's stated noise lets one see of the pair, of the cells that both tables have."""
+    for table, one, two in _counted(tables, pair):
+        held = (one > 0) & (two > 0) if table.noise.threshold is not None else one == one
+        change = np.abs(one - two)[held]
+        scale = Fraction(table.noise.scale)
+        if table.noise.law == "geometric":
+            yield pure(int(change.sum()) / scale, relation=pair.relation)
+        else:
+            yield zcdp(int((change**2).sum()) / (2 * scale * scale), relation=pair.relation)
+
+
+def _survival(tables: tuple[Table, ...], pair: Neighbors) -> float:
+    """The chance that a cell which only one of the two tables has is released, the larger one."""
+    gone = {1: 1.0, -1: 1.0}
+    for table, one, two in _counted(tables, pair):
+        if table.noise.threshold is None:
+            continue
+        for sign, mine, theirs in ((1, one, two), (-1, two, one)):
+            for count in mine[(mine > 0) & (theirs == 0)].tolist():
+                gone[sign] *= 1 - tail(table.noise, table.noise.threshold - count)
+    return 1 - min(gone.values())
+
+
+def tail(noise: NoiseInfo, cut: int) -> float:
+    """P(X > cut) of the stated law, summed term by term.
+
+    Args:
+        cut: in counts.
+    """
+    reach = abs(cut) + math.ceil(60 * noise.scale) + 1
+    support = np.arange(-reach, reach + 1)
+    power = np.abs(support) / noise.scale
+    weights = np.exp(-power if noise.law == "geometric" else -(power**2) / 2)
+    return float(weights[support > cut].sum() / weights.sum())
+
+
+def _counted(
+    tables: tuple[Table, ...], pair: Neighbors
+) -> Iterator[tuple[Table, np.ndarray, np.ndarray]]:
+    contexts = [t.context for t in tables]
+    both = (exact_counts(pair.schema, values, contexts) for values in (pair.one, pair.two))
+    yield from zip(tables, *both, strict=True)
+
+
+def _widened(total: Claim) -> Claim:
+    """The total as a budget for pure and zCDP parts together, a billionth wider."""
+    wide = {n: getattr(total, n) * Fraction(SLACK) for n in ("epsilon", "delta", "rho")}
+    if total.kind == "pure":
+        return approximate(wide["epsilon"], Fraction(0), relation=total.relation)
+    return replace(total, **wide)
