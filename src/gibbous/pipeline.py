@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from gibbous import disintegrate
-from gibbous.core.claim import Relation
+from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import BudgetExhausted, GibbousError, PrivacyRefused, UsageError
 from gibbous.core.exact import Number, exact
@@ -23,8 +24,9 @@ from gibbous.core.tables import Tables
 from gibbous.disintegrate.memory import check_memory, default_limit
 from gibbous.encode.decode import decode
 from gibbous.mechanisms import limits, registry
+from gibbous.privacy.accountant import as_approximate
 from gibbous.privacy.curator import Curator
-from gibbous.privacy.ledger import Hold, Ledger
+from gibbous.privacy.ledger import Hold, Ledger, file_stamp
 from gibbous.synthesize.sample import stream
 from gibbous.write import package
 from gibbous.write.certificate import Facts, certify
@@ -84,7 +86,7 @@ def plan(
     limits.check_budget(found, rows, understand=understand)
     if budget is not None:
         limits.check_dp(found)
-    if budget is not None and found.total.is_dp and found.total.epsilon > exact(budget):
+    if budget is not None and found.total.is_dp and _epsilon(found.total) > exact(budget):
         raise BudgetExhausted(
             "BUDGET",
             f"This run costs more than the budget: {found.headline()}.",
@@ -218,14 +220,21 @@ class _Job:
 
     @contextmanager
     def records(self) -> Iterator[tuple[Engine, bytes]]:
-        """Step 0b: open, validate and encode the records; they are forgotten at the end."""
+        """Step 0b: open, validate and encode the records; they are forgotten at the end.
+
+        A file that the ledger knows is held against its cap before it is opened, and stays the
+        data set it was.
+        """
+        known = self.ledger.recall(file_stamp(self.source, self.ledger.key))
+        if known is not None:
+            self.ledger.check(known, self.plan.total, protects=self._protects())
         engine = self.engine
         worker = disintegrate.engine(engine, self.options) if isinstance(engine, str) else engine
         try:
-            yield (
-                worker,
-                worker.scan(self.source, self.schema, key=self.ledger.key, progress=self.progress),
+            found = worker.scan(
+                self.source, self.schema, key=self.ledger.key, progress=self.progress
             )
+            yield worker, known or found
         finally:
             worker.close()
 
@@ -237,9 +246,13 @@ class _Job:
             mechanism=self.plan.mechanism,
             request=request,
             rows=self.plan.rows,
-            protects=self.schema.unit.words() if self.schema.unit else "one row",
+            protects=self._protects(),
             label=label,
+            stamp=file_stamp(self.source, self.ledger.key),
         )
+
+    def _protects(self) -> str:
+        return self.schema.unit.words() if self.schema.unit else "one row"
 
     def release(self, engine: Engine) -> Tables | Codes:
         """Steps 2 and 3: count once, add noise once; the curator is closed when this returns."""
@@ -383,6 +396,12 @@ def _undeclared_unit() -> PrivacyRefused:
         "A unit is one row, or one person with at most max_rows rows.",
         "Declare [unit] in the schema; --accept-inferred assumes one row, and says so.",
     )
+
+
+def _epsilon(total: Claim) -> Fraction:
+    """Epsilon of a total; of one that is stated in zCDP, at delta 1e-6."""
+    found = as_approximate(total, Fraction(1, 10**6)) if total.kind == "zcdp" else total
+    return found.epsilon
 
 
 def _inferred(schema: Schema) -> PrivacyRefused:

@@ -131,6 +131,37 @@ def test_h2_an_exhausted_cap_is_refused_before_counting(tmp_path: Path) -> None:
         )
 
 
+def test_h2_a_file_that_the_ledger_knows_is_refused_before_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, source = gb.Ledger.ephemeral(), tmp_path / "data.csv"
+    table().write_csv(source)
+    gb.synthesize(source, SCHEMA, gb.Laplace(epsilon=1.0), rows=5, ledger=ledger)
+    dataset = ledger.entries()[0].dataset
+    ledger.cap(dataset, Fraction(3), Fraction(0))
+
+    def opened(*args: object, **kwargs: object) -> Any:
+        raise AssertionError("the file was opened")
+
+    monkeypatch.setattr(NumpyEngine, "scan", opened)
+    with pytest.raises(BudgetExhausted):
+        gb.synthesize(source, SCHEMA, gb.Pegs(epsilon=1.0), rows=500, ledger=ledger, engine="numpy")
+
+
+def test_h11_the_same_file_stays_the_same_data_set_under_another_null_token(tmp_path: Path) -> None:
+    ledger, source = gb.Ledger.ephemeral(), tmp_path / "data.csv"
+    table().write_csv(source, null_value="?")
+    for null in ("?", "none"):
+        schema = Schema(
+            (*SCHEMA.columns[:1], Column("region", "nominal", levels=("01", "02", "NA"), other="x"),
+             SCHEMA.columns[2]) if null == "none" else SCHEMA.columns,
+            null=null,
+        )  # fmt: skip
+        gb.synthesize(source, schema, gb.Laplace(epsilon=1.0), rows=5, ledger=ledger)
+
+    assert len(ledger.accounts()) == 1
+
+
 def test_a_row_method_states_the_total_of_the_file() -> None:
     plan = gb.plan(SCHEMA, gb.Pegs(epsilon=1.0), rows=500)
 

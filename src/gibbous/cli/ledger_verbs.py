@@ -13,7 +13,7 @@ from gibbous.core.claim import Claim, Relation, short
 from gibbous.core.errors import LedgerUnusable, UsageError
 from gibbous.core.exact import exact, text
 from gibbous.core.schema import Schema
-from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.ledger import Ledger, file_stamp
 from gibbous.privacy.ledger_accounts import Account, Cap
 
 if TYPE_CHECKING:
@@ -87,7 +87,14 @@ def cap(
     ledger = Ledger.open(path)
     dataset, declared = _fingerprint(ledger, data, schema, options)
     unit = declared.unit.words() if declared is not None and declared.unit else None
-    ledger.cap(dataset, epsilon, delta, cast(Relation, relation), protects=unit)
+    ledger.cap(
+        dataset,
+        epsilon,
+        delta,
+        cast(Relation, relation),
+        protects=unit,
+        stamp=file_stamp(data, ledger.key),
+    )
     account = ledger.account(dataset)
     if json:
         screen.as_json(_account_json(account))
@@ -112,6 +119,9 @@ def _fingerprint(
         from gibbous.read.schema_file import load_schema
 
         declared = load_schema(schema)
+    known = ledger.recall(file_stamp(data, ledger.key))
+    if known is not None:
+        return known, declared
     frame = read_columns(data, schema=declared, options=options())
     return fingerprint(frame, ledger.key, declared.null if declared else ""), declared
 

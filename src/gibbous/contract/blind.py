@@ -121,13 +121,13 @@ class _Answers:
             mixed = self.words(1)[0] ^ (keys * np.uint64(0x9E3779B97F4A7C15))
             start = (mixed >> np.uint64(33)) % np.uint64(block.context.levels)
             if allowed is None:
-                return start.astype(np.int64)
-            order = (start[:, None] + np.arange(block.context.levels, dtype=np.uint64)) % np.uint64(
-                block.context.levels
-            )
-            order = order.astype(np.int64)
+                found: np.ndarray = start.astype(np.int64)
+                return found
+            size = block.context.levels
+            order = (start.astype(np.int64)[:, None] + np.arange(size)) % size
             first = np.take_along_axis(allowed, order, axis=1).argmax(axis=1)
-            return np.asarray(np.take_along_axis(order, first[:, None], axis=1)[:, 0])
+            chosen: np.ndarray = order[np.arange(len(order)), first]
+            return chosen
 
         return draw
 

@@ -15,7 +15,7 @@ from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure, PrivacyRefused
 from gibbous.core.protocols import Engine, Noise, Progress, RowDraw, Words64, silent
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Counts, Table
+from gibbous.core.tables import Counts, Dense, Table
 from gibbous.privacy import accountant, entropy
 
 
@@ -160,13 +160,18 @@ class Curator:
             Public codes (rows, columns).
         """
         self._pay(draw.cost(contexts, rows, self._relation, self.max_rows))
-        return draw(self._count(contexts, keep=False), self._schema, rows, self._words)
+        return draw(self._count(contexts, keep=True), self._schema, rows, self._words)
 
     def close(self) -> None:
-        """Forget records and counts. Any later request raises: nothing raw can be consulted again."""
+        """Forget records and counts. Any later request raises: nothing raw can be consulted again.
+
+        Counts that a score or a draw saw are set to zero, in case that it kept them.
+        """
         if self._engine is not None:
             self._engine.close()
         self._engine = None
+        for counts in self._cache.values():
+            _wipe(counts)
         self._cache.clear()
 
     def _pay(self, price: Claim) -> None:
@@ -178,6 +183,14 @@ class Curator:
                 f"A purchase is priced under {price.relation}, the run is under {self._relation}.",
                 "One run has one neighbour relation.",
                 "Price the noise under the relation of the run.",
+            )
+        if min(price.epsilon, price.delta, price.rho) < 0:
+            raise PrivacyRefused(
+                "REFUND",
+                "A purchase has a negative price.",
+                "Nothing that was spent comes back.",
+                "This is a fault of the noise or of the draw that priced it.",
+                state="The reserved budget stays spent; nothing was released.",
             )
         if not accountant.within(self._budget, [*self._spent, price]):
             raise PrivacyRefused(
@@ -202,6 +215,16 @@ class Curator:
         if keep:
             self._cache.update(fresh)
         return [fresh[c] if c in fresh else self._cache[c] for c in contexts]
+
+
+def _wipe(counts: Counts) -> None:
+    cells = counts.cells
+    arrays = (
+        (cells.values,) if isinstance(cells, Dense) else (cells.values, cells.keys, cells.levels)
+    )
+    for array in arrays:
+        if array.flags.writeable:
+            array.fill(0)
 
 
 def _closed() -> EngineFailure:

@@ -7,7 +7,10 @@ reservation that is never committed stays spent. The state is a file; see ledger
 from __future__ import annotations
 
 import datetime
+import hmac
+import os
 import secrets
+import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -184,6 +187,7 @@ class Ledger:
         rows: int | None = None,
         protects: str = "one row",
         label: str = "",
+        stamp: str = "",
     ) -> Hold:
         """Spend: charge a data set, durably, before anything is counted.
 
@@ -195,6 +199,7 @@ class Ledger:
             rows: rows of all sets, if public.
             protects: the privacy unit in words.
             label: for people; stays in the ledger.
+            stamp: of the file that was read (`file_stamp`), for `recall`; stays in the ledger.
         Returns:
             The hold, open.
         Raises:
@@ -213,6 +218,7 @@ class Ledger:
             "rows": rows,
         }
         private = {"dataset": dataset.hex(), "request": request.hex(), "label": label, "at": _now()}
+        private |= {"stamp": stamp} if stamp else {}
         try:
             with self._store.appending() as writer:
                 admit(self._parse(writer.links), dataset, claim, protects)
@@ -255,6 +261,7 @@ class Ledger:
         relation: Relation = "add_remove",
         *,
         protects: str | None = None,
+        stamp: str = "",
     ) -> None:
         """Set the most that a data set may ever spend; a later cap replaces an earlier one.
 
@@ -273,7 +280,21 @@ class Ledger:
         with self._store.appending() as writer:
             for posting in postings_of(self._parse(writer.links), dataset):
                 wanted = counted(wanted, posting.claim, posting.protects, posting.id)
-            _append_cap(writer, dataset, replace(wanted, protects=protects))
+            _append_cap(writer, dataset, replace(wanted, protects=protects), stamp)
+
+    def recall(self, stamp: str) -> bytes | None:
+        """The data set that a file was known as when it was last read, if it is unchanged.
+
+        With it a request can be checked against the cap before the file is opened, and the same
+        file stays the same data set however it is read (another null token, for example).
+
+        Args:
+            stamp: `file_stamp` of the file now; empty for what is not a file.
+        """
+        for link in reversed(self._store.links()) if stamp else ():
+            if link.private.get("stamp") == stamp:
+                return bytes.fromhex(link.private["dataset"])
+        return None
 
     def entries(self, dataset: bytes | None = None) -> tuple[Entry, ...]:
         """Every entry in order, verified; of one data set, if given."""
@@ -340,7 +361,28 @@ class Ledger:
         return None
 
 
-def _append_cap(writer: Appender, dataset: bytes, cap: Cap) -> None:
+def file_stamp(source: object, key: bytes) -> str:
+    """Keyed digest of which file this is and when it was last changed, without opening it.
+
+    Args:
+        source: a path; anything else has no stamp.
+        key: `Ledger.key`.
+    Returns:
+        Hex text; empty when it is not a regular local file.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return ""
+    try:
+        facts = os.stat(source)
+    except (OSError, ValueError):
+        return ""
+    if not stat.S_ISREG(facts.st_mode):
+        return ""
+    told = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+    return hmac.new(key, b"file" + repr(told).encode(), "sha256").hexdigest()
+
+
+def _append_cap(writer: Appender, dataset: bytes, cap: Cap, stamp: str) -> None:
     writer.append(
         {
             "kind": "cap",
@@ -349,7 +391,7 @@ def _append_cap(writer: Appender, dataset: bytes, cap: Cap) -> None:
             "relation": cap.relation,
             "protects": cap.protects,
         },
-        {"dataset": dataset.hex(), "at": _now()},
+        {"dataset": dataset.hex(), "at": _now()} | ({"stamp": stamp} if stamp else {}),
     )
 
 

@@ -73,7 +73,10 @@ def acquire(target: Path, request: bytes, seed: int) -> Partial:
     with _alone(target.parent):
         found: Partial | None = None
         for path in sorted(target.parent.glob(f".{_glob_safe(target.name)}.partial-*")):
-            if path.is_symlink() or path.stat().st_uid != os.geteuid():
+            if path.is_symlink() or path.lstat().st_uid != os.geteuid():
+                continue
+            if not path.is_dir():  # of a killed `write_file`: rows from public tables
+                path.unlink(missing_ok=True)
                 continue
             dead = _dead(path, target)
             if found is None and dead.state.get("request") == request.hex():
