@@ -10,6 +10,7 @@ from pathlib import Path
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.disintegrate.writer import not_written
 from gibbous.write.files import exists
+from gibbous.write.partial import sweep_finished
 
 LONGEST = 200  # bytes of the last part of a path; the partial folder needs some of the 255
 
@@ -38,6 +39,7 @@ def check_output(out: str | Path, *, overwrite: bool = False, source: object = N
         )
     if target.exists():
         if not overwrite:
+            sweep_finished(target)
             raise exists(target)
         _check_replaceable(target)
     _check_parent(target)

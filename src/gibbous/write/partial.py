@@ -96,6 +96,18 @@ def finished(partial: Partial, target: Path) -> bool:
     return False
 
 
+def sweep_finished(target: Path) -> None:
+    """Remove what runs left beside a release when they were killed right after it got its name."""
+    for path in target.parent.glob(f".{_glob_safe(target.name)}.partial-*"):
+        if path.is_symlink() or not path.is_dir() or path.lstat().st_uid != os.geteuid():
+            continue
+        with contextlib.suppress(OutputNotWritten):  # still alive, or not ours to open
+            dead = _dead(path, target)
+            if finished(dead, target):
+                dead.remove()
+            dead.close()
+
+
 def _new(target: Path, request: bytes, seed: int) -> Partial:
     path = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
     files.make_folder(path)
