@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 import gibbous as gb
 from gibbous import pipeline
@@ -17,11 +18,10 @@ from gibbous.contract.blind import blinded, described
 from gibbous.contract.saboteurs import patched
 from gibbous.core.errors import GibbousError
 from gibbous.core.schema import Column, Schema
-from gibbous.privacy import noise
 from gibbous.privacy.calibrate import stable
 
 Check = Callable[[], object]
-SIGNS_OF_DEATH = (AssertionError, GibbousError)
+SIGNS_OF_DEATH = (AssertionError, GibbousError, pytest.fail.Exception)
 
 SCHEMA = Schema(
     (
@@ -67,7 +67,6 @@ def forget_prices() -> None:
         stable.stable_gaussian,
     ):
         function.cache_clear()
-    assert noise.stable_geometric is stable.stable_geometric or True
 
 
 def people(rows: int = 60) -> pl.DataFrame:
@@ -124,30 +123,13 @@ def assert_blind(method: Any, *, rows: int | None = None, schema: Schema = SCHEM
 def _file(path: Path) -> object:
     if path.name == "ledger.json":
         return json.dumps(_without_entry(json.loads(path.read_text())), sort_keys=True)
-    if path.name == "manifest.json":  # it lists the digest of ledger.json
-        return path.read_bytes().replace(_line(path, b"ledger.json"), b"")
+    if path.name == "manifest.json":  # it has the digest of ledger.json
+        listed = json.loads(path.read_text())
+        return [f for f in listed["files"] if f["path"] != "ledger.json"]
     if path.name == "SHA256SUMS":
         lines = path.read_text().splitlines()
         return [line for line in lines if not line.endswith(("ledger.json", "manifest.json"))]
     return path.read_bytes()
-
-
-def _line(path: Path, name: bytes) -> bytes:
-    """The part of a manifest that speaks of one file."""
-    listed = json.loads(path.read_text())
-    entry = next(f for f in _walk(listed) if f.get("name", f.get("path")) == name.decode())
-    digest = next(v for v in entry.values() if isinstance(v, str) and len(v) == 64)
-    return str(digest).encode()
-
-
-def _walk(value: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
-        yield value
-        for part in value.values():
-            yield from _walk(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _walk(part)
 
 
 def _without_entry(receipt: dict[str, Any]) -> dict[str, Any]:

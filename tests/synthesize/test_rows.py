@@ -325,6 +325,19 @@ def test_bootstrap_weights_have_the_moments_of_the_dirichlet_law() -> None:
     assert shares.var(axis=0) == pytest.approx(total, rel=0.25)
 
 
+def test_rows_without_a_claim_respect_impossible_combinations() -> None:
+    """Two columns that never occur together in the records, and whose margins cross all the time."""
+    schema = schema_of((2, 2, 3), (Impossible((("c0", (0,)), ("c1", (1,)))),))
+    data = np.array([[0, 0, 1]] * 20 + [[1, 1, 2]] * 20 + [[1, 0, 0]] * 5)
+    counts = [counts_of(context_of((2, 2, 3), [c], []), data) for c in range(3)]
+
+    values = BootstrapRows(2)(counts, schema, 400, words_of(3)).values
+
+    assert values.shape == (400, 3)
+    assert not ((values[:, 0] == 0) & (values[:, 1] == 1)).any()
+    assert ((values[:, 0] == 1) & (values[:, 1] == 1)).any()
+
+
 def test_gammas_have_mean_and_variance_of_their_shape() -> None:
     from gibbous.synthesize.plain import gammas
 

@@ -307,7 +307,7 @@ def test_f1_the_total_of_the_file_stands_first(tmp_path: Path, ledger: Ledger) -
     text = (tmp_path / "rel" / "METHODS.md").read_text()
     assert receipt["total"]["epsilon"] == "100"
     assert receipt["claim"]["epsilon"] == "1"
-    assert text.splitlines()[2].startswith("**epsilon = 100, per dataset")
+    assert text.splitlines()[2].startswith("**epsilon = 100 in total")
     assert "epsilon = 1 per row: 100 rows cost 100" in text
 
 

@@ -28,7 +28,7 @@ FOREIGN = {
     "value_protection": "Declare levels and bounds in the schema file.",
     "bounded": "Use --relation replace_one (bounded) or --relation add_remove (unbounded).",
     "protected_change": "Use --relation, and [unit] in the schema file for a person.",
-    "privacy_unit": "Declare [unit] in the schema file; --relation sets the neighbours.",
+    "privacy_unit": "Declare [unit] in the schema file; --relation sets the neighbors.",
     "contributions": "Declare [unit] max_rows in the schema file.",
     "categorical_columns": "Declare kind = 'nominal' in the schema file.",
     "ordinal_columns": "Declare kind = 'ordinal' in the schema file.",

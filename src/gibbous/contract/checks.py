@@ -132,6 +132,9 @@ def _plan_states_the_whole_cost_before_data(kind: type[Any]) -> None:
         _must(
             plan.total.epsilon >= plan.claim.epsilon * 120, "120 rows cost less than 120 times one"
         )
+    if plan.total.is_dp and one.about.releases == "rows":
+        single = one.plan(binary_schema(), 120, 1).total
+        _must(plan.total.epsilon >= single.epsilon, "3 sets of 40 rows cost less than 120 rows")
     if plan.total.is_dp and plan.spends:
         spends = [s.claim for s in plan.spends]
         _must(accountant.within(plan.total, spends), "the listed spends exceed the total")

@@ -78,8 +78,8 @@ def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
             kept &= _above(table)
         priced &= _priced(tables, plan.total, relation_of(one))
     pooled = np.concatenate(squares)
-    energy = float(pooled.mean())
-    z = (energy - 1) * len(pooled) / math.sqrt(weight)
+    energy = float(pooled.mean()) if len(pooled) else 1.0
+    z = (energy - 1) * len(pooled) / math.sqrt(max(weight, 1.0))
     return Residuals(len(pooled), energy, z, doubt.still(), kept, priced)
 
 

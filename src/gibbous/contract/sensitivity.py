@@ -47,7 +47,8 @@ def uncovered(mechanism: Mechanism, relation: Relation) -> str:
 
 def _pairs(relation: Relation) -> Iterator[Neighbors]:
     yield from neighbors(relation, 60)
-    schema = replace(binary_schema(3), unit=Unit("person", "who", PERSON_ROWS))
+    pair_schema = binary_schema(3)
+    schema = replace(pair_schema, unit=Unit("person", "who", PERSON_ROWS))
     crowd = np.zeros((60, 3), dtype=np.int64)
     mine, other = (np.repeat([row], PERSON_ROWS, axis=0) for row in ([1, 1, 1], [0, 1, 0]))
     lone = "a person whose rows are all alike"
@@ -55,6 +56,10 @@ def _pairs(relation: Relation) -> Iterator[Neighbors]:
         yield Neighbors(f"{lone}, added", schema, relation, crowd, np.vstack([crowd, mine]))
         return
     one, two = np.vstack([crowd, mine]), np.vstack([crowd, other])
+    both = np.vstack([crowd, 1 - crowd])
+    moved = both.copy()
+    moved[0] = 1
+    yield Neighbors("a record moves to another crowd", pair_schema, relation, both, moved)
     yield Neighbors(f"{lone}, replaced", schema, relation, one, two)
 
 

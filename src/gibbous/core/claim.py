@@ -1,4 +1,4 @@
-"""Claims: what a mechanism promises, of which kind, for which unit and neighbour relation.
+"""Claims: what a mechanism promises, of which kind, for which unit and neighbor relation.
 
 Claims are exact: parameters are fractions, and the algebra (`then`, `beside`, `times`) never rounds
 in our favour. A claim is never relabelled: the relation it was proven under stays with it.
@@ -32,7 +32,7 @@ class Claim:
         l: entropy l-diversity of each redrawn value; 1 means nothing.
         unit: what pays once: the released artifact (rows are free after it), a block of rows, one
             row, or the whole data set.
-        relation: the neighbour relation of the proof.
+        relation: the neighbor relation of the proof.
         basis: proven here, published (only the paper says so), heuristic.
         source: paper and equation, or the proof page.
     """
@@ -56,11 +56,11 @@ class Claim:
         """Both on the same records, one after the other (sequential composition).
 
         Raises:
-            PrivacyRefused: the two claims are under different neighbour relations, or of kinds
+            PrivacyRefused: the two claims are under different neighbor relations, or of kinds
                 that have no common definition (probabilistic with (epsilon, delta), or DP with none).
         """
         if self.relation != other.relation:
-            raise _mixed("neighbour relations", self.relation, other.relation)
+            raise _mixed("neighbor relations", self.relation, other.relation)
         kind = _joint_kind(self.kind, other.kind)
         return replace(
             self,
@@ -116,20 +116,24 @@ class Claim:
         )
 
     def words(self) -> str:
-        """The claim in words, complete: kind, numbers, unit, relation, basis."""
-        numbers = {
+        """The claim in words, complete: kind, numbers, what pays, relation, basis."""
+        if not self.is_dp:
+            return self.amount()
+        pays = f"per {self.unit}" if self.unit in ("row", "block") else "in total"
+        relation = "add or remove one" if self.relation == "add_remove" else "replace one"
+        return f"{self.amount()} {pays} ({relation}, {self.basis})"
+
+    def amount(self) -> str:
+        """Kind and numbers alone: for a part of a cost, whose relation stands beside the total."""
+        return {
             "pure": f"epsilon = {short(self.epsilon)}",
             "zcdp": f"rho = {short(self.rho)} (zero-concentrated)",
             "approximate": f"epsilon = {short(self.epsilon)}, delta = {short(self.delta)}",
             "probabilistic": f"epsilon = {short(self.epsilon)}, delta = {short(self.delta)} "
             "(probabilistic)",
             "l_diversity": f"entropy l-diversity, l = {short(self.l)}; not differentially private",
-            "none": "none: not differentially private",
+            "none": "no guarantee; not differentially private",
         }[self.kind]
-        if not self.is_dp:
-            return numbers
-        relation = "add or remove one" if self.relation == "add_remove" else "replace one"
-        return f"{numbers}, per {self.unit}, {relation}, {self.basis}"
 
     def to_json(self) -> dict[str, str]:
         """Exact, as text: fractions never pass through a float."""

@@ -68,7 +68,7 @@ def describe(mechanism: type) -> tuple[ParamInfo, ...]:
             f.name,
             _type_words(hints[f.name]),
             f.default,
-            f.metadata["rule"].words,
+            _allowed_words(hints[f.name], f.metadata["rule"]),
             f.metadata["unit"],
             f.metadata["help"],
         )
@@ -145,6 +145,11 @@ def _is_a(value: object, wanted: Any) -> bool:
     if wanted in (int, float) and isinstance(value, bool):
         return False
     return isinstance(value, wanted)
+
+
+def _allowed_words(wanted: Any, rule: Rule) -> str:
+    """The rule in words; where it leaves everything open, the type."""
+    return _type_words(wanted) if rule is anything else rule.words
 
 
 def _type_words(wanted: Any) -> str:

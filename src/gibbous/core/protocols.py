@@ -122,7 +122,7 @@ class CuratorLike(Protocol):
 
     @property
     def relation(self) -> Relation:
-        """The neighbour relation of this run."""
+        """The neighbor relation of this run."""
         ...
 
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:

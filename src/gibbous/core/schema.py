@@ -108,7 +108,7 @@ class Column:
 
     @property
     def ordered(self) -> bool:
-        """Whether neighbouring codes are neighbouring values."""
+        """Whether neighboring codes are neighboring values."""
         return self.kind in ("ordinal", "numeric", "date")
 
     def source(self, fact: str) -> Source:

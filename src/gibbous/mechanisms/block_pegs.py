@@ -51,7 +51,7 @@ class BlockPegs:
 
     epsilon: float = param(1.0, budget, unit="nats", help="Cost of one block of rows.")
     block: int = param(10, at_least(1), unit="rows", help="Rows a block.")
-    relation: Relation = param("add_remove", help="What neighbours are.")
+    relation: Relation = param("add_remove", help="Which tables count as neighbors.")
     parents: int = param(2, at_least(0), unit="columns", help="Context columns a column.")
     sweeps: int = param(1, at_least(1), help="Passes a row; they use up keys, not epsilon.")
     contexts: Given = param((), help="Public context columns by name; empty for the ring.")

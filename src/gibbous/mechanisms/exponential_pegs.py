@@ -49,7 +49,7 @@ class ExponentialPegs:
     )
 
     epsilon: float = param(1.0, budget, unit="nats", help="Cost of one drawn row.")
-    relation: Relation = param("add_remove", help="What neighbours are.")
+    relation: Relation = param("add_remove", help="Which tables count as neighbors.")
     hash: Literal["lsh", "minhash"] = param(
         "lsh", one_of("lsh", "minhash"), help="Public hash of the rest of a row."
     )

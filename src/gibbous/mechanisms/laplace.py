@@ -48,7 +48,7 @@ class Laplace:
     )
 
     epsilon: float = param(1.0, budget, unit="nats", help="The whole budget of the release.")
-    relation: Relation = param("add_remove", help="What neighbours are.")
+    relation: Relation = param("add_remove", help="Which tables count as neighbors.")
 
     def __post_init__(self) -> None:
         check(self)

@@ -69,7 +69,7 @@ class NoisyPegs:
 
     epsilon: float = param(1.0, budget, unit="nats", help="The whole budget of the release.")
     delta: float = param(1e-6, probability, help="Keep it well under 1/records.")
-    relation: Relation = param("add_remove", help="What neighbours are.")
+    relation: Relation = param("add_remove", help="Which tables count as neighbors.")
     parents: int = param(
         3,
         at_least(0),

@@ -52,7 +52,7 @@ class Pegs:
     )
 
     epsilon: float = param(1.0, budget, unit="nats", help="Cost of one drawn row.")
-    relation: Relation = param("add_remove", help="What neighbours are.")
+    relation: Relation = param("add_remove", help="Which tables count as neighbors.")
     parents: int = param(2, at_least(0), unit="columns", help="Context columns a column.")
     sweeps: int = param(1, at_least(1), help="Passes a row; each takes its share of epsilon.")
     contexts: Given = param((), help="Public context columns by name; empty for the ring.")

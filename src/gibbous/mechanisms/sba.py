@@ -47,7 +47,7 @@ class Sba:
 
     epsilon: float = param(1.0, budget, unit="nats", help="The whole budget of the release.")
     delta: float = param(1e-6, probability, help="Keep it well under 1/records.")
-    relation: Relation = param("add_remove", help="What neighbours are.")
+    relation: Relation = param("add_remove", help="Which tables count as neighbors.")
 
     def __post_init__(self) -> None:
         check(self)

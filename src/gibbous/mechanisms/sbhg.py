@@ -59,7 +59,7 @@ class Sbhg:
 
     epsilon: float = param(1.0, budget, unit="nats", help="The whole budget of the release.")
     delta: float = param(1e-6, probability, help="Keep it well under 1/records.")
-    relation: Relation = param("add_remove", help="What neighbours are.")
+    relation: Relation = param("add_remove", help="Which tables count as neighbors.")
     parents: int = param(1, at_least(0), unit="columns", help="Context columns a column.")
     sweeps: int = param(10, at_least(1), help="Gibbs passes a row; costs time, not privacy.")
     noise: Literal["auto", "gaussian", "geometric"] = param(
@@ -118,7 +118,7 @@ class Sbhg:
                 )
         if not self._chooses(schema) and not self.contexts and self.parents:
             warnings += (
-                "Context columns are the neighbours in schema order: name better ones in contexts=.",
+                "Context columns are the neighbors in schema order: name better ones in contexts=.",
             )
         return _plans.table_plan(
             self,

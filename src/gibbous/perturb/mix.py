@@ -21,7 +21,7 @@ class Mix:
     """Q(v | k) = (1 - beta) n[k, v] / N[k] + beta / C; uniform where N[k] = 0.
 
     Guarantee:
-        One draw is ln(1 + C (1 - beta) / beta)-DP between any two tables, neighbours or not: it is
+        One draw is ln(1 + C (1 - beta) / beta)-DP between any two tables, neighbors or not: it is
         randomized response. Proven: docs/proofs/diverse.md.
     Source:
         [park2013, s IV.B] (the mixing form of its perturbation).

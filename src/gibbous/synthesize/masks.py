@@ -95,7 +95,7 @@ def uniform_rows(schema: Schema, rows: int, words: Words64) -> np.ndarray:
 def possible(
     schema: Schema, state: np.ndarray, again: Callable[[int, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Draw impossible starting rows again until none is left.
+    """Draw impossible rows again until none is left.
 
     Args:
         schema: public.
@@ -117,7 +117,7 @@ def possible(
     if len(bad):
         raise UsageError(
             "IMPOSSIBLE",
-            f"No possible row was found in {ATTEMPTS} uniform attempts.",
+            f"No possible row was found in {ATTEMPTS} attempts.",
             "The structural zeros of a schema leave a fair share of all combinations possible.",
             "Check [[impossible]] in the schema.",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense
 from gibbous.synthesize.exact import bounded
-from gibbous.synthesize.masks import uniform_rows
+from gibbous.synthesize.masks import possible, uniform_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +81,38 @@ class BootstrapRows:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Draw the rows, set after set; arguments as in JointRows."""
+        """Draw the rows, set after set; arguments as in JointRows. Impossible rows are drawn again."""
         state = uniform_rows(schema, rows, words)
+        margins = [(one.context, *_cells(one)) for one in counts]
         cuts = [rows * i // self.sets for i in range(self.sets + 1)]
-        for one in counts:
-            levels, values = _cells(one)
-            if len(values) == 0:
-                continue
-            for first, last in zip(cuts, cuts[1:], strict=False):
-                sums = np.cumsum(gammas(values, words))
-                points = _uniforms(words(last - first)) * sums[-1]
-                cell = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
-                _decode(one.context, levels[cell], state[:, first:last])
+        for first, last in zip(cuts, cuts[1:], strict=False):
+            weights = [np.cumsum(gammas(values, words)) for _, _, values in margins]
+            part = state[:, first:last]
+            _draw_apart(margins, weights, part, words)
+
+            def again(
+                _: int, bad: np.ndarray, weights: Any = weights, part: Any = part
+            ) -> np.ndarray:
+                fresh: np.ndarray = part[:, bad]
+                _draw_apart(margins, weights, fresh, words)
+                return fresh
+
+            possible(schema, part, again)
         return Codes(schema, state.T)
+
+
+def _draw_apart(
+    margins: Sequence[tuple[Context, np.ndarray, np.ndarray]],
+    weights: Sequence[np.ndarray],
+    state: np.ndarray,
+    words: Words64,
+) -> None:
+    """Draw every column of state (columns, rows) from the weights of its own margin, in place."""
+    for (context, levels, _), sums in zip(margins, weights, strict=True):
+        if len(sums):  # a margin without records stays uniform
+            points = _uniforms(words(state.shape[1])) * sums[-1]
+            cell = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
+            _decode(context, levels[cell], state)
 
 
 def gammas(shapes: np.ndarray, words: Words64) -> np.ndarray:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import exp, sqrt
 
 from gibbous.core.claim import Claim, short
 from gibbous.core.facts import fact_words
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Table, Tables
 from gibbous.write.certificate import Facts, assumptions, guarantee
+from gibbous.write.words import SOURCES, words_used
 
-_RELATION = {
-    "add_remove": "tables that differ by one such unit being present or absent",
-    "replace_one": "tables of the same size in which one such unit has other values",
-}
+MEANINGLESS = 20  # an epsilon beyond which odds are not worth printing
 
 
 def methods_text(facts: Facts, tables: Tables | None, *, sets: int, csv: bool, raw: bool) -> str:
@@ -30,25 +29,40 @@ def methods_text(facts: Facts, tables: Tables | None, *, sets: int, csv: bool, r
         "",
         f"**{plain(guarantee(facts.plan, facts.uncovered))}**",
         "",
-        *_warning(facts),
+        *_short(facts, tables),
         *_done(facts, tables, sets),
+        *_price(facts),
         *_meaning(facts),
         *_said(facts),
         *_assumed(facts),
         *_uncovered(facts),
         *_limits(facts),
         *_files(tables, csv, raw),
+        *_words(facts),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _warning(facts: Facts) -> Iterator[str]:
-    if facts.plan.total.is_dp:
-        return
-    yield "> **NOT DIFFERENTIALLY PRIVATE.** No budget bounds what these data reveal about a person."
-    if facts.plan.total.kind == "l_diversity":
-        yield "> l-diversity limits how sure one redrawn value is; it does not hide who is in the data."
-    yield "> Treat them like a coarse copy of the records when you decide who may have them."
+def _short(facts: Facts, tables: Tables | None) -> Iterator[str]:
+    total = facts.plan.total
+    if total.is_dp:
+        later = ", and for any rows drawn from its tables later" if tables is not None else ""
+        yield (
+            "That is the price of everything in this folder together: all files, all synthetic sets"
+            f"{later}. It bounds what anybody can learn from the folder about {plain(_unit(facts))} of the "
+            "confidential data, whatever else they know. A smaller epsilon protects more."
+        )
+        if facts.uncovered:
+            yield ""
+            yield (
+                "**The bound has a gap.** Some facts were read off the confidential data and published "
+                "without being paid for; they are listed below."
+            )
+    else:
+        yield "> **NOT DIFFERENTIALLY PRIVATE.** No budget bounds what these data reveal about a person."
+        if total.kind == "l_diversity":
+            yield "> l-diversity limits how sure one redrawn value is; it does not hide who is in the data."
+        yield "> Treat them like a coarse copy of the records when you decide who may have them."
     yield ""
 
 
@@ -56,51 +70,97 @@ def _done(facts: Facts, tables: Tables | None, sets: int) -> Iterator[str]:
     about, plan = facts.about, facts.plan
     yield "## What was done"
     yield ""
-    yield f"Method: {about.title} (`{about.name}`), after {about.paper}."
+    yield f"Method: {about.title} (`{about.name}`), after {plain(_source(about.paper))}."
     rows = "as many rows as the noisy count says" if plan.rows is None else f"{plan.rows:,} rows"
-    plural = "1 synthetic set" if sets == 1 else f"{sets} synthetic sets"
-    yield f"Result: {plural}, each of {rows}."
+    yield f"Result: {'1 synthetic set' if sets == 1 else f'{sets} synthetic sets'} of {rows}."
+    yield ""
     if tables is not None:
         yield (
-            "The records were counted once and noise was added once. The noisy tables are in `tables/`; "
-            "the rows were drawn from them and from nothing else, so further rows cost nothing."
+            "The records were counted once, in the tables listed here, and a random amount (*noise*) was "
+            "added to each count, once. Then the records were put away: every synthetic row was "
+            "drawn from the noisy counts and from nothing else. The noisy counts are in `tables/`. More "
+            "rows can be drawn from them at no further price."
         )
         yield ""
-        yield "| table | counts | given | noise |"
-        yield "|---|---|---|---|"
-        for table in tables.items + tables.extra:
-            yield _table_line(table, facts.schema)
+        yield from _table_lines(tables, facts.schema)
+    elif plan.total.is_dp:
+        yield (
+            "The records were counted, and every synthetic row was drawn from those counts after they "
+            "had been made more even, so that no record decides a value. Each row has its price; "
+            "more rows would cost more. No counts are published."
+        )
     else:
         yield (
-            "Each row was drawn from the counts of the records, and each draw was paid for. There are "
-            "no public tables, and further rows would cost more."
+            "The records were counted, and every synthetic row was drawn from those counts. No counts "
+            "are published."
         )
-    if plan.spends:
-        yield ""
-        yield "| paid for | cost | how |"
-        yield "|---|---|---|"
-        for spend in plan.spends:
-            cells = (spend.what, spend.claim.words(), spend.detail)
-            yield "| " + " | ".join(plain(c) for c in cells) + " |"
+    yield ""
+
+
+def _table_lines(tables: Tables, schema: Schema) -> Iterator[str]:
+    found = tables.items + tables.extra
+    thresholds = any(table.noise.threshold is not None for table in found)
+    yield "| counts of | for each value of | typical noise | kept |"
+    yield "|---|---|---|---|"
+    yield from (_table_line(table, schema) for table in found)
+    yield ""
+    yield (
+        "*Typical noise* is the standard deviation, in records: about two noisy counts in three lie "
+        "within it of the true count."
+        + (" A count that is not *kept* is not published at all." if thresholds else "")
+    )
+
+
+def _price(facts: Facts) -> Iterator[str]:
+    if not facts.plan.total.is_dp or not facts.plan.spends:
+        return
+    yield "## The price, part by part"
+    yield ""
+    yield "| paid for | price | how |"
+    yield "|---|---|---|"
+    for spend in facts.plan.spends:
+        cells = (spend.what, spend.claim.amount(), spend.detail)
+        yield "| " + " | ".join(plain(c) for c in cells) + " |"
+    yield ""
+    if facts.plan.claim.unit in ("row", "block"):
+        yield (
+            f"The method has a price per {facts.plan.claim.unit}: {plain(facts.plan.headline())}. What "
+            "counts for this release is the total of all files."
+        )
+    else:
+        yield f"Together: {facts.plan.total.amount()}. This was charged to the ledger beforehand."
     yield ""
 
 
 def _meaning(facts: Facts) -> Iterator[str]:
-    total, unit = facts.plan.total, facts.schema.unit
+    total, plan = facts.plan.total, facts.plan
+    if total.kind == "l_diversity":
+        yield "## What the guarantee says"
+        yield ""
+        yield (
+            "Each value that was redrawn was at least as uncertain as a fair choice among "
+            f"{short(plan.total.l)} values (in the sense of entropy), even to somebody who knows the "
+            "rest of its row and all records. It says nothing about who is in the data."
+        )
+        yield ""
     if not total.is_dp:
         return
-    protected = unit.words() if unit else "one row"
+    unit = plain(_unit(facts))
     yield "## What the guarantee says"
     yield ""
-    yield f"Protected: {plain(protected)}: whether it is in the data, and with which values."
-    yield f"Compared are {_RELATION[total.relation]}."
+    yield f"Protected is {unit}: whether it is in the data, and with which values."
+    if total.relation == "add_remove":
+        yield f"Two versions of the data are compared: one with {unit}, and one without it."
+    else:
+        yield (
+            f"Two versions of the data are compared, of the same size: in one of them {unit} has other "
+            "values."
+        )
     yield _odds(total)
     if total.relation == "add_remove" and total.kind != "zcdp":
-        yield "Between two sets of values of a unit that is present, the exponent is twice that."
-    if facts.plan.claim.unit in ("row", "block"):
         yield (
-            f"The method is priced per {facts.plan.claim.unit}: {facts.plan.headline()}. The total of "
-            "all files together is what counts for this release."
+            "To tell apart two sets of values of a unit that is known to be present, the exponent "
+            "is 2 epsilon."
         )
     yield ""
 
@@ -108,37 +168,43 @@ def _meaning(facts: Facts) -> Iterator[str]:
 def _odds(total: Claim) -> str:
     if total.kind == "zcdp":
         return f"The privacy loss is bounded in the sense of zCDP with rho = {short(total.rho)}."
-    epsilon = float(total.epsilon)
-    if epsilon > 20:
-        text = f"A factor of e^{epsilon:g} on the odds is allowed, which excludes almost nothing."
-    else:
-        factor, even = 2.718281828459045**epsilon, 1 / (1 + 2.718281828459045**-epsilon)
-        text = (
-            "Whatever someone knew before, these files multiply their odds between two such tables by "
-            f"at most e^epsilon = {factor:.4g}: an even guess becomes right with probability at most "
-            f"{even:.3g}."
-        )
-    if total.delta > 0:
-        text += f" With probability up to delta = {short(total.delta)} that bound may fail."
-    return text
+    epsilon, delta = float(total.epsilon), float(total.delta)
+    if epsilon > MEANINGLESS:
+        return f"A factor of e^{epsilon:g} on the odds is allowed, which excludes almost nothing."
+    even = min(1.0, (exp(epsilon) + delta) / (1 + exp(epsilon)))
+    text = (
+        "Nothing that the release may show is more than e^epsilon = "
+        f"{exp(epsilon):.4g} times as likely under one version as under the other"
+    )
+    if delta > 0:
+        text += f", plus delta = {short(total.delta)}{_one_in(delta)}"
+    return text + (
+        f". Whoever guesses which version it was, with even chances before, is right with probability "
+        f"{even:.3g} at most."
+    )
+
+
+def _one_in(delta: float) -> str:
+    return f" (one in {1 / delta:,.0f})" if 1e-15 < delta < 0.01 else ""
 
 
 def _said(facts: Facts) -> Iterator[str]:
     about = facts.about
-    yield "## Claimed and proven"
+    yield "## What the paper claims, and what is proven"
     yield ""
-    yield f"- The paper claims: {about.claimed}."
-    yield f"- For these parameters that reads: {facts.plan.published}."
-    yield f"- Proven for this program: {about.proven}."
-    yield f"- Checked on the running code: {about.audited}."
-    yield f"- Charged to the ledger: {facts.plan.total.words()}."
+    yield f"- The paper claims: {plain(about.claimed)}."
+    yield f"- With these parameters: {plain(facts.plan.published)}."
+    yield f"- Proven for this program: {plain(about.proven)}."
+    yield f"- Tested on the running program: {plain(about.audited)}."
+    yield f"- Charged to the ledger: {plain(facts.plan.total.words())}."
     yield ""
 
 
 def _assumed(facts: Facts) -> Iterator[str]:
     yield "## Assumptions"
     yield ""
-    yield from (f"- {plain(text)}." for text in assumptions(facts))
+    for text in assumptions(facts):
+        yield f"- {plain(text[:1].upper() + text[1:])}."
     yield ""
 
 
@@ -158,17 +224,19 @@ def _uncovered(facts: Facts) -> Iterator[str]:
 
 
 def _limits(facts: Facts) -> Iterator[str]:
+    total = facts.plan.total
     yield "## What this does not protect"
     yield ""
     yield "- What is true of many people: a common pattern stays visible, and is meant to."
-    yield "- Groups: for a group of g units the bound weakens with g."
-    yield "- Against other releases of the same data: their costs add up."
+    if total.is_dp:
+        yield "- Groups: for g units together the exponent is g epsilon."
+        yield "- Against other releases of the same data: their prices add up."
     yield "- The schema itself: names, levels and bounds are published as they are."
     yield (
         "- Fitness for use: noise, binning and clamping distort; numbers within a bin are uniform "
         "draws. Check conclusions that matter on the original data."
     )
-    if any(fact for fact in facts.schema.impossible):
+    if facts.schema.impossible:
         yield "- Declared impossible combinations are public facts and never occur in the output."
     yield ""
 
@@ -190,14 +258,25 @@ def _files(tables: Tables | None, csv: bool, raw: bool) -> Iterator[str]:
     yield "- `schema.toml`: columns, levels, bounds, where each fact comes from."
     if tables is not None:
         yield "- `tables/`: the noisy tables (codes are positions in the schema, from 0)."
-    yield "- `ledger.json`: the certificate: cost, parameters, versions, and the ledger entry."
+    yield "- `ledger.json`: the certificate: price, parameters, versions, and the ledger entry."
     yield "- `manifest.json`, `SHA256SUMS`: every file and its digest."
     yield ""
     yield (
-        "`gibbous verify FOLDER` checks digests, arithmetic of the cost, schema conformity of every "
-        "row, and that the tables are those the ledger entry was made for. It needs neither the data "
-        "nor the ledger. `sha256sum -c SHA256SUMS` checks the digests alone."
+        "`gibbous verify FOLDER` checks digests, arithmetic of the price, schema conformity of every "
+        "row, and that "
+        + ("the tables are" if tables is not None else "the rows are")
+        + " those the ledger entry was made for. It needs neither the data nor the ledger. "
+        "`sha256sum -c SHA256SUMS` checks the digests alone."
     )
+    yield ""
+
+
+def _words(facts: Facts) -> Iterator[str]:
+    yield "## Words"
+    yield ""
+    for word, meaning in words_used(facts.plan):
+        yield f"- **{word}**: {meaning}."
+    yield ""
 
 
 def _table_line(table: Table, schema: Schema) -> str:
@@ -209,11 +288,19 @@ def _table_line(table: Table, schema: Schema) -> str:
     given = names[1] + (
         "" if kind == "radix" or not names[1] else f" ({kind}, {context.keys} keys)"
     )
-    law = f"{noise.law}, scale {noise.scale:.6g} counts"
-    if noise.threshold is not None:
-        law += f", kept above {noise.threshold}"
-    cells = "all cells" if context.support == "dense" else "cells above the threshold"
-    return f"| {plain(names[0])} | {cells} | {plain(given) or '-'} | {law} |"
+    kept = "all" if noise.threshold is None else f"noisy counts above {noise.threshold}"
+    size = f"{sqrt(noise.variance):.4g} ({noise.law})"
+    return f"| {plain(names[0])} | {plain(given) or '(all records)'} | {size} | {kept} |"
+
+
+def _unit(facts: Facts) -> str:
+    return facts.schema.unit.words() if facts.schema.unit else "one row"
+
+
+def _source(paper: str) -> str:
+    """The card's short source, with the titles of the papers that it names."""
+    named = [title for key, title in SOURCES.items() if key in paper]
+    return f"{paper} ({'; '.join(named)})" if named else paper
 
 
 def plain(text: str) -> str:

@@ -98,12 +98,12 @@ def q_star(levels: int, l: float) -> float:  # noqa: E741
     1 / l: entropy l-diversity does not hold an adversary's success to 1 / l.
     """
     _check_l(levels, l)
-    if levels == 1:
-        return 1.0
     low, high = 1.0 / levels, 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
         rest = 1.0 - middle
+        if rest == 0.0:  # l is 1, to within float64
+            return 1.0
         spread = -middle * math.log(middle) - rest * math.log(rest) + rest * math.log(levels - 1)
         low, high = (middle, high) if spread >= math.log(l) else (low, middle)
     return high

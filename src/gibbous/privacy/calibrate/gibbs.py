@@ -104,7 +104,7 @@ def pegs_alpha_zcdp(
 
 def pegs_alpha_published(epsilon: float, columns: int) -> float:
     """The paper's alpha 1 / (e^(epsilon / p) - 1), whatever the number of sweeps [park2014, eq. 6]."""
-    return 1.0 / math.expm1(epsilon / columns)
+    return 1.0 / math.expm1(min(epsilon / columns, 700.0))
 
 
 def block_pure(

@@ -20,6 +20,9 @@ DIGITS = 24
 TINY = Fraction(1, 10**300)
 """The smallest delta or rho that is ever stated; a positive one never rounds to zero."""
 
+LEAST_DELTA = Fraction(1, 10**290)
+"""The smallest probability that may be asked for: below, float64 tails have no digits left."""
+
 
 def decimal(value: Fraction) -> Decimal:
     """A fraction in the current decimal context."""
@@ -89,14 +92,14 @@ def probability(name: str, value: Number) -> Fraction:
     """A probability strictly between 0 and 1.
 
     Raises:
-        ParameterError: it is not.
+        ParameterError: it is not, or it is below 1e-290.
     """
     number = positive(name, value)
-    if number >= 1:
+    if not LEAST_DELTA <= number < 1:
         raise ParameterError(
             "PARAM",
             f"{name} is {value!s}.",
-            f"{name} is > 0 and < 1, and should be far below one over the number of records.",
+            f"{name} is >= 1e-290 and < 1, and should be far below one over the number of records.",
             f"For example {name}=1e-6.",
         )
     return number
@@ -124,7 +127,12 @@ def largest(
 def smallest(
     holds: Callable[[Fraction], bool], low: Fraction, high: Fraction, digits: int = 14
 ) -> Fraction:
-    """The smallest value in [low, high] with few digits at which an increasing condition holds."""
+    """The smallest value in [low, high] with few digits at which an increasing condition holds.
+
+    From low = 0 the search ends at high / 10**30, should the condition still hold there.
+    """
+    if low == 0 and holds(least := high / 10**30):
+        return least
     while high - low > high / 10**digits:
         middle = (low + high) / 2 if low > 0 and high < 4 * low else _geometric_mean(low, high)
         if holds(middle):

@@ -159,11 +159,14 @@ def stable_gaussian_cost(
     rho = gaussian_rho(sigma, tables, relation, max_rows)
     target = positive("epsilon", epsilon)
     noise = delta_from_zcdp(rho, target)
-    zero = gaussian_tail(sigma, threshold)
+    zero, cells = min(gaussian_tail(sigma, threshold), Fraction(1)), tables * max_rows
     with localcontext(Context(prec=400, Emin=-(10**9), Emax=10**9)):
-        kept = Fraction(1 - (1 - decimal(min(zero, Fraction(1)))) ** (tables * max_rows))
+        # Below 100 digits the union bound is as good, and loses nothing to cancellation.
+        kept = cells * zero
+        if kept > Fraction(1, 10**100):
+            kept = Fraction(1 - (1 - decimal(zero)) ** cells)
         factor = Fraction(1 + decimal(target).exp())
-    return min(Fraction(1), price(noise + max(kept, TINY) * factor))
+    return min(Fraction(1), price(noise + kept * factor))
 
 
 @lru_cache(maxsize=512, typed=True)

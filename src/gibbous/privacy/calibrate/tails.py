@@ -12,6 +12,7 @@ from gibbous.core.exact import Number
 from gibbous.privacy.calibrate.rounding import TINY, decimal, float_up, positive, price
 
 _SUMMED = 5000.0  # sigma up to which the discrete Gaussian is summed term by term
+_FAINT = 600  # beyond e**-600, float64 sums have no digits left
 
 
 def geometric_tail(scale: Number, cut: int) -> Fraction:
@@ -38,7 +39,7 @@ def geometric_tail_exact(scale: Fraction, cut: int) -> Fraction:
 
 
 def gaussian_tail(sigma: Number, cut: int) -> Fraction:
-    """P(X > cut) for discrete Gaussian X, rounded up.
+    """P(X > cut) for discrete Gaussian X, rounded up; far out an upper bound, however small.
 
     Up to sigma = 5000 the probabilities are summed. Beyond, the normal tail bounds the sum from
     above: the density sum is at least sqrt(2 pi) sigma (Poisson summation), and each term is at most
@@ -49,7 +50,10 @@ def gaussian_tail(sigma: Number, cut: int) -> Fraction:
         sigma: in counts, > 0.
         cut: in counts.
     """
-    width = float(positive("sigma", sigma))
+    exact = positive("sigma", sigma)
+    if cut > 0 and (cut + 1) ** 2 > 2 * _FAINT * exact * exact:
+        return _faint_tail(exact, cut + 1)
+    width = float(exact)
     if width > _SUMMED:
         start = cut + 0.5 if cut + 0.5 >= width else float(cut)
         return float_up(min(1.0, normal_tail(start / width)), 1e-9)
@@ -74,6 +78,18 @@ def normal_quantile_up(tail: float) -> float:
         else:
             high = middle
     return high
+
+
+def _faint_tail(sigma: Fraction, start: int) -> Fraction:
+    """A bound on P(X >= start): e^(-s^2 / 2 sigma^2) / ((1 - e^(-s / sigma^2)) max(1, 2.5 sigma)).
+
+    The terms (s + j)^2 >= s^2 + 2 s j make a geometric series; all terms of the law add to at least
+    sqrt(2 pi) sigma (Poisson summation), and to at least 1.
+    """
+    with localcontext(Context(prec=60, Emin=-(10**12), Emax=10**12)):
+        rate = start / decimal(sigma * sigma)
+        series = (-rate * start / 2).exp() / (1 - (-rate).exp())
+        return price(Fraction(series / max(Decimal(1), Decimal("2.5") * decimal(sigma))))
 
 
 def _gaussian_sum(sigma: float, start: int, reach: int) -> float:

@@ -60,8 +60,14 @@ def delta_from_zcdp(rho: Number, epsilon: Number) -> Fraction:
 
 @lru_cache(maxsize=512, typed=True)
 def epsilon_from_zcdp(rho: Number, delta: Number) -> Fraction:
-    """The smallest epsilon with delta_from_zcdp(rho, epsilon) <= delta, rounded up."""
+    """The smallest epsilon with delta_from_zcdp(rho, epsilon) <= delta, rounded up; 0 for tiny rho.
+
+    rho bounds the Kullback-Leibler divergence, so total variation is at most sqrt(rho / 2)
+    (Pinsker): from there down, the release is (0, delta)-DP.
+    """
     rate, goal = positive("rho", rho), probability("delta", delta)
+    if rate <= 2 * goal * goal:
+        return Fraction(0)
     # rho + 2 sqrt(rho ln(1/delta)) always suffices [Bun, Steinke 2016, prop. 1.3].
     bound = float(rate) + 2 * math.sqrt(float(rate) * -math.log(float(goal)))
     return smallest(
@@ -91,7 +97,7 @@ def _log_delta(rho: float, epsilon: float, order: float) -> tuple[float, float]:
 
 def _best_order(rho: float, epsilon: float) -> float:
     """The root in a of (2 a - 1) rho - epsilon + ln(1 - 1/a), which increases with a."""
-    low, high = math.log(1e-12), math.log(1e12)  # of a - 1
+    low, high = math.log(1e-12), math.log(1e20)  # of a - 1
     for _ in range(80):
         middle = (low + high) / 2
         minus = math.exp(middle)
