@@ -52,6 +52,11 @@ def late(hold: Any) -> Any:
             self.__dict__["real"] = self._make()
             self.real.commit(digest)
 
+        def release(self) -> None:
+            pass
+
+        explain = release
+
         def __getattr__(self, name: str) -> Any:
             return getattr(self.__dict__["real"], name)
 

@@ -15,3 +15,8 @@ def pytest_addoption(parser: Any) -> None:
         metavar="NAME",
         help="run the gibbous contract for this registered mechanism only",
     )
+
+
+def pytest_configure(config: Any) -> None:
+    """Name the mark of the tests that take a minute, so that `-m "not statistical"` leaves them out."""
+    config.addinivalue_line("markers", "statistical: has a stated level and power; takes a minute")

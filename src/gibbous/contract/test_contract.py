@@ -42,12 +42,17 @@ def test_the_noise_in_the_tables_is_the_noise_that_was_paid_for(mechanism: type[
         assert found is None or found.holds, found
 
 
+@pytest.mark.statistical
 def test_audit_finds_no_violation(mechanism: type[Any]) -> None:
-    """Black-box audit on pairs of neighbours, under every relation the mechanism offers."""
+    """Black-box audit on pairs of neighbours, under every relation the mechanism offers.
+
+    Level 1e-5 a pair: about 40 pairs for the built-in methods, a false alarm in 2,500 runs.
+    """
     for verdict in audited(mechanism):
         assert verdict.holds, verdict
 
 
+@pytest.mark.statistical
 def test_audit_catches_the_saboteur(mechanism: type[Any], saboteur: Any) -> None:
     """The same audit on a broken build must find a violation."""
     with saboteur.apply():
