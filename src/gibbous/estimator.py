@@ -7,6 +7,7 @@ from typing import Any
 
 from gibbous.core.claim import Claim
 from gibbous.core.errors import PrivacyRefused, UsageError
+from gibbous.core.keywords import answering
 from gibbous.core.protocols import Mechanism
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
@@ -36,6 +37,7 @@ class Synthesizer:
         'local'
     """
 
+    @answering
     def __init__(
         self,
         method: Mechanism | str | None = None,
@@ -77,6 +79,11 @@ class Synthesizer:
             setattr(self, name, value)
         return self
 
+    def __sklearn_clone__(self) -> Synthesizer:
+        # A ledger is the record of one installation: a clone charges the same one.
+        return type(self)(**self.get_params())
+
+    @answering
     def fit(
         self, table: Any, schema: Schema | str | Path, *, rows: int | None = None
     ) -> Synthesizer:
@@ -107,6 +114,7 @@ class Synthesizer:
         self._handed_out = 0
         return self
 
+    @answering
     def sample(self, n: int, *, seed: int | None = None) -> Any:
         """Draw n synthetic rows, as the kind of frame that was fitted.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import BudgetExhausted, GibbousError, PrivacyRefused, UsageError
 from gibbous.core.exact import Number, exact
 from gibbous.core.facts import fact_words
+from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
@@ -39,9 +41,19 @@ DEFAULT_METHOD = "noisy_pegs"
 
 def load_schema(schema: Schema | str | Path) -> Schema:
     """A schema as it is, or read from a TOML file."""
-    return schema if isinstance(schema, Schema) else Schema.load(schema)
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str | Path):
+        return Schema.load(schema)
+    raise UsageError(
+        "NOSCHEMA",
+        f"The schema given is a {type(schema).__name__}.",
+        "It is a Schema, or the path of a schema file.",
+        "Load one with gibbous.Schema.load, or draft one with gibbous.Schema.infer.",
+    )
 
 
+@answering
 def plan(
     schema: Schema | str | Path,
     method: Mechanism | str | None = None,
@@ -71,13 +83,7 @@ def plan(
     """
     schema = settled(load_schema(schema), accept_inferred=accept_inferred)
     mechanism = _mechanism(method)
-    if sets < 1 or (rows is not None and rows < 0):
-        raise UsageError(
-            "ROWS",
-            f"rows={rows} and sets={sets} were asked for.",
-            "rows >= 0 and sets >= 1.",
-            "Correct --rows or --sets.",
-        )
+    rows, sets = _sizes(rows, sets)
     found: Plan = mechanism.plan(schema, rows, sets)
     if found.total.is_dp and schema.inferred() and not accept_inferred:
         raise _inferred(schema)
@@ -97,6 +103,7 @@ def plan(
     return found
 
 
+@answering
 def synthesize(
     source: Any,
     schema: Schema | str | Path,
@@ -154,6 +161,8 @@ def synthesize(
         understand=understand,
         budget=budget,
     )
+    _check_choices(seed, format)
+    seed = None if seed is None else int(seed)
     check_memory(planned.memory_bytes, default_limit())
     target = check_output(out, overwrite=overwrite, source=source) if out else None
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
@@ -164,6 +173,7 @@ def synthesize(
     return frames.release(_packaged(job, target, format, csv_raw, overwrite))
 
 
+@answering
 def sample_more(
     release: str | Path | Release,
     rows: int,
@@ -354,6 +364,40 @@ def _batches(
         return
     share = result.rows // planned.sets
     yield Codes(result.schema, result.values[index * share : (index + 1) * share])
+
+
+def _sizes(rows: Any, sets: Any) -> tuple[int | None, int]:
+    if not ((rows is None or _is_whole(rows, 0)) and _is_whole(sets, 1)):
+        raise UsageError(
+            "ROWS",
+            f"rows={rows} and sets={sets} were asked for.",
+            "They are whole numbers, rows >= 0 and sets >= 1.",
+            "Correct the number of rows or of sets.",
+        )
+    return None if rows is None else int(rows), int(sets)
+
+
+def _check_choices(seed: object, format: object) -> None:
+    """Refuse, before anything is spent, what would only be noticed after the charge."""
+    if seed is not None and not _is_whole(seed):
+        raise UsageError(
+            "SEED",
+            f"The seed is a {type(seed).__name__}.",
+            "It is a whole number.",
+            "Correct seed.",
+        )
+    if format not in ("parquet", "csv"):
+        raise UsageError(
+            "FORMAT", f"The format is {format!r}.", "It is 'parquet' or 'csv'.", "Correct format."
+        )
+
+
+def _is_whole(value: object, lowest: int | None = None) -> bool:
+    return (
+        isinstance(value, Integral)
+        and not isinstance(value, bool)
+        and (lowest is None or int(value) >= lowest)
+    )
 
 
 def _seed(seed: int | None) -> int:

@@ -21,7 +21,7 @@ TYPED = [
     (["synthesize", "--random-state=1"], "UNKNOWNOPTION", "Use --seed; it seeds sampling only"),
     (["synthesize", "--num-rows", "1"], "UNKNOWNOPTION", "Use --rows"),
     (["synthesize", "--parents", "3"], "UNKNOWNOPTION", "--set parents=VALUE"),
-    (["verify", "--nonsense", "x"], "UNKNOWNOPTION", "Try 'gibbous verify --help'."),
+    (["verify", "--nonsense", "x"], "UNKNOWNOPTION", "'gibbous verify --help' describes"),
     (["plan", "in.csv"], "EXTRA", "reads no data"),
     (["verify"], "USAGE", "Missing argument"),
     (["verify", "a", "b"], "EXTRA", "unexpected extra argument"),

@@ -25,6 +25,7 @@ from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.mechanisms.pegs import Pegs
 from gibbous.mechanisms.sba import Sba
 from gibbous.mechanisms.sbhg import Sbhg
+from gibbous.privacy.calibrate import rho_from_approx
 from gibbous.privacy.curator import Curator
 from gibbous.synthesize.sample import sample
 
@@ -158,6 +159,28 @@ def test_noisy_pegs_approaches_the_pairs_of_the_records_with_budget() -> None:
     # Sampling noise of 6000 rows in 20 cells is about .02.
     assert found[1] < 0.05
     assert found[0] > 2 * found[1]
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("rows", [5, 60, 6000])
+def test_what_noisy_pegs_does_not_choose_with_buys_better_tables(relation: Any, rows: int) -> None:
+    """Few rows leave few affordable tables, hence few picks; the rho of the others is not lost."""
+    mechanism = NoisyPegs(epsilon=1, delta=1e-6, relation=relation)
+    curator = curator_of(mechanism, linked(rows), None)
+
+    mechanism.run(curator, None)
+
+    whole = rho_from_approx(1, Fraction(1, 10**6))
+    spent = sum((claim.rho for claim in curator.spent), Fraction(0))
+    assert whole * (1 - Fraction(1, 10**8)) < spent <= whole
+
+
+def test_noisy_pegs_measures_margins_twice_where_no_table_is_affordable() -> None:
+    tables = fit(NoisyPegs(epsilon=0.001, cells=1), linked(50))
+
+    assert all(not item.context.parents for item in tables.items)
+    assert len(tables.extra) == len(tables.items) == len(SIZES)
+    assert tables.items[0].noise.scale < tables.extra[0].noise.scale / 1.5
 
 
 def test_given_contexts_are_used_and_nothing_is_chosen() -> None:

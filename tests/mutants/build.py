@@ -106,7 +106,7 @@ def published(
         found: dict[str, object] = {f"set {i}": _bytes(s) for i, s in enumerate(release.sets)}
     if release.tables is not None:
         found["tables"] = described(release.tables)
-    found["receipt"] = json.dumps(_without_entry(release.receipt.to_json()), sort_keys=True)
+    found["receipt"] = json.dumps(without_entry(release.receipt.to_json()), sort_keys=True)
     if out is not None:
         found |= {p.relative_to(out).as_posix(): _file(p) for p in out.rglob("*") if p.is_file()}
     return found
@@ -122,7 +122,7 @@ def assert_blind(method: Any, *, rows: int | None = None, schema: Schema = SCHEM
 
 def _file(path: Path) -> object:
     if path.name == "ledger.json":
-        return json.dumps(_without_entry(json.loads(path.read_text())), sort_keys=True)
+        return json.dumps(without_entry(json.loads(path.read_text())), sort_keys=True)
     if path.name == "manifest.json":  # it has the digest of ledger.json
         listed = json.loads(path.read_text())
         return [f for f in listed["files"] if f["path"] != "ledger.json"]
@@ -132,7 +132,7 @@ def _file(path: Path) -> object:
     return path.read_bytes()
 
 
-def _without_entry(receipt: dict[str, Any]) -> dict[str, Any]:
+def without_entry(receipt: dict[str, Any]) -> dict[str, Any]:
     """A certificate less the hashes and the random name of its ledger entry."""
     entries = receipt["ledger"]["entries"]
     public = [json.loads(entry["public"]) for entry in entries.values()]

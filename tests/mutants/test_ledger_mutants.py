@@ -91,9 +91,7 @@ def spent_stays_spent(out: Path | None) -> None:
     dataset = NumpyEngine().scan(people(), SCHEMA, key=book.key)
     book.cap(dataset, Fraction(1), Fraction(1, 10**5))
     with pytest.raises(EngineFailure):
-        gb.synthesize(
-            people(), SCHEMA, gb.NoisyPegs(), rows=5, out=out, engine=Dies(), ledger=book
-        )
+        gb.synthesize(people(), SCHEMA, gb.NoisyPegs(), rows=5, out=out, engine=Dies(), ledger=book)
 
     with pytest.raises(BudgetExhausted):
         gb.synthesize(people(), SCHEMA, gb.NoisyPegs(), rows=6, ledger=book)

@@ -20,11 +20,14 @@ from gibbous.contract.residuals import residuals
 from gibbous.contract.runs import release
 from gibbous.contract.saboteurs import saboteurs
 from gibbous.contract.sensitivity import uncovered
+from gibbous.core.claim import pure
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.tables import Dense, Table
-from gibbous.mechanisms import _plans, noisy_pegs, registry, sbhg
+from gibbous.mechanisms import _plans, noisy_pegs, registry
 from gibbous.privacy import curator, entropy, noise
 from gibbous.privacy.calibrate import scales
+from gibbous.structure import choice
+from gibbous.structure.contexts import margins
 from tests.frame import test_source_gates as gates
 from tests.mutants.build import faults, killed
 from tests.privacy import test_entropy
@@ -213,12 +216,16 @@ def test_m25_the_sensitivity_of_add_remove_under_a_claim_of_replace_one(name: st
     killed(lambda: covered(name, "replace_one"), faults((scales, "steps", lambda relation: 1)))
 
 
+@pytest.mark.parametrize("name", ["noisy_pegs", "sbhg"])
+def test_m25_a_choice_with_the_sensitivity_of_add_remove(name: str) -> None:
+    """Scores of real neighbors move by two where one record is replaced."""
+    killed(lambda: covered(name, "replace_one"), faults((choice, "_steps", lambda curator: 1)))
+
+
 def test_m25_a_noise_of_the_other_relation_is_refused_by_the_curator() -> None:
     case = next(c for c in cases() if c.name == "one column")
 
     def buys() -> None:
-        from gibbous.structure.contexts import margins
-
         kind = registry.load("laplace")
         one = kind(relation="replace_one")
         held = curator.Curator(
@@ -252,8 +259,6 @@ def test_a_price_below_zero_is_refused() -> None:
             return getattr(noise.Geometric(Fraction(1)), name)
 
         def cost(self, tables: int, relation: Any, max_rows: int) -> Any:
-            from gibbous.core.claim import pure
-
             return pure(Fraction(-5), relation=relation)
 
     case = next(c for c in cases() if c.name == "one column")
@@ -265,4 +270,4 @@ def test_a_price_below_zero_is_refused() -> None:
     )
 
     with pytest.raises(PrivacyRefused, match="negative"):
-        held.noisy_counts(sbhg.margins(case.schema), Refund())
+        held.noisy_counts(margins(case.schema), Refund())

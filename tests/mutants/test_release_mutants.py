@@ -63,7 +63,9 @@ class Spied:
         return [(Records, "take", take), (curator.Curator, "__init__", init)]
 
 
-@pytest.mark.parametrize(("method", "count"), BLIND, ids=lambda v: v.about.name if v and hasattr(v, "about") else "")
+@pytest.mark.parametrize(
+    ("method", "count"), BLIND, ids=lambda v: v.about.name if v and hasattr(v, "about") else ""
+)
 def test_the_honest_build_is_blind(method: Any, count: int | None) -> None:
     assert_blind(method, rows=count)
 
@@ -90,9 +92,7 @@ def seen_range(data: Any, schema: gb.Schema) -> gb.Schema:
     return replace(schema, columns=(*schema.columns[:2], age))
 
 
-@pytest.mark.parametrize(
-    "change", [seen_levels, seen_range], ids=["m07_levels", "m08_bin_edges"]
-)
+@pytest.mark.parametrize("change", [seen_levels, seen_range], ids=["m07_levels", "m08_bin_edges"])
 @pytest.mark.parametrize("method", [gb.NoisyPegs(), gb.Laplace()], ids=["noisy_pegs", "laplace"])
 def test_m07_m08_a_domain_from_the_records(change: Any, method: Any) -> None:
     killed(lambda: assert_blind(method), faults(from_records(change)))
@@ -173,7 +173,11 @@ def test_m16_reset_left_out() -> None:
 def test_m16_m25_blocks_priced_without_the_second_key_of_a_replaced_record(relation: Any) -> None:
     """Exact loss ln 5 = 1.609 against a price of 1.386 (MECHANISMS.md s1)."""
     honest = Add.reset_loss
-    wrong = (Add, "reset_loss", lambda self, levels, relation: honest(self, levels, "add_remove"))
+    wrong = (
+        Add,
+        "reset_loss",
+        lambda self, levels, relation, *rest: honest(self, levels, "add_remove", *rest),
+    )
     check = exact_laws.test_a_reset_block_costs_more_when_a_record_is_replaced
 
     if relation == "replace_one":
@@ -231,13 +235,13 @@ def test_m17_a_method_that_publishes_what_a_score_saw_is_seen_by_blind_runs() ->
 
     def leaking(self: Any, contexts: Any, score: Any, **given: Any) -> int:
         seen: list[int] = []
-        honest(self, contexts, lambda c: seen.append(int(c[0].cells.values[1, 1])) or score(c), **given)
+        honest(
+            self, contexts, lambda c: seen.append(int(c[0].cells.values[1, 1])) or score(c), **given
+        )
         return seen[0] % len(contexts)
 
     check = checks._records_reach_the_output_only_by_noise_choices_and_paid_draws
-    killed(
-        lambda: check(registry.load("noisy_pegs")), faults((curator.Curator, "choose", leaking))
-    )
+    killed(lambda: check(registry.load("noisy_pegs")), faults((curator.Curator, "choose", leaking)))
 
 
 def empty_key_is_uniform() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -105,8 +106,6 @@ def test_m05_the_audit_of_tables_sees_a_cell_below_the_threshold() -> None:
     honest = noise.Thresholded.info
 
     def boasts(self: Any) -> Any:
-        from dataclasses import replace
-
         return replace(honest(self), threshold=self.threshold + 700)
 
     def check() -> None:

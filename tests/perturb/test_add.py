@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
+from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError
 from gibbous.perturb.add import Add
 
@@ -109,26 +113,60 @@ def test_alpha_must_be_a_positive_fraction(alpha: object) -> None:
 
 
 def test_a_budget_of_zero_is_refused() -> None:
-    with pytest.raises(ParameterError, match="must be > 0"):
+    with pytest.raises(ParameterError, match="eps0 is > 0"):
         Add.within(Fraction(0))
 
 
-def exact_loss(add: Add, counts: list[int], other: list[int]) -> float:
+def exact_loss(add: Add, counts: Sequence[int], other: Sequence[int]) -> Fraction:
+    """Largest probability ratio of one draw, exactly."""
     one, two = (add.weights(np.array([c])).astype(object)[0] for c in (counts, other))
-    return max(
-        abs(math.log(Fraction(int(a), int(one.sum())) / Fraction(int(b), int(two.sum()))))
+    ratios = [
+        Fraction(int(a) * int(two.sum()), int(b) * int(one.sum()))
         for a, b in zip(one, two, strict=True)
-    )
+    ]
+    return max(*ratios, *(1 / r for r in ratios))
+
+
+def covers(price: Fraction, ratio: Fraction) -> bool:
+    """Whether e**price >= ratio, in 60 digits."""
+    with mpmath.workdps(60):
+        return bool(
+            mpmath.mpf(price.numerator) / price.denominator
+            >= mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+        )
 
 
 @pytest.mark.parametrize("alpha", ["1/7", "1", "40"])
 def test_the_loss_of_one_draw_is_bounded_and_attained_by_enumeration(alpha: str) -> None:
-    add, worst = Add(Fraction(alpha)), 0.0
+    add, worst = Add(Fraction(alpha)), Fraction(1)
     for a in (0, 1, 2, 1000, 10**7):
         for b in (0, 1, 3, 10**8):
             for c in (0, 2):
                 worst = max(worst, exact_loss(add, [a, b, c], [a + 1, b, c]))
                 worst = max(worst, exact_loss(add, [a, b + 1, c], [a + 1, b, c]))
 
-    assert worst <= float(add.epsilon)
-    assert worst >= 0.9999 * float(add.epsilon)
+    assert covers(add.epsilon, worst)
+    assert not covers(add.epsilon * Fraction(9999, 10000), worst)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("rows", [2, 5])
+def test_a_unit_of_several_rows_costs_less_than_as_many_units(
+    relation: Relation, rows: int
+) -> None:
+    """ln(1 + g/alpha), by enumeration of how a unit spreads its rows over three levels."""
+    add, worst = Add(Fraction(2)), Fraction(1)
+    spreads = [c for c in itertools.product(range(rows + 1), repeat=3) if sum(c) <= rows]
+    others = [(0, 0, 0)] if relation == "add_remove" else spreads
+    for rest in ((0, 0, 0), (1, 0, 4), (0, 10**7, 0)):
+        for gained, lost in itertools.product(spreads, others):
+            one = [n + c for n, c in zip(rest, gained, strict=True)]
+            two = [n + c for n, c in zip(rest, lost, strict=True)]
+            worst = max(worst, exact_loss(add, one, two))
+
+    price = add.loss(3, relation, rows)
+
+    assert covers(price, worst)
+    assert not covers(price * Fraction(9999, 10000), worst)
+    assert price < rows * add.loss(3, relation)
+    assert Add.within(Fraction(1), rows).alpha < Add.within(Fraction(1, rows)).alpha

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Literal
 
+import mpmath
 import numpy as np
 import pytest
 
 from gibbous.core.errors import ParameterError
 from gibbous.perturb.diverse import Diverse
+from gibbous.synthesize.exact import accumulate
 
 COUNTS = np.array([[9, 0, 0, 0], [5, 4, 0, 0], [3, 3, 3, 3], [0, 0, 0, 0], [1000, 1, 1, 1]])
 
@@ -70,17 +73,23 @@ def test_l_of_one_copies_and_an_empty_key_is_uniform() -> None:
     assert drawn[3] == pytest.approx(0.25)
 
 
-TABLE = [
-    (3, "1.5", 0.896), (3, "2", 0.773),
-    (10, "1.5", 0.930), (10, "2", 0.865), (10, "3", 0.754), (10, "5", 0.578),
-    (25, "1.5", 0.942), (25, "2", 0.891), (25, "3", 0.808), (25, "5", 0.689), (25, "10", 0.494),
-]  # fmt: skip
+@pytest.mark.parametrize("l", ["1.01", "2", "3.999"])
+@pytest.mark.parametrize("criterion", ["entropy", "max_probability"])
+def test_the_criterion_holds_exactly_for_the_weights_that_are_drawn_from(
+    l: str, criterion: Literal["entropy", "max_probability"]
+) -> None:
+    """Weights are multiples of 2**-52: no rounding may take what was promised."""
+    drawn = accumulate(Diverse(Fraction(l), criterion=criterion).weights(COUNTS))
 
-
-@pytest.mark.parametrize(("levels", "l", "largest"), TABLE)
-def test_q_star_is_the_published_table(levels: int, l: str, largest: float) -> None:
-    """The table of docs/proofs/diverse.md."""
-    assert Diverse(Fraction(l)).largest_probability(levels) == pytest.approx(largest, abs=6e-4)
+    for sums in drawn.tolist():
+        weights = [b - a for a, b in itertools.pairwise([0, *sums])]
+        shares = [Fraction(w, sums[-1]) for w in weights]
+        if criterion == "max_probability":
+            assert max(shares) <= 1 / Fraction(l)
+        else:
+            with mpmath.workdps(50):
+                held = [mpmath.mpf(s.numerator) / s.denominator for s in shares if s]
+                assert -mpmath.fsum(p * mpmath.log(p) for p in held) >= mpmath.log(mpmath.mpf(l))
 
 
 @pytest.mark.parametrize("criterion", ["entropy", "max_probability"])

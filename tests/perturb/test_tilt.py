@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gibbous.core.errors import ParameterError
-from gibbous.perturb.bounds import exp_down
 from gibbous.perturb.tilt import Tilt
+from gibbous.privacy.calibrate.rounding import exp_down
 
 
 def shares(tilt: Tilt, counts: list[int]) -> list[Fraction]:

@@ -205,6 +205,35 @@ def test_gaussian_tail_agrees_with_mpmath_and_is_rounded_up(sigma, away):
         assert truth * (1 - mp.mpf(10) ** -13) <= number <= truth * (1 + mp.mpf(10) ** -9)
 
 
+@pytest.mark.parametrize("sigma", ["0.1", "3.7", "9000"])
+def test_gaussian_tail_far_out_bounds_the_sum_and_does_not_stop_at_float64(sigma):
+    cut = math.ceil(40 * float(sigma))
+
+    tail = c.gaussian_tail(sigma, cut)
+
+    with mp.workdps(60):
+        width, start = mp.mpf(sigma), cut + 1
+        terms = min(20_000, 10 + int(3 * float(sigma)))
+        law = [mp.exp(-((start + j) ** 2) / (2 * width**2)) for j in range(terms)]
+        whole = (
+            mp.sqrt(2 * mp.pi) * width
+            if width > 1
+            else mp.jtheta(3, 0, mp.exp(-1 / (2 * width**2)))
+        )
+        ratio = mp.mpf(tail.numerator) / tail.denominator / (mp.fsum(law) / whole)
+    assert 1 <= ratio < 1.01
+    assert tail < Fraction(1, 10**300)
+    assert c.gaussian_tail(sigma, cut + 100) < tail
+
+
+@pytest.mark.parametrize("epsilon", [500, 700, 1000, 10_000])
+def test_e4_gaussian_thresholds_end_for_a_large_epsilon(epsilon):
+    sigma, threshold = c.stable_gaussian(epsilon, "1e-6", 13)
+
+    assert c.stable_gaussian_cost(sigma, threshold, epsilon, 13) <= Fraction(1, 10**6)
+    assert threshold <= 5
+
+
 def test_gaussian_tail_beyond_the_summed_range_bounds_the_sum_closely():
     sigma = 5001.0
     for cut in (0, 4000, 20000, 30000):

@@ -106,7 +106,7 @@ def test_every_fact_is_inferred_and_the_unit_is_undeclared() -> None:
     assert draft.schema.unit is None
     assert draft.schema["a"].missing
     assert parse_schema(draft.toml()) == draft.schema
-    assert "# Review:" in draft.toml()
+    assert "# To do; then delete source" in draft.toml()
 
 
 def test_a_draft_describes_the_data_it_was_read_from(tmp_path: Path) -> None:

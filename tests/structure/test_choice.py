@@ -24,6 +24,7 @@ from gibbous.structure.choice import (
     choose_hashed,
     choose_network,
     expected_cells,
+    network_picks,
     pair,
     pair_scores,
     parent_scores,
@@ -198,7 +199,7 @@ def test_a_network_is_a_tree_first_and_every_parent_comes_before() -> None:
     assert sum(not p for p in network.parents) == 1
     edges = {frozenset((j, p[0])) for j, p in enumerate(network.parents) if p}
     assert {frozenset((0, 1)), frozenset((1, 2)), frozenset((1, 4))} <= edges
-    assert len(curator.spent) <= picks(6, 3)
+    assert len(curator.spent) == network.paid <= network_picks(6, 3)
 
 
 def test_a_second_parent_is_taken_where_it_carries_more_than_its_noise() -> None:
@@ -268,7 +269,7 @@ def test_constant_columns_cost_no_pick() -> None:
     )
 
     assert network.parents[0] == ()
-    assert len(curator.spent) == 1
+    assert len(curator.spent) == network.paid == network_picks(2, 3) == 1
 
 
 def test_expected_cells_grow_with_parents_and_are_zero_without() -> None:
@@ -276,3 +277,20 @@ def test_expected_cells_grow_with_parents_and_are_zero_without() -> None:
     assert expected_cells(BINARY, 1, 100) == 12
     assert expected_cells(BINARY, 2, 100) == 12 + 24
     assert expected_cells(BINARY, 2, 5) == 12 + 15
+
+
+@pytest.mark.parametrize("parents", [1, 2, 3, 9])
+def test_the_most_picks_are_made_where_every_table_is_affordable(parents: int) -> None:
+    values = np.random.default_rng(2).integers(0, 2, size=(500, 6))
+    columns = tuple(Column(f"x{j}", "binary", levels=(0, 1)) for j in range(6))
+    schema = Schema(columns)
+    # Tables grow until the limit: a full column of parents at each place, all the same.
+    values[:] = values[:, :1]
+    curator = curator_of(values, zcdp(Fraction(10**9)), schema=schema)
+
+    network = choose_network(
+        curator, public(schema, 500.0), parents, epsilon=Fraction(1, 1000), caution=Caution()
+    )
+
+    assert len(curator.spent) == network.paid <= network_picks(6, parents)
+    assert network_picks(6, parents) == sum(range(5, 5 - min(parents, 5), -1))

@@ -56,11 +56,16 @@ def test_columns_with_one_level_are_free() -> None:
     assert (claim.kind, claim.unit, claim.relation) == ("pure", "dataset", "add_remove")
 
 
-def test_a_person_with_many_rows_multiplies_the_price() -> None:
-    for one in (GibbsRows(ONE), ResetBlocks(ONE, 5)):
-        single = one.cost(CONTEXTS, 10, "replace_one", 1)
+def test_a_person_with_many_rows_pays_for_all_of_them() -> None:
+    """Seven rows in one key cost ln(1 + 7/alpha) a draw; in a block they may sit in seven keys."""
+    draws, tilted, blocks = GibbsRows(ONE), GibbsRows(Tilt(Fraction(1))), ResetBlocks(ONE, 5)
 
-        assert one.cost(CONTEXTS, 10, "replace_one", 7).epsilon == 7 * single.epsilon
+    def ratio(one: RowDraw) -> float:
+        seven, single = (one.cost(CONTEXTS, 10, "replace_one", k).epsilon for k in (7, 1))
+        return float(seven / single)
+
+    assert ratio(draws) == pytest.approx(math.log(8) / math.log(2))
+    assert ratio(tilted) == ratio(blocks) == pytest.approx(7)
 
 
 def test_f1_a_thousand_rows_in_blocks_of_ten_cost_a_hundred_blocks() -> None:

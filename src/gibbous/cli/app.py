@@ -108,7 +108,7 @@ def root(
     """Synthetic microdata with stated, true disclosure guarantees."""
 
 
-@schema_app.command("infer")
+@schema_app.command("infer", short_help="Draft a schema from the data.")
 def schema_infer(
     data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write.")],
@@ -129,7 +129,7 @@ def schema_infer(
     )
 
 
-@schema_app.command("import")
+@schema_app.command("import", short_help="Translate another tool's metadata.")
 def schema_import(
     file: Annotated[Path, typer.Argument(help="domain.json (column: size) or SDV metadata V2.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write.")],
@@ -147,7 +147,7 @@ def schema_import(
     schema_verbs.translate(file, data, out, overwrite, json, quiet)
 
 
-@schema_app.command("check")
+@schema_app.command("check", short_help="Hold data against a schema.")
 def schema_check(
     schema: Annotated[Path, typer.Argument(help="Schema file.")],
     data: Annotated[Path | None, typer.Argument(help="CSV or Parquet to hold against it.")] = None,
@@ -164,7 +164,7 @@ def schema_check(
     schema_verbs.check(schema, data, _options(sep, encoding, on_bad_line), json, quiet)
 
 
-@app.command()
+@app.command(short_help="The methods, and what each one promises.")
 def methods(
     name: Annotated[str | None, typer.Argument(help="One method in detail.")] = None,
     scaffold: Annotated[
@@ -179,7 +179,7 @@ def methods(
     methods_verb.run(name, scaffold, json)
 
 
-@app.command()
+@app.command(short_help="What a run will cost, from the schema alone.")
 def plan(
     config: Config = None,
     setting: Settings = None,
@@ -206,7 +206,7 @@ def plan(
     plan_verb.run(request, accept_inferred, i_understand, json, quiet)
 
 
-@app.command()
+@app.command(short_help="Write a synthetic release of confidential data.")
 def synthesize(
     data: Annotated[Path | None, typer.Argument(help="CSV or Parquet.")] = None,
     config: Config = None,
@@ -270,7 +270,7 @@ def synthesize(
         synthesize_verb.run(resolve(config, setting or [], flags), run)
 
 
-@app.command()
+@app.command(short_help="Check a release without the data.")
 def verify(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
     json: Json = False,
@@ -283,7 +283,7 @@ def verify(
     release_verbs.verify(release, json, quiet)
 
 
-@ledger_app.command("show")
+@ledger_app.command("show", short_help="Spent, reserved and left.")
 def ledger_show(
     data: Annotated[Path | None, typer.Argument(help="Only this data set.")] = None,
     schema: SchemaFile = None,
@@ -299,7 +299,7 @@ def ledger_show(
     ledger_verbs.show(data, schema, ledger, _options(sep, encoding, "reject"), json)
 
 
-@ledger_app.command("cap")
+@ledger_app.command("cap", short_help="The most a data set may ever spend.")
 def ledger_cap(
     data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
     epsilon: Annotated[
@@ -331,7 +331,7 @@ def ledger_cap(
     )
 
 
-@app.command()
+@app.command(short_help="A release of real data that come along.")
 def demo(
     out: Annotated[
         Path | None,
@@ -349,7 +349,7 @@ def demo(
     demo_verb.run(out, method, overwrite, json, quiet)
 
 
-@app.command()
+@app.command(short_help="Compile the kernels once.")
 def warmup(json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
     """Compile the kernels once, so that the first run does not have to."""
     from gibbous.cli import release_verbs

@@ -97,14 +97,15 @@ def _closing(release: Release, target: Path, seconds: float) -> None:
 
 
 def _next(target: Path, *, more: bool) -> None:
+    folder = show.quoted(target)
     lines = [
-        (f"gibbous verify {target}", "needs no data; a review board has none"),
-        (f"less {target}/METHODS.md", "the guarantee in plain words"),
+        (f"gibbous verify {folder}", "needs no data; a review board has none"),
+        (f"less {folder}/METHODS.md", "the guarantee in plain words"),
         ("gibbous schema infer YOUR.csv -o schema.toml", "your own data"),
     ]
     if more:
         lines.insert(
-            1, (f"gibbous synthesize --tables {target} --rows 1000 -o more", "costs nothing")
+            1, (f"gibbous synthesize --tables {folder} --rows 1000 -o more", "costs nothing")
         )
     show.line("What to do next:")
     width = max(len(command) for command, _ in lines)

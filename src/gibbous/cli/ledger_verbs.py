@@ -54,7 +54,9 @@ def show(
             }
         )
         return
-    screen.line(f"{ledger.path}: {len(accounts)} data set(s); the chain of entries is whole.")
+    screen.line(
+        f"{ledger.path}: {screen.counted(len(accounts), 'data set')}; the chain of entries is whole."
+    )
     for account in accounts:
         _account(account)
 
@@ -103,8 +105,8 @@ def cap(
         _account(account)
     left = account.left or (Fraction(0), Fraction(0))
     screen.line(
-        f"cap: epsilon = {text(epsilon)}, delta = {text(delta)} ({relation}) for data set "
-        f"{_name(account)}; left: {_numbers(*left)}. Nothing was spent."
+        f"cap: {_numbers(epsilon, delta)} ({relation}) for data set {_name(account)}; "
+        f"left: {_numbers(*left)}. Nothing was spent."
     )
 
 
@@ -163,9 +165,17 @@ def _account(account: Account) -> None:
         screen.line(f"  left:  {_numbers(*account.left)}")
     if account.releases:
         screen.table(
-            ("reservation", "state", "method", "cost", "data", "time"),
+            ("reservation", "state", "method", "cost", "relation", "release", "time"),
             [
-                (p.id, p.state, p.mechanism, _claim_words(p.claim), p.label or "-", p.at)
+                (
+                    p.id,
+                    p.state,
+                    p.mechanism,
+                    _amount(p.claim),
+                    _relation(p.claim),
+                    p.label or "-",
+                    p.at,
+                )
                 for p in account.releases
             ],
         )
@@ -176,6 +186,14 @@ def _account(account: Account) -> None:
 def _claim_words(claim: Claim) -> str:
     words = claim.words()
     return words if claim.is_dp or screen.NOT_DP in words else f"{words}; {screen.NOT_DP}"
+
+
+def _amount(claim: Claim) -> str:
+    return claim.amount() if claim.is_dp else f"no bound ({claim.amount()})"
+
+
+def _relation(claim: Claim) -> str:
+    return claim.relation if claim.is_dp else "-"
 
 
 def _cap_words(cap: Cap | None) -> str:

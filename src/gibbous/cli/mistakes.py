@@ -7,36 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gibbous.core.errors import GibbousError, UsageError
+from gibbous.core.keywords import ELSEWHERE, FOREIGN
 
-# What newcomers from other tools type, and what it is called here. Not silent aliases: answers.
-FOREIGN = {
-    "random_state": "Use --seed; it seeds sampling only: noise has no seed.",
-    "random_seed": "Use --seed; it seeds sampling only: noise has no seed.",
-    "m": "Use --sets for the number of synthetic sets.",
-    "n": "Use --rows for the rows of one set.",
-    "k": "Use --rows for the rows of one set.",
-    "size": "Use --rows for the rows of one set.",
-    "count": "Use --rows for the rows of one set.",
-    "num_rows": "Use --rows for the rows of one set.",
-    "num_records": "Use --rows for the rows of one set.",
-    "n_records": "Use --rows for the rows of one set.",
-    "eps": "Use --epsilon, the budget of the whole release.",
-    "privacy_budget": "Use --epsilon and --delta, the budget of the whole release.",
-    "rho": "Use --epsilon and --delta; `gibbous plan` prints the rho they give.",
-    "preprocessor_eps": "Use --epsilon for the whole release; `gibbous plan` prints each part.",
-    "proc_epsilon": "Use --epsilon for the whole release; `gibbous plan` prints each part.",
-    "value_protection": "Declare levels and bounds in the schema file.",
+# Words of other tools that are flags here only.
+FLAGS = {
     "bounded": "Use --relation replace_one (bounded) or --relation add_remove (unbounded).",
-    "protected_change": "Use --relation, and [unit] in the schema file for a person.",
-    "privacy_unit": "Declare [unit] in the schema file; --relation sets the neighbors.",
-    "contributions": "Declare [unit] max_rows in the schema file.",
-    "categorical_columns": "Declare kind = 'nominal' in the schema file.",
-    "ordinal_columns": "Declare kind = 'ordinal' in the schema file.",
-    "continuous_columns": "Declare kind = 'numeric' in the schema file.",
-    "synthesizer": "Use --method; `gibbous methods` lists them.",
-    "mechanism": "Use --method; `gibbous methods` lists them.",
-    "output": "Use --out (short: -o).",
-    "force": "Use --overwrite.",
     "delimiter": "Use --sep.",
     "verbose": "Use --debug; it prints code positions, never data.",
 }
@@ -96,7 +71,7 @@ def unknown(name: str, known: Sequence[str], where: str) -> UsageError:
     """An unknown key of a configuration, with the nearest known one."""
     word = name.rpartition(".")[2].replace("-", "_")
     near = nearest(name, known) or nearest(word, known)
-    fix = f"Did you mean {near!r}?" if near else FOREIGN.get(word, "Leave it out.")
+    fix = f"Did you mean {near!r}?" if near else _foreign(word, "") or "Leave it out."
     return UsageError(
         "UNKNOWNKEY", f"{where} has no key {name!r}.", f"Keys are {', '.join(known)}.", fix
     )
@@ -106,20 +81,31 @@ def _option(option: str, verb: str, known: list[str]) -> UsageError:
     word = option.lstrip("-").split("=")[0].replace("-", "_").lower()
     near = nearest("--" + word.replace("_", "-"), known)
     parameter = _method_parameter(word) if "--set" in known else None
-    if word in FOREIGN:
-        fix = FOREIGN[word]
+    foreign = _foreign(word, "--")
+    if foreign:
+        fix = foreign
     elif parameter:
         fix = f"It is a parameter of {parameter}: pass --set {word}=VALUE."
     elif near:
         fix = f"Did you mean {near}?"
     else:
-        fix = f"Try '{verb} --help'."
+        fix = f"Options are {', '.join(known)}."
     return UsageError(
         "UNKNOWNOPTION",
         f"'{verb}' has no option {option.split('=')[0]}.",
-        f"Its options are {', '.join(known)}.",
         fix,
+        f"'{verb} --help' describes its {len(known)} options.",
     )
+
+
+def _foreign(word: str, dashes: str) -> str | None:
+    """What a word of another tool is called here, as a sentence."""
+    if dashes and word in FLAGS:
+        return FLAGS[word]
+    if word in FOREIGN:
+        ours, why = FOREIGN[word]
+        return f"Use {dashes}{ours}; {why}."
+    return ELSEWHERE.get(word)
 
 
 def _verb(name: str, group: str, known: list[str]) -> UsageError:

@@ -39,11 +39,11 @@ def details(made: Plan) -> None:
     """The parts of a plan, for people."""
     given = ", ".join(f"{k}={v}" for k, v in made.params.items()) or "no parameters"
     rows = "the noisy number of rows" if made.rows is None else f"{made.rows:,} rows"
-    show.line(f"{made.mechanism} ({given}), {made.sets} set(s) of {rows}")
+    show.line(f"{made.mechanism} ({given}), {show.counted(made.sets, 'set')} of {rows}")
     if made.spends:
         show.table(
             ("what is paid for", "cost", "noise"),
-            [(s.what, s.claim.words(), s.detail) for s in made.spends],
+            [(s.what, s.claim.amount(), s.detail) for s in made.spends],
         )
     facts: list[tuple[str, object]] = [(name, f"{value:.4g}") for name, value in made.errors]
     facts.append(

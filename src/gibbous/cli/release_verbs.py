@@ -25,7 +25,8 @@ def verify(release: Path, json: bool, quiet: bool) -> None:
     if not quiet:
         for sentence in report.checks:
             show.line(f"  ok: {sentence}")
-    show.line(f"total cost: {report.guarantee}. {release} is whole and says what it is.")
+    cost = show.bound(report.guarantee, report.claim.is_dp)
+    show.line(f"total cost: {cost}. {release} is whole and says what it is.")
 
 
 def warmup(json: bool, quiet: bool) -> None:

@@ -46,11 +46,12 @@ def infer(
     if not quiet:
         _columns(schema)
         for column, note in draft.notes.items():
-            show.line(f"  left out: {column!r}: {note}")
+            show.line(f"  {column!r}: {note}")
     show.line(
         f"{out}: a draft of {len(schema)} columns. {len(schema.inferred())} facts were read off the "
         "data and are marked inferred: declare what is public knowledge, set the privacy unit, and "
-        f"keep the draft confidential until then. Next: gibbous schema check {out} {data}"
+        "keep the draft confidential until then. Next: gibbous schema check "
+        f"{show.quoted(out)} {show.quoted(data)}"
     )
 
 
@@ -100,12 +101,12 @@ def check(
         return
     if not quiet:
         _columns(schema)
-        for fact in schema.inferred():
-            show.line(f"  inferred, not covered by a guarantee: {fact}")
     unit = schema.unit.words() if schema.unit else "not declared: a claim cannot be made"
     fits = f" {data} conforms." if data is not None else ""
     left = len(schema.inferred())
-    ready = "every fact is declared" if not left else f"{left} facts are inferred: declare them"
+    ready = "every fact is declared"
+    if left:
+        ready = f"{left} facts are inferred and not covered by a guarantee: declare them"
     show.line(f"{path}: {len(schema)} columns, unit: {unit}, {ready}.{fits} Nothing was spent.")
 
 

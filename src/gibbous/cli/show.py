@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gibbous.cli.faults import safe
-from gibbous.core.facts import fact_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +62,16 @@ def plain(
         line(" " * indent + "  ".join(shown).rstrip())
 
 
+def quoted(path: object) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: '1 set', '2 sets'."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def bytes_words(count: int) -> str:
     """Bytes for people: '3.2 MB'."""
     size = float(count)
@@ -98,18 +108,14 @@ def cost_words(plan: Plan, uncovered: Sequence[str] = ()) -> str:
         plan: of the run; its rows are the rows that were drawn.
         uncovered: facts read off the data that were accepted.
     """
-    if not plan.total.is_dp:
-        words = plan.total.words()
-        return words if NOT_DP in words else f"{words}; {NOT_DP}"
-    words = plan.headline()
-    if plan.claim.unit in ("row", "block"):
-        words += f" ({plan.total.words()})"
-    if uncovered:
-        words += (
-            f"; {NOT_DP} as a whole: the guarantee does not cover what was read off the data: "
-            + fact_words(uncovered)
-        )
-    return words
+    from gibbous.write.certificate import guarantee
+
+    return bound(guarantee(plan, tuple(uncovered)), plan.total.is_dp)
+
+
+def bound(guarantee: str, is_dp: bool) -> str:
+    """A guarantee as an answer to what a release costs: without differential privacy there is no bound."""
+    return guarantee if is_dp else f"no bound ({guarantee})"
 
 
 def _rich(headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:

@@ -187,13 +187,12 @@ def finish(release: Release, out: Path, json: bool, quiet: bool) -> None:
         show.folder(out)
         for warning in plan.warnings:
             show.line(f"  warning: {warning}")
-        show.line(f"  next: gibbous verify {out}")
+        show.line(f"  next: gibbous verify {show.quoted(out)}")
     show.line(f"total cost: {show.cost_words(plan, uncovered)}. {_sets(rows)} in {out}.")
 
 
 def _sets(rows: list[int]) -> str:
-    sets = "1 set" if len(rows) == 1 else f"{len(rows)} sets"
-    return f"{sets} of {rows[0]:,} rows" if rows else "no rows"
+    return f"{show.counted(len(rows), 'set')} of {show.counted(rows[0], 'row')}"
 
 
 def _out(out: Path | None) -> Path:

@@ -7,36 +7,48 @@ threshold are computed from exact counts of two tables and from the stated law a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from gibbous.contract.cases import Neighbors, binary_schema, neighbors
+from gibbous.contract.cases import Neighbors, binary_schema, neighbors, secret
 from gibbous.contract.residuals import exact_counts
 from gibbous.contract.runs import release
+from gibbous.contract.saboteurs import patched
 from gibbous.core.claim import Claim, Relation, approximate, pure, zcdp
+from gibbous.core.context import Context
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Unit
-from gibbous.core.tables import NoiseInfo, Table, Tables
+from gibbous.core.tables import Counts, NoiseInfo, Table, Tables
+from gibbous.disintegrate.numpy_engine import NumpyEngine
 from gibbous.privacy import accountant
+from gibbous.privacy.curator import Curator
 
+Score = Callable[[Sequence[Counts]], np.ndarray]
 PERSON_ROWS = 3
 SLACK = 1 + 1e-9
 
 
 def uncovered(mechanism: Mechanism, relation: Relation) -> str:
-    """The pair of neighbors that the noise of one release does not cover, in words; else empty.
+    """The pair of neighbors that noise or choices of one release do not cover, in words; else empty.
 
     Args:
         mechanism: one that releases tables, under `relation`.
     """
     for pair in _pairs(relation):
         total = mechanism.plan(pair.schema, None).total
-        output = release(mechanism, pair.schema, pair.one, None, total)
+        excess: list[float] = []
+        with patched(Curator, "choose", value=_compared(pair, excess)):
+            output = release(mechanism, pair.schema, pair.one, None, total)
         assert isinstance(output, Tables)
         tables = output.items + output.extra
+        if excess:
+            return (
+                f"{pair.name}: a score of a private choice moves by {max(excess):.3g} sensitivities"
+            )
         delta = _survival(tables, pair)
         if delta > float(total.delta) * SLACK:
             return f"{pair.name}: a threshold keeps its cells with probability {delta:.3g}"
@@ -57,10 +69,35 @@ def _pairs(relation: Relation) -> Iterator[Neighbors]:
         return
     one, two = np.vstack([crowd, mine]), np.vstack([crowd, other])
     both = np.vstack([crowd, 1 - crowd])
-    moved = both.copy()
-    moved[0] = 1
-    yield Neighbors("a record moves to another crowd", pair_schema, relation, both, moved)
+    for name, place in (("another crowd", [1, 1, 1]), ("where nobody is", [0, 1, 0])):
+        moved = both.copy()
+        moved[0] = place
+        yield Neighbors(f"a record moves to {name}", pair_schema, relation, both, moved)
     yield Neighbors(f"{lone}, replaced", schema, relation, one, two)
+
+
+def _compared(pair: Neighbors, excess: list[float]) -> Callable[..., int]:
+    """Curator.choose that also computes the scores of both neighbors; notes what moves too far."""
+    honest = Curator.choose
+
+    def choose(
+        curator: Curator,
+        contexts: Sequence[Context],
+        score: Score,
+        *,
+        sensitivity: int,
+        **given: Any,
+    ) -> int:
+        sides = []
+        for values in (pair.one, pair.two):
+            engine = NumpyEngine.from_codes(secret(pair.schema, values))
+            sides.append(score(engine.tally(contexts)))
+            engine.close()
+        moved = float(np.abs(sides[0] - sides[1]).max()) / (sensitivity * curator.max_rows)
+        excess.extend([moved] if moved > SLACK else [])
+        return honest(curator, contexts, score, sensitivity=sensitivity, **given)
+
+    return choose
 
 
 def _spends(tables: tuple[Table, ...], pair: Neighbors) -> Iterator[Claim]:

@@ -21,7 +21,7 @@ Basis = Literal["proven", "published", "heuristic"]
 KINDS: tuple[Kind, ...] = ("pure", "zcdp", "approximate", "probabilistic", "l_diversity", "none")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Claim:
     """One guarantee.
 
@@ -46,6 +46,9 @@ class Claim:
     relation: Relation = "add_remove"
     basis: Basis = "proven"
     source: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Claim: {self.words()}>"
 
     @property
     def is_dp(self) -> bool:

@@ -4,6 +4,7 @@ Each class has an exit code (the first digits of its printed code) and each inst
 
     GibbousError
     +-- UsageError           2   flags, configuration, schema files
+    |   +-- UnknownKeyword   2   a function was called with a keyword that it does not have
     +-- InputRejected        3   the input file is not what it says it is
     +-- SchemaMismatch       4   the data do not fit the declared schema
     +-- PrivacyRefused       5   a privacy parameter or a claim is refused
@@ -67,6 +68,10 @@ class UsageError(GibbousError):
     """A flag, a configuration or a schema file is wrong."""
 
     exit_code = 2
+
+
+class UnknownKeyword(UsageError, TypeError):
+    """A function was called with a keyword that it does not have."""
 
 
 class InputRejected(GibbousError):

@@ -100,7 +100,7 @@ def check(instance: Any) -> None:
             raise ParameterError(
                 "PARAM",
                 f"{f.name} of {type(instance).__name__} is {value!r}.",
-                f"It must be {_type_words(wanted)}, {rule.words}{unit and ' (unit:' + unit + ')'}.",
+                f"It must be {_must_be(wanted, rule)}{unit and ' (unit:' + unit + ')'}.",
                 f"{f.metadata['help']} For example {f.name}={f.default!r}.",
             )
 
@@ -145,6 +145,11 @@ def _is_a(value: object, wanted: Any) -> bool:
     if wanted in (int, float) and isinstance(value, bool):
         return False
     return isinstance(value, wanted)
+
+
+def _must_be(wanted: Any, rule: Rule) -> str:
+    words = _type_words(wanted)
+    return words if rule is anything else f"{words}, {rule.words}"
 
 
 def _allowed_words(wanted: Any, rule: Rule) -> str:

@@ -22,7 +22,7 @@ class Spend:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """The cost and needs of one run.
 
@@ -54,6 +54,23 @@ class Plan:
     memory_bytes: int = 0
     errors: tuple[tuple[str, float], ...] = ()
     warnings: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"<Plan of {self.mechanism}: {self.headline()}>"
+
+    def __str__(self) -> str:
+        """A short table: the total first, then its parts, expected errors and warnings."""
+        rows = "the noisy number of rows" if self.rows is None else f"{self.rows:,} rows"
+        facts = [(spend.what, spend.claim.amount(), spend.detail) for spend in self.spends]
+        facts += [(name, f"{value:.4g}", "") for name, value in self.errors]
+        facts += [("memory beyond the records", f"{self.memory_bytes / 1e6:.3g} MB", "")]
+        widths = [max(len(fact[i]) for fact in facts) for i in (0, 1)]
+        lines = [
+            f"{self.mechanism}, sets: {self.sets}, each of {rows}",
+            f"total: {self.headline()}",
+        ]
+        lines += [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in facts]
+        return "\n".join([*lines, *(f"  warning: {text}" for text in self.warnings)])
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON values; fractions as exact text."""

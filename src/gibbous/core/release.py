@@ -10,6 +10,7 @@ from typing import Any
 
 from gibbous.core.claim import Claim
 from gibbous.core.errors import PrivacyRefused, UsageError
+from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
@@ -98,8 +99,10 @@ class Release:
 
     def __repr__(self) -> str:
         where = f" in {str(self.path)!r}" if self.path else ""
-        return f"<Release{where}: {len(self.sets)} sets; {self.claim.words()}>"
+        sets = "1 set" if len(self.sets) == 1 else f"{len(self.sets)} sets"
+        return f"<Release{where}: {sets}; {self.claim.words()}>"
 
+    @answering
     def sample(self, rows: int, seed: int | None = None) -> Any:
         """Draw more rows from the public tables: post-processing, costs nothing.
 

@@ -26,9 +26,10 @@ Level = str | int | float | bool
 FACTS = ("kind", "levels", "bounds", "bins", "missing")
 KINDS: tuple[ColumnKind, ...] = ("nominal", "ordinal", "binary", "numeric", "date")
 SOURCES: tuple[Source, ...] = ("declared", "discovered", "inferred")
+SHOWN = 8  # column names in a repr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Column:
     """One column.
 
@@ -60,6 +61,11 @@ class Column:
     other: str | None = None
     date_format: str | None = None
     sources: tuple[tuple[str, Source], ...] = ()
+
+    def __repr__(self) -> str:
+        # Levels and bounds of a draft were read off the data: they are not shown.
+        inferred = ", inferred" if any(source == "inferred" for _, source in self.sources) else ""
+        return f"<Column {self.name!r}: {self.kind}, {self.size} codes{inferred}>"
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -188,7 +194,7 @@ class Impossible:
     where: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Schema:
     """An ordered set of columns with everything public about them.
 
@@ -236,6 +242,14 @@ class Schema:
                         "It names columns of the schema and levels they have.",
                         "Correct [[impossible]].",
                     )
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.names[:SHOWN]) + (", ..." if len(self) > SHOWN else "")
+        unit = self.unit.words() if self.unit else "not declared"
+        called = f" {self.name!r}" if self.name else ""
+        left = len(self.inferred())
+        marks = f"; {left} facts inferred" if left else ""
+        return f"<Schema{called} of {len(self)} columns: {names}; unit: {unit}{marks}>"
 
     @staticmethod
     def load(path: str | Path) -> Schema:

@@ -129,7 +129,7 @@ class Recipe:
     fit: Fit = "clip"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tables:
     """Everything a method releases under unit `artifact`: rows are free after it.
 
@@ -144,6 +144,10 @@ class Tables:
     items: tuple[Table, ...]
     recipe: Recipe
     extra: tuple[Table, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        more = f" and {len(self.extra)} more" if self.extra else ""
+        return f"<Tables: {len(self.items)} noisy tables to draw from{more}; {len(self.schema)} columns>"
 
     def noisy_rows(self) -> int:
         """Estimate of the number of records: inverse-variance mean of the dense tables' totals, >= 0."""

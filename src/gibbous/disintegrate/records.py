@@ -96,18 +96,23 @@ def scan(
     Raises:
         InputRejected, SchemaMismatch, ResourceLimit: without any cell value in the text.
     """
-    from gibbous.encode.encode import encode
-    from gibbous.read.fingerprint import fingerprint
-    from gibbous.read.source import ReadOptions, read_columns
+    from gibbous.encode.dictionary import coded, dictionaries
+    from gibbous.encode.encode import Encoder
+    from gibbous.read.fingerprint import Fingerprint
+    from gibbous.read.source import ReadOptions, read_slices
 
-    progress("read", 0, 3)
-    frame = read_columns(source, schema=schema, options=options or ReadOptions())
-    progress("read", 1, 3)
-    codes = encode(frame, schema, words=_words(schema))
-    progress("read", 2, 3)
-    mark = fingerprint(frame, key, schema.null)
-    progress("read", 3, 3)
-    return codes, mark
+    progress("read", 0, 100)
+    mark, known = Fingerprint(key, schema.null), dictionaries(schema)
+    with read_slices(source, schema=schema, options=options or ReadOptions()) as (rows, frames):
+        encoder = Encoder(schema, rows, words=_words(schema))
+        for frame in frames:
+            part = coded(frame, known)
+            encoder.add(part)
+            mark.add(part)
+            progress("read", 100 * encoder.done // max(1, rows), 100)
+    codes = encoder.finish()
+    progress("read", 100, 100)
+    return codes, mark.digest()
 
 
 def contiguous(codes: Codes) -> np.ndarray:

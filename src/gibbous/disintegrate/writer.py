@@ -98,6 +98,8 @@ def write_frame(
             "FORMAT", f"The format is {format!r}.", "It is 'parquet' or 'csv'.", "Correct --format."
         )
     guarded = 0
+    if format == "csv":
+        frame = _days_as_declared(frame, schema)
     if format == "csv" and not csv_raw:
         frame, guarded = guard(frame)
     with new_file(path) as file:
@@ -106,6 +108,14 @@ def write_frame(
         else:
             frame.write_parquet(file, compression="zstd", row_group_size=_ROW_GROUP)
     return RowsWritten(frame.height, guarded)
+
+
+def _days_as_declared(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+    """Days as text in the form that the schema declares, so that it describes the file."""
+    import polars as pl
+
+    forms = {c.name: c.date_format for c in schema if c.date_format}
+    return frame.with_columns(pl.col(name).dt.to_string(form) for name, form in forms.items())
 
 
 def guard(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:

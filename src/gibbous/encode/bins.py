@@ -119,6 +119,9 @@ def _bin_whole(numbers: np.ndarray, column: Column) -> np.ndarray:
         span = np.arange(low, high + 1, dtype=np.int64)
         table = np.searchsorted(inner, span, side="right").astype(np.int32)
         table = np.concatenate((table, np.array([_TOO_LOW, _TOO_HIGH], dtype=np.int32)))
+        if len(numbers) and numbers.min() >= low and numbers.max() <= high:
+            inner_codes: np.ndarray = table[numbers - low]
+            return inner_codes
         place = np.where(numbers < low, len(span), np.where(numbers > high, len(span) + 1, 0))
         inside = place == 0
         place[inside] = numbers[inside] - low

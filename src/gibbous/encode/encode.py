@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import polars as pl
 
 from gibbous.core.codes import Codes, empty_codes
 from gibbous.core.errors import SchemaMismatch
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Column, Schema, impossible_mask
 from gibbous.encode import bins, levels
-from gibbous.encode.faults import MISSING, OUTSIDE, Fault, found, refuse
+from gibbous.encode.faults import MISSING, OUTSIDE, Fault, found, in_order, refuse
 from gibbous.encode.unit import bounded
 from gibbous.read.conform import conform
 from gibbous.read.fields import shown
-
-if TYPE_CHECKING:
-    import polars as pl
+from gibbous.read.slices import row_slices
 
 MAX_LEVELS = 10_000
 
@@ -45,31 +42,87 @@ def encode(
             its levels or bounds, unreadable, or missing without being declared so; a row is
             declared impossible; a person has no identifier. Columns and row numbers, never values.
     """
-    conform(frame.schema, schema)
-    _check_sizes(schema, max_levels)
-    values = empty_codes(schema, frame.height)
-    faults: list[Fault] = []
-    for index, column in enumerate(schema):
-        codes, wrong = encode_column(frame.get_column(column.name), column)
-        faults += wrong
-        if not wrong:
-            values[:, index] = codes
-    refuse(faults)
-    _check_impossible(schema, values)
-    if schema.unit is not None and schema.unit.column is not None:
-        people = frame.get_column(schema.unit.column)
-        keep = bounded(people, schema.unit.max_rows, words or _system_words())
-        if keep is not None:
-            values = np.ascontiguousarray(values.T[:, keep]).T
-    return Codes(schema, values, secret=True)
+    encoder = Encoder(schema, frame.height, words=words, max_levels=max_levels)
+    for part in row_slices(frame):
+        encoder.add(part)
+    return encoder.finish()
 
 
-def encode_column(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault]]:
+class Encoder:
+    """The same from slices of rows.
+
+    Args:
+        schema: the declared schema.
+        rows: number of rows of all slices together.
+        words, max_levels: as for `encode`.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        rows: int,
+        *,
+        words: Words64 | None = None,
+        max_levels: int = MAX_LEVELS,
+    ) -> None:
+        _check_sizes(schema, max_levels)
+        self.done = 0
+        self._schema = schema
+        self._words = words
+        self._values = empty_codes(schema, rows)
+        self._accepted = [None if c.binned else levels.accepted(c) for c in schema]
+        self._faults: dict[tuple[int, str], Fault] = {}
+        self._people: list[pl.Series] = []
+
+    def __repr__(self) -> str:
+        return "<Encoder, secret>"
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Encode the next rows; what does not fit is collected.
+
+        Raises:
+            SchemaMismatch: names or types of the columns do not fit.
+        """
+        if self.done == 0:
+            conform(frame.schema, self._schema)
+        start, self.done = self.done, self.done + frame.height
+        for index, (column, accepted) in enumerate(zip(self._schema, self._accepted, strict=True)):
+            codes, wrong = encode_column(frame.get_column(column.name), column, accepted)
+            if not wrong:
+                self._values[start : self.done, index] = codes
+            for fault in wrong:
+                place, known = (index, fault.name), self._faults.get((index, fault.name))
+                self._faults[place] = fault.later(start) if known is None else known.and_also(fault)
+        unit = self._schema.unit
+        if unit is not None and unit.column is not None:
+            self._people.append(frame.get_column(unit.column))
+
+    def finish(self) -> Codes:
+        """Codes of all rows; see `encode`.
+
+        Raises:
+            SchemaMismatch: a value or a row does not fit.
+        """
+        refuse(in_order(self._faults))
+        _check_impossible(self._schema, self._values)
+        values, unit = self._values, self._schema.unit
+        if unit is not None and self._people:
+            people = pl.concat(self._people)
+            keep = bounded(people, unit.max_rows, self._words or _system_words())
+            if keep is not None:
+                values = np.ascontiguousarray(values.T[:, keep]).T
+        return Codes(self._schema, values, secret=True)
+
+
+def encode_column(
+    values: pl.Series, column: Column, accepted: levels.Accepted | None = None
+) -> tuple[np.ndarray, list[Fault]]:
     """Codes of one column, and what does not fit.
 
     Args:
         values: the column.
         column: its description.
+        accepted: its `levels.accepted`, if it is known already.
     Returns:
         Whole numbers (rows,), meaningful where there are no faults; and the faults.
     """
@@ -78,12 +131,14 @@ def encode_column(values: pl.Series, column: Column) -> tuple[np.ndarray, list[F
         codes, faults = bins.bin_codes(values, column)
         null = values.is_null().to_numpy() if values.null_count() else None
     else:
-        codes, faults = levels.level_codes(values, column), []
+        codes, faults = levels.level_codes(values, column, accepted), []
         null = values.is_null().to_numpy() if values.null_count() else None
         unknown = codes == levels.UNKNOWN
         if null is not None:
             unknown &= ~null
-        if column.other_code is not None:
+        if not unknown.any():
+            pass
+        elif column.other_code is not None:
             codes[unknown] = column.other_code
         else:
             faults = found(OUTSIDE, column.name, unknown)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +37,14 @@ class Fault:
     def words(self) -> str:
         """The fault in a message."""
         return f"column {shown(self.column)}: {self.count:,} {self.what}, first in data row {self.row:,}"
+
+    def later(self, rows: int) -> Fault:
+        """The same fault `rows` further down."""
+        return replace(self, row=self.row + rows)
+
+    def and_also(self, other: Fault) -> Fault:
+        """With the records of the same fault in later rows."""
+        return replace(self, count=self.count + other.count)
 
 
 OUTSIDE = (
@@ -82,6 +91,14 @@ NAMES = {
     WHOLE: "NOTWHOLE",
     DAY: "NOTADAY",
 }
+
+_ORDER = (DAY, NUMBER, FINITE, WHOLE, BOUNDS, OUTSIDE, MISSING)
+
+
+def in_order(faults: Mapping[tuple[int, str], Fault]) -> list[Fault]:
+    """Faults by (place of the column, name): column by column, what is unreadable first."""
+    rank = [NAMES[kind] for kind in _ORDER]
+    return [faults[k] for k in sorted(faults, key=lambda k: (k[0], rank.index(k[1])))]
 
 
 def found(kind: tuple[str, str, str], column: str, bad: np.ndarray) -> list[Fault]:

@@ -21,7 +21,7 @@ _SPAN = 1 << 16
 _EXACT = 2.0**53
 
 
-def level_codes(values: pl.Series, column: Column) -> np.ndarray:
+def level_codes(values: pl.Series, column: Column, accepted: Accepted | None = None) -> np.ndarray:
     """Codes of a nominal, ordinal or binary column.
 
     One level has one code however it is written: `True`, `true` and 1 for a boolean level, 7 and
@@ -30,10 +30,12 @@ def level_codes(values: pl.Series, column: Column) -> np.ndarray:
     Args:
         values: text, whole numbers, numbers, booleans or days; nulls allowed.
         column: its description.
+        accepted: its `accepted`, if it is known already.
     Returns:
-        int32 (rows,); -1 where the value is outside the levels or null.
+        Whole numbers (rows,), possibly read-only; -1 where the value is outside the levels or null.
     """
-    known = _aliases(column)
+    accepted = accepted or _accepted(column)
+    known = accepted.known
     if values.dtype == pl.Boolean:
         pair = np.array([known.boolean.get(v, UNKNOWN) for v in (False, True)], dtype=np.int32)
         return _unless_null(values, pair[values.fill_null(value=False).to_numpy().astype(np.intp)])
@@ -43,7 +45,14 @@ def level_codes(values: pl.Series, column: Column) -> np.ndarray:
         return _floats(values, known)
     if values.dtype == pl.Null:
         return np.full(len(values), UNKNOWN, dtype=np.int32)
-    return _texts(as_text(values), known, _aliases(column, spelled=False))
+    if isinstance(values.dtype, pl.Enum):  # once a category
+        code = _texts(values.dtype.categories, known, accepted.typed)
+        place = values.to_physical()
+        if values.null_count():
+            place = place.cast(pl.UInt32).fill_null(len(code))
+        codes: np.ndarray = np.append(code, np.int32(UNKNOWN)).take(place.to_numpy())
+        return codes
+    return _texts(as_text(values), known, accepted.typed)
 
 
 def as_text(values: pl.Series) -> pl.Series:
@@ -88,6 +97,22 @@ class _Known:
     whole: dict[int, int]
     number: dict[float, int]
     boolean: dict[bool, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What counts as which level of a column: with, and without, numbers spelled by text levels."""
+
+    known: _Known
+    typed: _Known
+
+
+def accepted(column: Column) -> Accepted:
+    """Every accepted way of writing the levels of a column."""
+    return Accepted(_aliases(column), _aliases(column, spelled=False))
+
+
+_accepted = accepted  # for where an argument has that name
 
 
 def _aliases(column: Column, *, spelled: bool = True) -> _Known:
@@ -156,6 +181,9 @@ def _texts(values: pl.Series, known: _Known, typed: _Known) -> np.ndarray:
 
 
 def _whole(values: pl.Series, known: _Known) -> np.ndarray:
+    plain = _consecutive(values, known.whole)
+    if plain is not None:
+        return plain
     narrow = values.cast(pl.Int64, strict=False)
     codes = _lookup(narrow.fill_null(0).to_numpy(), known.whole)
     codes = _unless_null(narrow, codes)
@@ -164,6 +192,24 @@ def _whole(values: pl.Series, known: _Known) -> np.ndarray:
         part = values.filter(pl.Series(left))
         codes[left] = by_unique(part, lambda v: known.whole.get(v, UNKNOWN))
     return codes
+
+
+def _consecutive(values: pl.Series, known: dict[int, int]) -> np.ndarray | None:
+    """Codes by subtraction, where the levels are low, low + 1, ... in order and all values among them."""
+    if not known or values.null_count() or values.is_empty() or values.dtype == pl.Int128:
+        return None
+    least: Any = values.min()
+    most: Any = values.max()
+    low = min(known)
+    if least < low or most >= low + len(known) or any(c != k - low for k, c in known.items()):
+        return None
+    numbers = values.to_numpy()
+    if low == 0:
+        return numbers
+    kind = np.iinfo(numbers.dtype)
+    if kind.min <= low and most - low <= kind.max:
+        return numbers - numbers.dtype.type(low)  # type: ignore[no-any-return]
+    return (numbers.astype(np.int64) - low).astype(np.int32)
 
 
 def _lookup(numbers: np.ndarray, known: dict[int, int]) -> np.ndarray:

@@ -72,7 +72,7 @@ def row_plan(
         warnings += (
             (
                 f"The whole file costs epsilon = {float(total.epsilon):g}: a bound that large "
-                "excludes almost nothing. Methods with unit artifact pay once for any number of rows."
+                "excludes almost nothing. noisy_pegs and sbhg pay once for any number of rows."
             ),
         )
     cells = sum(c.cells for c in contexts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.about import About
@@ -12,17 +11,20 @@ from gibbous.core.claim import Relation, pure
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
+from gibbous.core.keywords import answering_class
 from gibbous.core.params import at_least, check, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
-from gibbous.perturb.add import Add
+from gibbous.perturb.add import LARGEST, Add
+from gibbous.privacy.calibrate import block_alpha
 from gibbous.structure.contexts import Given, given_or_ring, tidy
 from gibbous.synthesize.rows import ResetBlocks
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class BlockPegs:
     """Draw rows in chains of `block`; a conditional is uniform from its first visit to the block's end.
@@ -107,16 +109,7 @@ class BlockPegs:
 
     def _add(self, schema: Schema) -> Add:
         """The least alpha under which all tables together cost epsilon a block."""
-        whole = exact(self.epsilon) / _plans.most_rows(schema)
         sizes = [size for size in schema.sizes if size > 1] or [2]
-        high = whole / len(sizes)  # under add/remove this is the answer
-        low = high / 2  # a replaced record touches two keys, the second more lightly
-        add = Add.within(high)
-        for _ in range(60 if self._cost(add, sizes) > whole else 0):
-            middle = (low + high) / 2
-            add = Add.within(middle)
-            low, high = (middle, high) if self._cost(add, sizes) <= whole else (low, middle)
-        return Add.within(low) if self._cost(add, sizes) > whole else add
-
-    def _cost(self, add: Add, sizes: Sequence[int]) -> Fraction:
-        return sum((add.reset_loss(size, self.relation) for size in sizes), Fraction(0))
+        most = _plans.most_rows(schema)
+        budget = min(exact(self.epsilon), LARGEST * len(sizes) * most)
+        return Add(block_alpha(budget, sizes, self.relation, most))

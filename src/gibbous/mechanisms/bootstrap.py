@@ -8,6 +8,7 @@ from typing import ClassVar
 from gibbous.core.about import About
 from gibbous.core.claim import no_claim
 from gibbous.core.codes import Codes
+from gibbous.core.keywords import answering_class
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -16,6 +17,7 @@ from gibbous.structure.contexts import margins
 from gibbous.synthesize.rows import BootstrapRows
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
     """Draw every column from its own margin, with Bayesian bootstrap weights for each set.

@@ -9,6 +9,7 @@ from gibbous.core.about import About
 from gibbous.core.claim import no_claim
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ResourceLimit
+from gibbous.core.keywords import answering_class
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -17,6 +18,7 @@ from gibbous.structure.contexts import joint
 from gibbous.synthesize.rows import JointRows
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Contingency:
     """Resample records from the full cross table.

@@ -11,6 +11,7 @@ from gibbous.core.claim import l_diverse
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
+from gibbous.core.keywords import answering_class
 from gibbous.core.params import at_least, check, one_of, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
@@ -21,6 +22,7 @@ from gibbous.structure.contexts import Given, given_or_ring, tidy
 from gibbous.synthesize.rows import GibbsRows, without_zeros
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class DiversePegs:
     """Draw rows from conditionals each of which has entropy of at least ln l.

@@ -11,6 +11,7 @@ from gibbous.core.claim import Relation, pure
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
+from gibbous.core.keywords import answering_class
 from gibbous.core.params import at_least, check, one_of, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
@@ -22,6 +23,7 @@ from gibbous.structure.contexts import lsh, minhash
 from gibbous.synthesize.rows import GibbsRows
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class ExponentialPegs:
     """Draw each value with probability proportional to exp(e times its count) in a hashed key.

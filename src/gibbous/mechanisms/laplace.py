@@ -10,6 +10,7 @@ from gibbous.core.about import About
 from gibbous.core.claim import Relation, pure
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.exact import exact
+from gibbous.core.keywords import answering_class
 from gibbous.core.params import check, param
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Noise
@@ -23,6 +24,7 @@ from gibbous.structure.contexts import joint
 MAX_CELLS = 1 << 24  # at 5 to 9 microseconds of vetted noise a cell: two minutes
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Laplace:
     """Release the full cross table with two-sided geometric noise in every cell; rows are free.

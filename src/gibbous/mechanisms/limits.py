@@ -13,7 +13,7 @@ SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(100)
 
 budget = Rule(
     lambda v: 1e-12 <= v <= 1e4,
-    "between 1e-12 and 10000 (and outside 1e-6 to 100 only with --i-understand)",
+    "between 1e-12 and 10000; outside 1e-6 to 100 only with --i-understand (understand=True)",
 )
 """What an epsilon parameter may be at all: beyond it noise would not fit 64-bit integers."""
 
@@ -31,10 +31,11 @@ def check_budget(plan: Plan, rows: int | None, *, understand: bool = False) -> N
     if understand or not plan.total.is_dp:
         return
     epsilon, delta = plan.claim.epsilon, plan.total.delta
+    each = f" per {plan.claim.unit}" if plan.claim.unit in ("row", "block") else ""
     if plan.claim.kind != "zcdp" and not SMALLEST <= epsilon <= LARGEST:
         raise PrivacyRefused(
             "EPSILON",
-            f"epsilon = {short(epsilon)} per {plan.claim.unit} was asked for.",
+            f"epsilon = {short(epsilon)}{each} was asked for.",
             "It lies between 1e-6 (nothing but noise) and 100 (no protection).",
             "Choose an epsilon near 1, or pass --i-understand.",
         )

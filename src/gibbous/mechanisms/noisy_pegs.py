@@ -12,6 +12,7 @@ from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation, approximate, zcdp
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
+from gibbous.core.keywords import answering_class
 from gibbous.core.params import Rule, at_least, check, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Noise
@@ -27,7 +28,7 @@ from gibbous.structure.choice import (
     Network,
     choose_network,
     expected_cells,
-    picks,
+    network_picks,
 )
 from gibbous.structure.contexts import Given, conditional, named, tidy
 from gibbous.structure.contexts import margins as one_ways
@@ -38,6 +39,7 @@ PROOF = "docs/proofs/noisy_pegs.md"
 part = Rule(lambda v: 0 < v < 0.5, "> 0 and < 0.5")
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class NoisyPegs:
     """Buy noisy 1-way tables, choose context columns, release each conditional once with noise.
@@ -132,9 +134,11 @@ class NoisyPegs:
         network, acyclic = self._network(curator, ones)
         given = [j for j in network.order if network.parents[j]]
         bought: tuple[Table, ...] = ()
-        if given:
+        if self._most_tables(schema):
+            given = given or list(network.order)  # nothing is worth a table: margins once more
             contexts = [self._conditional(schema, j, network.parents[j]) for j in given]
-            bought = curator.noisy_counts(contexts, self._noise(schema, "tables", len(given)))
+            noise = self._noise(schema, "tables", len(given), unused=self._unused(schema, network))
+            bought = curator.noisy_counts(contexts, noise)
         by_column = dict(zip(given, bought, strict=True))
         recipe = Recipe(
             "ancestral" if acyclic else "gibbs",
@@ -159,7 +163,7 @@ class NoisyPegs:
             curator,
             Margins(fitted_margins(schema.sizes, ones), max(1.0, known.noisy_rows())),
             self.parents,
-            epsilon=_root_down(8 * self._rho(schema)["choice"] / self._picks(schema)),
+            epsilon=self._pick_epsilon(schema),
             caution=Caution(_sigma(tables), max_cells=self.cells),
         )
         return network, True
@@ -171,7 +175,15 @@ class NoisyPegs:
     def _picks(self, schema: Schema) -> int:
         """Most picks; 0 where contexts are public, or there is nothing to choose from."""
         free = sum(size > 1 for size in schema.sizes)
-        return 0 if self.contexts or free < 2 else picks(free, self.parents)
+        return 0 if self.contexts else network_picks(free, self.parents)
+
+    def _pick_epsilon(self, schema: Schema) -> Fraction:
+        return _root_down(8 * self._rho(schema)["choice"] / self._picks(schema))
+
+    def _unused(self, schema: Schema, network: Network) -> Fraction:
+        """What is left of the share for choosing: how many picks were made is public."""
+        choice = self._rho(schema)["choice"]
+        return choice - network.paid * self._pick_epsilon(schema) ** 2 / 8 if choice else choice
 
     def _most_tables(self, schema: Schema) -> int:
         if self.contexts:
@@ -186,11 +198,13 @@ class NoisyPegs:
         ones = whole * exact(self.margins) if self._most_tables(schema) else whole
         return {"margins": ones, "choice": choice, "tables": whole - ones - choice}
 
-    def _noise(self, schema: Schema, part: str, tables: int) -> Noise:
+    def _noise(
+        self, schema: Schema, part: str, tables: int, *, unused: Fraction = Fraction(0)
+    ) -> Noise:
         if not tables:
             return self._noise(schema, "margins", len(schema))
         most = _plans.most_rows(schema)
-        return gaussian_for(self._rho(schema)[part], tables, self.relation, most)
+        return gaussian_for(self._rho(schema)[part] + unused, tables, self.relation, most)
 
     def _price(self, rho: Fraction) -> Claim:
         return zcdp(rho, relation=self.relation, source=PROOF)

@@ -12,6 +12,7 @@ from gibbous.core.claim import Relation, pure
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
+from gibbous.core.keywords import answering_class
 from gibbous.core.params import at_least, check, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
@@ -19,13 +20,14 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import Add
-from gibbous.privacy.calibrate import epsilon_from_zcdp, pure_to_zcdp
+from gibbous.privacy.calibrate import epsilon_from_zcdp, pegs_alpha_published, pegs_zcdp
 from gibbous.structure.contexts import Given, given_or_ring, tidy
 from gibbous.synthesize.rows import GibbsRows
 
 DELTA = Fraction(1, 10**6)
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Pegs:
     """Draw every row anew: a public uniform seed row, then `sweeps` passes over the columns.
@@ -80,7 +82,7 @@ class Pegs:
             what=f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws",
             detail=f"virtual records added to each level: alpha = {float(alpha):.6g}",
             published=f"epsilon = {self.epsilon:g} per row, read as the guarantee of the file; "
-            f"alpha = {float(_alpha_published(self.epsilon, len(schema))):.6g}",
+            f"alpha = {pegs_alpha_published(self.epsilon, len(schema)):.6g}",
             errors=(
                 ("alpha, virtual records a level", float(alpha)),
                 (
@@ -105,19 +107,13 @@ class Pegs:
         return given_or_ring(schema, self.contexts, self.parents)
 
     def _add(self, schema: Schema) -> Add:
-        draws = self.sweeps * _plans.redrawn(schema) * _plans.most_rows(schema)
-        return Add.within(exact(self.epsilon) / draws)
+        draws = self.sweeps * _plans.redrawn(schema)
+        return Add.within(exact(self.epsilon) / draws, _plans.most_rows(schema))
 
     def _composed(self, schema: Schema, count: int) -> float:
-        """One draw is of bounded range (add/remove) or pure (replace one): docs/proofs/pegs.md."""
-        add, most = self._add(schema), _plans.most_rows(schema)
-        each = add.epsilon * most
-        bounded = self.relation == "add_remove" and most == 1
+        alpha = self._add(schema).effective
         draws = count * self.sweeps * _plans.redrawn(schema)
-        rho = draws * (each * each / 8 if bounded or not each else pure_to_zcdp(each))
-        # Pinsker: total variation is at most sqrt(rho / 2), so below this rho epsilon is 0.
-        return float(epsilon_from_zcdp(rho, DELTA)) if rho > 2 * DELTA**2 else 0.0
-
-
-def _alpha_published(epsilon: float, columns: int) -> Fraction:
-    return Add.within(exact(epsilon) / columns).alpha
+        if alpha is None or not draws:
+            return 0.0
+        rho = pegs_zcdp(alpha, draws, self.relation, _plans.most_rows(schema))
+        return float(epsilon_from_zcdp(rho, DELTA))

@@ -9,6 +9,7 @@ from typing import ClassVar
 from gibbous.core.about import About
 from gibbous.core.claim import Relation, approximate
 from gibbous.core.exact import exact
+from gibbous.core.keywords import answering_class
 from gibbous.core.params import check, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Noise
@@ -20,6 +21,7 @@ from gibbous.privacy.noise import stable_geometric_for
 from gibbous.structure.contexts import joint
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Sba:
     """Release the cells of the cross table whose noisy count exceeds a threshold; rows are free.

@@ -12,6 +12,7 @@ from gibbous.core.about import About
 from gibbous.core.claim import Relation, approximate, pure
 from gibbous.core.context import Context
 from gibbous.core.exact import down, exact
+from gibbous.core.keywords import answering_class
 from gibbous.core.params import Rule, at_least, check, one_of, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Noise
@@ -28,6 +29,7 @@ EXACT = 1 << 62  # seen keys need no bound but the 63 bits of a key
 below_one = Rule(lambda v: 0 <= v < 1, ">= 0 and < 1")
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Sbhg:
     """Release each hashed conditional once with thresholded noise, then run Gibbs for any number of rows.
@@ -211,8 +213,7 @@ class Sbhg:
             self.relation,
             _plans.most_rows(schema),
         )
-        # Beyond epsilon = 100 the factor 1 + e^epsilon of the Gaussian proof buys nothing.
-        if self.noise == "geometric" or self.epsilon > 100:
+        if self.noise == "geometric":
             return stable_geometric_for(*given)
         if self.noise == "gaussian":
             return stable_gaussian_for(*given)

@@ -10,12 +10,15 @@ import numpy as np
 
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError
-from gibbous.perturb.bounds import log1p_up
+from gibbous.privacy.calibrate import alpha_from_eps0, block_pure, eps0_from_alpha
 
 _PRECISE = 25  # significant bits of alpha, when it is neither tiny nor huge
 _FINEST = 30  # alpha is a multiple of 2**-30 at least
 _HUGE = 40  # from 2**40 on, alpha is read as infinite
 _ROOM = 1 << 62  # weights of a key sum to at most this
+
+LARGEST = Fraction(700)
+"""Nats a draw beyond which a budget is read as this: such an alpha is far below the finest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,8 @@ class Add:
     """P(v | k) = (n[k, v] + alpha) / (N[k] + C alpha), with alpha rounded up to a binary fraction.
 
     Guarantee:
-        One draw from one key is ln(1 + 1/effective)-DP, under both relations, and of bounded range
-        ln(1 + 1/effective) under add/remove. Proven: docs/proofs/pegs.md.
+        One draw from one key is ln(1 + g/effective)-DP for units of up to g rows, under both
+        relations, and of bounded range that number under add/remove. Proven: docs/proofs/pegs.md.
     Source:
         [park2014, eq. 6], [sbhg, s3.2].
 
@@ -44,27 +47,14 @@ class Add:
             )
 
     @staticmethod
-    def within(epsilon: Fraction) -> Add:
-        """The least alpha whose draws cost at most `epsilon` nats each, effective value included.
+    def within(epsilon: Fraction, max_rows: int = 1) -> Add:
+        """The least alpha, to twelve digits, whose draws cost at most `epsilon` nats each.
 
         Args:
             epsilon: > 0.
+            max_rows: most rows of one privacy unit.
         """
-        if epsilon <= 0:
-            raise ParameterError(
-                "EPSILON",
-                f"The cost of one draw is {epsilon}.",
-                "It must be > 0.",
-                "Give a larger epsilon, or fewer rows, sweeps or columns.",
-            )
-        growth = math.expm1(min(float(epsilon), 700.0))
-        if growth <= 2.0**-_HUGE:
-            return Add(Fraction(1 << (_HUGE + 1)))  # uniform: cost 0
-        found = Add(Fraction(1) / Fraction(growth))
-        while found.epsilon > epsilon:
-            ones, unit = found.scaled
-            found = Add(Fraction(ones + 1, unit))
-        return found
+        return Add(alpha_from_eps0(min(epsilon, LARGEST), max_rows))
 
     @property
     def scaled(self) -> tuple[int, int]:
@@ -90,7 +80,7 @@ class Add:
 
     @property
     def epsilon(self) -> Fraction:
-        """ln(1 + 1/effective), rounded up: what one draw costs, in nats."""
+        """ln(1 + 1/effective), rounded up: what one draw costs, in nats, for units of one row."""
         return self.loss(2, "add_remove")
 
     def weights(self, counts: np.ndarray) -> np.ndarray:
@@ -106,25 +96,26 @@ class Add:
         """
         ones, unit = self.scaled
         levels = max(counts.shape[1], 1)
-        if unit == 0 or ones * levels >= _ROOM // 2:
+        if self._priced(levels) is None:
             return np.ones(counts.shape, dtype=np.uint64)
         limit = (_ROOM - ones * levels) // (unit * levels)
         kept = np.minimum(counts, limit).astype(np.uint64)
         whole: np.ndarray = kept * np.uint64(unit) + np.uint64(ones)
         return whole
 
-    def loss(self, levels: int, relation: Relation) -> Fraction:
-        """Cost in nats of one draw from one key whose counts differ by one record."""
-        return self._log_ratio(1, levels)
+    def loss(self, levels: int, relation: Relation, max_rows: int = 1) -> Fraction:
+        """Cost in nats of one draw from one key whose counts differ by one unit."""
+        alpha = self._priced(levels)
+        return Fraction(0) if alpha is None else eps0_from_alpha(alpha, max_rows)
 
-    def reset_loss(self, levels: int, relation: Relation) -> Fraction:
+    def reset_loss(self, levels: int, relation: Relation, max_rows: int = 1) -> Fraction:
         """Cost in nats of a whole table whose keys are each drawn from at most once."""
-        if relation == "add_remove":
-            return self._log_ratio(1, levels)
-        return self._log_ratio(1, levels) + self._log_ratio(levels, levels)
+        alpha = self._priced(levels)
+        return Fraction(0) if alpha is None else block_pure(alpha, [levels], relation, max_rows)
 
-    def _log_ratio(self, times: int, levels: int) -> Fraction:
-        ones, unit = self.scaled
-        if unit == 0 or levels < 2 or ones * levels >= _ROOM // 2:
-            return Fraction(0)
-        return log1p_up(Fraction(unit, ones * times))
+    def _priced(self, levels: int) -> Fraction | None:
+        """The effective alpha, or None where a draw is uniform or has one outcome: it costs nothing."""
+        effective = self.effective
+        if effective is None or levels < 2 or self.prior * levels >= _ROOM // 2:
+            return None
+        return effective

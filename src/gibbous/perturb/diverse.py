@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -10,10 +9,17 @@ from typing import Literal
 import numpy as np
 
 from gibbous.core.errors import ParameterError
+from gibbous.privacy.calibrate import (
+    alpha_from_beta,
+    conditional,
+    diverse_beta,
+    max_probability_beta,
+    mixed_with_uniform,
+    q_star,
+)
 
 Form = Literal["alpha", "mix"]
 Criterion = Literal["entropy", "max_probability"]
-_HALVINGS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +89,14 @@ class Diverse:
         Raises:
             ParameterError: l is more than the levels there are.
         """
-        levels = counts.shape[1]
-        self.check(levels)
-        beta = self._mixing(counts)[:, None]
-        mixed: np.ndarray = (1 - beta) * _shares(counts) + beta / max(levels, 1)
-        return mixed
+        return mixed_with_uniform(conditional(counts), self._mixing(counts))
 
     def strengths(self, counts: np.ndarray) -> np.ndarray:
         """Per key alpha (infinite where the law must be uniform) or beta; secret like the counts."""
         beta = self._mixing(counts)
         if self.form == "mix":
             return beta
-        with np.errstate(divide="ignore", invalid="ignore"):
-            alpha = counts.sum(axis=1) * beta / (counts.shape[1] * (1 - beta))
-        return np.where(beta >= 1, np.inf, alpha)
+        return alpha_from_beta(beta, counts.sum(axis=1), counts.shape[1])
 
     def largest_probability(self, levels: int) -> float:
         """q*: the largest probability that the criterion lets one of `levels` levels have."""
@@ -105,57 +105,12 @@ class Diverse:
             return 1.0
         if self.criterion == "max_probability":
             return float(1 / self.l)
-        return _largest_at_entropy(math.log(self.l), levels)
+        return q_star(levels, float(self.l))
 
     def _mixing(self, counts: np.ndarray) -> np.ndarray:
-        keys, levels = counts.shape
-        if levels < 2 or self.l == 1:
-            empty: np.ndarray = (counts.sum(axis=1) == 0).astype(np.float64)
-            return empty
-        if self.l == levels:
-            return np.ones(keys)
-        shares = _shares(counts)
-        if self.criterion == "max_probability":
-            top = shares.max(axis=1)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                beta = (top - float(1 / self.l)) / (top - 1 / levels)
-            return np.where(top > float(1 / self.l), np.clip(beta, 0, 1), 0.0)
-        return _least_mixing(shares, math.log(self.l))
-
-
-def _shares(counts: np.ndarray) -> np.ndarray:
-    totals = counts.sum(axis=1, keepdims=True)
-    uniform = 1.0 / max(counts.shape[1], 1)
-    shares: np.ndarray = np.where(totals == 0, uniform, counts / np.maximum(totals, 1))
-    return shares
-
-
-def _least_mixing(shares: np.ndarray, entropy: float) -> np.ndarray:
-    """Least beta with H((1 - beta) P + beta U) >= entropy: H does not decrease in beta, so bisect."""
-    levels = shares.shape[1]
-    beta = np.zeros(len(shares))
-    todo = np.flatnonzero(_entropy(shares) < entropy)
-    part, low, high = shares[todo], np.zeros(len(todo)), np.ones(len(todo))
-    for _ in range(_HALVINGS if len(todo) else 0):
-        middle = (low + high) / 2
-        enough = _entropy((1 - middle)[:, None] * part + middle[:, None] / levels) >= entropy
-        high, low = np.where(enough, middle, high), np.where(enough, low, middle)
-    beta[todo] = high  # the side that satisfies the criterion
-    return beta
-
-
-def _entropy(shares: np.ndarray) -> np.ndarray:
-    logs = np.log(np.where(shares > 0, shares, 1.0))
-    total: np.ndarray = -(shares * logs).sum(axis=1)
-    return total
-
-
-def _largest_at_entropy(entropy: float, levels: int) -> float:
-    """q >= 1/levels with h(q) + (1 - q) ln(levels - 1) = entropy, the others being equal."""
-    low, high = 1 / levels, 1.0
-    for _ in range(200):
-        q = (low + high) / 2
-        rest = 1 - q
-        h = -(q * math.log(q) + (rest * math.log(rest / (levels - 1)) if rest > 0 else 0.0))
-        low, high = (q, high) if h >= entropy else (low, q)
-    return high
+        levels = counts.shape[1]
+        self.check(levels)
+        if levels < 2:
+            return np.ones(len(counts))
+        least = diverse_beta if self.criterion == "entropy" else max_probability_beta
+        return least(counts, float(self.l))

@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError
-from gibbous.perturb.bounds import log1p_up
+from gibbous.privacy.calibrate import eps0_from_alpha, steps
 
 _UNIT = 1 << 20
 _ROOM = 1 << 62
@@ -61,17 +61,18 @@ class Mix:
         mixed = kept * own + totals * np.uint64(self.scaled)
         return np.where(totals == 0, np.uint64(1), mixed)
 
-    def loss(self, levels: int, relation: Relation) -> Fraction:
+    def loss(self, levels: int, relation: Relation, max_rows: int = 1) -> Fraction:
         """Cost in nats of one draw, whatever differs."""
         if levels < 2 or self.scaled == _UNIT:
             return Fraction(0)
         if self.scaled == 0:
             raise _copies()
-        return log1p_up(Fraction(levels * (_UNIT - self.scaled), self.scaled))
+        # As with virtual records, of which there are beta / (C (1 - beta)) for each real one.
+        return eps0_from_alpha(Fraction(self.scaled, levels * (_UNIT - self.scaled)))
 
-    def reset_loss(self, levels: int, relation: Relation) -> Fraction:
+    def reset_loss(self, levels: int, relation: Relation, max_rows: int = 1) -> Fraction:
         """Cost in nats of a whole table whose keys are each drawn from at most once."""
-        return self.loss(levels, relation) * (1 if relation == "add_remove" else 2)
+        return steps(relation) * max_rows * self.loss(levels, relation)
 
 
 def _copies() -> ParameterError:

@@ -10,7 +10,8 @@ import numpy as np
 
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError
-from gibbous.perturb.bounds import exp_down
+from gibbous.privacy.calibrate import tilt_pure
+from gibbous.privacy.calibrate.rounding import exp_down
 
 _BITS = 52
 _LONGEST = 1 << 20  # differences beyond this many records are read as this many
@@ -59,15 +60,15 @@ class Tilt:
         found: np.ndarray = ladder[np.minimum(below, len(ladder) - 1)]
         return found
 
-    def loss(self, levels: int, relation: Relation) -> Fraction:
-        """Cost in nats of one draw from one key whose counts differ by one record."""
+    def loss(self, levels: int, relation: Relation, max_rows: int = 1) -> Fraction:
+        """Cost in nats of one draw from one key whose counts differ by one unit."""
         if levels < 2:
             return Fraction(0)
-        return self.epsilon * (1 if relation == "add_remove" else 2)
+        return tilt_pure(self.epsilon, 1, relation, max_rows)
 
-    def reset_loss(self, levels: int, relation: Relation) -> Fraction:
+    def reset_loss(self, levels: int, relation: Relation, max_rows: int = 1) -> Fraction:
         """Cost in nats of a whole table whose keys are each drawn from at most once."""
-        return self.loss(levels, relation)
+        return self.loss(levels, relation, max_rows)
 
 
 @lru_cache(maxsize=8)

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from gibbous.core.context import mix64
+from gibbous.read.slices import row_slices
 
 _LANES = 2
 _MANY = 5_000
-_SPAN = 1 << 20
+_SPAN = 1 << 13  # whole numbers that are hashed once each, not row by row
+_PACKED = 1 << 12  # values that columns have together: tables that stay in the cache
+_BLOCK = 1 << 15
 _TRUE, _FALSE = frozenset(("True", "true", "TRUE")), frozenset(("False", "false", "FALSE"))
 
 
@@ -35,19 +39,116 @@ def fingerprint(frame: pl.DataFrame, key: bytes, null: str) -> bytes:
     Source:
         Sums of keyed hashes modulo 2^64 in two lanes; BLAKE2b (RFC 7693) around them.
     """
-    keys = _Keys(key)
-    lanes = [np.zeros(frame.height, dtype=np.uint64) for _ in range(_LANES)]
-    for name in frame.columns:
-        for held, part in zip(lanes, _column(frame[name], keys, null), strict=True):
-            held += part
-    outer = hashlib.blake2b(key=keys.derive(b"total"), digest_size=32)
-    for lane, sums in enumerate(lanes):
-        step = keys.word(b"row", lane)
-        outer.update(int(mix64(sums + step).sum(dtype=np.uint64)).to_bytes(8, "little"))
-    outer.update(frame.height.to_bytes(8, "little"))
-    for name in sorted(frame.columns):
-        outer.update(hashlib.blake2b(name.encode("utf-8", "surrogatepass")).digest())
-    return outer.digest()
+    mark = Fingerprint(key, null)
+    for part in row_slices(frame):
+        mark.add(part)
+    return mark.digest()
+
+
+class Fingerprint:
+    """The same from slices of rows; how the rows are cut changes nothing.
+
+    Args:
+        key: secret key of this installation.
+        null: the text that means missing.
+    """
+
+    def __init__(self, key: bytes, null: str) -> None:
+        self._keys = _Keys(key)
+        self._null = null
+        self._sums = [0] * _LANES
+        self._rows = 0
+        self._names: list[str] = []
+        self._enums: dict[str, tuple[pl.DataType, np.ndarray]] = {}
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take more rows in; every slice has the same columns."""
+        self._names = frame.columns
+        self._rows += frame.height
+        parts = _packed([self._part(frame[name]) for name in frame.columns])
+        steps = [self._keys.word(b"row", lane) for lane in range(_LANES)]
+        for start in range(0, frame.height, _BLOCK):
+            block = slice(start, min(start + _BLOCK, frame.height))
+            places = [None if p.place is None else p.place[block].astype(np.intp) for p in parts]
+            for lane, step in enumerate(steps):
+                total = np.full(block.stop - start, step)
+                for part, place in zip(parts, places, strict=True):
+                    row = part.words[lane]
+                    total += row[block] if place is None else row.take(place, mode="clip")
+                self._sums[lane] += int(mix64(total).sum(dtype=np.uint64))
+
+    def digest(self) -> bytes:
+        """The 32 bytes of all rows so far."""
+        outer = hashlib.blake2b(key=self._keys.derive(b"total"), digest_size=32)
+        for lane in self._sums:
+            outer.update((lane % 2**64).to_bytes(8, "little"))
+        outer.update(self._rows.to_bytes(8, "little"))
+        for name in sorted(self._names):
+            outer.update(hashlib.blake2b(name.encode("utf-8", "surrogatepass")).digest())
+        return outer.digest()
+
+    def _part(self, values: pl.Series) -> _Part:
+        """The column's part of each row's hash."""
+        keys, null = self._keys, self._null
+        tag = b"column:" + values.name.encode("utf-8", "surrogatepass")
+        steps = [keys.word(tag, lane) for lane in range(_LANES)]
+        if isinstance(values.dtype, pl.Enum):
+            known = self._enums.get(values.name)
+            if known is None or known[0] != values.dtype:
+                words = _table(values.dtype.categories, keys, steps, null)
+                known = self._enums[values.name] = (values.dtype, words)
+            return _Part(_places(values.to_physical(), known[1].shape[1] - 1), known[1])
+        values = _plain(values)
+        if values.dtype.is_integer() and values.dtype != pl.Int128:
+            part = _small_span(values, keys, steps)
+            if part is not None:
+                return part
+        if values.dtype == pl.String and values.head(2 * _MANY).n_unique() < _MANY:
+            distinct = values.drop_nulls().unique()
+            place = values.cast(pl.Enum(distinct)).to_physical()
+            return _Part(_places(place, len(distinct)), _table(distinct, keys, steps, null))
+        words = np.stack(_hashed(values, keys, steps, null))
+        if values.null_count():
+            words[:, values.is_null().to_numpy()] = _missing_words(keys, steps)[:, None]
+        return _Part(None, words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What columns add to the hash of each row: words (lanes, n), looked up by place if there is one."""
+
+    place: np.ndarray | None
+    words: np.ndarray
+
+    def joined(self, other: _Part) -> _Part:
+        """One part for two columns that have few values together."""
+        assert self.place is not None
+        assert other.place is not None
+        size = other.words.shape[1]
+        place = self.place.astype(np.uint16) * np.uint16(size) + other.place
+        words = self.words[:, :, None] + other.words[:, None, :]
+        return _Part(place, words.reshape(_LANES, -1))
+
+
+def _packed(parts: list[_Part]) -> list[_Part]:
+    """The same sums in fewer look-ups: columns of few values are joined."""
+    out = [p for p in parts if p.place is None]
+    small = sorted((p for p in parts if p.place is not None), key=lambda p: p.words.shape[1])
+    last: _Part | None = None
+    for part in small:
+        if last is not None and last.words.shape[1] * part.words.shape[1] <= _PACKED:
+            last = last.joined(part)
+            continue
+        if last is not None:
+            out.append(last)
+        last = part
+    return out if last is None else [*out, last]
+
+
+def _places(values: pl.Series, missing: int) -> np.ndarray:
+    if values.null_count():
+        values = values.cast(pl.UInt32).fill_null(missing)
+    return values.to_numpy()
 
 
 class _Keys:
@@ -68,24 +169,6 @@ class _Keys:
         return [int.from_bytes(found[8 * i : 8 * i + 8], "little") for i in range(_LANES)]
 
 
-def _column(values: pl.Series, keys: _Keys, null: str) -> list[np.ndarray]:
-    """The column's part of each row's hash, one array a lane."""
-    values = _plain(values)
-    tag = b"column:" + values.name.encode("utf-8", "surrogatepass")
-    steps = [keys.word(tag, lane) for lane in range(_LANES)]
-    if values.dtype.is_integer() and values.dtype != pl.Int128:
-        parts = _small_span(values, steps)
-        if parts is not None:
-            return _null_parts(values, parts, keys, steps)
-    if values.dtype == pl.String and values.head(2 * _MANY).n_unique() < _MANY:
-        distinct = values.drop_nulls().unique()
-        hashed = _hashed(distinct, keys, steps, null)
-        place = values.cast(pl.Enum(distinct)).to_physical().fill_null(0).to_numpy()
-        parts = [h[place] if len(h) else np.zeros(len(values), np.uint64) for h in hashed]
-        return _null_parts(values, parts, keys, steps)
-    return _null_parts(values, _hashed(values, keys, steps, null), keys, steps)
-
-
 def _plain(values: pl.Series) -> pl.Series:
     """The few types that hashing knows: text, whole numbers, float64."""
     dtype = values.dtype
@@ -104,26 +187,31 @@ def _plain(values: pl.Series) -> pl.Series:
     return values
 
 
-def _small_span(values: pl.Series, steps: list[np.uint64]) -> list[np.ndarray] | None:
+def _small_span(values: pl.Series, keys: _Keys, steps: list[np.uint64]) -> _Part | None:
     low: Any = values.min()
     high: Any = values.max()
     if low is None or high - low >= _SPAN or low < -(2**63) or high >= 2**63:
         return None
     span = np.arange(low, high + 1, dtype=np.int64).view(np.uint64)
-    place = values.fill_null(low).cast(pl.Int64).to_numpy() - low
-    return [mix64(span + step)[place] for step in steps]
+    words = np.stack([mix64(span + step) for step in steps])
+    if values.null_count():
+        words = np.concatenate((words, _missing_words(keys, steps)[:, None]), axis=1)
+        numbers = values.cast(pl.Int64).fill_null(high + 1).to_numpy()
+    else:
+        numbers = values.to_numpy()
+    unsigned = np.dtype(f"u{numbers.dtype.itemsize}")  # a difference is right modulo its width
+    return _Part((numbers - numbers.dtype.type(low)).view(unsigned), words)
 
 
-def _null_parts(
-    values: pl.Series, parts: list[np.ndarray], keys: _Keys, steps: list[np.uint64]
-) -> list[np.ndarray]:
-    if values.null_count() == 0:
-        return parts
-    missing = values.is_null().to_numpy()
-    words = _missing(keys)
-    for part, word, step in zip(parts, words, steps, strict=True):
-        part[missing] = mix64(np.array([word], dtype=np.uint64) + step)[0]
-    return parts
+def _table(distinct: pl.Series, keys: _Keys, steps: list[np.uint64], null: str) -> np.ndarray:
+    """Words of distinct texts, and of missing after the last: (lanes, texts + 1)."""
+    words = np.stack(_hashed(distinct, keys, steps, null))
+    return np.concatenate((words, _missing_words(keys, steps)[:, None]), axis=1)
+
+
+def _missing_words(keys: _Keys, steps: list[np.uint64]) -> np.ndarray:
+    words = np.array(_missing(keys), dtype=np.uint64)
+    return mix64(words + np.array(steps, dtype=np.uint64))
 
 
 def _missing(keys: _Keys) -> list[int]:

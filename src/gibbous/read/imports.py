@@ -34,7 +34,9 @@ def import_schema(path: str | Path, *, data: Any = None, options: Any = None) ->
         UsageError: the file is neither, or facts are missing and there are no data.
     """
     document = _json(Path(path))
-    if isinstance(document, dict) and ("tables" in document or "columns" in document):
+    if isinstance(document, dict) and any(
+        isinstance(document.get(k), dict) for k in ("tables", "columns")
+    ):
         return read_sdv(document, data, options)
     sizes = isinstance(document, dict) and all(
         isinstance(v, int) and not isinstance(v, bool) for v in document.values()

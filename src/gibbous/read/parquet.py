@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -12,6 +14,7 @@ from gibbous.read.csv_file import ReadOptions
 from gibbous.read.fields import shown
 from gibbous.read.files import opened
 from gibbous.read.names import check_names
+from gibbous.read.slices import SLICE, whole_only
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,17 +36,60 @@ def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> p
         SchemaMismatch: a column of a nested, decimal, binary, zoned or other unusable type.
         ResourceLimit: too many columns, or rows that need too much memory.
     """
+    with opened(path) as file:
+        source, _, _ = _source(file, path, options, skip)
+        frame: pl.DataFrame = _guarded(source.collect, path)
+    return frame
+
+
+@contextmanager
+def parquet_slices(
+    path: Path, options: ReadOptions, *, skip: frozenset[str]
+) -> Iterator[tuple[int, Iterator[pl.DataFrame]]]:
+    """Read a Parquet file in slices of rows, so that the whole of it is never held.
+
+    Args:
+        path, options, skip: as for `read_parquet`.
+    Yields:
+        The number of rows, and the slices in order; that the file did not change is checked at
+        the end of the block.
+    Raises:
+        InputRejected, SchemaMismatch, ResourceLimit: as `read_parquet`; what is wrong inside a
+            page is found on the way.
+    """
+    with opened(path) as file:
+        source, rows, columns = _source(file, path, options, skip)
+        yield rows, _batches(source, rows, path, whole=rows == 0 or whole_only(columns.values()))
+
+
+def _source(
+    file: BinaryIO, path: Path, options: ReadOptions, skip: frozenset[str]
+) -> tuple[pl.LazyFrame, int, dict[str, pl.DataType]]:
+    """The checked file: its columns that are kept, not yet read; the number of rows; their types."""
     import polars as pl
 
-    with opened(path) as file:
-        columns = _columns(file, path, options)
-        kept = [n for n, dtype in columns.items() if n not in skip or _usable(n, dtype)]
-        check_types({n: columns[n] for n in kept})
-        source = pl.scan_parquet(path, glob=False, hive_partitioning=False)
-        rows = int(_guarded(lambda: source.select(pl.len()).collect().item(), path))
-        _check_memory(rows, [columns[n] for n in kept], options.limit)
-        frame: pl.DataFrame = _guarded(lambda: source.select(kept).collect(), path)
-    return frame
+    columns = _columns(file, path, options)
+    kept = {n: dtype for n, dtype in columns.items() if n not in skip or _usable(n, dtype)}
+    check_types(kept)
+    source = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+    rows = int(_guarded(lambda: source.select(pl.len()).collect().item(), path))
+    _check_memory(rows, list(kept.values()), options.limit)
+    return source.select(list(kept)), rows, kept
+
+
+def _batches(source: pl.LazyFrame, rows: int, path: Path, *, whole: bool) -> Iterator[pl.DataFrame]:
+    if whole or not hasattr(source, "collect_batches"):  # polars before 1.34
+        yield _guarded(source.collect, path)
+        return
+    batches = _guarded(lambda: source.collect_batches(chunk_size=SLICE, maintain_order=True), path)
+    seen = 0
+    while (frame := _guarded(lambda: next(batches, None), path)) is not None:
+        seen += frame.height
+        if seen > rows:
+            break
+        yield frame
+    if seen != rows:
+        raise _damaged(path)
 
 
 def parquet_names(path: Path, options: ReadOptions) -> list[str]:

@@ -13,6 +13,7 @@ from gibbous.read.schema_columns import MISSING, equal_width, facts
 
 FORMAT = "gibbous-schema/1"
 _LINE = 100
+_MANY = 100  # levels: more are usually grouped, or name somebody
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -156,11 +157,14 @@ def _review(schema: Schema, notes: Mapping[str, str]) -> list[str]:
         "and declare what is public knowledge. A claim of differential privacy over an",
         "inferred fact is refused.",
         "",
-        "Review:",
+        'To do; then delete source = "inferred" where you are done:',
     ]
     if schema.unit is None:
         lines.append('- [unit]: declare kind "row", or "person" with column and max_rows.')
-    lines += [f"- {_inline(c.name)}: {_advice(c)}" for c in inferred]
+    by_advice: dict[str, list[str]] = {}
+    for column in inferred:
+        by_advice.setdefault(_advice(column), []).append(_inline(column.name))
+    lines += [f"- {', '.join(names)}: {advice}" for advice, names in by_advice.items()]
     lines += [f"- {_inline(name)}: {_inline(note)[1:-1]}" for name, note in notes.items()]
     for name in schema.ignore:
         if name not in notes:
@@ -178,7 +182,9 @@ def _advice(column: Column) -> str:
         "missing": "say whether it can be missing",
     }
     todo = "; ".join(words for fact, words in parts.items() if fact in found)
-    return f'{todo}. Then set source = "declared".'
+    if column.kind == "nominal" and column.size > _MANY:
+        todo += "; if its values name persons, it belongs to [unit]; otherwise group them"
+    return f"{todo}."
 
 
 def _pair(key: str, value: object) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,12 +16,13 @@ from gibbous.read.csv_file import DroppedLines, ReadOptions, csv_names, read_csv
 from gibbous.read.fields import shown
 from gibbous.read.files import format_of
 from gibbous.read.frames import from_frame
-from gibbous.read.parquet import parquet_names, read_parquet
+from gibbous.read.parquet import parquet_names, parquet_slices, read_parquet
+from gibbous.read.slices import row_slices
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["DroppedLines", "ReadOptions", "ReadProbe", "probe", "read_columns"]
+__all__ = ["DroppedLines", "ReadOptions", "ReadProbe", "probe", "read_columns", "read_slices"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,30 @@ def read_columns(
     if schema is not None:
         conform(frame.schema, schema)
     return frame
+
+
+@contextmanager
+def read_slices(
+    source: Any, *, schema: Schema, options: ReadOptions | None = None
+) -> Iterator[tuple[int, Iterator[pl.DataFrame]]]:
+    """Read an input in slices of rows; a Parquet file is then never held whole.
+
+    Args:
+        source, schema, options: as for `read_columns`.
+    Yields:
+        The number of rows, and the slices in order (at least one), with the columns and types that
+        `read_columns` gives.
+    Raises:
+        InputRejected, SchemaMismatch, ResourceLimit, EngineFailure: as `read_columns`.
+    """
+    options = options or ReadOptions()
+    if isinstance(source, str | os.PathLike) and format_of(Path(source)) == "parquet":
+        skip = frozenset(schema.ignore)
+        with parquet_slices(Path(source), options, skip=skip) as found:
+            yield found
+        return
+    frame = read_columns(source, schema=schema, options=options)
+    yield frame.height, row_slices(frame)
 
 
 def probe(source: Any, *, options: ReadOptions | None = None) -> ReadProbe:

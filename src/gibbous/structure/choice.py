@@ -42,10 +42,12 @@ class Network:
     Attributes:
         order: positions of all columns.
         parents: by position of the column, not by order.
+        paid: picks that were charged.
     """
 
     order: tuple[int, ...]
     parents: tuple[tuple[int, ...], ...]
+    paid: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def choose_network(
 
     Args:
         parents: most parents of a column; 0 leaves all columns apart.
-        epsilon: of one pick; at most `picks(columns, parents)` picks are charged.
+        epsilon: of one pick; at most `network_picks(columns, parents)` picks are charged.
     Guarantee:
         Each pick is epsilon-DP and epsilon^2/8-zCDP. docs/proofs/noisy_pegs.md.
     """
@@ -146,24 +148,39 @@ def choose_network(
     still = tuple(j for j, size in enumerate(schema.sizes) if size == 1)
     if parents == 0 or len(free) < 2:
         return Network((*still, *free), ((),) * len(schema))
-    spend = _Spend(curator, epsilon, accounting)
-    limit = caution.limit(margins.rows)
-    order, chosen = _tree(spend, margins, free, caution, limit)
+    search = _Search(curator, margins, caution, epsilon, accounting)
+    order, chosen = _tree(search, free)
+    paid = sum(map(bool, chosen.values()))
     for reach in range(1, parents):
         for place, j in enumerate(order):
-            if len(chosen[j]) == reach:
-                chosen[j] = _extended(spend, margins, j, chosen[j], order[:place], caution, limit)
-    return Network((*still, *order), tuple(chosen.get(j, ()) for j in range(len(schema))))
+            options = search.options(j, chosen[j], order[:place]) if len(chosen[j]) == reach else []
+            if len(options) > 1:
+                chosen[j] = search.parents(j, options)
+                paid += 1
+    return Network((*still, *order), tuple(chosen.get(j, ()) for j in range(len(schema))), paid)
 
 
 def picks(columns: int, parents: int) -> int:
-    """Most purchases that `choose_hashed` can make; `choose_network` makes fewer.
+    """Most purchases that `choose_hashed` can make.
 
     Args:
         columns: number of columns.
         parents: parents a column.
     """
     return columns * min(parents, max(columns - 1, 0))
+
+
+def network_picks(columns: int, parents: int) -> int:
+    """Most purchases that `choose_network` can make.
+
+    A tree over all columns has columns - 1 edges. For a further parent beside r others, a column
+    needs r + 1 columns before it.
+
+    Args:
+        columns: columns of more than one level.
+        parents: most parents of a column.
+    """
+    return sum(columns - 1 - r for r in range(min(parents, max(columns - 1, 0))))
 
 
 def expected_cells(schema: Schema, parents: int, max_cells: int) -> int:
@@ -227,13 +244,46 @@ def parent_scores(contexts: Sequence[Context], margins: Margins, caution: Cautio
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Spend:
+class _Search:
+    """What all picks of one search share; each pick is a purchase."""
+
     curator: CuratorLike
+    margins: Margins
+    caution: Caution
     epsilon: Fraction
     accounting: str
 
-    def pick(self, contexts: Sequence[Context], score: Score, rows: int) -> int:
-        """One purchase; `rows` is how much one added row can change a score."""
+    @property
+    def limit(self) -> int:
+        return self.caution.limit(self.margins.rows)
+
+    def edge(self, edges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """The pair that is furthest from independent."""
+        contexts = [pair(self.curator.schema, j, a) for j, a in edges]
+        score = pair_scores(contexts, self.margins, self.caution)
+        return edges[self._pick(contexts, score, rows=1)]
+
+    def options(
+        self, target: int, parents: tuple[int, ...], before: Sequence[int]
+    ) -> list[tuple[int, ...]]:
+        """The parents as they are, and with each affordable one of the columns before added."""
+        sizes = self.curator.schema.sizes
+        cells = sizes[target] * math.prod(sizes[c] for c in parents)
+        more = [c for c in before if c not in parents and cells * sizes[c] <= self.limit]
+        return [parents, *((*parents, c) for c in more)]
+
+    def parents(self, target: int, options: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """The option whose table is furthest from independent of its keys, noise considered."""
+        sizes = self.curator.schema.sizes
+        contexts = [
+            Context((target,), option, (sizes[target],), tuple(sizes[c] for c in option))
+            for option in options
+        ]
+        score = parent_scores(contexts, self.margins, self.caution)
+        return options[self._pick(contexts, score, rows=2)]
+
+    def _pick(self, contexts: Sequence[Context], score: Score, *, rows: int) -> int:
+        """`rows` is how much one added row can change a score."""
         return self.curator.choose(
             contexts,
             score,
@@ -243,10 +293,9 @@ class _Spend:
         )
 
 
-def _tree(
-    spend: _Spend, margins: Margins, free: list[int], caution: Caution, limit: int
-) -> tuple[list[int], dict[int, tuple[int, ...]]]:
-    sizes = spend.curator.schema.sizes
+def _tree(search: _Search, free: list[int]) -> tuple[list[int], dict[int, tuple[int, ...]]]:
+    """Order and first parents: the strongest pair between placed and unplaced columns, repeatedly."""
+    sizes = search.curator.schema.sizes
     order: list[int] = []
     chosen: dict[int, tuple[int, ...]] = {}
     while len(order) < len(free):
@@ -255,7 +304,7 @@ def _tree(
             (j, a)
             for j in free
             for a in placed
-            if j != a and j not in order and sizes[j] * sizes[a] <= limit
+            if j != a and j not in order and sizes[j] * sizes[a] <= search.limit
         ]
         if not order:  # a pair stands for both of its directions
             edges = [(j, a) for j, a in edges if j > a]
@@ -264,36 +313,13 @@ def _tree(
             order.append(j)
             chosen[j] = ()
             continue
-        contexts = [pair(spend.curator.schema, j, a) for j, a in edges]
-        j, a = edges[spend.pick(contexts, pair_scores(contexts, margins, caution), 1)]
+        j, a = search.edge(edges)
         if not order:
             order.append(a)
             chosen[a] = ()
         order.append(j)
         chosen[j] = (a,)
     return order, chosen
-
-
-def _extended(
-    spend: _Spend,
-    margins: Margins,
-    target: int,
-    parents: tuple[int, ...],
-    before: Sequence[int],
-    caution: Caution,
-    limit: int,
-) -> tuple[int, ...]:
-    sizes = spend.curator.schema.sizes
-    cells = sizes[target] * math.prod(sizes[c] for c in parents)
-    more = [(*parents, c) for c in before if c not in parents and cells * sizes[c] <= limit]
-    if not more:
-        return parents
-    options = [parents, *more]
-    contexts = [
-        Context((target,), option, (sizes[target],), tuple(sizes[c] for c in option))
-        for option in options
-    ]
-    return options[spend.pick(contexts, parent_scores(contexts, margins, caution), 2)]
 
 
 def _steps(curator: CuratorLike) -> int:

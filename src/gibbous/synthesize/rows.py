@@ -32,8 +32,8 @@ class GibbsRows:
     A visited column is drawn from the perturbed exact counts of its key. No record is ever a seed.
 
     Guarantee:
-        With a perturbation that has `loss`: pure epsilon-DP, the sum of the losses of all draws;
-        rows x sweeps x columns of them, times max_rows. With one that has `diversity`: entropy
+        With a perturbation that has `loss`: pure epsilon-DP, the sum of the losses of all draws,
+        rows x sweeps x columns of them. With one that has `diversity`: entropy
         l-diversity of each redrawn value, and no differential privacy. Columns with one level are
         not drawn and cost nothing. Proven: docs/proofs/pegs.md, docs/proofs/diverse.md.
     Source:
@@ -62,9 +62,9 @@ class GibbsRows:
             return _diverse(self.perturb, contexts, relation)
         if self.fallback != "uniform":
             raise _raw_fallback()
-        each = sum((_loss(self.perturb, c, relation) for c in contexts), Fraction(0))
+        each = sum((_loss(self.perturb, c, relation, max_rows) for c in contexts), Fraction(0))
         return pure(
-            each * rows * self.sweeps * max_rows,
+            each * rows * self.sweeps,
             unit="dataset",
             relation=relation,
             source="docs/proofs/pegs.md",
@@ -102,7 +102,7 @@ class ResetBlocks:
     Guarantee:
         Pure epsilon-DP. One block costs the sum over tables of the loss of one draw (add/remove),
         or of the two keys that a replaced record touches (replace-one), for any block length and
-        any number of sweeps; the file costs ceil(rows / block) blocks, times max_rows.
+        any number of sweeps; the file costs ceil(rows / block) blocks.
         Proven: docs/proofs/block.md.
     Source:
         [park2014, s3.4], with the reset moved to the visit.
@@ -129,16 +129,10 @@ class ResetBlocks:
                 "They need a perturbation with a privacy loss: Add, Mix or Tilt.",
                 "Use GibbsRows for l-diversity.",
             )
-        each = sum(
-            (
-                Fraction(self.perturb.reset_loss(c.levels, relation))
-                for c in contexts
-                if c.levels > 1
-            ),
-            Fraction(0),
-        )
+        loss = self.perturb.reset_loss
+        each = sum((loss(c.levels, relation, max_rows) for c in contexts), Fraction(0))
         return pure(
-            each * -(-rows // self.block) * max_rows,
+            each * -(-rows // self.block),
             unit="dataset",
             relation=relation,
             source="docs/proofs/block.md",
@@ -194,9 +188,7 @@ def _redraw(
     state[target] = block.draw(keys, words, allowed=allowed, visited=visited)
 
 
-def _loss(perturb: Perturbation, context: Context, relation: Relation) -> Fraction:
-    if context.levels == 1:
-        return Fraction(0)
+def _loss(perturb: Perturbation, context: Context, relation: Relation, max_rows: int) -> Fraction:
     if not hasattr(perturb, "loss"):
         raise PrivacyRefused(
             "NOLOSS",
@@ -204,7 +196,7 @@ def _loss(perturb: Perturbation, context: Context, relation: Relation) -> Fracti
             "A perturbation of drawn rows has `loss` or `diversity`.",
             "Use Add, Mix, Tilt or Diverse.",
         )
-    return Fraction(perturb.loss(context.levels, relation))
+    return Fraction(perturb.loss(context.levels, relation, max_rows))
 
 
 def _diverse(perturb: Perturbation, contexts: Sequence[Context], relation: Relation) -> Claim:

@@ -108,7 +108,7 @@ def guarantee(plan: Plan, uncovered: tuple[str, ...] = ()) -> str:
     if not plan.total.is_dp:
         return total if NOT_DP in total else f"{total}; {NOT_DP}"
     if plan.claim.unit in ("row", "block"):
-        total += f" ({plan.headline()})"
+        total += f"; {plan.headline()}"
     if uncovered:
         total += f"; {NOT_DP} with respect to {fact_words(uncovered)}"
     return total

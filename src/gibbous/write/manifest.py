@@ -66,6 +66,8 @@ def check(folder: Path, *, skip_sets: bool = False) -> dict[str, int]:
     Raises:
         ModelRejected: a file is missing, added, changed, or of a kind that no release holds.
     """
+    if folder.is_dir() and not os.path.lexists(folder / "manifest.json"):
+        raise rejected("MISSING", f"{str(folder)!r} has no manifest.json")
     there = {*found(folder), "manifest.json", "SHA256SUMS"}
     document = read_json(folder / "manifest.json")
     with refusing("MANIFEST", "manifest.json is not a manifest"):
@@ -141,6 +143,8 @@ def found(folder: Path) -> list[str]:
     Raises:
         ModelRejected: the folder holds a link, a device, or a file no release has.
     """
+    if not os.path.lexists(folder):
+        raise rejected("FOLDER", f"there is no {str(folder)!r}")
     if folder.is_symlink() or not folder.is_dir():
         raise rejected("FOLDER", "it is not a folder")
     names: list[str] = []

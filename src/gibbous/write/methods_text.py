@@ -148,14 +148,9 @@ def _meaning(facts: Facts) -> Iterator[str]:
     unit = plain(_unit(facts))
     yield "## What the guarantee says"
     yield ""
-    yield f"Protected is {unit}: whether it is in the data, and with which values."
-    if total.relation == "add_remove":
-        yield f"Two versions of the data are compared: one with {unit}, and one without it."
-    else:
-        yield (
-            f"Two versions of the data are compared, of the same size: in one of them {unit} has other "
-            "values."
-        )
+    yield f"Protected is {unit}: presence in the data, and all values."
+    other = "without it" if total.relation == "add_remove" else "with other values in its place"
+    yield f"Two versions of the data are compared: the data as they are, and the data {other}."
     yield _odds(total)
     if total.relation == "add_remove" and total.kind != "zcdp":
         yield (
@@ -193,7 +188,8 @@ def _said(facts: Facts) -> Iterator[str]:
     yield "## What the paper claims, and what is proven"
     yield ""
     yield f"- The paper claims: {plain(about.claimed)}."
-    yield f"- With these parameters: {plain(facts.plan.published)}."
+    if facts.plan.published != about.claimed:
+        yield f"- With these parameters: {plain(facts.plan.published)}."
     yield f"- Proven for this program: {plain(about.proven)}."
     yield f"- Tested on the running program: {plain(about.audited)}."
     yield f"- Charged to the ledger: {plain(facts.plan.total.words())}."
@@ -294,7 +290,10 @@ def _table_line(table: Table, schema: Schema) -> str:
 
 
 def _unit(facts: Facts) -> str:
-    return facts.schema.unit.words() if facts.schema.unit else "one row"
+    unit = facts.schema.unit
+    if unit is None or unit.kind == "row":
+        return "any one row"
+    return f"any one person (column {unit.column}, at most {unit.max_rows} rows of each)"
 
 
 def _source(paper: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -104,8 +105,8 @@ def _check_parent(target: Path) -> None:
         raise OutputNotWritten(
             "NOPARENT",
             f"The folder {str(target.parent)!r} does not exist.",
-            "The output is made inside a folder that exists.",
-            "Make that folder, or choose another --out.",
+            "The output is made inside a folder that exists: a mistyped path makes none.",
+            f"Make it (mkdir -p {shlex.quote(str(target.parent))}), or choose another --out.",
         )
     try:
         # The only sure test of permissions, read-only file systems and quotas.

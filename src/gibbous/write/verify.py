@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class VerifyReport:
     """What was checked; a release that fails a check raises instead.
 
@@ -56,6 +56,9 @@ class VerifyReport:
     uncovered: tuple[str, ...]
     reservation: str
     checks: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<VerifyReport of {str(self.path)!r}: whole; {self.guarantee}>"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -12,59 +12,41 @@ SOURCES = {
     "park2013": "Park, Ghosh and Shankar, Perturbed Gibbs samplers for generating large-scale "
     "privacy-safe synthetic health data, 2013",
     "bowen2016": "Bowen and Liu, Differentially private data synthesis methods, 2016",
-    "sbhg": "the stability-based hashed Gibbs sampler",
+    "sbhg": "a thesis on histograms of many columns with few records a cell",
 }
 
-RELATIONS = {
-    "add_remove": (
-        "add or remove one",
-        "the guarantee compares the data with and without one unit, so that the number of units "
-        "is protected, too",
-    ),
-    "replace_one": (
-        "replace one",
-        "the guarantee compares the data with those in which one unit has other values; the number "
-        "of units is public",
-    ),
+MEANINGS = {
+    "differentially private": "whatever is published would have been almost as likely without the "
+    "protected unit; epsilon and delta say how nearly",
+    "epsilon": "the most by which the logarithm of such a likelihood may change; at 0 the release "
+    "would not depend on the unit at all",
+    "delta": "a probability that the bound leaves out; it should be far below one divided by the "
+    "number of units",
+    "rho": "the measure in which parts are added up (zero-concentrated differential privacy); the "
+    "sum is converted once, to the total above",
+    "add or remove one": "the data are compared with and without one unit, so that the number of "
+    "units is protected, too",
+    "replace one": "the data are compared with those in which one unit has other values; the number "
+    "of units is public",
+    "proven": "a proof for this program is part of its documentation",
+    "published": "only the paper says so; there is no proof for this program",
+    "heuristic": "an estimate without a proof",
+    "declared, inferred": "a fact of the schema that was known without looking at the data; one that "
+    "was read off them",
+    "ledger": "the data holder's record of what each data set has spent; an entry is made before any "
+    "record is counted",
 }
 
 
 def words_used(plan: Plan) -> Iterator[tuple[str, str]]:
     """Words and meanings, only those that a release with this plan shows."""
-    total, parts = plan.total, [spend.claim.kind for spend in plan.spends]
+    total, kinds = plan.total, {plan.total.kind, *(spend.claim.kind for spend in plan.spends)}
+    shown: list[str] = []
     if total.is_dp:
-        yield (
-            "differentially private",
-            "whatever is published would have been almost as likely without the protected unit; "
-            "epsilon and delta say how nearly",
-        )
-        yield (
-            "epsilon",
-            "the most that the logarithm of such a likelihood may change; 0 means not at all",
-        )
-        if total.delta > 0:
-            yield "delta", "a probability that is left outside of the bound; it should be far below one in the number of units"
-        if total.kind == "zcdp" or "zcdp" in parts:
-            yield (
-                "rho",
-                "the measure in which the parts are added up (zero-concentrated differential privacy); "
-                "the sum is converted once, to the total above",
-            )
-        yield RELATIONS[total.relation]
-        yield (
-            total.basis,
-            {
-                "proven": "a proof for this program is part of its documentation",
-                "published": "only the paper says so; there is no proof for this program",
-                "heuristic": "an estimate without a proof",
-            }[total.basis],
-        )
-    yield (
-        "inferred, declared",
-        "a fact of the schema that was read off the data; one that was known without looking at them",
-    )
-    yield (
-        "ledger",
-        "the data holder's record of what each data set has spent; an entry is made before any "
-        "record is counted",
-    )
+        shown += ["differentially private", "epsilon"]
+        shown += ["delta"] if total.delta > 0 else []
+        shown += ["rho"] if "zcdp" in kinds else []
+        shown += ["add or remove one" if total.relation == "add_remove" else "replace one"]
+        shown += [total.basis]
+    for word in [*shown, "declared, inferred", "ledger"]:
+        yield word, MEANINGS[word]

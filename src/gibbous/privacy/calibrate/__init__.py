@@ -9,9 +9,11 @@ from gibbous.privacy.calibrate.composition import composed_delta, composed_epsil
 from gibbous.privacy.calibrate.diversity import (
     alpha_from_beta,
     beta_from_alpha,
+    conditional,
     diverse_beta,
     l_from_fraction_published,
     max_probability_beta,
+    mixed_with_uniform,
     q_star,
 )
 from gibbous.privacy.calibrate.gibbs import (
@@ -54,6 +56,7 @@ from gibbous.privacy.calibrate.scales import (
     geometric_scale,
     l1_sensitivity,
     l2_squared,
+    steps,
 )
 from gibbous.privacy.calibrate.stable import (
     gaussian_threshold,
@@ -82,6 +85,7 @@ __all__ = [
     "block_zcdp",
     "composed_delta",
     "composed_epsilon",
+    "conditional",
     "delta_from_zcdp",
     "diverse_beta",
     "dp_prior_alpha",
@@ -102,6 +106,7 @@ __all__ = [
     "laplace_threshold",
     "max_probability_beta",
     "md_alpha",
+    "mixed_with_uniform",
     "pegs_alpha",
     "pegs_alpha_published",
     "pegs_alpha_zcdp",
@@ -121,6 +126,7 @@ __all__ = [
     "stable_gaussian_cost",
     "stable_geometric",
     "stable_geometric_cost",
+    "steps",
     "survival",
     "survival_published",
     "tilt_pure",

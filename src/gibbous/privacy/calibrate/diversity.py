@@ -9,6 +9,7 @@ import numpy as np
 from gibbous.core.errors import ParameterError
 
 _STEPS = 60  # bisections of beta in [0, 1]: below the resolution of float64
+_LOST = 1e-14  # of entropy a level, by float64 sums and by weights in units of 2**-52
 
 
 def entropy_nats(probabilities: np.ndarray) -> np.ndarray:
@@ -25,7 +26,8 @@ def diverse_beta(counts: np.ndarray, l: float) -> np.ndarray:  # noqa: E741
     """The smallest beta with entropy((1 - beta) P + beta U) >= ln l, key by key.
 
     The entropy increases with beta, so bisection on beta in [0, 1] always ends; on alpha it would
-    not, because alpha is infinite at l = levels.
+    not, because alpha is infinite at l = levels. A little is added to ln l, so that rounding
+    afterwards leaves the statement true.
 
     Args:
         counts: n[key, level] >= 0, (keys, levels).
@@ -36,17 +38,18 @@ def diverse_beta(counts: np.ndarray, l: float) -> np.ndarray:  # noqa: E741
         [park2013, IV.B; park2014, s3.3B].
     """
     _check_l(counts.shape[-1], l)
-    levels, totals = counts.shape[-1], counts.sum(axis=-1, keepdims=True)
-    law = np.where(totals > 0, counts / np.maximum(totals, 1), 1.0 / levels)
-    low, high = np.zeros(len(law)), np.ones(len(law))
-    goal = math.log(l) if l < levels else math.inf  # there, only beta = 1
-    for _ in range(_STEPS):
+    levels, law = counts.shape[-1], conditional(counts)
+    goal = math.log(l) + _LOST * levels if l < levels else math.inf  # there, only beta = 1
+    uneven = law.max(axis=-1) > 1.0 / levels
+    short = np.flatnonzero(uneven & (entropy_nats(law) < goal) & (l > 1))
+    low, high = np.zeros(len(short)), np.ones(len(short))
+    for _ in range(_STEPS if len(short) else 0):
         middle = (low + high) / 2
-        mixed = (1.0 - middle)[:, None] * law + middle[:, None] / levels
-        enough = entropy_nats(mixed) >= goal
+        enough = entropy_nats(mixed_with_uniform(law[short], middle)) >= goal
         high, low = np.where(enough, middle, high), np.where(enough, low, middle)
-    high = np.where(entropy_nats(law) >= math.log(l), 0.0, high)
-    return np.asarray(np.where(totals[:, 0] > 0, high, 1.0))
+    beta = np.where(counts.sum(axis=-1) > 0, 0.0, 1.0)
+    beta[short] = high  # the side that satisfies the criterion
+    return beta
 
 
 def max_probability_beta(counts: np.ndarray, l: float) -> np.ndarray:  # noqa: E741
@@ -61,11 +64,27 @@ def max_probability_beta(counts: np.ndarray, l: float) -> np.ndarray:  # noqa: E
         float64 (keys,); 1 for keys without records.
     """
     _check_l(counts.shape[-1], l)
-    levels, totals = counts.shape[-1], counts.sum(axis=-1)
-    top = np.where(totals > 0, counts.max(axis=-1) / np.maximum(totals, 1), 1.0 / levels)
-    over = np.maximum(top - 1.0 / l, 0.0)
-    beta = np.divide(over, top - 1.0 / levels, out=np.zeros_like(over), where=over > 0)
-    return np.asarray(np.where(totals > 0, np.minimum(beta, 1.0), 1.0))
+    levels, top = counts.shape[-1], conditional(counts).max(axis=-1)
+    most = 1.0 / l - (_LOST if l > 1 else 0.0)
+    over = np.maximum(top - most, 0.0)
+    beta = np.divide(over, top - 1.0 / levels, out=np.zeros_like(over), where=top > 1.0 / levels)
+    return np.asarray(np.where(counts.sum(axis=-1) > 0, np.minimum(beta, 1.0), 1.0))
+
+
+def conditional(counts: np.ndarray) -> np.ndarray:
+    """n / N of each key, float64 (keys, levels); uniform for keys without records."""
+    totals = counts.sum(axis=-1, keepdims=True)
+    return np.asarray(np.where(totals > 0, counts / np.maximum(totals, 1), 1.0 / counts.shape[-1]))
+
+
+def mixed_with_uniform(law: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """(1 - beta) P + beta U of each key, float64 (keys, levels).
+
+    Args:
+        law: P, float64 (keys, levels).
+        beta: float64 (keys,), in [0, 1].
+    """
+    return np.asarray((1.0 - beta)[:, None] * law + beta[:, None] / law.shape[-1])
 
 
 def alpha_from_beta(beta: np.ndarray, totals: np.ndarray, levels: int) -> np.ndarray:

@@ -41,6 +41,11 @@ def exp(value: Fraction) -> Fraction:
     return precise(lambda x: x.exp(), value)
 
 
+def exp_down(value: Fraction) -> Fraction:
+    """e^value, rounded down to 40 digits."""
+    return down(exp(value) * (1 - Fraction(1, 10**50)), 40)
+
+
 def log1p(value: Fraction) -> Fraction:
     """ln(1 + value), as accurate for tiny values as for large ones."""
     return precise(lambda x: (1 + x).ln(), value)

@@ -1,0 +1,106 @@
+"""Words that newcomers bring from other tools, answered with ours; never silent aliases."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from gibbous.core.errors import UnknownKeyword
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Kind = TypeVar("Kind", bound=type[Any])
+
+# What others call it -> what it is called here, and what to know about it.
+FOREIGN: dict[str, tuple[str, str]] = {
+    "random_state": ("seed", "it seeds sampling only: noise has no seed"),
+    "random_seed": ("seed", "it seeds sampling only: noise has no seed"),
+    "rng": ("seed", "it seeds sampling only: noise has no seed"),
+    "m": ("sets", "the number of synthetic sets"),
+    "n": ("rows", "the rows of one set"),
+    "k": ("rows", "the rows of one set"),
+    "size": ("rows", "the rows of one set"),
+    "count": ("rows", "the rows of one set"),
+    "num_rows": ("rows", "the rows of one set"),
+    "num_records": ("rows", "the rows of one set"),
+    "n_records": ("rows", "the rows of one set"),
+    "n_samples": ("rows", "the rows of one set"),
+    "eps": ("epsilon", "the budget of the whole release"),
+    "preprocessor_eps": ("epsilon", "it is the whole release; a plan prints each part"),
+    "proc_epsilon": ("epsilon", "it is the whole release; a plan prints each part"),
+    "synthesizer": ("method", "`gibbous methods` lists them"),
+    "mechanism": ("method", "`gibbous methods` lists them"),
+    "output": ("out", "the folder of the release"),
+    "force": ("overwrite", "it replaces a release and nothing else"),
+}
+# What belongs elsewhere.
+ELSEWHERE: dict[str, str] = {
+    "privacy_budget": "Use epsilon and delta: the budget of the whole release.",
+    "rho": "Use epsilon and delta; a plan prints the rho they give.",
+    "bounded": "Use relation: replace_one (bounded) or add_remove (unbounded).",
+    "protected_change": "Use relation of the method, and [unit] of the schema for a person.",
+    "privacy_unit": "Declare [unit] in the schema; relation of the method sets the neighbors.",
+    "contributions": "Declare max_rows of [unit] in the schema.",
+    "value_protection": "Declare levels and bounds in the schema.",
+    "categorical_columns": "Declare kind = 'nominal' in the schema.",
+    "ordinal_columns": "Declare kind = 'ordinal' in the schema.",
+    "continuous_columns": "Declare kind = 'numeric' in the schema.",
+    "metadata": "Use schema; `gibbous schema import` reads metadata of other tools.",
+    "domain": "Use schema; `gibbous schema import` reads domain.json.",
+}
+_OF_METHODS = ("epsilon", "delta", "relation", "parents", "sweeps", "block", "l", "contexts")
+_OF_RUNS = ("rows", "sets", "seed", "out", "ledger", "engine")
+
+
+def answering(function: Function) -> Function:
+    """Answer an unknown keyword with the word that is meant, instead of a bare TypeError.
+
+    Raises:
+        UnknownKeyword: (a UsageError and a TypeError) when the function is called with one.
+    """
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    name = function.__qualname__.removesuffix(".__init__")
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        for word in given:
+            if word not in known:
+                raise unknown_keyword(name, word, known)
+        return function(*args, **given)
+
+    return call  # type: ignore[return-value]
+
+
+def answering_class(kind: Kind) -> Kind:
+    """The same for the constructor of a class."""
+    kind.__init__ = answering(kind.__init__)
+    return kind
+
+
+def unknown_keyword(function: str, word: str, known: Sequence[str]) -> UnknownKeyword:
+    """The error for one unknown keyword of a function."""
+    return UnknownKeyword(
+        "UNKNOWNKEYWORD",
+        f"{function} has no keyword {word!r}.",
+        f"Its keywords are {', '.join(known) or 'none'}.",
+        _answer(word, known),
+    )
+
+
+def _answer(word: str, known: Sequence[str]) -> str:
+    ours, why = FOREIGN.get(word, ("", ""))
+    if ours == "rows" and "rows" not in known and "n" in known:
+        return f"{word}: use n; {why}."
+    if ours in known:
+        return f"{word}: use {ours}; {why}."
+    meant = ours or word
+    if meant in _OF_METHODS and "method" in known:
+        return f"{meant} is a parameter of the method: for example NoisyPegs({meant}=...)."
+    if meant in _OF_RUNS and meant not in known:
+        return f"{meant} does not belong here: synthesize takes it."
+    if word in ELSEWHERE:
+        return ELSEWHERE[word]
+    near = difflib.get_close_matches(word, known, 1, 0.6)
+    return f"Did you mean {near[0]!r}?" if near else "Leave it out."

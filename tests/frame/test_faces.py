@@ -1,0 +1,101 @@
+"""What the Python face shows and answers: short reprs without data, foreign words, early refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import gibbous as gb
+from gibbous.core.errors import UnknownKeyword, UsageError
+
+SECRET = "Zaphod-SECRET-7"
+SCHEMA = gb.Schema(
+    (
+        gb.Column("name", "nominal", levels=("a", "b", SECRET)),
+        gb.Column("age", "numeric", edges=(0, 40, 110), integer=True),
+    )
+)
+METHOD = gb.NoisyPegs(epsilon=1, delta=1e-6)
+FRAME = pl.DataFrame({"name": ["a", "b", SECRET] * 40, "age": [1, 50, 77] * 40})
+
+FOREIGN: list[tuple[Callable[..., object], str, str]] = [
+    (gb.synthesize, "random_state", "random_state: use seed; it seeds sampling only"),
+    (gb.synthesize, "n_samples", "n_samples: use rows"),
+    (gb.synthesize, "m", "m: use sets"),
+    (gb.synthesize, "epsilon", "NoisyPegs(epsilon=...)"),
+    (gb.synthesize, "eps", "NoisyPegs(epsilon=...)"),
+    (gb.synthesize, "categorical_columns", "kind = 'nominal'"),
+    (gb.synthesize, "rwos", "Did you mean 'rows'?"),
+    (gb.plan, "seed", "synthesize takes it"),
+    (gb.NoisyPegs, "eps", "eps: use epsilon"),
+    (gb.Pegs, "rows", "synthesize takes it"),
+    (gb.Sbhg, "epsilom", "Did you mean 'epsilon'?"),
+    (gb.Synthesizer, "random_state", "random_state: use seed"),
+    (gb.Synthesizer(METHOD).sample, "n_samples", "n_samples: use n"),
+    (gb.Synthesizer(METHOD).fit, "zzz", "Leave it out."),
+]
+
+
+@pytest.mark.parametrize(("function", "word", "answer"), FOREIGN, ids=lambda v: getattr(v, "__name__", str(v))[:30])
+def test_a_word_of_another_tool_is_answered_with_ours(
+    function: Callable[..., object], word: str, answer: str
+) -> None:
+    with pytest.raises(UnknownKeyword) as caught:
+        function(**{word: 1})
+
+    assert isinstance(caught.value, TypeError)
+    assert answer in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"format": "feather"}, {"seed": "7"}, {"seed": 1.5}, {"rows": 2.5}, {"sets": 0}],
+    ids=str,
+)
+def test_a_wrong_argument_is_refused_before_the_charge(
+    wrong: dict[str, object], tmp_path: Path
+) -> None:
+    ledger = gb.Ledger.ephemeral()
+
+    with pytest.raises(UsageError, match="no budget was spent"):
+        gb.synthesize(FRAME, SCHEMA, METHOD, ledger=ledger, out=tmp_path / "out", **wrong)  # type: ignore[arg-type]
+
+    assert not ledger.entries()
+
+
+def test_reprs_are_one_short_line_and_show_no_data() -> None:
+    synthesizer = gb.Synthesizer(METHOD, seed=3, ledger=gb.Ledger.ephemeral())
+    release = synthesizer.fit(FRAME, SCHEMA, rows=5).release_
+    draft = gb.Schema.infer(FRAME)
+
+    for thing in (
+        SCHEMA, SCHEMA["name"], draft, draft["name"], METHOD, synthesizer, release, release.claim,
+        release.plan, release.receipt, release.tables, synthesizer.ledger,
+    ):  # fmt: skip
+        text = repr(thing)
+        assert len(text) < 400, text
+        assert "\n" not in text
+        assert SECRET not in text
+
+
+def test_a_plan_prints_as_a_short_table_with_the_total_first() -> None:
+    lines = str(gb.plan(SCHEMA, METHOD, rows=1000, sets=2)).splitlines()
+
+    assert lines[0] == "noisy_pegs, sets: 2, each of 1,000 rows"
+    assert lines[1] == "total: epsilon = 1, delta = 1e-06 in total (add or remove one, proven)"
+    assert 5 < len(lines) < 15
+
+
+def test_a_synthesizer_is_cloned_with_its_parameters_and_without_its_fit() -> None:
+    fitted = gb.Synthesizer(METHOD, seed=3, ledger=gb.Ledger.ephemeral()).fit(FRAME, SCHEMA)
+
+    clone = fitted.__sklearn_clone__()  # what sklearn.base.clone calls
+
+    assert clone is not fitted
+    assert clone.get_params() == fitted.get_params()
+    assert clone.ledger is fitted.ledger
+    assert not hasattr(clone, "release_")

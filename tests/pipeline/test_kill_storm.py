@@ -1,0 +1,133 @@
+"""kill -9 of the whole command at random moments: nothing half, nothing uncharged, nothing twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from gibbous.privacy.ledger import Ledger
+from gibbous.read.schema_write import schema_toml
+from gibbous.write.verify import verify
+from tests.pipeline.test_pipeline import SCHEMA, table
+
+COMMANDS = {
+    "sbhg": ("--method", "sbhg", "--epsilon", "1", "--delta", "1e-4", "--format", "csv"),
+    "pegs": ("--method", "pegs", "--epsilon", "0.5"),
+}
+EXISTS = 9
+
+
+class Place:
+    """One folder with data, schema, ledger, and one command that is run again and again."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.out = folder, folder / "release"
+        folder.mkdir(parents=True)
+        table(400).write_csv(folder / "data.csv")
+        (folder / "schema.toml").write_text(schema_toml(SCHEMA))
+        self.command = [
+            sys.executable, "-m", "gibbous", "synthesize", "data.csv", "--schema", "schema.toml",
+            *COMMANDS[name], "--rows", "60", "--sets", "2", "--out", "release", "--quiet",
+        ]  # fmt: skip
+        self.draws: set[str] = set()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self.command,
+            cwd=self.folder,
+            env=os.environ | {"GIBBOUS_HOME": str(self.folder / "home")},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def killed_after(self, seconds: float) -> None:
+        """Start the command and kill it, if it still runs then."""
+        process = self.start()
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode in (-signal.SIGKILL, 0, EXISTS if self.out.exists() else 0)
+        self.check()
+
+    def check(self) -> None:
+        """What must hold at any moment."""
+        if not (self.folder / "home").exists():
+            assert not self.out.exists()
+            return
+        book = Ledger.open(self.folder / "home" / "ledger.sqlite")
+        entries = book.entries()
+        charges = {e.id for e in entries if e.kind == "reserve"}
+        self.draws |= {str(e.sha256) for e in entries if e.kind == "commit"}
+        if self.out.exists():
+            assert verify(self.out, ledger=book).reservation in charges
+        assert len(charges) <= 1, "a killed run was charged again"
+        assert len(self.draws) <= 1, "a second draw was committed on one charge"
+        book.close()
+
+    def finish(self) -> None:
+        """The same command again: one release, one charge, no scratch."""
+        process = self.start()
+        _, told = process.communicate()
+        assert process.returncode == 0 or (process.returncode == EXISTS and self.out.exists()), told
+        self.check()
+        assert self.out.exists()
+        assert len(self.draws) == 1
+        assert self.draws == {json.loads((self.out / "ledger.json").read_text())["digest"]}
+        assert [len(pl.read_parquet(p)) for p in sorted(self.out.glob("*.parquet"))] == [60, 60]
+        assert sorted(p.name for p in self.folder.iterdir()) == [
+            "data.csv", "home", "release", "schema.toml",
+        ]  # fmt: skip
+        book = Ledger.open(self.folder / "home" / "ledger.sqlite")
+        assert {p.state for a in book.accounts() for p in a.releases} == {"committed"}
+        book.close()
+
+
+def length(folder: Path, name: str) -> float:
+    """Seconds that the command takes when its kernels are compiled."""
+    taken = []
+    for number in range(2):
+        place = Place(folder / f"warm-{name}-{number}", name)
+        began = time.perf_counter()
+        place.finish()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
+def storm(folder: Path, name: str, kills: int, *, each: int, seed: int) -> None:
+    """Kill `kills` runs, spread evenly over the run time, up to `each` in one folder."""
+    rng, whole = random.Random(seed), length(folder, name)
+    # While the interpreter starts nothing can go wrong: the first quarter of a run is left out.
+    moments = [whole * (0.25 + 0.8 * (k + rng.random()) / kills) for k in range(kills)]
+    rng.shuffle(moments)
+    place, used, number = Place(folder / "0", name), 0, 0
+    for moment in moments:
+        if used == each or place.out.exists():
+            place.finish()
+            number, used = number + 1, 0
+            place = Place(folder / str(number), name)
+        place.killed_after(moment)
+        used += 1
+    place.finish()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_i4_h3_six_kills_of_the_command_cost_once_and_show_nothing_half(
+    name: str, tmp_path: Path
+) -> None:
+    storm(tmp_path, name, 6, each=6, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_i4_h3_g_r1_two_hundred_kills_of_the_command(name: str, tmp_path: Path) -> None:
+    storm(tmp_path, name, 200, each=2, seed=2)
