@@ -39,7 +39,9 @@ FOREIGN: list[tuple[Callable[..., object], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "word", "answer"), FOREIGN, ids=lambda v: getattr(v, "__name__", str(v))[:30])
+@pytest.mark.parametrize(
+    ("function", "word", "answer"), FOREIGN, ids=lambda v: getattr(v, "__name__", str(v))[:30]
+)
 def test_a_word_of_another_tool_is_answered_with_ours(
     function: Callable[..., object], word: str, answer: str
 ) -> None:

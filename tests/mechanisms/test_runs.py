@@ -266,6 +266,18 @@ def test_sbhg_keeps_the_chosen_contexts_public_and_paid() -> None:
     assert tables.items[3].context.parents == (1,)
 
 
+def test_sbhg_divides_what_choosing_costs_by_the_picks_that_can_happen() -> None:
+    """x4 has one level: nothing is picked for it, and it is picked for nothing."""
+    mechanism = Sbhg(epsilon=1, choice=0.2, parents=2)
+    curator = curator_of(mechanism, linked(500), None)
+
+    mechanism.run(curator, None)
+
+    picked = [claim.epsilon for claim in curator.spent if claim.source == "exponential mechanism"]
+    assert len(picked) == 4 * 2
+    assert Fraction(1, 10) * (1 - Fraction(1, 10**9)) < sum(picked) <= Fraction(1, 10)
+
+
 def test_sbhg_without_choice_uses_the_ring() -> None:
     tables = fit(Sbhg(epsilon=5, choice=0, parents=2), linked(500))
 

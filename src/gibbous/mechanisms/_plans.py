@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -128,7 +127,7 @@ def table_plan(
         rows=rows,
         sets=sets,
         claim=total,
-        total=replace(total),
+        total=total,
         published=published,
         spends=spends,
         cells=sum(c.cells for c in contexts) + more_cells,
@@ -150,6 +149,14 @@ def memory(contexts: Sequence[Context], rows: int | None) -> int:
     return 24 * dense + 48 * seen
 
 
+def noise_facts(noise: NoiseInfo) -> tuple[tuple[str, float], ...]:
+    """What noise and threshold do to one cell, as (name, value)."""
+    facts = (("noise sd of one cell, counts", math.sqrt(noise.variance)),)
+    if noise.threshold is None:
+        return facts
+    return (*facts, ("threshold, counts", float(noise.threshold)))
+
+
 def noise_errors(
     noise: NoiseInfo, rows: int | None, *, one_way: float, two_way: float
 ) -> tuple[tuple[tuple[str, float], ...], tuple[str, ...]]:
@@ -162,17 +169,17 @@ def noise_errors(
     Returns:
         (name, value) errors, and warnings.
     """
-    found = [("noise sd of one cell, counts", math.sqrt(noise.variance))]
-    if noise.threshold is not None:
-        found.append(("threshold, counts", float(noise.threshold)))
+    found = noise_facts(noise)
     if not rows:
-        return tuple(found), ()
+        return found, ()
     first, second = (min(1.0, HALF * sd / rows) for sd in (one_way, two_way))
-    found.append(("expected 1-way total variation error from noise", first))
-    found.append(("expected 2-way total variation error from noise", second))
+    found += (
+        ("expected 1-way total variation error from noise", first),
+        ("expected 2-way total variation error from noise", second),
+    )
     if first < 0.2:
-        return tuple(found), ()
-    return tuple(found), (
+        return found, ()
+    return found, (
         (
             f"Noise dominates at {rows} rows: the expected error of a 1-way margin is {first:.2f}. "
             "Use a larger epsilon, fewer or coarser columns, or more records."

@@ -19,6 +19,7 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.tilt import Tilt
+from gibbous.privacy.calibrate import steps
 from gibbous.structure.contexts import lsh, minhash
 from gibbous.synthesize.rows import GibbsRows
 
@@ -106,5 +107,4 @@ class ExponentialPegs:
 
     def _tilt(self, schema: Schema) -> Tilt:
         draws = self.sweeps * _plans.redrawn(schema) * _plans.most_rows(schema)
-        steps = 1 if self.relation == "add_remove" else 2
-        return Tilt(exact(self.epsilon) / (draws * steps))
+        return Tilt(exact(self.epsilon) / (draws * steps(self.relation)))

@@ -64,10 +64,6 @@ class Sba:
         )
         info = self._noise(schema).info()
         context = joint(schema, "seen")
-        errors: tuple[tuple[str, float], ...] = (
-            ("noise sd of one cell, counts", math.sqrt(info.variance)),
-            ("threshold, counts", float(info.threshold or 0)),
-        )
         warnings = (
             (
                 f"Only combinations held by more than about {info.threshold} records survive: with many "
@@ -91,7 +87,7 @@ class Sba:
             ),
             published=f"epsilon = {self.epsilon:g}, delta = {self.delta:g}, replace one, "
             f"threshold {published:.1f} counts",
-            errors=errors,
+            errors=_plans.noise_facts(info),
             warnings=warnings,
         )
 

@@ -17,7 +17,7 @@ from gibbous.core.params import Rule, at_least, check, one_of, param, probabilit
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Recipe, Table, Tables
+from gibbous.core.tables import NoiseInfo, Recipe, Table, Tables
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.noise import geometric_for, stable_gaussian_for, stable_geometric_for
@@ -102,22 +102,7 @@ class Sbhg:
             ),
         )
         paper = 1 + 2 / self.epsilon * math.log(1 / self.delta)
-        errors: list[tuple[str, float]] = [
-            ("noise sd of one cell, counts", math.sqrt(info.variance)),
-            ("threshold, counts", float(info.threshold or 0)),
-        ]
-        warnings: tuple[str, ...] = ()
-        if rows:
-            typical = sorted(c.cells for c in contexts)[p // 2]
-            errors.append(("records of a typical cell if all were equal", rows / typical))
-            if (info.threshold or 0) * typical > 5 * rows:
-                warnings += (
-                    (
-                        f"Noise dominates at {rows} rows: a cell needs more than {info.threshold} records "
-                        f"to survive, and a typical table has {typical} cells. Use fewer context columns, "
-                        "coarser levels, a larger epsilon, or noisy_pegs."
-                    ),
-                )
+        errors, warnings = _outlook(info, contexts, rows)
         if not self._chooses(schema) and not self.contexts and self.parents:
             warnings += (
                 "Context columns are the neighbors in schema order: name better ones in contexts=.",
@@ -132,7 +117,7 @@ class Sbhg:
             spends=spends,
             published=f"epsilon = {self.epsilon:g}, delta = {self.delta:g}, replace one, for all "
             f"tables, with the noise of one (threshold {paper:.1f} counts)",
-            errors=tuple(errors),
+            errors=errors,
             warnings=warnings,
         )
 
@@ -163,7 +148,7 @@ class Sbhg:
             curator,
             Margins(fitted_margins(schema.sizes, extra), max(1.0, known.noisy_rows())),
             self.parents,
-            epsilon=down(half / picks(len(schema), self.parents)),
+            epsilon=down(half / picks(_plans.redrawn(schema), self.parents)),
             accounting="pure",
             max_cells=EXACT,
         )
@@ -201,7 +186,9 @@ class Sbhg:
         return (
             Spend(f"{p} one-way tables", half, f"geometric noise, scale {noise.scale:.6g} counts"),
             Spend(
-                f"{picks(p, self.parents)} picks of context columns", half, "exponential mechanism"
+                f"{picks(_plans.redrawn(schema), self.parents)} picks of context columns",
+                half,
+                "exponential mechanism",
             ),
         )
 
@@ -219,3 +206,23 @@ class Sbhg:
             return stable_gaussian_for(*given)
         both = (stable_gaussian_for(*given), stable_geometric_for(*given))
         return min(both, key=lambda noise: noise.info().threshold or 0)
+
+
+def _outlook(
+    info: NoiseInfo, contexts: Sequence[Context], rows: int | None
+) -> tuple[tuple[tuple[str, float], ...], tuple[str, ...]]:
+    """Expected error, and a warning where few cells will exceed the threshold."""
+    errors = _plans.noise_facts(info)
+    if not rows:
+        return errors, ()
+    typical = sorted(c.cells for c in contexts)[len(contexts) // 2]
+    errors += (("records of a typical cell if all were equal", rows / typical),)
+    if (info.threshold or 0) * typical <= 5 * rows:
+        return errors, ()
+    return errors, (
+        (
+            f"Noise dominates at {rows} rows: a cell needs more than {info.threshold} records "
+            f"to survive, and a typical table has {typical} cells. Use fewer context columns, "
+            "coarser levels, a larger epsilon, or noisy_pegs."
+        ),
+    )

@@ -18,6 +18,7 @@ from gibbous.core.context import Context
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense
+from gibbous.privacy.calibrate import steps
 
 Score = Callable[[Sequence[Counts]], np.ndarray]
 
@@ -113,7 +114,7 @@ def choose_hashed(
             picked = curator.choose(
                 contexts,
                 pair_scores(contexts, margins),
-                sensitivity=_steps(curator),
+                sensitivity=steps(curator.relation),
                 epsilon=epsilon,
                 accounting=accounting,
             )
@@ -287,7 +288,7 @@ class _Search:
         return self.curator.choose(
             contexts,
             score,
-            sensitivity=rows * _steps(self.curator),
+            sensitivity=rows * steps(self.curator.relation),
             epsilon=self.epsilon,
             accounting=self.accounting,
         )
@@ -320,11 +321,6 @@ def _tree(search: _Search, free: list[int]) -> tuple[list[int], dict[int, tuple[
         order.append(j)
         chosen[j] = (a,)
     return order, chosen
-
-
-def _steps(curator: CuratorLike) -> int:
-    """Replacing a row is one removal and one addition."""
-    return 1 if curator.relation == "add_remove" else 2
 
 
 def _dense(secret: Counts) -> np.ndarray:
