@@ -67,9 +67,14 @@ def wall_seconds(work: Callable[[], object], repeats: int = 3) -> float:
 
 def peak_mb() -> float:
     """Largest resident memory of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        2**20 if sys.platform == "darwin" else 2**10
-    )
+    try:  # of this program alone; ru_maxrss would begin with what the parent held when it forked
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 2**10
+    except OSError:
+        pass
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def versions(*names: str) -> dict[str, str]:

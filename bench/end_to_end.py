@@ -32,9 +32,12 @@ gibbous.privacy.entropy._opendp()
 """
 
 CHILD = (
-    "import json, resource, sys, time\n"
+    "import json, sys, time\n"
     + IMPORTS
     + """
+sys.path.insert(0, sys.argv[5])
+import common
+
 class Noise:
     wall = cpu = cells = 0
     def __call__(self, stage, done, total):
@@ -58,7 +61,7 @@ print(json.dumps({
     "noise_wall_s": noise.wall,
     "noise_cpu_s": noise.cpu,
     "noise_cells": noise.cells,
-    "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    "peak_mb": common.peak_mb(),
 }))
 """
 )
@@ -90,7 +93,16 @@ def release(
     source: Path, folder: Path, parents: int, rows: int, env: dict[str, str]
 ) -> dict[str, float]:
     """One process: its clock, without imports, and its peak."""
-    command = [sys.executable, "-c", CHILD, str(source), str(folder), str(parents), str(rows)]
+    command = [
+        sys.executable,
+        "-c",
+        CHILD,
+        str(source),
+        str(folder),
+        str(parents),
+        str(rows),
+        sys.path[0],
+    ]
     done = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found

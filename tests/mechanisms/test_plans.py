@@ -557,3 +557,12 @@ def test_diverse_pegs_refuses_structural_zeros_in_its_plan() -> None:
 
     with pytest.raises(PrivacyRefused, match="impossible"):
         DiversePegs(l=1.5).plan(schema, 10)
+
+
+def test_the_memory_of_sbhg_covers_the_pairs_of_its_largest_choice() -> None:
+    """One column of 3000 levels is counted with each of the others at once: 24 bytes a cell."""
+    wide = schema_of(3000, *[200] * 10)
+
+    chosen, public = Sbhg().plan(wide, None), Sbhg(choice=0).plan(wide, None)
+
+    assert chosen.memory_bytes - public.memory_bytes >= 24 * 3000 * 2000

@@ -75,8 +75,8 @@ def check_memory(need: int, limit: int) -> None:
             "MEMORY",
             f"Counting needs about {_size(need)} of memory.",
             f"This run may use {_size(limit)}.",
-            "Use fewer parents, coarser bins or hashed keys, a method that keeps only keys that "
-            "occur (for example sbhg), or raise memory_limit.",
+            "Use fewer context columns (parents), coarser levels or bins, or fewer columns; sbhg "
+            "with choice = 0 counts no pairs.",
             state=layout.STATE,
         )
 

@@ -119,6 +119,7 @@ class Sbhg:
             f"tables, with the noise of one (threshold {paper:.1f} counts)",
             errors=errors,
             warnings=warnings,
+            more_cells=self._choice_cells(schema),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
@@ -165,6 +166,12 @@ class Sbhg:
     def _chooses(self, schema: Schema) -> bool:
         several = sum(size > 1 for size in schema.sizes) > 2  # of two there is one choice
         return self.choice > 0 and self.parents > 0 and not self.contexts and several
+
+    def _choice_cells(self, schema: Schema) -> int:
+        """Cells that the largest pick counts at once: one column with each of the others."""
+        if not self._chooses(schema):
+            return 0
+        return max(a * (sum(schema.sizes) - a) for a in schema.sizes)
 
     def _spent_on_choice(self, schema: Schema) -> Fraction:
         share = exact(self.choice) if self._chooses(schema) else Fraction(0)
