@@ -85,9 +85,9 @@ def _done(facts: Facts, tables: Tables | None, sets: int) -> Iterator[str]:
         yield from _table_lines(tables, facts.schema)
     elif plan.total.is_dp:
         yield (
-            "The records were counted, and every synthetic row was drawn from those counts after they "
-            "had been made more even, so that no record decides a value. Each row has its price; "
-            "more rows would cost more. No counts are published."
+            "The records were counted, and every synthetic row was drawn from those counts by a rule "
+            "on which one record has a bounded influence. Each row has its price; more rows would "
+            "cost more. No counts are published."
         )
     else:
         yield (
