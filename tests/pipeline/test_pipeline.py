@@ -96,8 +96,9 @@ def test_g1_a_seed_fixes_sampling_and_never_noise(ledger: Any) -> None:
         for _ in range(2)
     )
 
+    # The first table is of the column that was chosen first, so even its shape may differ.
     a, b = (r.tables.items[0].cells.values for r in (one, two))
-    assert (a != b).any()
+    assert a.shape != b.shape or (a != b).any()
 
 
 def test_inferred_facts_are_refused_under_a_claim_unless_accepted(ledger: Any) -> None:
