@@ -1,0 +1,211 @@
+"""Finding: one metric of a synthetic table, with its definition, its interval and what others score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from gibbous.core.errors import UsageError
+
+Group = Literal["utility", "risk", "inference", "flows"]
+Better = Literal["lower", "higher", "near"]
+GROUPS: tuple[Group, ...] = ("utility", "risk", "inference", "flows")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Finding:
+    """One metric. There is no threshold: it is read beside its references.
+
+    Attributes:
+        name: short and fixed, for example "tv2"; what tables and studies call it.
+        title: for people, for example "Distance of two-way margins".
+        group: utility, risk, inference or flows.
+        value: over all synthetic sets (their mean, unless `definition` says otherwise); NaN where it
+            is not defined, and `note` then says why.
+        better: "lower" or "higher" is better (for a risk: safer); "near": near `ideal`.
+        definition: a full sentence with the formula in words, its unit and its range.
+        source: paper and equation, or the book.
+        interval: (low, high) with what it covers in `interval_of`; None where none is defined.
+        interval_of: in words, for example "95 %, delete-a-group jackknife over synthetic rows".
+        null: (reference, value): what "bootstrap" (records resampled with replacement), "holdout"
+            (records that were not used) and "independent" (columns permuted one by one) score.
+        ideal: for better = "near".
+        subject: the columns it is about; empty for the whole table.
+        sets: the value of each synthetic set.
+        detail: rows of a small table behind it (dictionaries of plain values with equal keys), for
+            charts and for the JSON twin.
+        confidential: computed against real records: publishing it is a release of its own.
+        note: a sentence to read with it; empty for none.
+    """
+
+    name: str
+    title: str
+    group: Group
+    value: float
+    better: Better
+    definition: str
+    source: str
+    interval: tuple[float, float] | None = None
+    interval_of: str = ""
+    null: tuple[tuple[str, float], ...] = ()
+    ideal: float | None = None
+    subject: tuple[str, ...] = ()
+    sets: tuple[float, ...] = ()
+    detail: tuple[Mapping[str, Any], ...] = field(default=())
+    confidential: bool = True
+    note: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Finding {self.name} = {_shown(self.value)}{self._about()}>"
+
+    def __str__(self) -> str:
+        """One line: title, value, interval, references."""
+        parts = [f"{self.title}{self._about()}: {_shown(self.value)}"]
+        if self.interval:
+            parts.append(f"[{_shown(self.interval[0])}, {_shown(self.interval[1])}]")
+        if self.null:
+            parts.append("(" + ", ".join(f"{k} {_shown(v)}" for k, v in self.null) + ")")
+        return " ".join(parts)
+
+    def _about(self) -> str:
+        return f" of {', '.join(self.subject)}" if self.subject else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; NaN and infinities become null."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "group": self.group,
+            "subject": list(self.subject),
+            "value": _plain(self.value),
+            "interval": [_plain(v) for v in self.interval] if self.interval else None,
+            "interval_of": self.interval_of,
+            "null": {k: _plain(v) for k, v in self.null},
+            "better": self.better,
+            "ideal": self.ideal,
+            "sets": [_plain(v) for v in self.sets],
+            "definition": self.definition,
+            "source": self.source,
+            "confidential": self.confidential,
+            "note": self.note,
+            "detail": [{k: _plain(v) for k, v in row.items()} for row in self.detail],
+        }
+
+
+Reporter = Callable[["Findings", Path], Path]
+"""reporter(findings, path) -> the HTML file that was written."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Findings(Sequence[Finding]):
+    """All findings of one evaluation, in order.
+
+    Attributes:
+        items: the findings.
+        facts: what was compared: rows, columns, sets, seed, versions, in plain JSON values.
+        reporter: writes the report; given by whoever stands above.
+    """
+
+    items: tuple[Finding, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    reporter: Reporter | None = None
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Finding, ...]: ...
+    @overload
+    def __getitem__(self, index: str) -> Finding: ...
+    def __getitem__(self, index: int | slice | str) -> Finding | tuple[Finding, ...]:
+        """By position, or the first of a name.
+
+        Raises:
+            UsageError: no finding has that name.
+        """
+        if not isinstance(index, str):
+            return self.items[index]
+        for item in self.items:
+            if item.name == index:
+                return item
+        raise UsageError(
+            "FINDING",
+            f"There is no finding {index!r}.",
+            f"There are {', '.join(dict.fromkeys(f.name for f in self.items))}.",
+            "Ask for one of these, or evaluate with the options that make it.",
+        )
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.items)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.items)} findings>"
+
+    def __str__(self) -> str:
+        return "\n".join(str(item) for item in self.items)
+
+    def named(self, name: str) -> tuple[Finding, ...]:
+        """All findings of a name (one a column, or a formula)."""
+        return tuple(item for item in self.items if item.name == name)
+
+    def frame(self) -> Any:
+        """A tidy polars frame: name, subject, value, low, high, better, one column a reference."""
+        import polars as pl
+
+        references = list(dict.fromkeys(k for item in self.items for k, _ in item.null))
+        rows = [
+            {
+                "name": item.name,
+                "group": item.group,
+                "subject": ", ".join(item.subject),
+                "value": item.value,
+                "low": item.interval[0] if item.interval else None,
+                "high": item.interval[1] if item.interval else None,
+                "better": item.better,
+                **{f"null_{name}": dict(item.null).get(name) for name in references},
+            }
+            for item in self.items
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "facts": dict(self.facts),
+            "confidential": any(item.confidential for item in self.items),
+            "findings": [item.to_json() for item in self.items],
+        }
+
+    def report(self, path: str | Path) -> Path:
+        """Write one self-contained HTML file for internal use, and its JSON twin beside it.
+
+        Raises:
+            UsageError: these findings came without a reporter.
+            OutputNotWritten: the file exists or cannot be written.
+        """
+        if self.reporter is None:
+            raise UsageError(
+                "REPORTER",
+                "These findings cannot write a report.",
+                "Findings of gibbous.evaluate can.",
+                "Call gibbous.evaluate, or use to_json().",
+            )
+        return self.reporter(self, Path(path))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) or hasattr(value, "item"):
+        number = value.item() if hasattr(value, "item") else value
+        if isinstance(number, float) and not math.isfinite(number):
+            return None
+        return number
+    return value
+
+
+def _shown(value: float) -> str:
+    return "not defined" if math.isnan(value) else f"{value:.4g}"

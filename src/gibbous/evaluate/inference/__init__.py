@@ -1,0 +1,1 @@
+"""Inference: estimates and intervals from synthetic sets, by combining rules."""

@@ -1,0 +1,1 @@
+"""Risk: what an intruder learns from the synthetic table."""

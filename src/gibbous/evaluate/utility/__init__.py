@@ -1,0 +1,1 @@
+"""Utility: what an analysis of the synthetic table gets wrong."""
