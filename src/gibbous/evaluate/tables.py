@@ -88,6 +88,8 @@ class Subject:
         sets: the synthetic sets, at least one.
         holdout: records of the same population that no synthesizer saw; None without.
         seed: of samples and references.
+        references: which of the references findings are read beside; a study, which has them as
+            tables of their own, takes none.
     """
 
     schema: Schema
@@ -95,6 +97,7 @@ class Subject:
     sets: tuple[Side, ...]
     holdout: Side | None = None
     seed: int = 0
+    references: tuple[str, ...] = REFERENCES
 
     def __repr__(self) -> str:
         return f"<Subject: {self.real.rows} records, {len(self.sets)} synthetic sets>"
@@ -105,8 +108,10 @@ class Subject:
         Args:
             name: "bootstrap", "holdout" or "independent".
         Returns:
-            The table; None for "holdout" where there is none.
+            The table; None for "holdout" where there is none, and where it is not wanted.
         """
+        if name not in self.references and name in REFERENCES:
+            return None
         rows, real = self.sets[0].rows, self.real
         if name == "bootstrap":
             return real.take(resampled(real.rows, rows, self.seed, 1))

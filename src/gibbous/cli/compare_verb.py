@@ -1,0 +1,104 @@
+"""`gibbous compare`: methods side by side on one table, and the risk-utility map of what came out."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from gibbous.cli import show
+from gibbous.cli.progress import Bars
+from gibbous.core.errors import OutputNotWritten
+
+
+def run(
+    config: Path,
+    out: Path,
+    workers: int | None,
+    public_data: bool,
+    ledger: Path | None,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Run, or go on with, the study of a file, and write its figures and maps.
+
+    Args:
+        out: folder; finished runs are kept in it, and the same call goes on where it stopped.
+    """
+    from gibbous.frontier.compare import compare
+    from gibbous.frontier.config import load
+
+    plan = load(config)
+    settings = dict(plan.settings)
+    if workers is not None:
+        settings["workers"] = workers
+    if public_data:
+        settings["public_data"] = True
+    if out.exists() and not out.is_dir():
+        raise OutputNotWritten(
+            "STUDY",
+            f"{str(out)!r} is a file.",
+            "A study goes into a folder, new or of an earlier start.",
+            "Choose another --out.",
+        )
+    with Bars(quiet=quiet or json) as bars:
+        study = compare(
+            plan.source,
+            plan.schema,
+            plan.methods,
+            resume=out,
+            ledger=ledger,
+            progress=bars,
+            **settings,
+        )
+    study.write(out)
+    drawn = _maps(study, plan.x, plan.y, out)
+    if json:
+        from gibbous.frontier.study import finite
+
+        show.as_json(finite(study.to_json()) | {"written": str(out), "maps": drawn})
+        return
+    if not quiet:
+        _table(study, plan.y)
+        for label, reason in study.failed():
+            show.line(f"  {label} was refused: {reason}")
+        for name in drawn:
+            show.line(f"  map: {out / name}")
+    if study.confidential:
+        show.line(
+            "Confidential: these figures were computed against the records; publishing them is a "
+            "release of its own (--public-data where the records are public)."
+        )
+    show.line(f"{len(study.points())} points in {show.quoted(out)}.")
+
+
+def _maps(study: Any, x: str, ys: tuple[str, ...], out: Path) -> list[str]:
+    """One drawing a finding, where the map has points."""
+    from gibbous.core.errors import UsageError
+
+    drawn = []
+    for y in ys:
+        try:
+            drawn.append(study.ru_map(x, y).save(out / f"ru_{y}.svg").name)
+        except UsageError as error:
+            if error.name != "NOPOINT":
+                raise
+    return drawn
+
+
+def _table(study: Any, metrics: tuple[str, ...]) -> None:
+    rows = []
+    for point in study.points():
+        budget = point.get("epsilon_proven")
+        cost = "" if budget is None else ("none" if math.isinf(budget) else f"{budget:g}")
+        values = [_shown(point.get(name)) for name in metrics]
+        rows.append((point["label"], _number(point.get("epsilon")), cost, *values))
+    show.table(("table", "epsilon given", "proven for the file", *metrics), rows)
+
+
+def _number(value: Any) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None or math.isnan(value) else f"{value:.4f}"

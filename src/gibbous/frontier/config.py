@@ -1,0 +1,170 @@
+"""study.toml: what a study compares, as a file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.errors import UsageError
+from gibbous.core.params import describe
+from gibbous.frontier.compare import METRICS
+from gibbous.frontier.grid import Arm
+from gibbous.mechanisms import registry
+
+TOP = ("data", "schema", "study", "evaluate", "methods")
+STUDY: dict[str, tuple[type, ...]] = {
+    "epsilon": (list,),
+    "l": (list,),
+    "repeats": (int,),
+    "rows": (int,),
+    "metrics": (list,),
+    "holdout": (str, int, Decimal),
+    "seed": (int,),
+    "workers": (int,),
+    "public_data": (bool,),
+    "x": (str,),
+    "y": (list, str),
+}
+EVALUATE: dict[str, tuple[type, ...]] = {
+    "keys": (list,),
+    "sensitive": (list, str),
+    "targets": (list,),
+    "formulas": (list,),
+    "given": (list,),
+    "fraction": (int, Decimal),
+}
+EXAMPLE = """data = "adult.csv"
+schema = "adult.schema.toml"
+
+[study]
+epsilon = [0.1, 1, 10]
+repeats = 3
+metrics = ["tv2", "tv3"]
+
+[[methods]]
+name = "noisy_pegs"
+delta = 1e-9
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A study as its file says.
+
+    Attributes:
+        source, schema: paths, relative to the file.
+        methods: label -> arm.
+        settings: keyword arguments of `compare`.
+        x, y: axes of the maps that are drawn.
+    """
+
+    source: Path
+    schema: Path
+    methods: dict[str, Arm]
+    settings: dict[str, Any] = field(default_factory=dict)
+    x: str = "epsilon_proven"
+    y: tuple[str, ...] = ()
+
+
+def load(path: Path) -> Plan:
+    """Read a study file.
+
+    Raises:
+        UsageError: not readable, not TOML, an unknown key, a value of the wrong kind, a method that
+            does not exist.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+    except (OSError, UnicodeDecodeError):
+        raise _wrong(f"The study file {str(path)!r} cannot be read.", "Check --config.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise _wrong(f"The study file is not TOML: {error}.", "Correct it.") from None
+    _known(document, TOP, "the file")
+    for key in ("data", "schema"):
+        if not isinstance(document.get(key), str):
+            raise _wrong(f"The study file does not name its {key}.", f'Add {key} = "FILE".')
+    study = _section(document, "study", STUDY)
+    options = _section(document, "evaluate", EVALUATE)
+    x, y = study.pop("x", "epsilon_proven"), study.pop("y", ())
+    if isinstance(study.get("holdout"), str):
+        study["holdout"] = path.parent / study["holdout"]
+    settings = {key: _plain(value) for key, value in (study | options).items()}
+    wanted = settings.setdefault("metrics", list(METRICS))
+    return Plan(
+        path.parent / document["data"],
+        path.parent / document["schema"],
+        _methods(document.get("methods", [])),
+        settings,
+        x,
+        (y,) if isinstance(y, str) else tuple(y) or tuple(wanted),
+    )
+
+
+def _methods(given: Any) -> dict[str, Arm]:
+    if not isinstance(given, list) or not given:
+        raise _wrong("The study file names no method.", 'Add [[methods]] with name = "noisy_pegs".')
+    found: dict[str, Arm] = {}
+    for one in given:
+        name, label = one.get("name"), one.get("label", one.get("name"))
+        if not isinstance(name, str) or not isinstance(label, str):
+            raise _wrong("A [[methods]] has no name.", 'Add name = "noisy_pegs".')
+        if label in found:
+            raise _wrong(f"Two methods are called {label!r}.", "Give one of them another label.")
+        kind = registry.load(name)
+        hints = {p.name for p in describe(kind)}
+        params = {k: _plain(v) for k, v in one.items() if k not in ("name", "label")}
+        _known(params, tuple(hints), f"method {name}")
+        found[label] = Arm(label, name, tuple(sorted(params.items())))
+    return found
+
+
+def _section(
+    document: Mapping[str, Any], name: str, kinds: Mapping[str, tuple[type, ...]]
+) -> dict[str, Any]:
+    section = document.get(name, {})
+    if not isinstance(section, dict):
+        raise _wrong(f"{name} is not a section.", f"Write [{name}] and its keys below it.")
+    _known(section, tuple(kinds), f"[{name}]")
+    for key, value in section.items():
+        right = isinstance(value, kinds[key]) and (
+            bool in kinds[key] or not isinstance(value, bool)
+        )
+        if not right:
+            words = " or ".join(_WORDS[kind] for kind in kinds[key])
+            raise _wrong(f"{key} of [{name}] is of the wrong kind.", f"Write {words}.")
+    return dict(section)
+
+
+_WORDS = {
+    list: "a list",
+    int: "a whole number",
+    Decimal: "a number",
+    str: "text",
+    bool: "true or false",
+}
+
+
+def _known(given: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> None:
+    import difflib
+
+    for key in given:
+        if key not in allowed:
+            near = difflib.get_close_matches(key, allowed, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(allowed))}."
+            raise _wrong(f"There is no key {key!r} in {where}.", hint)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return float(value)
+    return [_plain(v) for v in value] if isinstance(value, list) else value
+
+
+def _wrong(what: str, fix: str) -> UsageError:
+    return UsageError(
+        "STUDYFILE", what, "A study file has data, schema, [study], [evaluate], [[methods]].", fix
+    )

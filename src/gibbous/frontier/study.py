@@ -1,0 +1,293 @@
+"""A study that was run: tidy figures, means over repeats, the risk-utility map and its front."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.frontier.grid import REFERENCES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+AXES = {
+    "epsilon_proven": "epsilon proven for the whole file",
+    "epsilon_claimed": "epsilon of one unit, as the papers plot it",
+    "l": "l of entropy l-diversity",
+}
+LEVEL = 0.95
+_STRUCTURE = ("label", "mechanism", "epsilon", "delta", "l", "repeat", "kind", "unit")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Study:
+    """What `compare` returns.
+
+    Attributes:
+        rows: one dictionary a run and finding: label, mechanism, epsilon, delta, l, repeat, kind and
+            unit of the claim, epsilon_claimed, epsilon_proven, delta_proven, metric, subject, value,
+            low, high, better, rows, seconds, cpu_seconds, memory_planned, failed.
+        facts: the settings, and whether the records are public.
+    """
+
+    rows: tuple[Mapping[str, Any], ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        runs = {(r["label"], r.get("epsilon"), r.get("l"), r["repeat"]) for r in self.rows}
+        return f"<Study: {len(runs)} runs of {len({r['label'] for r in self.rows})} tables>"
+
+    @property
+    def confidential(self) -> bool:
+        """Whether its figures were computed against records that are not public."""
+        return not self.facts.get("public_data", False)
+
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the findings, in order."""
+        return tuple(dict.fromkeys(r["metric"] for r in self.rows if r["metric"]))
+
+    def failed(self) -> tuple[tuple[str, str], ...]:
+        """(label, reason) of runs that were refused."""
+        return tuple(dict.fromkeys((r["label"], r["failed"]) for r in self.rows if r.get("failed")))
+
+    def frame(self) -> pl.DataFrame:
+        """One row a run and finding, tidy."""
+        import polars as pl
+
+        names = dict.fromkeys([*_STRUCTURE, "epsilon_claimed", "epsilon_proven", "delta_proven"])
+        names |= dict.fromkeys(name for row in self.rows for name in row)
+        return pl.DataFrame(
+            [{name: row.get(name) for name in names} for row in self.rows],
+            infer_schema_length=None,
+        )
+
+    def points(self) -> list[dict[str, Any]]:
+        """One dictionary a table and budget: each finding's mean over repeats under its name, the ends
+        of a 95 % t-interval of that mean under name_low and name_high (absent for one repeat).
+        """
+        groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        for row in self.rows:
+            if row["metric"]:
+                key = (row["label"], row.get("epsilon"), row.get("l"))
+                groups.setdefault(key, []).append(row)
+        return [_point(rows) for rows in groups.values()]
+
+    def front(self, x: str = "epsilon_proven", y: str = "tv2") -> pl.DataFrame:
+        """The points that no other point beats in both risk and utility, by x.
+
+        Args:
+            x, y: as for `ru_map`.
+        """
+        import polars as pl
+
+        from gibbous.report.charts import front
+
+        points = [p for p in self._known(x, y) if p["label"] not in REFERENCES]
+        best = front(points, better=(self._better(x), self._better(y)), x=x, y=y)
+        columns = ["label", "mechanism", "epsilon", "l", "kind", "unit", x, y]
+        return pl.DataFrame([{c: point.get(c) for c in dict.fromkeys(columns)} for point in best])
+
+    def ru_map(self, x: str = "epsilon_proven", y: str = "tv2", *, ci: bool = True) -> RuMap:
+        """The risk-utility map.
+
+        Args:
+            x: "epsilon_proven" (of the whole file), "epsilon_claimed" (of one unit, the papers' axis),
+                "l", or a finding (an empirical risk).
+            y: a finding.
+            ci: error bars: 95 % t-intervals of the means over repeats.
+        Returns:
+            A map with `save(path)` for .html, .svg, .png and .json.
+        Raises:
+            UsageError: there is no such axis, or no point that has both.
+        """
+        points = self._known(x, y)
+        return RuMap(
+            points=tuple(points),
+            x=x,
+            y=y,
+            better=(self._better(x), self._better(y)),
+            intervals=ci,
+            confidential=self.confidential,
+        )
+
+    def write(self, folder: str | Path) -> Path:
+        """Write study.parquet, points.json and one ru_FINDING.svg a map into a folder.
+
+        Raises:
+            OutputNotWritten: a file cannot be written.
+        """
+        place = Path(folder)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            self.frame().write_parquet(place / "study.parquet")
+            text = json.dumps(finite(self.to_json()), indent=1)
+            (place / "points.json").write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise OutputNotWritten(
+                "STUDY",
+                f"The study cannot be written to {str(place)!r} ({error.strerror}).",
+                "It goes into a folder that this user may write to.",
+                "Choose another --out.",
+            ) from None
+        return place
+
+    def to_json(self) -> dict[str, Any]:
+        """Settings, points and refusals as plain values."""
+        return {
+            "confidential": self.confidential,
+            "facts": dict(self.facts),
+            "points": self.points(),
+            "failed": [{"label": label, "reason": why} for label, why in self.failed()],
+        }
+
+    def _known(self, x: str, y: str) -> list[dict[str, Any]]:
+        allowed = [*AXES, *self.metrics()]
+        for axis in (x, y):
+            if axis not in allowed:
+                raise UsageError(
+                    "AXIS",
+                    f"There is no axis {axis!r}.",
+                    f"Axes are {', '.join(allowed)}.",
+                    "Choose one of these, or add the finding to metrics.",
+                )
+        points = [p for p in self.points() if _number(p.get(x)) and _number(p.get(y))]
+        if not points:
+            raise UsageError(
+                "NOPOINT",
+                f"No run has both {x} and {y}.",
+                "A point of the map has a finite value on both axes.",
+                "Choose another axis: methods without a claim have no epsilon.",
+            )
+        return points
+
+    def _better(self, axis: str) -> str:
+        if axis in AXES:
+            return "higher" if axis == "l" else "lower"
+        found = next(r["better"] for r in self.rows if r["metric"] == axis)
+        return "lower" if found == "near" else str(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RuMap:
+    """A risk-utility map: points and how they are drawn.
+
+    Attributes:
+        points: as `Study.points`, with finite x and y.
+        x, y: the axes.
+        better: direction of each.
+        intervals: whether error bars are drawn.
+        confidential: the title then says so.
+    """
+
+    points: tuple[Mapping[str, Any], ...]
+    x: str
+    y: str
+    better: tuple[str, str]
+    intervals: bool
+    confidential: bool
+
+    def __repr__(self) -> str:
+        return f"<RuMap of {len(self.points)} points: {self.y} over {self.x}>"
+
+    def chart(self) -> Any:
+        """An Altair chart.
+
+        Raises:
+            EngineFailure: the extra "report" is not installed.
+        """
+        from gibbous.report.charts import ru_map
+
+        def ends(axis: str) -> tuple[str, str] | None:
+            drawn = self.intervals and any(f"{axis}_low" in p for p in self.points)
+            return (f"{axis}_low", f"{axis}_high") if drawn else None
+
+        chart = ru_map(
+            self.points,
+            self.x,
+            self.y,
+            by="label",
+            x_interval=ends(self.x),
+            y_interval=ends(self.y),
+            titles=(AXES.get(self.x, self.x), AXES.get(self.y, self.y)),
+            better=self.better,  # type: ignore[arg-type]
+        )
+        if self.confidential:
+            chart = chart.properties(title="Confidential: computed against real records")
+        return chart
+
+    def save(self, path: str | Path) -> Path:
+        """Write the map: .html (self-contained), .svg, .png or .json (its points).
+
+        Raises:
+            UsageError: another ending.
+            OutputNotWritten: the file cannot be written.
+        """
+        target = Path(path)
+        if target.suffix not in (".html", ".svg", ".png", ".json"):
+            raise UsageError(
+                "MAPFILE",
+                f"{target.name!r} has no ending that a map can be written as.",
+                "Endings are .html, .svg, .png and .json.",
+                "Rename it.",
+            )
+        fresh = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+        try:
+            if target.suffix == ".json":
+                fresh.write_text(json.dumps(finite([dict(p) for p in self.points]), indent=1))
+            elif target.suffix == ".html":
+                self.chart().save(str(fresh), inline=True)
+            else:
+                self.chart().save(str(fresh))
+            os.replace(fresh, target)
+        except OSError as error:
+            raise OutputNotWritten(
+                "MAP",
+                f"The map cannot be written to {str(target)!r} ({error.strerror}).",
+                "Its folder exists and may be written to.",
+                "Choose another path.",
+            ) from None
+        return target
+
+
+def _point(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    from gibbous.core.extras import need
+
+    first = rows[0]
+    kept = (*_STRUCTURE, "epsilon_claimed", "epsilon_proven", "delta_proven")
+    point = {name: first.get(name) for name in kept if name != "repeat"}
+    for name in ("seconds", "cpu_seconds", "rows"):
+        values = [r[name] for r in rows if r.get(name) is not None]
+        point[name] = float(np.mean(values)) if values else None
+    for metric in dict.fromkeys(r["metric"] for r in rows):
+        values = [r["value"] for r in rows if r["metric"] == metric and _number(r["value"])]
+        point[metric] = mean = float(np.mean(values)) if values else math.nan
+        if len(values) > 1:
+            spread = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+            reach = spread * need("scipy.stats", "evaluate").t.ppf((1 + LEVEL) / 2, len(values) - 1)
+            point |= {f"{metric}_low": mean - float(reach), f"{metric}_high": mean + float(reach)}
+    return point
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def finite(value: Any) -> Any:
+    """The same value with plain JSON types; NaN and infinities become None."""
+    if isinstance(value, Mapping):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, str | int | float | bool) or value is None:
+        return value
+    return str(value)

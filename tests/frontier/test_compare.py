@@ -1,0 +1,189 @@
+"""compare(): runs that are measured, resumed, charged or refused; nothing synthetic is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gibbous as gb
+from gibbous.core.errors import SchemaMismatch, UnknownKeyword, UsageError
+from gibbous.frontier.compare import compare
+from gibbous.frontier.config import EXAMPLE, load
+from gibbous.frontier.work import Worker
+
+SCHEMA = gb.Schema(
+    (
+        gb.Column("a", "nominal", levels=("x", "y", "z")),
+        gb.Column("b", "binary", levels=("no", "yes")),
+        gb.Column("c", "ordinal", levels=(1, 2, 3, 4)),
+    )
+)
+
+
+def records(rows: int = 400) -> pl.DataFrame:
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, 3, rows)
+    return pl.DataFrame(
+        {
+            "a": np.array(["x", "y", "z"])[a],
+            "b": np.array(["no", "yes"])[(a + rng.integers(0, 2, rows)) % 2],
+            "c": rng.integers(1, 5, rows),
+        }
+    )
+
+
+def run(**more: Any) -> Any:
+    settings: dict[str, Any] = {"repeats": 1, "workers": 1, "metrics": ["tv1", "tv2"]} | more
+    methods = settings.pop("methods", {"noisy": gb.NoisyPegs(), "rowwise": gb.Pegs()})
+    return compare(settings.pop("source", records()), SCHEMA, methods, **settings)
+
+
+def test_every_run_is_measured_with_its_costs() -> None:
+    study = run(epsilon=[1, 4], rows=50)
+
+    points = {(p["label"], p["epsilon"]): p for p in study.points()}
+    assert len(points) == 2 + 4
+    assert points["noisy", 4]["epsilon_proven"] == pytest.approx(4)
+    assert points["rowwise", 4]["epsilon_claimed"] == pytest.approx(4)
+    assert points["rowwise", 4]["epsilon_proven"] == pytest.approx(200)
+    assert points["rowwise", 4]["rows"] == 50
+    assert points["resampled records", None]["tv2"] < points["noisy", 1]["tv2"]
+
+
+def test_more_budget_is_closer() -> None:
+    study = run(methods=["noisy_pegs"], epsilon=[0.02, 20], repeats=3)
+
+    points = {p["epsilon"]: p for p in study.points()}
+    assert points[20]["tv1"] < 0.5 * points[0.02]["tv1"]
+
+
+def test_rows_left_out_are_as_many_as_there_are_records() -> None:
+    points = {p["label"]: p for p in run(holdout=0.25).points()}
+
+    assert points["rowwise"]["rows"] == 300
+
+
+def test_a_study_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: Any) -> None:
+    done: list[str] = []
+    honest = Worker.run
+
+    def counted(self: Worker, cell: Any) -> Any:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(cell.name)
+        return honest(self, cell)
+
+    monkeypatch.setattr(Worker, "run", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run(resume=tmp_path, epsilon=[1, 2])
+    done.clear()
+    monkeypatch.setattr(Worker, "run", honest)
+    again: list[str] = []
+    monkeypatch.setattr(Worker, "run", lambda self, c: again.append(c.name) or honest(self, c))
+
+    study = run(resume=tmp_path, epsilon=[1, 2])
+
+    assert len(again) == 6 - 3
+    assert len(study.points()) == 6
+    assert not (tmp_path / "cells").stat().st_mode & 0o077
+
+
+def test_a_folder_of_another_study_is_refused(tmp_path: Path) -> None:
+    run(resume=tmp_path)
+
+    with pytest.raises(UsageError, match="other seed"):
+        run(resume=tmp_path, seed=9)
+    with pytest.raises(UsageError, match="other data"):
+        run(resume=tmp_path, source=records(401))
+
+
+def test_two_processes_measure_the_same_references() -> None:
+    one = run(methods=["noisy_pegs"])
+    two = run(methods=["noisy_pegs"], workers=2, repeats=1)
+
+    def references(study: Any) -> list[Any]:
+        return [r["value"] for r in study.rows if not r["mechanism"]]
+
+    assert references(one) == references(two) != []
+
+
+def test_nothing_is_charged_unless_a_ledger_is_given(tmp_path: Path) -> None:
+    book = tmp_path / "book.sqlite"
+
+    run(methods=["noisy_pegs"], epsilon=[1, 2], ledger=book)
+
+    ledger = gb.Ledger.open(book)
+    assert len(ledger.entries()) >= 2
+    assert run(methods=["noisy_pegs"]).facts["charged"] is False
+
+
+def test_a_refused_run_is_told_and_the_others_go_on() -> None:
+    wide = gb.Schema(
+        tuple(gb.Column(f"x{j}", "nominal", levels=tuple(range(30))) for j in range(8))
+    )
+    rows = pl.DataFrame({f"x{j}": np.arange(60) % 30 for j in range(8)})
+
+    study = compare(rows, wide, ["laplace", "bootstrap"], repeats=1, workers=1, metrics=["tv1"])
+
+    assert [label for label, _ in study.failed()] == ["laplace"]
+    assert "cells" in study.failed()[0][1]
+    assert "bootstrap" in {p["label"] for p in study.points()}
+
+
+def test_figures_are_confidential_unless_the_data_are_public() -> None:
+    assert run(methods=["bootstrap"]).confidential
+    assert not run(methods=["bootstrap"], public_data=True).confidential
+
+
+def test_wrong_requests_are_refused_before_a_run() -> None:
+    with pytest.raises(UsageError, match="no_such"):
+        run(metrics=["no_such"])
+    with pytest.raises(UsageError, match="age"):
+        run(keys=["age"])
+    with pytest.raises(UsageError, match="share"):
+        run(holdout=1.5)
+    with pytest.raises(UsageError, match="repeats"):
+        run(repeats=0)
+    with pytest.raises(SchemaMismatch):
+        run(source=records().rename({"a": "other"}))
+    with pytest.raises(UnknownKeyword):
+        run(random_state=1)
+
+
+def test_the_example_of_a_study_file_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(EXAMPLE)
+
+    plan = load(path)
+
+    assert plan.source == tmp_path / "adult.csv"
+    assert plan.settings["epsilon"] == [0.1, 1, 10]
+    assert dict(plan.methods["noisy_pegs"].params) == {"delta": 1e-9}
+    assert plan.y == ("tv2", "tv3")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("repeats", "repeat"), "Did you mean 'repeats'"),
+        (("repeats = 3", "repeats = true"), "a whole number"),
+        (('name = "noisy_pegs"', 'name = "noisy_pgs"'), "noisy_pegs"),
+        (("delta = 1e-9", "dleta = 1e-9"), "Did you mean 'delta'"),
+        (('schema = "adult.schema.toml"', ""), "schema"),
+        (("[study]", "[study"), "not TOML"),
+    ],
+)
+def test_a_fault_of_a_study_file_is_named(
+    tmp_path: Path, change: tuple[str, str], told: str
+) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(EXAMPLE.replace(*change))
+
+    with pytest.raises(UsageError) as caught:
+        load(path)
+
+    assert told in str(caught.value)
