@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gibbous.core.release import Release
     from gibbous.core.schema import Column, Schema, Unit
     from gibbous.estimator import Synthesizer
+    from gibbous.frontier.compare import compare
+    from gibbous.frontier.study import Study
     from gibbous.mechanisms.block_pegs import BlockPegs
     from gibbous.mechanisms.bootstrap import Bootstrap
     from gibbous.mechanisms.contingency import Contingency
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from gibbous.mechanisms.laplace import Laplace
     from gibbous.mechanisms.noisy_pegs import NoisyPegs
     from gibbous.mechanisms.pegs import Pegs
+    from gibbous.mechanisms.privbayes import Privbayes
     from gibbous.mechanisms.registry import methods
     from gibbous.mechanisms.sba import Sba
     from gibbous.mechanisms.sbhg import Sbhg
@@ -53,12 +56,15 @@ _WHERE = {
     "NoisyPegs": "gibbous.mechanisms.noisy_pegs",
     "Pegs": "gibbous.mechanisms.pegs",
     "Plan": "gibbous.core.plan",
+    "Privbayes": "gibbous.mechanisms.privbayes",
     "Release": "gibbous.core.release",
     "Sba": "gibbous.mechanisms.sba",
     "Sbhg": "gibbous.mechanisms.sbhg",
     "Schema": "gibbous.core.schema",
+    "Study": "gibbous.frontier.study",
     "Synthesizer": "gibbous.estimator",
     "Unit": "gibbous.core.schema",
+    "compare": "gibbous.frontier.compare",
     "infer_schema": "gibbous.read.infer",
     "load": "gibbous.write.load",
     "load_schema": "gibbous.pipeline",
@@ -81,12 +87,15 @@ __all__ = [
     "NoisyPegs",
     "Pegs",
     "Plan",
+    "Privbayes",
     "Release",
     "Sba",
     "Sbhg",
     "Schema",
+    "Study",
     "Synthesizer",
     "Unit",
+    "compare",
     "infer_schema",
     "load",
     "load_schema",

@@ -36,6 +36,7 @@ NAMES = (
     "laplace",
     "noisy_pegs",
     "pegs",
+    "privbayes",
     "sba",
     "sbhg",
 )

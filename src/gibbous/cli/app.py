@@ -283,6 +283,31 @@ def verify(
     release_verbs.verify(release, json, quiet)
 
 
+@app.command(short_help="Methods side by side on one table.")
+def compare(
+    config: Annotated[Path, typer.Option("--config", "-c", help="A study file (TOML).")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder of the study; goes on where it stopped.")
+    ],
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes; default: all cores.")
+    ] = None,
+    public_data: Annotated[
+        bool, typer.Option("--public-data", help="The records are public: no mark on the figures.")
+    ] = False,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Charge each run here; default: nothing is.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run methods at several budgets, measure what comes out, draw risk-utility maps; resumable."""
+    from gibbous.cli import compare_verb
+
+    compare_verb.run(config, out, workers, public_data, ledger, json, quiet)
+
+
 @ledger_app.command("show", short_help="Spent, reserved and left.")
 def ledger_show(
     data: Annotated[Path | None, typer.Argument(help="Only this data set.")] = None,

@@ -1,0 +1,147 @@
+"""PrivBayes' greedy network: column after column with the parents it depends on most, each pick paid."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from gibbous.core.context import Context
+from gibbous.core.protocols import CuratorLike
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Counts, Dense
+from gibbous.privacy.calibrate import steps
+from gibbous.structure.choice import Network
+
+Option = tuple[int, tuple[int, ...]]
+"""(column, parents)."""
+
+
+def choose_greedy(
+    curator: CuratorLike,
+    parents: int,
+    *,
+    epsilon: Fraction,
+    accounting: str,
+    max_cells: int,
+    most: int,
+) -> Network:
+    """Spend: starting from the first column, add the (column, parents) pair that depends most.
+
+    Args:
+        parents: most parents of a column.
+        epsilon: of one pick; columns of more than one level, less one, are charged.
+        accounting: see `Curator.choose`.
+        max_cells: largest table of a column with its parents.
+        most: most candidates of one pick; where there would be more, fewer parents are tried.
+    Returns:
+        The network; columns of one level come first and have no parents.
+    Guarantee:
+        Each pick is epsilon-DP and epsilon^2/8-zCDP: the score changes by at most 2 when one row is
+        added or removed, 4 when one is replaced. docs/proofs/privbayes.md.
+    Source:
+        Zhang, Cormode, Procopiuc, Srivastava and Xiao (2017), PrivBayes, alg. 2 and score R.
+    """
+    schema = curator.schema
+    free = [j for j, size in enumerate(schema.sizes) if size > 1]
+    still = [j for j, size in enumerate(schema.sizes) if size == 1]
+    chosen: dict[int, tuple[int, ...]] = {}
+    order = free[:1]
+    while len(order) < len(free):
+        options = candidates(schema, order, free, parents, max_cells=max_cells, most=most)
+        tables = [table(schema, option) for option in options]
+        picked = curator.choose(
+            tables,
+            partial(scores, options, tables),
+            sensitivity=2 * steps(curator.relation),
+            epsilon=epsilon,
+            accounting=accounting,
+        )
+        column, chosen_parents = options[picked]
+        order.append(column)
+        chosen[column] = chosen_parents
+    found = tuple(chosen.get(j, ()) for j in range(len(schema)))
+    return Network((*still, *order), found, len(free) - 1 if free else 0)
+
+
+def candidates(
+    schema: Schema,
+    order: Sequence[int],
+    free: Sequence[int],
+    parents: int,
+    *,
+    max_cells: int,
+    most: int,
+) -> list[Option]:
+    """Every column that is not placed, with every maximal set of placed parents its table can hold.
+
+    Args:
+        order: columns that are placed.
+        free: all columns of more than one level.
+        parents, max_cells, most: as for `choose_greedy`.
+    Returns:
+        At least one option a column that is not placed.
+    """
+    rest = [j for j in free if j not in order]
+    reach = min(parents, len(order))
+    while reach > 1 and len(rest) * math.comb(len(order), reach) > most:
+        reach -= 1
+    options: list[Option] = []
+    for j in rest:
+        room = max_cells // schema.sizes[j]
+        fitting = {
+            places
+            for size in range(reach + 1)
+            for places in itertools.combinations(order, size)
+            if math.prod(schema.sizes[c] for c in places) <= room
+        }
+        wider = {
+            tuple(c for c in places if c != gone) for places in fitting for gone in places
+        }  # a set is maximal when no fitting set has one column more
+        options += [(j, places) for places in sorted(fitting - wider)] or [(j, ())]
+    return options
+
+
+def table(schema: Schema, option: Option) -> Context:
+    """The joint table of a column and its parents, the same for every order of them."""
+    columns = tuple(sorted((option[0], *option[1])))
+    return Context(columns, (), tuple(schema.sizes[c] for c in columns), ())
+
+
+def scores(
+    options: Sequence[Option], tables: Sequence[Context], counts: Sequence[Counts]
+) -> np.ndarray:
+    """R of each option, in counts: half the L1 distance from column and parents independent.
+
+    Args:
+        options: (column, parents).
+        tables: their joint contexts.
+        counts: secret counts of these.
+    Returns:
+        float64 (options,).
+    """
+    found = np.zeros(len(options))
+    for place, ((column, _), context, secret) in enumerate(
+        zip(options, tables, counts, strict=True)
+    ):
+        cube = _dense(secret).reshape(context.target_sizes)
+        axis = context.targets.index(column)
+        joint = np.moveaxis(cube, axis, -1).reshape(-1, cube.shape[axis])
+        rows = joint.sum()
+        if rows > 0:
+            apart = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / rows
+            found[place] = np.abs(joint - apart).sum() / 2
+    return found
+
+
+def _dense(secret: Counts) -> np.ndarray:
+    cells = secret.cells
+    if isinstance(cells, Dense):
+        return cells.values.astype(np.float64)
+    out = np.zeros((secret.context.keys, secret.context.levels))
+    out[cells.keys.astype(np.int64), cells.levels.astype(np.int64)] = cells.values
+    return out

@@ -1,0 +1,122 @@
+"""PrivBayes' network: sensitivity by enumeration, maximal parent sets, picks that find what is there."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+
+from gibbous.core.claim import pure, zcdp
+from gibbous.core.errors import PrivacyRefused
+from gibbous.core.schema import Column, Schema
+from gibbous.core.tables import Counts, Dense
+from gibbous.mechanisms.privbayes import prefix_joined
+from gibbous.structure.choice import Network
+from gibbous.structure.greedy import candidates, choose_greedy, scores, table
+from tests.structure.test_choice import BINARY, curator_of, dependent_rows
+
+OPTIONS = [(0, (1,)), (2, (1,)), (0, (1, 2)), (1, ())]
+
+
+def counts_of(rows: np.ndarray) -> list[Counts]:
+    found = []
+    for option in OPTIONS:
+        context = table(BINARY, option)
+        cells = np.zeros(context.target_sizes, dtype=np.int64)
+        for row in rows:
+            cells[tuple(row[c] for c in context.targets)] += 1
+        found.append(Counts(context, Dense(cells.reshape(1, -1))))
+    return found
+
+
+def score(rows: np.ndarray) -> np.ndarray:
+    return scores(OPTIONS, [table(BINARY, o) for o in OPTIONS], counts_of(rows))
+
+
+def test_one_record_moves_a_score_by_at_most_two_and_by_more_than_one() -> None:
+    levels = list(itertools.product((0, 1), repeat=3))
+    worst = 0.0
+    for size in range(5):
+        for rows in itertools.combinations_with_replacement(levels, size):
+            base = score(np.array(rows).reshape(-1, 3))
+            for row in levels:
+                more = score(np.array([*rows, row]))
+                worst = max(worst, float(np.abs(more - base).max()))
+
+    assert worst <= 2
+    assert worst > 1.1
+
+
+def test_the_score_is_half_the_distance_from_independence() -> None:
+    rows = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
+
+    found = score(rows)
+
+    # Column 0 copies 1: n_ab = [[2, 0], [0, 2]] against 1 everywhere. Column 2 knows nothing of 1.
+    assert found == pytest.approx([2.0, 0.0, 2.0, 0.0])
+
+
+def test_candidates_are_maximal_sets_that_fit() -> None:
+    schema = Schema(
+        tuple(
+            Column(f"x{j}", "nominal", levels=tuple(range(s))) for j, s in enumerate((2, 3, 5, 7))
+        )
+    )
+
+    found = candidates(schema, [0, 1, 2], [0, 1, 2, 3], 2, max_cells=105, most=1000)
+
+    # With column 3 (7 levels) 15 keys fit: {0, 1} (6), {0, 2} (10) and {1, 2} (15).
+    assert found == [(3, (0, 1)), (3, (0, 2)), (3, (1, 2))]
+    fewer = candidates(schema, [0, 1, 2], [0, 1, 2, 3], 2, max_cells=50, most=1000)
+    assert fewer == [(3, (0, 1)), (3, (2,))]
+    assert candidates(schema, [0, 1, 2], [0, 1, 2, 3], 2, max_cells=6, most=1000) == [(3, ())]
+
+
+def test_where_there_are_too_many_candidates_fewer_parents_are_tried() -> None:
+    schema = Schema(tuple(Column(f"x{j}", "binary", levels=(0, 1)) for j in range(12)))
+    placed, free = list(range(8)), list(range(12))
+
+    found = candidates(schema, placed, free, 3, max_cells=10**6, most=4 * 28)
+
+    assert {len(parents) for _, parents in found} == {2}
+
+
+def test_a_rich_budget_finds_the_network_and_every_pick_is_paid() -> None:
+    schema, rows = dependent_rows(4000)
+    curator = curator_of(rows, pure(Fraction(1000)), schema=schema)
+
+    found = choose_greedy(
+        curator, 1, epsilon=Fraction(20), accounting="pure", max_cells=100, most=1000
+    )
+
+    assert found.order[0] == 0
+    assert found.parents[1] == (0,)
+    assert found.parents[2] == (1,)
+    assert [claim.epsilon for claim in curator.spent] == [20] * 5 == [20] * found.paid
+
+
+def test_a_pick_beyond_the_reservation_is_refused() -> None:
+    schema, rows = dependent_rows(100)
+    curator = curator_of(rows, zcdp(Fraction(4, 8)), schema=schema)
+
+    with pytest.raises(PrivacyRefused, match="more than it planned"):
+        choose_greedy(curator, 2, epsilon=Fraction(1), accounting="zcdp", max_cells=64, most=1000)
+
+
+def test_the_same_table_serves_every_order_of_its_columns() -> None:
+    assert table(BINARY, (0, (2, 1))) == table(BINARY, (2, (0, 1)))
+
+
+def test_a_full_prefix_is_measured_once() -> None:
+    joined = partial(prefix_joined, BINARY)
+
+    whole = joined(Network((0, 1, 2), ((), (0,), (0, 1))))
+    chain = joined(Network((0, 1, 2), ((), (0,), (1,))))
+    apart = joined(Network((0, 1, 2), ((), (), ())))
+
+    assert [c.targets for c in whole] == [(0, 1, 2)]
+    assert [(c.targets, c.parents) for c in chain] == [((0, 1), ()), ((2,), (1,))]
+    assert [(c.targets, c.parents) for c in apart] == [((0,), ()), ((1,), ()), ((2,), ())]
