@@ -20,6 +20,7 @@ from gibbous.evaluate.draws import permutation, resampled
 if TYPE_CHECKING:
     import polars as pl
 
+EPOCH = 719_163  # days from the start of the calendar to 1970: edges of dates are such ordinals
 REFERENCES = ("bootstrap", "holdout", "independent")
 
 
@@ -69,7 +70,7 @@ class Side:
             if column.binned:
                 series = self.frame[column.name]
                 if column.kind == "date":
-                    series = series.cast(pl.Int32)
+                    series = series.cast(pl.Int32) + EPOCH
                 out[index] = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
             else:
                 out[index] = codes

@@ -1,1 +1,1 @@
-"""Inference: estimates and intervals from synthetic sets, by combining rules."""
+"""Inference: estimates from synthetic sets in, one estimate with an honest variance out."""

@@ -1,0 +1,337 @@
+"""A release in, estimates with honest intervals out: models, tables, any estimator; no real record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from gibbous.core.codes import Codes
+from gibbous.core.errors import UsageError
+from gibbous.core.protocols import Progress, silent
+from gibbous.core.release import Release
+from gibbous.core.schema import Schema
+from gibbous.evaluate.inference import formulas, models, released
+from gibbous.evaluate.inference.choice import Noise, check
+from gibbous.evaluate.inference.combine import combine, direct
+from gibbous.evaluate.inference.facts import Facts, facts_of
+from gibbous.evaluate.inference.redraw import Estimator, noise_variance
+from gibbous.evaluate.inference.results import Fit, Shares
+from gibbous.evaluate.inference.rules import Floats, Rule
+from gibbous.evaluate.tables import Side, plain, side, typed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gibbous.evaluate.inference.combined import Combined
+
+Analyst = Callable[["pl.DataFrame"], tuple[npt.ArrayLike, npt.ArrayLike]]
+"""analyst(frame) -> (estimates, variances): a number each, or one an estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How intervals are made.
+
+    Attributes:
+        rule: a combining rule; "auto" reads the receipt.
+        level: of the interval.
+        replicates: how often the noise is drawn anew for V_s; None for the default, 0 leaves it out.
+        seed: of that noise.
+        progress: told how far it is.
+    """
+
+    rule: Rule = "auto"
+    level: float = 0.95
+    replicates: int | None = None
+    seed: int = 0
+    progress: Progress = field(default=silent, repr=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Analysis:
+    """A release, ready to be analyzed.
+
+    Attributes:
+        release: as loaded.
+        records: n where it is public; None takes the noisy number of rows of the tables.
+    """
+
+    release: Release
+    records: float | None = None
+
+    def __repr__(self) -> str:
+        return f"<Analysis of {self.release!r}>"
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        return plain(self.release.schema)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What the receipt says of sets, rows, records and noise."""
+        return facts_of(self.release, self.records)
+
+    @cached_property
+    def sets(self) -> tuple[Side, ...]:
+        """The synthetic sets as codes and values."""
+        schema = self.schema
+        return tuple(side(one, schema) for one in self.release.sets)
+
+    def glm(
+        self,
+        formula: str,
+        family: str = "gaussian",
+        *,
+        rule: Rule = "auto",
+        level: float = 0.95,
+        replicates: int | None = None,
+        seed: int = 0,
+        progress: Progress = silent,
+    ) -> Fit:
+        """A generalized linear model on every set, combined.
+
+        Args:
+            formula: "response ~ terms"; columns with levels become contrasts with their first level.
+            family: gaussian, binomial (the second level is the success), multinomial (each level
+                against the first), poisson; canonical links.
+            rule, level, replicates, seed, progress: see Options.
+        Returns:
+            Coefficients with intervals; `summary()` prints them.
+        Raises:
+            UsageError: the formula does not fit the release, or the rule does not fit the sets.
+            EngineFailure: a library for models is not installed.
+        """
+        formulas.require()
+        model = formulas.parse(formula, family, self.schema)
+        options = self._options(Options(rule, level, replicates, seed, progress))
+        each = [models.fit(model, one.codes, one.frame) for one in self.sets]
+
+        def coefficients(codes: Codes) -> Floats:
+            try:
+                return models.fit(model, codes, _values(codes, model.needed, seed)).estimates
+            except UsageError:  # redrawn rows without a complete one, or with log(0)
+                return np.full(len(each[0].names), np.nan)
+
+        combined = combine(
+            np.array([one.estimates for one in each]),
+            np.array([one.variances for one in each]),
+            release=self.facts,
+            rule=rule,
+            noise_variance=self._noise(coefficients, options),
+            level=level,
+            names=each[0].names,
+        )
+        return Fit(model.formula, model.family, combined, _remarks(each))
+
+    def table(
+        self,
+        columns: Sequence[str],
+        *,
+        ci: bool = True,
+        rule: Rule = "auto",
+        level: float = 0.95,
+        replicates: int | None = None,
+        seed: int = 0,
+        progress: Progress = silent,
+    ) -> Shares:
+        """Shares of every combination of some columns, numbers and days by their bins.
+
+        Where a released noisy table holds the columns together it is used directly, else the rows.
+
+        Args:
+            columns: names.
+            ci: with intervals; without, nothing is drawn anew.
+            rule, level, replicates, seed, progress: see Options. A rule other than auto or unified
+                is about sets of rows: the rows are then used.
+        Raises:
+            UsageError: no such column, or more than 100,000 combinations.
+        """
+        schema, places = self.schema, self._places(columns)
+        names = released.names(schema, places)
+        keys = tuple(" ".join(one.values()) for one in names)
+        tables = self.release.tables
+        if tables is not None and rule in ("auto", "unified"):
+            margin = released.margin(tables, places)
+            if margin is not None:
+                records = self.facts.records or float(max(margin.counts.sum(), 1.0))
+                share, sampling, noise = released.shares(margin, records)
+                facts = replace(self.facts, records=records)
+                found = direct(share, sampling, noise, facts=facts, level=level, names=keys)
+                return Shares(tuple(columns), tuple(names), found, "released table", ci)
+        counted = np.array([_counted(one.codes, schema, places) for one in self.sets])
+        rows = np.array([[max(one.rows, 1)] for one in self.sets])
+        inside = (counted * rows + 0.5) / (rows + 1)  # a level without rows has a variance, too
+        options = self._options(Options(rule, level, replicates if ci else 0, seed, progress))
+        found = combine(
+            counted,
+            inside * (1 - inside) / rows,
+            release=self.facts,
+            rule=rule,
+            noise_variance=self._noise(lambda c: _counted(c, schema, places), options),
+            level=level,
+            names=keys,
+        )
+        return Shares(tuple(columns), tuple(names), found, "rows", ci)
+
+    def combine(
+        self,
+        analyst: Analyst,
+        *,
+        names: Sequence[str] = (),
+        rule: Rule = "auto",
+        level: float = 0.95,
+        replicates: int | None = None,
+        seed: int = 0,
+        progress: Progress = silent,
+    ) -> Combined:
+        """Any estimator on every set, combined.
+
+        Args:
+            analyst: of a polars frame with the schema's columns: (estimates, variances), the
+                variances computed as if its rows were a sample.
+            names: of the estimates.
+            rule, level, replicates, seed, progress: see Options.
+        """
+        options = self._options(Options(rule, level, replicates, seed, progress))
+        found = [_numbers(analyst, one.frame) for one in self.sets]
+
+        def estimator(codes: Codes) -> Floats:
+            return _numbers(analyst, _values(codes, codes.schema.names, seed))[0].reshape(-1)
+
+        return combine(
+            np.array([q for q, _ in found]),
+            np.array([v for _, v in found]),
+            release=self.facts,
+            rule=rule,
+            noise_variance=self._noise(estimator, options),
+            level=level,
+            names=names,
+        )
+
+    def noise_variance(
+        self,
+        estimate: Callable[[pl.DataFrame], npt.ArrayLike],
+        *,
+        replicates: int | None = None,
+        seed: int = 0,
+        progress: Progress = silent,
+    ) -> Noise | None:
+        """V_s of an estimator of a frame; None where no table was noised for all sets."""
+
+        def estimator(codes: Codes) -> Floats:
+            frame = _values(codes, codes.schema.names, seed)
+            return np.asarray(estimate(frame), dtype=np.float64).reshape(-1)
+
+        return self._noise(estimator, Options(replicates=replicates, seed=seed, progress=progress))
+
+    def _options(self, options: Options) -> Options:
+        """The options, if the release can be combined with them."""
+        check(options.rule, options.level, len(self.release.sets), self.facts)
+        return options
+
+    def _noise(self, estimator: Estimator, options: Options) -> Noise | None:
+        tables = self.release.tables
+        if tables is None or options.rule not in ("auto", "unified") or options.replicates == 0:
+            return None
+        return noise_variance(
+            tables,
+            estimator,
+            seed=options.seed,
+            replicates=options.replicates,
+            progress=options.progress,
+        )
+
+    def _places(self, columns: Sequence[str]) -> tuple[int, ...]:
+        names = self.schema.names
+        wrong = [name for name in columns if name not in names]
+        if isinstance(columns, str) or not columns or wrong or len(set(columns)) < len(columns):
+            raise UsageError(
+                "COLUMN",
+                f"A table of {columns!r} was asked for.",
+                f"It takes a list of different columns; the release has {', '.join(names)}.",
+                "Correct the columns.",
+            )
+        places = tuple(self.schema.index(name) for name in columns)
+        cells = int(np.prod([float(self.schema.sizes[c]) for c in places]))
+        if cells > released.MOST_CELLS:
+            raise UsageError(
+                "CELLS",
+                f"The table would have {cells:,} cells.",
+                f"At most {released.MOST_CELLS:,}.",
+                "Ask for fewer columns.",
+            )
+        return places
+
+
+def load_release(path: str | Path, *, records: float | None = None) -> Analysis:
+    """Read a release package for analysis; the real data are never needed.
+
+    Args:
+        path: the folder.
+        records: n, the number of records, where it is public; None takes the noisy number of rows of
+            the released tables.
+    Raises:
+        ModelRejected: it is not an intact release.
+        UsageError: records is not > 0.
+    """
+    from gibbous.write.load import load
+
+    return Analysis(load(path), records)
+
+
+def _values(codes: Codes, needed: Sequence[str], seed: int) -> pl.DataFrame:
+    """The needed columns of drawn rows with their values."""
+    from gibbous.encode.decode import decode
+
+    schema = codes.schema
+    places = [schema.index(name) for name in schema.names if name in needed]
+    part = replace(schema, columns=tuple(schema.columns[p] for p in places), impossible=())
+    drawn = Codes(part, codes.values[:, places])
+    return typed(decode(drawn, seed=seed), drawn)
+
+
+def _counted(codes: Codes, schema: Schema, places: tuple[int, ...]) -> Floats:
+    """Shares of the combinations of some columns, row-major, float64 (combinations,)."""
+    sizes = tuple(schema.sizes[p] for p in places)
+    key = np.ravel_multi_index(tuple(codes.by_column[p].astype(np.int64) for p in places), sizes)
+    shares: Floats = np.bincount(key, minlength=int(np.prod(sizes))) / max(codes.rows, 1)
+    return shares
+
+
+def _numbers(analyst: Analyst, frame: pl.DataFrame) -> tuple[Floats, Floats]:
+    try:
+        estimates, variances = analyst(frame)
+        return np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(
+            "ESTIMATOR",
+            "The estimator did not return two numbers, or two arrays of numbers.",
+            "It takes a polars frame and returns (estimates, variances).",
+            "Correct it; try it on release.sets[0].",
+        ) from None
+
+
+def _remarks(each: Sequence[models.Fitted]) -> tuple[str, ...]:
+    """What happened in which set, in words."""
+    said = []
+    for what, why in (
+        ("absent", "a level or combination does not occur"),
+        ("separated", "the terms predict the response without error: no finite estimate"),
+    ):
+        hit: dict[str, list[int]] = {}
+        for number, one in enumerate(each, 1):
+            for name in getattr(one, what):
+                hit.setdefault(name, []).append(number)
+        for name, numbers in hit.items():
+            where = ", ".join(map(str, numbers))
+            said.append(f"{name}: not estimated in set {where} ({why}).")
+    if dropped := sum(one.dropped for one in each):
+        said.append(f"{dropped:,} rows of all sets have missing values and were left out.")
+    return tuple(said)

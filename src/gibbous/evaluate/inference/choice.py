@@ -1,0 +1,199 @@
+"""The rule for a release, its variance and its reason in words; what goes against it, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbous.core.errors import UsageError
+from gibbous.core.extras import need
+from gibbous.evaluate.inference import rules
+from gibbous.evaluate.inference.facts import Facts
+from gibbous.evaluate.inference.rules import RULES, Floats, Rule, Spread, Variance
+
+NEEDS_TWO = ("reiter2003", "raghunathan2003")
+FAR = 0.05  # |N/n - 1| from which a rule that wants N = n is told off
+ODD = 1e-6  # a between-set variance that is less likely than this is reported
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """V_s, the variance of an estimate due to the noise, and how it was found.
+
+    Attributes:
+        variance: float64 (estimates,); NaN where it could not be found.
+        df: degrees of freedom; infinite if it was computed from the published scale.
+        source: in words.
+        notes: what to read with it.
+    """
+
+    variance: Floats
+    df: float = math.inf
+    source: str = "given"
+    notes: tuple[str, ...] = ()
+
+
+def check(rule: Rule, level: float, sets: int, facts: Facts) -> None:
+    """Refuse what can be refused before anything is estimated.
+
+    Raises:
+        UsageError: no such rule or level, a rule that needs two sets, or N and n that it needs.
+    """
+    if rule not in RULES:
+        raise UsageError(
+            "RULE", f"There is no rule {rule!r}.", f"Rules are {', '.join(RULES)}.", "Correct rule."
+        )
+    if not 0 < level < 1:
+        raise UsageError(
+            "LEVEL", f"level={level} was given.", "0 < level < 1.", "Use for example level=0.95."
+        )
+    if rule in NEEDS_TWO and sets < 2:
+        raise UsageError(
+            "ONESET",
+            f"The rule {rule} was asked for with one set.",
+            "It needs the variance between sets, hence two sets or more.",
+            "Use rule='unified' (or 'auto'), which holds for any number of sets, or more sets.",
+        )
+    if rule not in NEEDS_TWO:
+        sizes(facts, "raab2016" if rule == "raab2016" else "the unified rule")
+
+
+def chosen(
+    found: Spread, rule: Rule, facts: Facts, noise: Noise | None
+) -> tuple[Variance, str, str]:
+    """The variance, the rule that gave it, and the reason in words."""
+    if rule == "reiter2003":
+        return rules.reiter2003(found), rule, "It was asked for: T = W + B/m."
+    if rule == "raghunathan2003":
+        ratio = facts.ratio if facts.ratio is not None else math.nan
+        variance = rules.raghunathan2003(found, ratio)
+        if (variance.total <= 0).any():
+            sizes(facts, "its T_f is not positive here, and the correction (N/n) W")
+        return variance, rule, "It was asked for: T = (1 + 1/m) B - W, at least (N/n) W."
+    if rule == "raab2016":
+        ratio, _ = sizes(facts, "the rule raab2016")
+        return (
+            rules.raab2016(found, ratio, draws=facts.draws),
+            rule,
+            "It was asked for: T = W (N/n + 1/m), without a term for noise.",
+        )
+    return _unified(found, rule, facts, noise)
+
+
+def _unified(
+    found: Spread, rule: Rule, facts: Facts, noise: Noise | None
+) -> tuple[Variance, str, str]:
+    ratio, records = sizes(facts, "the unified rule")
+    numbers = f"N = {facts.rows:,.0f} rows a set, n = {records:,.0f} ({facts.records_from})"
+    start = "Asked for" if rule == "unified" else "Chosen"
+    if facts.sanitized == "per_set" and noise is None and (found.sets >= 2).any():
+        why = (
+            f"{start} because every set was drawn or noised for itself, at a scale that B shows: "
+            f"T = W N/n + B/m; {numbers}."
+        )
+        measured = rules.unified_measured(found, ratio, records=records, draws=facts.draws)
+        return measured, "unified", why
+    known = noise or Noise(np.zeros(found.mean.size))
+    variance = rules.unified(
+        found,
+        ratio,
+        records=records,
+        noise=np.nan_to_num(known.variance),
+        noise_df=known.df,
+        sanitized=facts.sanitized or "once",
+        draws=facts.draws,
+    )
+    where = {
+        "once": "tables were noised once and all sets are drawn from them",
+        "per_set": "every set was noised for itself",
+        None: "no noise was declared",
+    }[facts.sanitized]
+    term = {"once": " + V_s", "per_set": " + V_s/m", None: " + V_s" if noise else ""}[
+        facts.sanitized
+    ]
+    drawn = "(W N/n + W)/m" if facts.draws == "posterior" else "W/m"
+    why = f"{start} because {where}: T = W N/n{term} + {drawn}; {numbers}."
+    if noise is not None and term:
+        why += f" V_s: {noise.source}."
+    return variance, "unified", why
+
+
+def remarks(
+    found: Spread, rule: str, facts: Facts, noise: Noise | None, variance: Variance
+) -> tuple[str, ...]:
+    """What was assumed or went against the rule, before what no rule covers."""
+    said = list(noise.notes) if noise else []
+    noised = facts.sanitized is not None and facts.method not in ("contingency", "bootstrap")
+    unseen = noise is None or bool((np.isnan(noise.variance) & (found.sets > 0)).any())
+    if rule == "unified" and facts.sanitized == "once" and unseen:
+        said.insert(0, _UNSEEN if noise is None else _PARTLY_UNSEEN)
+    far = facts.ratio is not None and abs(facts.ratio - 1) > FAR
+    if rule == "reiter2003" and far:
+        said.append("reiter2003 holds at N = n only: use unified.")
+    if rule == "reiter2003" and facts.sanitized == "once":
+        said.append("reiter2003 misses noise that all sets share: use unified.")
+    if rule == "raghunathan2003" and facts.sanitized == "per_set" and noised:
+        said.append(
+            "raghunathan2003 overestimates, severalfold, where every set has noise of its own: use "
+            "unified."
+        )
+    if rule in ("raghunathan2003", "raab2016") and facts.sanitized == "once":
+        said.append(f"{rule} has no term for noise in the tables: use unified.")
+    if variance.floored.any():
+        said.append(
+            f"T_f was below (N/n) W for {int(variance.floored.sum())} of {variance.floored.size} "
+            "estimates, which happens by chance; (N/n) W stands in for it."
+        )
+    some = found.sets[found.sets > 0]
+    if some.max(initial=0) > some.min(initial=np.inf):
+        said.append("Some estimates do not exist in every set: they are combined over fewer.")
+    if rule == "unified" and facts.sanitized == "once" and facts.draws == "fitted":
+        said += _odd(found)
+    return tuple(said)
+
+
+def _odd(found: Spread) -> list[str]:
+    """Sets drawn from one set of tables differ by W; tell where they differ by far more, or not at all."""
+    df = found.sets - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = found.between / found.within
+    known = np.isfinite(ratio)
+    if not known.any():
+        return []
+    tail = need("scipy.special", "evaluate").chdtrc(df[known], df[known] * ratio[known])
+    if (ratio[known] > 1e-9).all() and (tail * known.size > ODD).all():
+        return []
+    return [_ODD_WORDS]
+
+
+def sizes(facts: Facts, what: str) -> tuple[float, float]:
+    """N / n, and n.
+
+    Raises:
+        UsageError: one of them is unknown.
+    """
+    if facts.ratio is None or facts.records is None:
+        missing = [n for n in ("rows", "records") if getattr(facts, n) is None]
+        raise UsageError(
+            "SIZES",
+            f"The number of {' and of '.join(missing)} is not known, which {what} needs.",
+            "rows is N, the rows of one set; records is n, the records that the sets were made from. "
+            "A release whose rows were paid for one by one does not publish n.",
+            "Pass them (on the command line --records); the data holder may state n.",
+        )
+    return facts.ratio, facts.records
+
+
+_UNSEEN = (
+    "THE NOISE IS NOT IN THIS INTERVAL, which is too short: V_s was not given. Analysis.combine computes "
+    "it from the public tables."
+)
+_PARTLY_UNSEEN = (
+    "THE NOISE IS NOT IN SOME OF THESE INTERVALS, which are too short: V_s was not found."
+)
+_ODD_WORDS = (
+    "The sets differ far more than rows drawn from the tables would, or not at all: check that the "
+    "estimates are of different sets, and the variances those of one set."
+)

@@ -1,0 +1,100 @@
+"""Shares read off the released noisy tables themselves: unbiased, with a noise variance that is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbous.core.context import Radix
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Dense, Table, Tables
+from gibbous.evaluate.inference.choice import Noise
+from gibbous.evaluate.inference.rules import Floats
+
+MOST_CELLS = 100_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Margin:
+    """Noisy counts of every combination of some columns, combined over the tables that hold them.
+
+    Attributes:
+        counts: float64 (combinations,), row-major over the columns in the order asked for; unbiased,
+            hence possibly negative.
+        variance: of the noise in one of these counts, in counts squared; equal for all.
+        tables: how many released tables were used.
+    """
+
+    counts: Floats
+    variance: float
+    tables: int
+
+
+def margin(tables: Tables, columns: tuple[int, ...]) -> Margin | None:
+    """Counts of the combinations of `columns`, by inverse variance over all dense tables with them.
+
+    Returns:
+        None where no released table holds the columns together, each by its own code. Thresholded
+        tables are left out: what they lost makes their sums too small.
+    """
+    total = np.zeros(math.prod(tables.schema.sizes[c] for c in columns))
+    precision, used = 0.0, 0
+    for table in tables.items + tables.extra:
+        found = _summed(table, columns)
+        if found is None:
+            continue
+        counts, cells = found
+        weight = 1.0 / (max(table.noise.variance, 1e-12) * cells)
+        total, precision, used = total + weight * counts, precision + weight, used + 1
+    return Margin(total / precision, 1.0 / precision, used) if used else None
+
+
+def shares(found: Margin, records: float) -> tuple[Floats, Floats, Noise]:
+    """Shares of the combinations with both of their variances, by the delta method.
+
+    Args:
+        found: noisy counts.
+        records: n, for the sampling variance.
+    Returns:
+        Shares (they sum to 1 and may be negative), sampling variance p (1 - p) / n, and V_s.
+    """
+    total = max(float(found.counts.sum()), 1.0)
+    share = found.counts / total
+    inside = np.clip(share, 0.0, 1.0)
+    noise = found.variance * (1 - 2 * share + share.size * share**2) / total**2
+    source = (
+        "the published scale of the noise in the released "
+        f"{'table' if found.tables == 1 else f'{found.tables} tables'}, by the delta method"
+    )
+    return share, inside * (1 - inside) / max(records, 1.0), Noise(noise, source=source)
+
+
+def names(schema: Schema, columns: tuple[int, ...]) -> list[dict[str, str]]:
+    """The levels of each combination, in the order of `Margin.counts`."""
+    labels = [schema.columns[c].labels() for c in columns]
+    places = np.unravel_index(
+        np.arange(math.prod(map(len, labels))), tuple(len(one) for one in labels)
+    )
+    return [
+        {schema.names[c]: labels[i][places[i][row]] for i, c in enumerate(columns)}
+        for row in range(len(places[0]))
+    ]
+
+
+def _summed(table: Table, columns: tuple[int, ...]) -> tuple[Floats, int] | None:
+    """Counts of the columns in one table, and how many of its cells each is a sum of."""
+    context = table.context
+    if not isinstance(table.cells, Dense) or not isinstance(context.key, Radix):
+        return None
+    if not set(columns) <= set(context.columns):
+        return None
+    shape = context.parent_sizes + context.target_sizes
+    cube = table.cells.values.astype(np.float64).reshape(shape)
+    axes = tuple(context.columns.index(c) for c in columns)
+    others = tuple(a for a in range(cube.ndim) if a not in axes)
+    kept = sorted(axes)
+    summed = cube.sum(axis=others) if others else cube
+    ordered = summed.transpose([kept.index(a) for a in axes])
+    return ordered.reshape(-1), math.prod(shape[a] for a in others)

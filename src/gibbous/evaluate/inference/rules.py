@@ -1,0 +1,213 @@
+"""Combining rules: what the sets say in, the variance of their mean out, in its parts.
+
+Symbols: m sets of N rows each, made from n records; q_l and v_l are the estimate and its variance
+in set l, computed as if its N rows were a sample; qbar = mean q_l, W = mean v_l, B = variance of
+the q_l (divisor m - 1); V0 = W N / n is the sampling variance at n records; V_s is the variance of
+the estimate due to the noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Rule = Literal["auto", "unified", "raghunathan2003", "reiter2003", "raab2016"]
+Sanitized = Literal["once", "per_set"]
+Draws = Literal["fitted", "posterior"]
+
+RULES: tuple[Rule, ...] = get_args(Rule)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """Means and variances over the sets, one entry an estimate.
+
+    Attributes:
+        sets: m, the sets in which the estimate exists; float64 (estimates,).
+        mean: qbar.
+        within: W.
+        between: B; NaN where m < 2.
+    """
+
+    sets: Floats
+    mean: Floats
+    within: Floats
+    between: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variance:
+    """The variance of qbar, with the parts it is the sum of; float64 (estimates,) each.
+
+    Attributes:
+        total: T.
+        df: degrees of freedom of T; infinite where T counts as known.
+        sampling: because n records are a sample.
+        synthesis: because m sets of N rows are finite.
+        noise: because counts were noised; 0 where it cannot be told from the synthesis.
+        floored: where a variance that was not positive has been replaced.
+    """
+
+    total: Floats
+    df: Floats
+    sampling: Floats
+    synthesis: Floats
+    noise: Floats
+    floored: npt.NDArray[np.bool_]
+
+
+def spread(estimates: Floats, variances: Floats) -> Spread:
+    """Means and variances over the sets.
+
+    Args:
+        estimates: q, float64 (sets, estimates); NaN where a set has no such estimate.
+        variances: v, the same shape, >= 0.
+    """
+    known = np.isfinite(estimates) & np.isfinite(variances)
+    sets = known.sum(axis=0).astype(np.float64)
+    some = np.maximum(sets, 1)
+    mean = np.where(known, estimates, 0.0).sum(axis=0) / some
+    within = np.where(known, variances, 0.0).sum(axis=0) / some
+    squares = np.where(known, (estimates - mean) ** 2, 0.0).sum(axis=0)
+    between = np.where(sets >= 2, squares / np.maximum(sets - 1, 1), np.nan)
+    none = sets == 0
+    return Spread(sets, np.where(none, np.nan, mean), np.where(none, np.nan, within), between)
+
+
+def unified(
+    found: Spread,
+    ratio: float,
+    *,
+    records: float,
+    noise: Floats,
+    noise_df: float = np.inf,
+    sanitized: Sanitized = "once",
+    draws: Draws = "fitted",
+) -> Variance:
+    """T = V0 + V_s (1 or 1/m) + (ppd V0 + W) / m: any m >= 1, any N.
+
+    Args:
+        found: of the sets.
+        ratio: N / n.
+        records: n; what W says about one record has n - 1 degrees of freedom.
+        noise: V_s, of one noising.
+        noise_df: degrees of freedom of V_s; infinite where it is computed, not estimated.
+        sanitized: "once" before all sets, or "per_set" (V_s then counts 1/m).
+        draws: "posterior" (ppd = 1) if the parameters of each set were drawn, else "fitted".
+    Source:
+        MECHANISMS s11 (docs/reference/combining-rules.md); contains raab2016 at V_s = 0.
+    """
+    m = np.maximum(found.sets, 1)
+    sampling = found.within * ratio
+    synthesis = ((sampling if draws == "posterior" else 0.0) + found.within) / m
+    added = np.broadcast_to(noise, m.shape) / (1.0 if sanitized == "once" else m)
+    known = sampling + synthesis
+    df = _welch([(known, max(records - 1, 1.0)), (added, noise_df)])
+    return Variance(known + added, df, sampling, synthesis, added, _never(m))
+
+
+def unified_measured(
+    found: Spread, ratio: float, *, records: float, draws: Draws = "fitted"
+) -> Variance:
+    """T = V0 + B / m: the unified rule where only B shows what was drawn or noised for each set.
+
+    E B = V_s + ppd V0 + W, whatever the noise and the way of drawing, if each set has its own. An
+    estimate that a single set has takes ppd V0 + W for B, as if there were no noise.
+
+    Args:
+        found: of the sets.
+        ratio: N / n.
+        records: n.
+        draws: for estimates of a single set.
+    """
+    sampling, several = found.within * ratio, found.sets >= 2
+    expected = (sampling if draws == "posterior" else 0.0) + found.within
+    synthesis = np.where(several, found.between, expected) / np.maximum(found.sets, 1)
+    of_between = np.where(several, found.sets - 1, np.inf)
+    df = _welch([(sampling, max(records - 1, 1.0)), (synthesis, of_between)])
+    return Variance(
+        sampling + synthesis, df, sampling, synthesis, np.zeros_like(sampling), _never(found.sets)
+    )
+
+
+def reiter2003(found: Spread) -> Variance:
+    """T_p = W + B / m, with (m - 1) (1 + m W / B)^2 degrees of freedom; m >= 2.
+
+    Source:
+        Reiter (2003), Survey Methodology 29; [bowen2016, eq. 8-10].
+    """
+    synthesis = found.between / found.sets
+    df = (found.sets - 1) * _squared(1 + _over(found.within, synthesis))
+    return Variance(
+        found.within + synthesis,
+        df,
+        found.within,
+        synthesis,
+        np.zeros_like(synthesis),
+        _never(found.sets),
+    )
+
+
+def raghunathan2003(found: Spread, ratio: float) -> Variance:
+    """T_f = (1 + 1/m) B - W, or T* = max(T_f, (N / n) W) where that is larger; m >= 2.
+
+    T_f has (m - 1) (1 - W / ((1 + 1/m) B))^2 degrees of freedom; T* counts as known.
+
+    Args:
+        found: of the sets.
+        ratio: N / n; NaN leaves T_f as it is.
+    Source:
+        Raghunathan, Reiter, Rubin (2003), J. Official Statistics 19; [park2014].
+    """
+    larger = (1 + 1 / found.sets) * found.between
+    total, least = larger - found.within, found.within * ratio
+    floored = np.isfinite(least) & (total < least)
+    df = np.where(floored, np.inf, (found.sets - 1) * _squared(1 - _over(found.within, larger)))
+    total = np.where(floored, least, total)
+    synthesis = np.minimum(found.between / found.sets, np.maximum(total, 0))
+    synthesis = np.where(floored, 0.0, synthesis)
+    return Variance(total, df, total - synthesis, synthesis, np.zeros_like(total), floored)
+
+
+def raab2016(found: Spread, ratio: float, *, draws: Draws = "fitted") -> Variance:
+    """T_s = W (N/n + 1/m), and W (N/n + (1 + N/n) / m) for posterior draws; m >= 1.
+
+    Source:
+        Raab, Nowok, Dibben (2016), J. Privacy and Confidentiality 7(3).
+    """
+    sampling = found.within * ratio
+    synthesis = ((sampling if draws == "posterior" else 0.0) + found.within) / found.sets
+    return Variance(
+        sampling + synthesis,
+        np.full_like(sampling, np.inf),
+        sampling,
+        synthesis,
+        np.zeros_like(sampling),
+        _never(found.sets),
+    )
+
+
+def _welch(parts: list[tuple[Floats, float | Floats]]) -> Floats:
+    """Degrees of freedom of a sum of variances [Satterthwaite 1946]; infinite parts do not count."""
+    total = sum((part for part, _ in parts), start=np.zeros_like(parts[0][0]))
+    loss = sum((part**2 / df for part, df in parts), start=np.zeros_like(total))
+    return _over(total**2, loss)
+
+
+def _over(top: Floats, bottom: Floats) -> Floats:
+    """top / bottom, infinite where bottom is 0; NaN stays."""
+    out = np.full_like(bottom, np.inf)
+    return np.divide(top, bottom, out=out, where=bottom != 0)
+
+
+def _squared(value: Floats) -> Floats:
+    with np.errstate(over="ignore"):  # sets that are almost equal: infinite is right
+        return value**2
+
+
+def _never(like: Floats) -> npt.NDArray[np.bool_]:
+    return np.zeros(like.shape, dtype=bool)

@@ -1,0 +1,230 @@
+"""Regression coefficients by formula: how far synthetic ones are, and how far their intervals overlap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gibbous.core.errors import ResourceLimit
+from gibbous.core.finding import Finding
+from gibbous.evaluate.inference.combine import combine
+from gibbous.evaluate.measure import Measured, Metric
+from gibbous.evaluate.tables import Side, Subject
+from gibbous.evaluate.utility.collect import assemble, references
+from gibbous.evaluate.utility.fits import Fit, fit
+from gibbous.evaluate.utility.formula import Family, Formula, check_size, parse, rows
+
+Z = 1.959963984540054
+_MODELS: Mapping[Family, str] = {
+    "ols": "ordinary least squares",
+    "logit": "logistic regression",
+    "multinomial": "multinomial logistic regression",
+}
+
+COEFFICIENTS = Metric(
+    name="coefficients",
+    title="Regression coefficients, mean standardized difference",
+    group="utility",
+    better="lower",
+    definition=(
+        "Mean over coefficients of |b_synthetic - b_real| / se_real, in standard errors of the real "
+        "fit; b_synthetic is the mean over the sets. 0: equal. Coefficients that do not exist on "
+        "either side are left out and counted in the note."
+    ),
+    source="Snoke et al. 2018, s3 (standardized difference)",
+)
+CI_OVERLAP = Metric(
+    name="ci_overlap",
+    title="Regression coefficients, overlap of 95 % intervals",
+    group="utility",
+    better="higher",
+    definition=(
+        "Mean over coefficients of the average of two shares: of the real interval that the synthetic "
+        "one covers, and of the synthetic that the real one covers; 0 where they do not meet, or where "
+        "the synthetic coefficient does not exist. In [0, 1]. The synthetic interval is the one an "
+        "analyst would state (unified rule, noise variance unknown): for m sets of N rows from n "
+        "records it is sqrt(N/n + 1/m) as wide as one set's own, so equal estimates with N = n reach "
+        "(1 + 1 / sqrt(1 + 1/m)) / 2, not 1."
+    ),
+    source="Karr, Kohnen, Oganian, Reiter, Sanil 2006; intervals by the unified combining rule",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """Coefficients with intervals, float64 (coefficients,) each, NaN where one does not exist."""
+
+    estimate: np.ndarray
+    se: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def findings(
+    subject: Subject, *, formulas: Sequence[str] = (), family: Family | None = None
+) -> list[Finding]:
+    """coefficients and ci_overlap of each formula; nothing without formulas.
+
+    Args:
+        formulas: for example ("stay ~ age + sex",); see `gibbous.evaluate.utility.formula`.
+        family: ols, logit or multinomial for all of them; None: each by the kind of its target.
+    Returns:
+        Two findings a formula; not defined, with the reason in the note, where its design is too large
+        or the real records have no row for it.
+    Raises:
+        UsageError: a formula is none, or does not fit the schema.
+    """
+    checked = [parse(text, subject.schema, family) for text in formulas]
+    return [finding for formula in checked for finding in _findings(subject, formula)]
+
+
+def standardized(real: Estimates, synthetic: Estimates) -> np.ndarray:
+    """|b_synthetic - b_real| / se_real, NaN where a part is missing."""
+    known = np.isfinite(real.se) & (real.se > 0)
+    scale = np.where(known, real.se, np.nan)
+    apart: np.ndarray = np.abs(synthetic.estimate - real.estimate) / scale
+    return apart
+
+
+def overlap(real: Estimates, synthetic: Estimates) -> np.ndarray:
+    """Karr's overlap of two intervals in [0, 1]: 0 without a synthetic one, NaN without a real one."""
+    shared = np.minimum(real.high, synthetic.high) - np.maximum(real.low, synthetic.low)
+    shared = np.maximum(shared, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = (shared / (real.high - real.low) + shared / (synthetic.high - synthetic.low)) / 2
+    exists = np.isfinite(real.low) & (real.high > real.low)
+    return np.where(exists, np.where(np.isfinite(value), value, 0.0), np.nan)
+
+
+def _findings(subject: Subject, formula: Formula) -> list[Finding]:
+    try:
+        for table in (subject.real, *subject.sets):
+            check_size(formula, table)
+    except ResourceLimit as error:
+        return _undefined(formula, len(subject.sets), f"{error.wrong} {error.allowed} {error.fix}")
+    first = rows(formula, subject.real)
+    if len(first.target) == 0:
+        return _undefined(formula, len(subject.sets), "No real record has all its numbers.")
+    base, levels = _base(formula, first.target)
+
+    def fitted(table: Side) -> Fit:
+        return fit(formula.family, rows(formula, table, first.spec), levels=levels, base=base)
+
+    real = fit(formula.family, first, levels=levels, base=base)
+    sets = [fitted(table) for table in subject.sets]
+    truth = _own(real)
+    each = [_combined([one], real.rows) for one in sets]
+    whole = _combined(sets, real.rows)
+    beside = {
+        name: _combined([fitted(table)], real.rows) for name, table in references(subject).items()
+    }
+    names = _names(formula, first.terms, base)
+    note = _note(formula, real, sets, truth, whole)
+    detail = _detail(names, truth, whole)
+    found = []
+    for metric, measure in ((COEFFICIENTS, standardized), (CI_OVERLAP, overlap)):
+        made = assemble(
+            metric,
+            [Measured(_mean(measure(truth, one)), note=note) for one in each],
+            {name: _mean(measure(truth, one)) for name, one in beside.items()},
+            columns=_columns(formula),
+            detail=detail,
+        )
+        # Not the mean of the sets' values: sets are combined first, as an analyst would.
+        found.append(replace(made, value=_mean(measure(truth, whole))))
+    return found
+
+
+def _undefined(formula: Formula, sets: int, why: str) -> list[Finding]:
+    note = f"{formula.text}: not defined. {why}"
+    return [
+        assemble(metric, [Measured(math.nan, note=note)] * sets, {}, columns=_columns(formula))
+        for metric in (COEFFICIENTS, CI_OVERLAP)
+    ]
+
+
+def _columns(formula: Formula) -> tuple[str, ...]:
+    return (formula.target, *(name for name in formula.used if name != formula.target))
+
+
+def _own(real: Fit) -> Estimates:
+    half = Z * real.se
+    return Estimates(real.estimate, real.se, real.estimate - half, real.estimate + half)
+
+
+def _combined(sets: Sequence[Fit], records: int) -> Estimates:
+    """The unified rule over sets; NaN where no set has the coefficient."""
+    size = float(np.mean([one.rows for one in sets]))
+    estimates = np.stack([one.estimate for one in sets])
+    blank = np.full(estimates.shape[1], np.nan)
+    if size == 0 or records == 0 or not np.isfinite(estimates).any():
+        return Estimates(blank, blank, blank, blank)
+    variances = np.stack([one.se**2 for one in sets])
+    found = combine(estimates, variances, rule="unified", rows=size, records=float(records))
+    return Estimates(found.estimate, found.se, found.low, found.high)
+
+
+def _base(formula: Formula, target: np.ndarray) -> tuple[int, int]:
+    """The most frequent code of the real target, which others are compared with, and all codes."""
+    if formula.family == "ols" or formula.column is None:
+        return 0, 1
+    count = np.bincount(target.astype(np.int64), minlength=formula.column.size)
+    return int(count.argmax()), formula.column.size
+
+
+def _names(formula: Formula, terms: Sequence[str], base: int) -> list[tuple[str, str]]:
+    """(level of the target, term) of each coefficient; no level but for a multinomial target."""
+    if formula.family != "multinomial" or formula.column is None:
+        return [("", term) for term in terms]
+    levels = [label for code, label in enumerate(formula.column.labels()) if code != base]
+    return [(level, term) for level in levels for term in terms]
+
+
+def _detail(
+    names: Sequence[tuple[str, str]], real: Estimates, synthetic: Estimates
+) -> list[dict[str, Any]]:
+    apart, shared = standardized(real, synthetic), overlap(real, synthetic)
+    return [
+        {
+            "level": level,
+            "term": term,
+            "real": float(real.estimate[i]),
+            "real_se": float(real.se[i]),
+            "real_low": float(real.low[i]),
+            "real_high": float(real.high[i]),
+            "synthetic": float(synthetic.estimate[i]),
+            "synthetic_se": float(synthetic.se[i]),
+            "synthetic_low": float(synthetic.low[i]),
+            "synthetic_high": float(synthetic.high[i]),
+            "standardized": float(apart[i]),
+            "overlap": float(shared[i]),
+        }
+        for i, (level, term) in enumerate(names)
+    ]
+
+
+def _note(
+    formula: Formula, real: Fit, sets: Sequence[Fit], truth: Estimates, whole: Estimates
+) -> str:
+    sentences = [f"{formula.text}, {_MODELS[formula.family]}."]
+    lost = int((np.isfinite(truth.estimate) & ~np.isfinite(whole.estimate)).sum())
+    none = int((~np.isfinite(truth.estimate)).sum())
+    if none:
+        sentences.append(f"{none} coefficients do not exist in the real records.")
+    if lost:
+        sentences.append(f"{lost} coefficients exist in the real records alone.")
+    for name, one in [("Real", real), *((f"Set {i}", s) for i, s in enumerate(sets, 1))]:
+        if one.note:
+            sentences.append(f"{name}: {one.note}.")
+        if one.dropped:
+            sentences.append(f"{name}: {one.dropped} rows left out for missing numbers.")
+    return " ".join(sentences)
+
+
+def _mean(values: np.ndarray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else math.nan
