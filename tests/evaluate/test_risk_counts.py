@@ -274,3 +274,14 @@ def test_the_match_estimator_agrees_with_matching_in_simulated_samples() -> None
 
     assert found == pytest.approx(alone / faces, rel=0.02)
     assert right_match(single, 2 * double, fraction) < 0.9 * alone / faces
+
+
+def test_keys_that_overflow_a_word_do_not_forget_their_first_column() -> None:
+    # 12 columns of 64 levels are 72 bits: radix alone would push the first two out.
+    schema = Schema(tuple(Column(f"c{i}", "nominal", levels=tuple(range(64))) for i in range(12)))
+    rows = np.full((2, 12), 5)
+    rows[1, 0] = 6
+
+    (keys,) = packed([made(rows, schema)], schema.names)
+
+    assert keys[0] != keys[1]

@@ -214,3 +214,12 @@ def test_the_interval_of_an_area_covers_at_least_its_level() -> None:
             held += found[0] <= truth <= found[1]
 
         assert held >= 740
+
+
+def test_a_row_as_close_to_both_sides_counts_a_half() -> None:
+    table = drawn(50, 1)
+
+    found = closer(table, table, drawn(30, 2), seed=0)
+
+    assert found.value == 0.5
+    assert "100.0% ties" in found.note

@@ -20,7 +20,6 @@ from gibbous.evaluate.draws import permutation, resampled
 if TYPE_CHECKING:
     import polars as pl
 
-EPOCH = 719_163  # days from the start of the calendar to 1970: edges of dates are such ordinals
 REFERENCES = ("bootstrap", "holdout", "independent")
 
 
@@ -64,6 +63,8 @@ class Side:
         """
         import polars as pl
 
+        from gibbous.encode.bins import EPOCH
+
         out = np.empty((len(self.schema), self.rows))
         for index, column in enumerate(self.schema):
             codes = self.codes.by_column[index]
@@ -99,6 +100,7 @@ class Subject:
     holdout: Side | None = None
     seed: int = 0
     references: tuple[str, ...] = REFERENCES
+    _kept: dict[str, Side] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Subject: {self.real.rows} records, {len(self.sets)} synthetic sets>"
@@ -113,13 +115,18 @@ class Subject:
         """
         if name not in self.references and name in REFERENCES:
             return None
+        if name == "holdout":
+            return self.holdout
+        if name not in self._kept:
+            self._kept[name] = self._made(name)
+        return self._kept[name]
+
+    def _made(self, name: str) -> Side:
         rows, real = self.sets[0].rows, self.real
         if name == "bootstrap":
             return real.take(resampled(real.rows, rows, self.seed, 1))
         if name == "independent":
             return independent(real.take(resampled(real.rows, rows, self.seed, 2)), self.seed)
-        if name == "holdout":
-            return self.holdout
         raise ValueError(f"references are {REFERENCES}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from gibbous.evaluate.inference.rules import RULES, Floats, Rule, Spread, Varian
 
 NEEDS_TWO = ("reiter2003", "raghunathan2003")
 FAR = 0.05  # |N/n - 1| from which a rule that wants N = n is told off
+SHIFTED = 0.25  # standard errors of bias from another round of noise, from which it is said
 ODD = 1e-6  # a between-set variance that is less likely than this is reported
 
 
@@ -27,12 +28,14 @@ class Noise:
         df: degrees of freedom; infinite if it was computed from the published scale.
         source: in words.
         notes: what to read with it.
+        shift: by how much another round of noise moves the estimate to one side; None if not known.
     """
 
     variance: Floats
     df: float = math.inf
     source: str = "given"
     notes: tuple[str, ...] = ()
+    shift: Floats | None = None
 
 
 def check(rule: Rule, level: float, sets: int, facts: Facts) -> None:
@@ -117,6 +120,9 @@ def _unified(
     why = f"{start} because {where}: T = W N/n{term} + {drawn}; {numbers}."
     if noise is not None and term:
         why += f" V_s: {noise.source}."
+    if noise is not None:  # what was not found is shown as unknown, not as 0
+        unknown = np.isnan(noise.variance)
+        variance = replace(variance, noise=np.where(unknown, np.nan, variance.noise))
     return variance, "unified", why
 
 
@@ -125,6 +131,8 @@ def remarks(
 ) -> tuple[str, ...]:
     """What was assumed or went against the rule, before what no rule covers."""
     said = list(noise.notes) if noise else []
+    if noise is not None and noise.shift is not None:
+        said += _shifted(noise.shift, variance)
     noised = facts.sanitized is not None and facts.method not in ("contingency", "bootstrap")
     unseen = noise is None or bool((np.isnan(noise.variance) & (found.sets > 0)).any())
     if rule == "unified" and facts.sanitized == "once" and unseen:
@@ -152,6 +160,19 @@ def remarks(
     if rule == "unified" and facts.sanitized == "once" and facts.draws == "fitted":
         said += _odd(found)
     return tuple(said)
+
+
+def _shifted(shift: Floats, variance: Variance) -> list[str]:
+    """Tell where noise moves estimates to one side: what it did once it would do again, about."""
+    with np.errstate(invalid="ignore"):
+        moved = int((np.abs(shift) > SHIFTED * np.sqrt(variance.total)).sum())
+    if not moved:
+        return []
+    sentence = (
+        f"Noise moves {moved} of {shift.size} estimates to one side (clipping, projection): another round "
+        f"of it shifts them by more than {SHIFTED:g} standard errors. The intervals do not cover that."
+    )
+    return [sentence]
 
 
 def _odd(found: Spread) -> list[str]:

@@ -30,6 +30,9 @@ REPLICATES = 100
 REFITTED = 10  # replicates where each one fits a model again
 LEAST = 20  # replicates that a variance is taken from
 _STREAM = 0x696E66  # "inf": apart from the streams that drew the released rows
+_FEWER = (
+    "Some estimates do not exist in every redrawn table: V_s is taken from those that have them."
+)
 _SMOOTH = 1e4  # sigma from which a rounded normal law is the discrete one to all digits used here
 _ROWS = (2_000, 40_000)  # rows of one half of a replicate
 
@@ -78,7 +81,7 @@ def noise_variance(
         )
     refit = (refit or _own_refit(seed)) if fitted else None
     if fitted and refit is None:
-        return _unfitted(estimator(_halves(tables, 1, seed)[0]).size)
+        return _unfitted(estimator(_halves(tables, _ROWS[0], seed)[0]).size)
     each = rows or min(max(4 * tables.noisy_rows(), _ROWS[0]), _ROWS[1])
     base = np.mean([estimator(half) for half in _halves(tables, each, seed)], axis=0)
     found = np.full((replicates, 2, base.size), np.nan)
@@ -161,26 +164,9 @@ def _noise(found: np.ndarray, base: Floats) -> Noise:
         variance,
         df=max(len(found) - 1, 1),
         source=f"noise of the published law drawn {len(found)} times on the public tables",
-        notes=_notes(shift, variance, used, len(found)),
+        notes=(_FEWER,) if ((used > 0) & (used < len(found))).any() else (),
+        shift=shift,
     )
-
-
-def _notes(shift: Floats, variance: Floats, used: np.ndarray, replicates: int) -> tuple[str, ...]:
-    said = []
-    with np.errstate(invalid="ignore"):
-        error = np.sqrt(variance / np.maximum(used, 1))
-        moved = np.abs(shift) > np.maximum(np.sqrt(variance), 4 * error)
-    if moved.any():
-        said.append(
-            "Noise moves some estimates to one side, not only about: another round of it shifts "
-            f"{int(moved.sum())} of them by more than its own standard deviation (clipping of small "
-            "noisy counts). The interval does not cover that."
-        )
-    if ((used > 0) & (used < replicates)).any():
-        said.append(
-            "Some estimates do not exist in every redrawn table: V_s is taken from those that have them."
-        )
-    return tuple(said)
 
 
 def _own_refit(seed: int) -> Refit | None:

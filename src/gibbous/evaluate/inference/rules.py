@@ -99,7 +99,7 @@ def unified(
         sanitized: "once" before all sets, or "per_set" (V_s then counts 1/m).
         draws: "posterior" (ppd = 1) if the parameters of each set were drawn, else "fitted".
     Source:
-        MECHANISMS s11 (docs/reference/combining-rules.md); contains raab2016 at V_s = 0.
+        docs/reference/combining-rules.md; with V_s = 0 it is raab2016.
     """
     m = np.maximum(found.sets, 1)
     sampling = found.within * ratio

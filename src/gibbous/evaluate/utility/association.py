@@ -186,7 +186,8 @@ def _pearson(sums: np.ndarray) -> np.ndarray:
     # What rounding leaves of a column that does not vary is no variance.
     scale = np.where((u > 1e-12 * xx) & (v > 1e-12 * yy), np.sqrt(u) * np.sqrt(v), 0)
     ratio = np.divide(xy - x * y / n, scale, out=np.zeros(len(n)), where=scale > 0)
-    return np.clip(ratio, -1, 1)
+    bounded: np.ndarray = np.clip(ratio, -1, 1)
+    return bounded
 
 
 def _association(subject: Subject) -> Finding:
