@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gibbous.contract.auditor.run import audit
     from gibbous.core.claim import Claim
     from gibbous.core.plan import Plan
     from gibbous.core.release import Release
@@ -64,6 +65,7 @@ _WHERE = {
     "Study": "gibbous.frontier.study",
     "Synthesizer": "gibbous.estimator",
     "Unit": "gibbous.core.schema",
+    "audit": "gibbous.contract.auditor.run",
     "compare": "gibbous.frontier.compare",
     "infer_schema": "gibbous.read.infer",
     "load": "gibbous.write.load",
@@ -95,6 +97,7 @@ __all__ = [
     "Study",
     "Synthesizer",
     "Unit",
+    "audit",
     "compare",
     "infer_schema",
     "load",

@@ -33,6 +33,7 @@ NAMES = {
     "Study",
     "Synthesizer",
     "Unit",
+    "audit",
     "compare",
     "infer_schema",
     "load",

@@ -283,6 +283,31 @@ def verify(
     release_verbs.verify(release, json, quiet)
 
 
+@app.command(short_help="Try to refute what a method claims.")
+def audit(
+    method: Annotated[str, typer.Argument(help="A registered method.")],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = None,
+    setting: Settings = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="CPU seconds, about.")] = 60.0,
+    runs: Annotated[int | None, typer.Option("--runs", help="Runs of each part instead.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seeds the canaries' coins.")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Attack a method on constructed tables; no real data, no budget."""
+    from gibbous.cli import audit_verb
+
+    code = audit_verb.run(
+        method, (epsilon, delta), relation, setting or [], (seconds, runs, seed), out, json, quiet
+    )
+    if code:
+        raise typer.Exit(code)
+
+
 @app.command(short_help="Methods side by side on one table.")
 def compare(
     config: Annotated[Path, typer.Option("--config", "-c", help="A study file (TOML).")],

@@ -1,7 +1,8 @@
-"""`gibbous demo`: the main job on real data, and what came of it in plain words."""
+"""`gibbous demo`: the main job on real data, what came of it in plain words, and both reports."""
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import time
 from pathlib import Path
@@ -25,6 +26,14 @@ EPSILON, DELTA, SETS, SEED = "1", "1e-6", 2, 7
 PAID_ROWS = 200  # for methods that cost by the row
 SHOWN = 4
 COLUMN = "mdvis"
+# What an insurer's clerk would know of a family's plan, what they might want to know, and the
+# regression that the data set is known for.
+KEYS = ("lncoins", "idp", "lpi", "fmde")
+SENSITIVE, TARGET = "disea", "mdvis"
+FORMULA = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
+SLOW = ("lasso_path", "lasso_mse", "pmse_tree", "pmse_tree_ratio")  # a minute together, on one core
+EVALUATE = ("sklearn", "statsmodels", "formulaic")
+REPORT = ("altair", "jinja2", "vl_convert")
 
 
 def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -> None:
@@ -58,11 +67,12 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
             progress=bars,
         )
         seconds = time.perf_counter() - began
+        reports = _reports(release, source, target, overwrite, bars)
         _verify(target, bars)
     if json or quiet:
         finish(release, target, json, quiet)
         return
-    _closing(release, target, seconds)
+    _closing(release, target, seconds, reports)
 
 
 def _opening(source: Path) -> None:
@@ -75,7 +85,45 @@ def _opening(source: Path) -> None:
     show.line()
 
 
-def _closing(release: Release, target: Path, seconds: float) -> None:
+def _reports(
+    release: Release, source: Path, target: Path, overwrite: bool, bars: Bars
+) -> tuple[Path, Path] | None:
+    """The public report inside the release, the internal one beside it; None without the extra."""
+    if any(importlib.util.find_spec(name) is None for name in (*EVALUATE, *REPORT)):
+        return None
+    from gibbous.evaluate.run import names
+    from gibbous.report import faces
+
+    found = faces.evaluate(
+        source,
+        release,
+        release.schema,
+        keys=KEYS,
+        sensitive=SENSITIVE,
+        targets=TARGET,
+        formulas=FORMULA,
+        only=[name for name in names() if name not in SLOW],
+        progress=bars,
+    )
+    bars("report", 0, 2)
+    public = faces.report(release, "public")
+    bars("report", 1, 2)
+    inside = _free_folder(target.with_name(f"{target.name}-internal"), overwrite=overwrite)
+    internal = inside / "report.internal.html"
+    faces.report(release, "internal", internal, findings=found, overwrite=overwrite)
+    bars("report", 2, 2)
+    return public, internal
+
+
+def _free_folder(path: Path, *, overwrite: bool) -> Path:
+    place = path if overwrite and path.is_dir() and not path.is_symlink() else _free(path)
+    place.mkdir(mode=0o700, exist_ok=True)
+    return place
+
+
+def _closing(
+    release: Release, target: Path, seconds: float, reports: tuple[Path, Path] | None
+) -> None:
     plan = release.plan
     show.line(f"What was released, in {seconds:.0f} s:")
     show.folder(target, prefix=True)
@@ -92,8 +140,22 @@ def _closing(release: Release, target: Path, seconds: float) -> None:
         show.line()
         _margin(release.tables, release)
     show.line()
+    _where(reports)
     _next(target, more=release.tables is not None)
     show.line(f"Verified. Total cost: {show.cost_words(plan)}.")
+
+
+def _where(reports: tuple[Path, Path] | None) -> None:
+    if reports is None:
+        show.line('Reports were left out: install them with pip install "gibbous[report]".')
+    else:
+        public, internal = reports
+        show.line("Two reports, for a browser; both work without a network:")
+        show.line(f"  {public}")
+        show.line("    public: from the release alone; it may be published with it")
+        show.line(f"  {internal}")
+        show.line("    CONFIDENTIAL: compared with the real records; it stays with their holder")
+    show.line()
 
 
 def _next(target: Path, *, more: bool) -> None:

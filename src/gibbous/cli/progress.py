@@ -20,6 +20,9 @@ WORDS = {
     "write": "writing",
     "verify": "checking",
     "compile": "compiling kernels",
+    "compare": "comparing",
+    "runs": "running methods",
+    "audit": "auditing",
 }
 
 

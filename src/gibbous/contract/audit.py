@@ -137,7 +137,8 @@ def features(output: Tables | Codes) -> Features:
             for column, size in enumerate(output.schema.sizes)
             for level in range(size)
         }
-    found: dict[Hashable, Hashable] = {}
+    # What a table is about must be public, so its shape is a feature like any other.
+    found: dict[Hashable, Hashable] = {"levels": output.schema.sizes}
     tables = output.items + output.extra
     found["contexts"] = tuple(t.context for t in tables)
     for table in tables:

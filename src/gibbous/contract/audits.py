@@ -55,7 +55,12 @@ def relations(kind: type[Any]) -> tuple[Relation, ...]:
 def at_epsilon_one(kind: type[Any], relation: Relation) -> Any:
     """The mechanism at a whole cost near 1 for two rows, with a delta that an audit can see."""
     share = 0.5 if kind.about.unit == "row" else 1.0
-    return default(kind, epsilon=share, delta=0.01, relation=relation)
+    shape = _SHAPES.get(kind.about.name, {})
+    return default(kind, epsilon=share, delta=0.01, relation=relation, **shape)
+
+
+# With two parents the three columns of the constructed tables are one table: nothing is divided.
+_SHAPES: dict[str, dict[str, Any]] = {"privbayes": {"parents": 1}}
 
 
 def applicable(kind: type[Any]) -> list[Saboteur]:

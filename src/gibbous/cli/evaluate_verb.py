@@ -1,0 +1,259 @@
+"""`gibbous evaluate`: one call of the evaluation, its findings as a table, and both files of its report."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gibbous.cli import show
+from gibbous.cli.progress import Bars
+from gibbous.core.errors import UsageError
+from gibbous.core.extras import require
+from gibbous.core.finding import Finding, Findings
+
+if TYPE_CHECKING:
+    from gibbous.core.schema import Schema
+    from gibbous.read.source import ReadOptions
+
+REPORT, JSON = "report.internal.html", "findings.json"
+ARROWS = {"lower": "\u2193", "higher": "\u2191", "near": "\u2192"}
+REFERENCES = ("bootstrap", "holdout", "independent")
+GROUPS = {
+    "utility": "Utility: how well the synthetic rows stand for the real ones",
+    "risk": "Risk: what the synthetic rows give away",
+}
+CONFIDENTIAL = "Confidential: comparisons with real records, outside the guarantee of any release."
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be evaluated, as given on the command line; lists are split at commas.
+
+    Attributes:
+        options: makes the reading options; late, because the reader is a heavy import.
+    """
+
+    real: Path
+    synthetic: Sequence[Path]
+    schema: Path | None
+    keys: Sequence[str]
+    sensitive: Sequence[str]
+    targets: Sequence[str]
+    formulas: Sequence[str]
+    given: Sequence[str]
+    only: Sequence[str]
+    holdout: Path | None
+    fraction: float | None
+    seed: int
+    options: Callable[[], ReadOptions]
+
+
+def run(asked: Asked, out: Path | None, json: bool, quiet: bool) -> None:
+    """Evaluate, print the findings, and write the report.
+
+    Args:
+        out: a new folder for REPORT and JSON; None writes nothing.
+    Raises:
+        GibbousError: one class an exit code.
+    """
+    if asked.schema is None:
+        raise UsageError(
+            "NOSCHEMA",
+            "No schema was given.",
+            "Both tables are read under one declared schema.",
+            "Pass --schema FILE; a release has its own in schema.toml.",
+        )
+    if out is not None:
+        require(("altair", "jinja2", "vl_convert"), "report")
+    from gibbous.evaluate.run import evaluate
+    from gibbous.read.schema_file import load_schema
+
+    schema = load_schema(asked.schema)
+    with _folder(out, asked.real) as folder, Bars(quiet=quiet or json) as bars:
+        bars.compiling()
+        found = evaluate(
+            asked.real,
+            list(asked.synthetic),
+            schema,
+            keys=_columns(asked.keys, schema),
+            sensitive=_columns(asked.sensitive, schema),
+            targets=_columns(asked.targets, schema),
+            formulas=asked.formulas,
+            given=_columns(asked.given, schema),
+            fraction=asked.fraction,
+            holdout=asked.holdout,
+            seed=asked.seed,
+            only=_split(asked.only) or None,
+            progress=bars,
+            options=asked.options(),
+        )
+        if folder is not None:
+            bars("report", 0, 1)
+            _write(found, folder, asked.synthetic)
+    if json:
+        show.as_json(found.to_json() | {"path": str(out) if out else None})
+        return
+    if not quiet:
+        _details(found)
+    _last(found, out)
+
+
+def _write(found: Findings, folder: Path, synthetic: Sequence[Path]) -> None:
+    from gibbous.evaluate.run import write_findings
+    from gibbous.report.internal import internal_report
+
+    releases = [path for path in synthetic if path.is_dir()]
+    write_findings(found, folder / JSON)
+    internal_report(found, folder / REPORT, release=releases[0] if len(releases) == 1 else None)
+
+
+@contextlib.contextmanager
+def _folder(out: Path | None, source: Path) -> Iterator[Path | None]:
+    """A folder beside the target that gets its name when all is written; checked before any work."""
+    if out is None:
+        yield None
+        return
+    from gibbous.write import files
+    from gibbous.write.output import check_output
+
+    target = check_output(out, source=source)
+    fresh = target.with_name(f".{target.name}.partial")
+    files.remove_folder(fresh)
+    files.make_folder(fresh)
+    try:
+        yield fresh
+        files.move_into_place(fresh, target, overwrite=False)
+    finally:
+        files.remove_folder(fresh)
+
+
+def _columns(values: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    # A name may hold a comma: what is a column as a whole is not split.
+    found = [[v] if v in schema.names else _split([v]) for v in values]
+    return tuple(name for part in found for name in part)
+
+
+def _split(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _details(found: Findings) -> None:
+    facts = found.facts
+    sets = facts["rows"]["synthetic"]
+    held = facts["rows"]["holdout"]
+    show.line(
+        f"{show.counted(facts['rows']['real'], 'real record')}; "
+        f"{show.counted(len(sets), 'synthetic set')} of {show.counted(sets[0], 'row')}; "
+        + (f"{show.counted(held, 'holdout record')}." if held else "no holdout.")
+    )
+    if facts["keys"]:
+        wanted = f"; sensitive: {', '.join(facts['sensitive'])}" if facts["sensitive"] else ""
+        show.line(f"  keys: {', '.join(facts['keys'])}{wanted}")
+    for release in facts["releases"]:
+        show.line(f"  made by {release['method']}: {release['words']}")
+    for group, title in GROUPS.items():
+        mine = [one for one in found if one.group == group]
+        if mine:
+            show.line()
+            show.line(title)
+            _table(mine, facts["keys"])
+    show.line()
+    for sentence in _notes(found):
+        show.line(f"  {sentence}")
+    show.line(f"  {_legend()}")
+
+
+def _table(mine: Sequence[Finding], keys: Sequence[str]) -> None:
+    rows = []
+    for one in mine:
+        null = dict(one.null)
+        also = [f"{name} {_number(v)}" for name, v in one.null if name not in REFERENCES]
+        rows.append(
+            (
+                one.name + _about(one, keys),
+                _number(one.value),
+                _direction(one),
+                _interval(one),
+                *(_number(null.get(name)) for name in REFERENCES),
+                ", ".join(also),
+            )
+        )
+    show.table(("finding", "value", "better", "95 %", *REFERENCES, "also"), rows)
+
+
+def _about(one: Finding, keys: Sequence[str]) -> str:
+    # Keys are told once, above; of a formula the first column, its target, is enough.
+    columns = [name for name in one.subject if name not in keys]
+    if not columns:
+        return ""
+    return f" ({columns[0]}{', ...' if len(columns) > 1 else ''})"
+
+
+def _direction(one: Finding) -> str:
+    arrow = ARROWS[one.better] if _can_print(ARROWS[one.better]) else one.better
+    return f"{arrow} {_number(one.ideal)}" if one.better == "near" else arrow
+
+
+def _legend() -> str:
+    if not _can_print("".join(ARROWS.values())):
+        return "References are other tables scored in the same way; there are no thresholds."
+    arrows = ", ".join(
+        f"{ARROWS[name]} {words}"
+        for name, words in [
+            ("lower", "lower is better"),
+            ("higher", "higher is better"),
+            ("near", "nearer to the number is better"),
+        ]
+    )
+    return f"{arrows}. References are other tables scored in the same way; there are no thresholds."
+
+
+def _notes(found: Findings) -> Iterator[str]:
+    """What to know to read the table: notes of findings that are not defined, and what was left out."""
+    notes: dict[str, list[str]] = {}
+    for one in found:
+        if math.isnan(one.value) and one.note:
+            notes.setdefault(one.note, []).append(one.name)
+    for note, names in notes.items():
+        yield f"{', '.join(dict.fromkeys(names))}: {note}"
+    needs: dict[str, list[str]] = {}
+    for name, need in found.facts["left_out"].items():
+        needs.setdefault(need, []).append(name)
+    for need, names in needs.items():
+        yield f"left out, because they need {need}: {', '.join(names)}"
+
+
+def _last(found: Findings, out: Path | None) -> None:
+    where = (
+        f"{show.quoted(out)} holds {REPORT} and {JSON}: keep them with the records."
+        if out
+        else f"Nothing was written; --out FOLDER writes {REPORT} and {JSON}."
+    )
+    show.line(f"{show.counted(len(found), 'finding')}. {CONFIDENTIAL} {where}")
+
+
+def _interval(one: Finding) -> str:
+    if one.interval is None:
+        return ""
+    return f"{_number(one.interval[0])} to {_number(one.interval[1])}"
+
+
+def _number(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.1e}"
+
+
+def _can_print(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

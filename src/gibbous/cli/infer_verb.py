@@ -1,0 +1,118 @@
+"""`gibbous infer`: a model on every set of a release, combined; the real data are never needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from gibbous.cli import show
+from gibbous.cli.progress import Bars
+
+if TYPE_CHECKING:
+    from gibbous.evaluate.inference.analysis import Analysis
+    from gibbous.evaluate.inference.formulas import Family
+    from gibbous.evaluate.inference.results import Fit
+    from gibbous.evaluate.inference.rules import Rule
+
+HEADERS = ("coefficient", "estimate", "se", "df", "low", "high", "sampling", "synthesis", "noise")
+
+
+def run(
+    release: Path,
+    formula: str,
+    family: str,
+    rule: str,
+    level: float,
+    records: float | None,
+    replicates: int | None,
+    seed: int,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Print coefficients with intervals, the rule and its reason, and which receipt entries entered.
+
+    Args:
+        release: folder.
+        formula: "response ~ terms".
+        family: gaussian, binomial, multinomial or poisson.
+        rule: auto, or a combining rule.
+        level: of the intervals.
+        records: n where it is public; None reads it off the noisy tables.
+        replicates: how often the noise is drawn anew; None for the default.
+        seed: of that noise.
+    Raises:
+        UsageError: formula, family, rule or level do not fit the release.
+        ModelRejected: it is not an intact release.
+    """
+    from gibbous.evaluate.inference.analysis import load_release
+
+    analysis = load_release(release, records=records)
+    with Bars(quiet=quiet or json) as bars:
+        fit = analysis.glm(
+            formula,
+            cast("Family", family),
+            rule=cast("Rule", rule),
+            level=level,
+            seed=seed,
+            progress=bars,
+            replicates=replicates,
+        )
+    entered = numbers(analysis)
+    if json:
+        show.as_json(fit.to_json() | {"entered": entered})
+        return
+    if not quiet:
+        _details(fit, entered)
+    last = fit.combined
+    show.line(
+        f"{len(last.names)} coefficients by {last.rule} at {100 * level:g} %; "
+        f"{len(last.warnings) + len(fit.remarks)} notes. Nothing was spent."
+    )
+
+
+def numbers(analysis: Analysis) -> dict[str, Any]:
+    """What of the receipt enters the formula, by its name in ledger.json."""
+    receipt, facts = analysis.release.receipt, analysis.facts
+    return {
+        "sets": receipt["sets"],
+        "rows": receipt["rows"],
+        "sanitized": receipt["sanitized"],
+        "relation": receipt["relation"],
+        "tables": receipt["tables"],
+        "method": receipt["method"]["name"],
+        "records": facts.records,
+        "records_from": facts.records_from,
+    }
+
+
+def _details(fit: Fit, entered: dict[str, Any]) -> None:
+    from gibbous.evaluate.inference.combined import shown
+
+    combined = fit.combined
+    show.line(f"{fit.formula} ({fit.family})")
+    rows = []
+    for one in combined.records_of():
+        values = [shown(one[key]) for key in HEADERS[1:6]]
+        parts = [_percent(one[key]) for key in HEADERS[6:]]
+        rows.append((one["name"], *values, *parts))
+    show.table(HEADERS, rows)
+    show.line(f"  rule: {combined.rule}. {combined.why}")
+    for text in (*combined.warnings, *fit.remarks):
+        show.line(f"  note: {text}")
+    said = "; ".join(
+        f"{k} = {_short(v)}" for k, v in entered.items() if not k.startswith("records")
+    )
+    show.line(f"  from ledger.json: {said}")
+    records = entered["records"]
+    known = "not published" if records is None else f"{records:,.0f} ({entered['records_from']})"
+    show.line(f"  n, not in ledger.json: {known}")
+
+
+def _percent(share: float) -> str:
+    return "-" if share != share else f"{100 * share:.0f} %"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, list) and len(set(value)) == 1:
+        return f"{value[0]} each"
+    return str(value)

@@ -1,0 +1,1 @@
+"""The auditor: attacks on what a method claims, on constructed tables alone."""

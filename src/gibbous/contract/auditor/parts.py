@@ -1,0 +1,242 @@
+"""The tests of an audit, each on runs in memory: canaries, pairs, noise, and those without statistics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gibbous.contract.audit import Verdict, audit, stated
+from gibbous.contract.auditor.canaries import Reader, Seen, attacked, coins_of
+from gibbous.contract.auditor.findings import Evidence
+from gibbous.contract.auditor.noise import scale_test
+from gibbous.contract.auditor.places import Setup, translated
+from gibbous.contract.auditor.setups import CLEAR, laws_of
+from gibbous.contract.blind import differing
+from gibbous.contract.cases import Neighbors, neighbors, secret
+from gibbous.contract.runs import relation_of
+from gibbous.contract.sensitivity import uncovered
+from gibbous.core.claim import Claim, Relation
+from gibbous.core.codes import Codes
+from gibbous.core.errors import EngineFailure, PrivacyRefused
+from gibbous.core.protocols import Mechanism, Words64
+from gibbous.core.schema import Schema
+from gibbous.core.stream import stream_key, words
+from gibbous.core.tables import NoiseInfo, Table, Tables
+from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.privacy.curator import Curator
+
+Run = Callable[[Mechanism, Schema, np.ndarray, int | None, Claim], Tables | Codes]
+CANARIES = 200_000  # in all runs of one setup
+ROW_RUNS = 40_000  # of one setup, where a run draws few rows
+PAIR_RUNS = 2_000  # on each side
+FEWEST = 4
+SCORING = 2.0  # reading and scoring a pair's outputs takes about as long as the fits
+CROWD = {"tables": 60, "rows": 4}  # equal records beside the one that differs
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How many runs a part gets.
+
+    Attributes:
+        seconds: CPU seconds for this part, about; the number of runs is fixed after the first ones.
+        runs: exactly so many instead; None: what the seconds allow.
+    """
+
+    seconds: float
+    runs: int | None = None
+
+    def count(self, each: float, most: int, least: int = FEWEST) -> int:
+        """Runs, from the CPU seconds that one of them takes."""
+        if self.runs is not None:
+            return min(self.runs, max(most, least))
+        return int(min(max(self.seconds / max(each, 1e-6), least), most))
+
+
+def fits(draw_words: Words64) -> Run:
+    """One run of a mechanism in memory: an engine, a curator, no ledger.
+
+    Args:
+        draw_words: cryptographic words of methods that draw rows.
+    """
+
+    def run(
+        mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, budget: Claim
+    ) -> Tables | Codes:
+        engine = NumpyEngine.from_codes(secret(schema, values))
+        relation = relation_of(mechanism)
+        curator = Curator(engine, budget, schema, relation=relation, words=draw_words)
+        try:
+            return mechanism.run(curator, rows)
+        finally:
+            curator.close()
+
+    return run
+
+
+def without_noise(run: Run, seed: int) -> Run:
+    """The same outputs with exact counts in place of noisy ones, and records in place of drawn rows."""
+    number = iter(range(1 << 60))
+
+    def bare(
+        mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, budget: Claim
+    ) -> Tables | Codes:
+        output = run(mechanism, schema, values, rows, budget)
+        if isinstance(output, Codes):
+            if not len(values):
+                return output
+            chosen = words(stream_key(seed, 0x62617265, next(number)), 0, output.rows)
+            return Codes(schema, np.asarray(values)[(chosen % np.uint64(len(values))).astype(int)])
+        # A broken method may state another schema: the records are then read under that one.
+        whole = Setup("", schema, np.asarray(values), np.asarray(values)[:0])
+        codes = translated(whole, output.schema)[0]
+        engine = NumpyEngine.from_codes(secret(output.schema, codes[(codes >= 0).all(axis=1)]))
+        items, extra = (
+            tuple(
+                Table(table.context, counts.cells, table.noise)
+                for table, counts in zip(part, engine.tally([t.context for t in part]), strict=True)
+            )
+            for part in (output.items, output.extra)
+        )
+        engine.close()
+        return replace(output, items=items, extra=extra)
+
+    return bare
+
+
+def by_canaries(
+    mechanism: Mechanism, setup: Setup, run: Run, *, effort: Effort, level: float, seed: int
+) -> tuple[Evidence, list[Seen], set[NoiseInfo]]:
+    """Run a setup with fresh coins each time, and guess the coins.
+
+    Returns:
+        The evidence, what was seen (for the scale test), and the noise that tables stated.
+    """
+    total = mechanism.plan(setup.schema, setup.rows).total
+    epsilon, delta = stated(total)
+    reader = Reader(setup)
+    laws: set[NoiseInfo] = set()
+    seen: list[Seen] = []
+
+    def once() -> None:
+        coins = coins_of(len(setup), seed, len(seen))
+        output = run(mechanism, setup.schema, setup.records(coins), setup.rows, total)
+        laws.update(laws_of(output))
+        seen.append(reader.read(output, coins))
+
+    _repeat(once, effort, ROW_RUNS if setup.rows else -(-CANARIES // len(setup)))
+    found = attacked(seen, delta, level)
+    wrong = f"{found.correct:,} of {found.guesses:,} guesses right, {found.canaries:,} canaries"
+    words_ = f"{wrong}, {found.attack}" if found.guesses else "no attack was learnt"
+    return (
+        Evidence(
+            kind="canaries",
+            name=setup.name,
+            relation=total.relation,
+            runs=len(seen),
+            violated=found.lower > epsilon,
+            claimed=epsilon,
+            delta=delta,
+            bound=found.lower,
+            ceiling=found.ceiling,
+            level=level,
+            words=words_,
+        ),
+        seen,
+        laws,
+    )
+
+
+def pairs_of(mechanism: Mechanism, laws: set[NoiseInfo]) -> tuple[Neighbors, ...]:
+    """Pairs of neighbors whose crowd is above the thresholds that were seen."""
+    least = CROWD[mechanism.about.releases]
+    clear = (int((law.threshold or 0) + CLEAR * law.scale) + 2 for law in laws if law.threshold)
+    return neighbors(relation_of(mechanism), max((least, *clear)))
+
+
+def by_pair(
+    mechanism: Mechanism,
+    pair: Neighbors,
+    run: Run,
+    *,
+    effort: Effort,
+    level: float,
+    rows: int | None,
+) -> Evidence:
+    """Run on two neighbors, learn an event on one half of the runs, judge it on the other."""
+    total = mechanism.plan(pair.schema, rows).total
+    run(mechanism, pair.schema, pair.one, rows, total)  # what is computed once is computed now
+    began = time.process_time()
+    for table in (pair.one, pair.two):
+        run(mechanism, pair.schema, table, rows, total)
+    each = (time.process_time() - began) * SCORING
+    runs = effort.count(each, PAIR_RUNS, 100)
+    found: Verdict = audit(mechanism, pair, runs=runs, rows=rows, level=level, run=run)
+    return Evidence(
+        kind="pairs",
+        name=pair.name,
+        relation=pair.relation,
+        runs=runs,
+        violated=not found.holds,
+        claimed=found.claimed[0],
+        delta=found.claimed[1],
+        bound=found.lower,
+        ceiling=found.ceiling,
+        level=level,
+        words=found.event if found.lower else "no event was learnt",
+    )
+
+
+def by_scale(seen: Sequence[Seen], relation: Relation, level: float) -> Evidence | None:
+    """Compare the noise in all tables that were seen with the law that they state."""
+    found = scale_test(seen, level)
+    if found is None:
+        return None
+    return Evidence(
+        kind="noise",
+        name=f"noisy less exact counts, {found.cells:,} cells",
+        relation=relation,
+        runs=len(seen),
+        violated=found.p_value <= level,
+        claimed=1.0,
+        bound=found.scale,
+        ceiling=found.shows,
+        level=level,
+        words=f"{found.group}, p = {found.p_value:.2g}",
+    )
+
+
+def without_statistics(
+    mechanism: Mechanism, relation: Relation, rows: int | None
+) -> tuple[Evidence, ...]:
+    """Price and doors: see `gibbous.contract.sensitivity` and `gibbous.contract.blind`."""
+    found = []
+    if mechanism.about.releases == "tables":
+        name = "the stated noise and choices against real neighbors"
+        try:
+            told, seen = uncovered(mechanism, relation), True
+        except EngineFailure:  # a table that cannot be counted under the schema that was given
+            told, seen = "not compared: a table names levels that the schema does not have", False
+        except PrivacyRefused:  # the curator protects persons of several rows where a plan does not
+            told, seen = "not compared: the plan does not cover persons of several rows", False
+        found.append(Evidence("price", name, relation, 1, seen and bool(told), words=told))
+    told = ""
+    pairs = neighbors(relation, 6)
+    for pair in pairs:
+        told = told or differing(mechanism, pair, rows)
+    told = f"{told} shows" if told else ""
+    name = "every random answer held fixed"
+    found.append(Evidence("doors", name, relation, 3 * len(pairs), bool(told), words=told))
+    return tuple(found)
+
+
+def _repeat(once: Callable[[], None], effort: Effort, most: int) -> None:
+    """Do it as often as the effort allows; the number is fixed after the second time."""
+    once()
+    began = time.process_time()
+    once()
+    for _ in range(effort.count(time.process_time() - began, most) - 2):
+        once()

@@ -1,0 +1,276 @@
+"""The auditor: a method in, lower bounds of its epsilon out, from runs on constructed tables alone.
+
+Evidence of two kinds is kept apart. A lower bound of epsilon above the claim, from canaries or from
+pairs of neighbors, refutes the claim at the stated confidence, whatever the code says of itself. A
+scale test, which reads the law that the tables state, shows that noise is not what was declared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, get_args, get_type_hints
+
+from gibbous.contract.audit import lower_bound, stated
+from gibbous.contract.auditor.canaries import Seen
+from gibbous.contract.auditor.diversity import by_diversity
+from gibbous.contract.auditor.findings import Audit, Evidence, SelfTest
+from gibbous.contract.auditor.parts import (
+    Effort,
+    Run,
+    by_canaries,
+    by_pair,
+    by_scale,
+    fits,
+    pairs_of,
+    without_noise,
+    without_statistics,
+)
+from gibbous.contract.auditor.setups import crowded, free_rows, setups
+from gibbous.contract.cases import binary_schema
+from gibbous.contract.runs import relation_of
+from gibbous.core.claim import Claim, Relation
+from gibbous.core.errors import UsageError
+from gibbous.core.params import as_json, build, describe
+from gibbous.core.protocols import Mechanism, Progress, Words64, silent
+from gibbous.core.tables import NoiseInfo
+from gibbous.mechanisms import registry
+from gibbous.privacy.entropy import words as system_words
+
+LEVEL = 1e-4  # ten methods together: 1e-3
+TESTS = 7  # of one relation at most: four tables with canaries, two pairs, one scale test
+SHARES = {"canaries": 0.12, "pairs": 0.14, "self-test": 0.04}  # of the seconds, for each such part
+SELF_RUNS, MOST_SELF_RUNS = 200, 3200  # on each side, of a pair without noise
+
+
+def audit(
+    method: str | type[Any] | Mechanism,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    params: Mapping[str, object] | None = None,
+    seconds: float = 60.0,
+    runs: int | None = None,
+    level: float = LEVEL,
+    seed: int = 0,
+    words: Words64 = system_words,
+    progress: Progress = silent,
+) -> Audit:
+    """Try to refute what a method claims, on constructed tables; no real data, no ledger.
+
+    Args:
+        method: a registered name, a mechanism class, or an instance (then without `params`).
+        epsilon, delta: of the claim; the method's defaults when None.
+        params: further parameters. Without `relation` both relations are audited, if it has both.
+        seconds: CPU seconds that all runs may take, about.
+        runs: runs of each part (on each side of a pair) instead; None: what the seconds allow.
+        level: probability that a sound method is flagged.
+        seed: of the canaries' coins; noise has no seed.
+        words: cryptographic words for methods that draw rows.
+        progress: told ("audit", done parts, parts).
+    Returns:
+        The audit: evidence, verdict, and a self-test on outputs without noise.
+    Raises:
+        UsageError: there is no such method or parameter, or a number is out of range.
+    Source:
+        [Steinke, Nasr, Jagielski 2023]; [Jagielski, Ullman, Oprea 2020] with held-out thresholds.
+    Example:
+        >>> import gibbous as gb
+        >>> gb.audit("laplace", epsilon=1, runs=4).verdict  # doctest: +SKIP
+        'nothing found'
+    """
+    _check(seconds, runs, level)
+    began = time.process_time()
+    given = dict(params or {}) | _named(epsilon=epsilon, delta=delta)
+    builds = _builds(method, given)
+    total = _claim(builds[0])
+    base = _Base(builds[0], total, level, seed)
+    if total.kind == "none":
+        return base.done("nothing to audit", began)
+    run = fits(words)
+    if total.kind == "l_diversity":
+        return _diversity(builds[0], base, run, began)
+    steps = _Steps(progress, len(builds))
+    effort = _Efforts(seconds / len(builds), runs)
+    share = level / (TESTS * len(builds))
+    found: list[Evidence] = []
+    test: list[Evidence] = []
+    for one in builds:
+        more, bare = _relation(one, run, effort, share, seed, steps)
+        found, test = found + more, test + bare
+    self_test = SelfTest(any(e.violated for e in test), tuple(test))
+    return base.done(_verdict(found, self_test), began, tuple(found), self_test)
+
+
+def _relation(
+    one: Mechanism, run: Run, effort: _Efforts, level: float, seed: int, steps: _Steps
+) -> tuple[list[Evidence], list[Evidence]]:
+    """All tests of one instance under its relation, and their self-test."""
+    found: list[Evidence] = []
+    bare: list[Evidence] = []
+    seen: list[Seen] = []
+    laws: set[NoiseInfo] = set()
+    for number, setup in enumerate(setups(one)):
+        tables = [setup]
+        for place, table in enumerate(tables):
+            steps()
+            stream = 2 * number + place + 1000 * seed
+            part = effort.of("canaries")
+            evidence, more, stated = by_canaries(
+                one, table, run, effort=part, level=level, seed=stream
+            )
+            found, seen, laws = [*found, evidence], seen + more, laws | stated
+            crowd = crowded(setup, stated) if place == 0 else None
+            tables += [crowd] if crowd is not None else []
+        if number == 0:
+            few, nothing = effort.of("self-test"), without_noise(run, seed)
+            bare.append(
+                by_canaries(one, tables[-1], nothing, effort=few, level=level, seed=seed)[0]
+            )
+    scale = by_scale(seen, relation_of(one), level)
+    found += [scale] if scale is not None else []
+    rows = free_rows(one, binary_schema()) if one.about.releases == "rows" else None
+    pairs = pairs_of(one, laws)
+    for pair in pairs:
+        steps()
+        found.append(by_pair(one, pair, run, effort=effort.of("pairs"), level=level, rows=rows))
+    few = Effort(0.0, _self_runs(one, rows))
+    bare.append(
+        by_pair(one, pairs[0], without_noise(run, seed), effort=few, level=level, rows=rows)
+    )
+    return [*found, *without_statistics(one, relation_of(one), rows)], bare
+
+
+class _Efforts:
+    """The seconds of one relation, divided."""
+
+    __slots__ = ("_runs", "_seconds")
+
+    def __init__(self, seconds: float, runs: int | None) -> None:
+        self._seconds, self._runs = seconds, runs
+
+    def of(self, part: str) -> Effort:
+        """What one part of this kind gets."""
+        return Effort(self._seconds * SHARES[part], self._runs)
+
+
+class _Steps:
+    """Tells how far an audit is."""
+
+    __slots__ = ("_done", "_progress", "_total")
+
+    def __init__(self, progress: Progress, relations: int) -> None:
+        self._progress, self._done, self._total = progress, 0, (TESTS - 1) * relations
+
+    def __call__(self) -> None:
+        self._progress("audit", self._done, self._total)
+        self._done += 1
+
+
+class _Base:
+    """The facts of an audit that are known before it runs."""
+
+    __slots__ = ("_audit",)
+
+    def __init__(self, one: Mechanism, total: Claim, level: float, seed: int) -> None:
+        self._audit = Audit(
+            method=one.about.name,
+            params=as_json(one),
+            claim=one.plan(binary_schema(), 1).claim.words(),
+            kind=total.kind,
+            verdict="nothing to audit",
+            level=level if total.kind != "none" else 0.0,
+            seed=seed,
+        )
+
+    def done(
+        self,
+        verdict: Any,
+        began: float,
+        evidence: tuple[Evidence, ...] = (),
+        self_test: SelfTest | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Audit:
+        """The finished audit."""
+        return replace(
+            self._audit,
+            verdict=verdict,
+            evidence=evidence,
+            self_test=self_test,
+            seconds=time.process_time() - began,
+            notes=notes,
+        )
+
+
+def _diversity(one: Mechanism, base: _Base, run: Run, began: float) -> Audit:
+    level = base._audit.level
+    found = by_diversity(one, run, level=level)
+    bare = by_diversity(one, without_noise(run, base._audit.seed), level=level)
+    notes = (
+        (
+            "l-diversity is not differential privacy: there is no epsilon to bound. The l of a "
+            "whole output is the finding output_l of `gibbous evaluate`."
+        ),
+    )
+    self_test = SelfTest(bare.violated, (bare,))
+    return base.done(_verdict([found], self_test), began, (found,), self_test, notes)
+
+
+def _self_runs(one: Mechanism, rows: int | None) -> int:
+    """Runs on each side of a pair after which an event that tells often enough refutes the claim."""
+    epsilon, delta = stated(one.plan(binary_schema(), rows).total)
+    share = 4 if rows is None else 10  # one record of five is drawn in a fifth of the rows
+    runs = SELF_RUNS
+    # At a level below any that a part of an audit has.
+    while (
+        lower_bound(runs // share, 0, runs // 2, delta, 1e-6) <= epsilon and runs < MOST_SELF_RUNS
+    ):
+        runs *= 2
+    return runs if runs < MOST_SELF_RUNS else SELF_RUNS
+
+
+def _verdict(found: list[Evidence], self_test: SelfTest) -> str:
+    if any(one.violated for one in found):
+        return "VIOLATION"
+    return "nothing found" if self_test.flagged else "cannot tell"
+
+
+def _builds(method: str | type[Any] | Mechanism, given: dict[str, object]) -> list[Mechanism]:
+    """The instances to audit: one for each relation that is offered and was not fixed."""
+    if not isinstance(method, str | type):
+        if given:
+            raise UsageError(
+                "AUDITPARAMS",
+                "Parameters were given beside an instance of a method.",
+                "An instance has its parameters.",
+                "Give the name of the method, or leave epsilon, delta and params out.",
+            )
+        return [method]
+    kind = registry.load(method) if isinstance(method, str) else method
+    names = {p.name for p in describe(kind)}
+    if "relation" not in names or "relation" in given:
+        return [build(kind, given)]
+    offered: tuple[Relation, ...] = get_args(get_type_hints(kind)["relation"])
+    return [build(kind, given | {"relation": relation}) for relation in offered]
+
+
+def _claim(one: Mechanism) -> Claim:
+    rows = 1 if one.about.releases == "rows" else None
+    return one.plan(binary_schema(), rows).total
+
+
+def _named(**given: object) -> dict[str, object]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _check(seconds: float, runs: int | None, level: float) -> None:
+    few = runs is not None and runs < 4
+    if not seconds > 0 or few or not 0 < level < Fraction(1, 2):
+        raise UsageError(
+            "AUDIT",
+            "seconds, runs or level of an audit is out of range.",
+            "seconds > 0, runs >= 4, 0 < level < 1/2.",
+            "For example seconds=60, runs=1000, level=1e-4.",
+        )
