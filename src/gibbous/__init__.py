@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gibbous.pipeline import load_schema, plan, synthesize
     from gibbous.privacy.ledger import Ledger
     from gibbous.read.infer import infer_schema
+    from gibbous.report.faces import evaluate, report
     from gibbous.write.load import load
     from gibbous.write.verify import verify
 
@@ -67,11 +68,13 @@ _WHERE = {
     "Unit": "gibbous.core.schema",
     "audit": "gibbous.contract.auditor.run",
     "compare": "gibbous.frontier.compare",
+    "evaluate": "gibbous.report.faces",
     "infer_schema": "gibbous.read.infer",
     "load": "gibbous.write.load",
     "load_schema": "gibbous.pipeline",
     "methods": "gibbous.mechanisms.registry",
     "plan": "gibbous.pipeline",
+    "report": "gibbous.report.faces",
     "synthesize": "gibbous.pipeline",
     "verify": "gibbous.write.verify",
 }
@@ -99,28 +102,41 @@ __all__ = [
     "Unit",
     "audit",
     "compare",
+    "evaluate",
     "infer_schema",
     "load",
     "load_schema",
     "methods",
     "plan",
+    "report",
     "synthesize",
     "verify",
 ]
 
 
+_VERBS = {
+    "evaluate": "gibbous.report.faces",
+    "report": "gibbous.report.faces",
+    "synthesize": "gibbous.pipeline",
+}
+
+
 class _Package(ModuleType):
-    """The verb `synthesize` keeps its name when the folder `gibbous.synthesize` is imported."""
+    """Verbs keep their names when the folders of the same names are imported."""
 
-    @property
-    def synthesize(self) -> Any:
-        return importlib.import_module("gibbous.pipeline").synthesize
 
-    @synthesize.setter
-    def synthesize(self, folder: ModuleType) -> None:
+def _verb(name: str) -> property:
+    def get(_: ModuleType) -> Any:
+        return getattr(importlib.import_module(_VERBS[name]), name)
+
+    def keep(_: ModuleType, folder: ModuleType) -> None:
         """Importing the folder would set it here; it stays reachable as a folder."""
 
+    return property(get, keep)
 
+
+for _name in _VERBS:
+    setattr(_Package, _name, _verb(_name))
 sys.modules[__name__].__class__ = _Package
 
 
@@ -129,6 +145,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_WHERE[name]), name)
         globals()[name] = value
         return value
+    if name == "infer":
+        return importlib.import_module("gibbous.infer")
     raise AttributeError(f"module 'gibbous' has no attribute {name!r}")
 
 

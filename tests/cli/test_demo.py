@@ -1,4 +1,4 @@
-"""The demonstration: real data, a verified release, a readable summary, a ledger of its own."""
+"""The demonstration: real data, a verified release, a readable summary, two reports, a ledger of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gibbous.cli import demo_data
+from gibbous.cli import demo_data, demo_verb
 from gibbous.cli.defaults import DEFAULT_METHOD
 
 from .conftest import Cli
@@ -28,6 +28,13 @@ def test_the_demo_schema_declares_everything_and_holds_the_data(cli: Cli) -> Non
     assert len(schema) == 10
 
 
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation without the libraries of reports: the demonstration is fast, then."""
+    monkeypatch.setattr(demo_verb, "REPORT", ("a_library_that_nobody_has",))
+
+
+@pytest.mark.usefixtures("bare")
 def test_the_demo_makes_shows_and_verifies_a_release(cli: Cli, home: Path) -> None:
     done = cli("demo")
     checked = cli("verify", "gibbous-demo")
@@ -40,6 +47,7 @@ def test_the_demo_makes_shows_and_verifies_a_release(cli: Cli, home: Path) -> No
         "epsilon = 1, delta = 1e-06",
         "noisy table",
         "gibbous verify gibbous-demo",
+        'pip install "gibbous[report]"',
     ):
         assert words in done.out
     assert done.out.splitlines()[-1].startswith("Verified. Total cost: epsilon = 1")
@@ -48,8 +56,31 @@ def test_the_demo_makes_shows_and_verifies_a_release(cli: Cli, home: Path) -> No
     assert not (home / "ledger.sqlite").exists()
     assert again.code == 0
     assert "in gibbous-demo-2." in again.out
+    assert not list(Path().glob("*internal*"))
 
 
+@pytest.mark.slow
+def test_the_demo_ends_with_both_reports(cli: Cli) -> None:
+    done = cli("demo")
+    checked = cli("verify", "gibbous-demo")
+
+    assert done.code == 0, done.err
+    assert checked.code == 0, checked.err
+    public = Path("gibbous-demo/report.public.html")
+    inside = Path("gibbous-demo-internal")
+    internal = inside / "report.internal.html"
+    assert f"  {public}\n" in done.out
+    assert f"  {internal}\n    CONFIDENTIAL" in done.out
+    assert inside.stat().st_mode & 0o777 == 0o700
+    text = json.loads((inside / "report.internal.json").read_text())
+    names = {found["name"] for found in text["findings"]}
+    assert {"tv1", "tv4", "association", "coefficients", "tstr", "intruder_mode", "cap"} <= names
+    assert text["facts"]["rows"]["real"] == demo_data.ROWS
+    assert internal.read_text().count("<figure ") >= 6
+    assert "CONFIDENTIAL" not in public.read_text()
+
+
+@pytest.mark.usefixtures("bare")
 def test_the_demo_prints_the_noisy_margin_next_to_the_synthetic_one(cli: Cli) -> None:
     """Both columns are shares of public tables: they add up to one and are close to each other."""
     done = cli("demo", "--out", "release")
@@ -62,6 +93,7 @@ def test_the_demo_prints_the_noisy_margin_next_to_the_synthetic_one(cli: Cli) ->
     assert max(abs(a - b) for a, b in shares) < 0.03
 
 
+@pytest.mark.usefixtures("bare")
 def test_the_demo_of_a_row_method_pays_for_few_rows(cli: Cli) -> None:
     done = cli("demo", "--method", "pegs", "--json")
 
@@ -69,6 +101,16 @@ def test_the_demo_of_a_row_method_pays_for_few_rows(cli: Cli) -> None:
     found = json.loads(done.out)
     assert found["rows"] == [200, 200]
     assert found["plan"]["total"]["epsilon"] == "400"
+
+
+@pytest.mark.slow
+def test_the_demo_of_a_row_method_has_reports_too(cli: Cli) -> None:
+    done = cli("demo", "--method", "pegs", "--json")
+
+    assert done.code == 0, done.err
+    json.loads(done.out)
+    assert Path("gibbous-demo/report.public.json").exists()
+    assert Path("gibbous-demo-internal/report.internal.json").exists()
 
 
 def test_the_demo_refuses_an_output_that_exists_and_an_unknown_method(cli: Cli) -> None:

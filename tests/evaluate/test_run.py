@@ -24,8 +24,8 @@ from gibbous.core.errors import (
     UsageError,
 )
 from gibbous.core.extras import need, require
-from gibbous.core.finding import Findings
 from gibbous.core.schema import Column, Schema
+from gibbous.evaluate.findings import Findings
 from gibbous.evaluate.measure import Metric
 from gibbous.evaluate.run import PARTS, evaluate, names, write_findings
 

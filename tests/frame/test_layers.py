@@ -26,7 +26,6 @@ OWNERS = {
         "frontier",
         "data",
         "core/release.py",
-        "core/finding.py",
     ),
     "pandas": ("read", "data", "evaluate"),
     "pyarrow": ("read",),

@@ -35,11 +35,13 @@ NAMES = {
     "Unit",
     "audit",
     "compare",
+    "evaluate",
     "infer_schema",
     "load",
     "load_schema",
     "methods",
     "plan",
+    "report",
     "synthesize",
     "verify",
 }

@@ -99,6 +99,9 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+Names = Annotated[list[str] | None, typer.Option(help="Columns, separated by commas; repeatable.")]
+
+
 @app.callback()
 def root(
     version: Annotated[
@@ -281,6 +284,89 @@ def verify(
     from gibbous.cli import release_verbs
 
     release_verbs.verify(release, json, quiet)
+
+
+@app.command(short_help="How good and how risky synthetic rows are; confidential.")
+def evaluate(
+    real: Annotated[Path, typer.Argument(help="The confidential records: CSV or Parquet.")],
+    synth: Annotated[list[Path], typer.Argument(help="A release folder, or synthetic files.")],
+    schema: SchemaFile = None,
+    keys: Names = None,
+    sensitive: Names = None,
+    targets: Names = None,
+    formula: Annotated[
+        list[str] | None,
+        typer.Option("--formula", help='A regression, "y ~ a + b"; repeatable.'),
+    ] = None,
+    given: Names = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Findings, or utility, risk.")
+    ] = None,
+    holdout: Annotated[
+        Path | None, typer.Option("--holdout", help="Records no synthesizer saw.")
+    ] = None,
+    fraction: Annotated[
+        float | None, typer.Option("--fraction", help="Share of the population in REAL.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of samples and references.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="New folder of the report.")
+    ] = None,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    on_bad_line: BadLine = "reject",
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Compare synthetic rows with the real records: findings beside references, internal report."""
+    from gibbous.cli import evaluate_verb
+
+    asked = evaluate_verb.Asked(
+        real,
+        synth,
+        schema,
+        keys or [],
+        sensitive or [],
+        targets or [],
+        formula or [],
+        given or [],
+        only or [],
+        holdout,
+        fraction,
+        seed,
+        _options(sep, encoding, on_bad_line),
+    )
+    evaluate_verb.run(asked, out, json, quiet)
+
+
+@app.command(short_help="Estimates and intervals from a release.")
+def infer(
+    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    formula: Annotated[str, typer.Argument(help='For example "y ~ a + b".')],
+    family: Annotated[
+        str, typer.Option("--family", help="gaussian, binomial, multinomial or poisson.")
+    ] = "gaussian",
+    rule: Annotated[
+        str,
+        typer.Option("--rule", help="auto, unified, raghunathan2003, reiter2003 or raab2016."),
+    ] = "auto",
+    level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
+    records: Annotated[
+        float | None, typer.Option("--records", help="Number of records, where public.")
+    ] = None,
+    replicates: Annotated[
+        int | None, typer.Option("--replicates", help="Redraws of the noise.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the redrawn noise.")] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit a model to every set of a release and combine; needs no real data and spends nothing."""
+    from gibbous.cli import infer_verb
+
+    infer_verb.run(release, formula, family, rule, level, records, replicates, seed, json, quiet)
 
 
 @app.command(short_help="Try to refute what a method claims.")

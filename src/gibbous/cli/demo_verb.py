@@ -106,11 +106,11 @@ def _reports(
         progress=bars,
     )
     bars("report", 0, 2)
-    public = faces.report(release, "public")
+    public = faces.report(target, "public")
     bars("report", 1, 2)
     inside = _free_folder(target.with_name(f"{target.name}-internal"), overwrite=overwrite)
     internal = inside / "report.internal.html"
-    faces.report(release, "internal", internal, findings=found, overwrite=overwrite)
+    faces.report(target, "internal", internal, findings=found, overwrite=overwrite)
     bars("report", 2, 2)
     return public, internal
 

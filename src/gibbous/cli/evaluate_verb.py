@@ -14,7 +14,8 @@ from gibbous.cli import show
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import require
-from gibbous.core.finding import Finding, Findings
+from gibbous.core.finding import Finding
+from gibbous.evaluate.findings import Findings
 
 if TYPE_CHECKING:
     from gibbous.core.schema import Schema

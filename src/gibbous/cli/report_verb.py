@@ -13,7 +13,7 @@ from gibbous.core.errors import UsageError
 from gibbous.core.extras import require
 
 if TYPE_CHECKING:
-    from gibbous.core.finding import Findings
+    from gibbous.evaluate.findings import Findings
     from gibbous.read.source import ReadOptions
 
 LIBRARIES = ("altair", "jinja2", "vl_convert")

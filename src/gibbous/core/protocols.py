@@ -153,6 +153,10 @@ class CuratorLike(Protocol):
         """
         ...
 
+    def report(self, stage: str, done: int, total: int) -> None:
+        """Tell whoever watches how far a method is: public numbers only, no cost."""
+        ...
+
     def draw(self, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
         """Rows whose drawing is what costs. Charges draw.cost(contexts, rows, relation, max_rows)."""
         ...

@@ -15,8 +15,8 @@ from gibbous.core.plan import Plan
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 
-Sampler = Callable[[Tables, int, int | None], Any]
-"""sampler(tables, rows, seed) -> a frame of rows drawn from public tables."""
+Sampler = Callable[[Tables, int, int | None, Any], Any]
+"""sampler(tables, rows, seed, given) -> a frame of rows drawn from public tables."""
 
 
 class Receipt(Mapping[str, Any]):
@@ -103,17 +103,22 @@ class Release:
         return f"<Release{where}: {sets}; {self.claim.words()}>"
 
     @answering
-    def sample(self, rows: int, seed: int | None = None) -> Any:
+    def sample(self, rows: int, seed: int | None = None, *, given: Any = None) -> Any:
         """Draw more rows from the public tables: post-processing, costs nothing.
 
         Args:
             rows: number of rows, >= 0.
             seed: sampling seed; None draws one.
+            given: columns that are not drawn, with their values: a dictionary from name to one value
+                for all rows or one a row, or a frame of `rows` rows. The other columns are drawn
+                given them. They are copied into the output: what is confidential does not belong
+                there. Only for releases with a log-linear model (adaptive_gibbs).
         Returns:
             A frame.
         Raises:
             PrivacyRefused: there are no tables: each row was paid for.
-            UsageError: rows is negative.
+            UsageError: rows is negative; the release cannot be drawn from given some columns.
+            SchemaMismatch: a given value is outside the schema.
         """
         if rows < 0:
             raise UsageError(
@@ -126,7 +131,7 @@ class Release:
                 "With its method each drawn row was itself what cost.",
                 "Use its sets, or a method whose rows are free after its tables (NoisyPegs, Sbhg).",
             )
-        return self.sampler(self.tables, rows, seed)
+        return self.sampler(self.tables, rows, seed, given)
 
     def to_json(self) -> dict[str, Any]:
         """The public facts about it, without any row."""

@@ -95,6 +95,79 @@ class Table:
     noise: NoiseInfo
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Merged:
+    """Levels of one column that a model does not tell apart. Public.
+
+    Attributes:
+        groups: int64 (levels,): group of each level, 0..groups - 1, each used.
+        shares: float64 (levels,): share of each level within its group; >= 0, each group sums to 1.
+    """
+
+    groups: np.ndarray
+    shares: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goal:
+    """A margin that the rows of a model are brought to. Public.
+
+    Attributes:
+        columns: positions, increasing.
+        shares: float64, an axis a column; >= 0, sum 1.
+        weight: of its squared error, in rows, beside those of other goals; > 0.
+    """
+
+    columns: tuple[int, ...]
+    shares: np.ndarray
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LogLinear:
+    """P(x) proportional to exp(sum over cliques c of theta_c[x_c]), and margins of its rows. Public.
+
+    Attributes:
+        sizes: number of codes of each column of the model: levels, or groups of a merged column.
+        cliques: column positions, increasing within a clique.
+        theta: one array a clique, float64, an axis a column; natural logarithms.
+        goals: margins that fresh rows start from and are closed to (structural zeros hold first).
+        merged: per column, how levels were merged; None where they were not; () for no column.
+            Levels merged together are alike in every structural zero.
+        blocks: pairs of columns that say nearly the same, and are redrawn together now and then:
+            one by one, each would hold the other where it is. Changes speed of mixing, not the law.
+        closed: number of rows that are closed to the goals together; rows are cut from such blocks.
+    """
+
+    sizes: tuple[int, ...]
+    cliques: tuple[tuple[int, ...], ...]
+    theta: tuple[np.ndarray, ...]
+    goals: tuple[Goal, ...] = ()
+    merged: tuple[Merged | None, ...] = ()
+    blocks: tuple[tuple[int, int], ...] = ()
+    closed: int = 4096
+
+    def __post_init__(self) -> None:
+        if len(self.cliques) != len(self.theta):
+            raise ValueError("each clique has its theta")
+        if self.merged and len(self.merged) != len(self.sizes):
+            raise ValueError("merged has one entry a column")
+        tables = [*zip(self.cliques, self.theta, strict=True)]
+        for columns, table in tables + [(goal.columns, goal.shares) for goal in self.goals]:
+            if not columns or list(columns) != sorted(set(columns)):
+                raise ValueError("the columns of a clique increase")
+            if table.shape != tuple(self.sizes[column] for column in columns):
+                raise ValueError("a table has an axis a column, as long as its size")
+
+    def __repr__(self) -> str:
+        return f"<LogLinear of {len(self.sizes)} columns: {len(self.cliques)} cliques, {self.cells} cells>"
+
+    @property
+    def cells(self) -> int:
+        """Cells of all cliques together."""
+        return sum(theta.size for theta in self.theta)
+
+
 Fallback = Literal["prefix", "nearest", "reject"]
 Fit = Literal["clip", "rake"]
 
@@ -104,7 +177,8 @@ class Recipe:
     """How rows are drawn from public tables: post-processing, part of the release, no cost.
 
     Attributes:
-        draw: "ancestral" (each table's targets given columns drawn before) or "gibbs".
+        draw: "ancestral" (each table's targets given columns drawn before), "gibbs", or "loglinear"
+            (Gibbs from `Tables.model`; the tables are what the model was fitted to).
         order: positions in `Tables.items` in the order they are drawn; for gibbs one table a column,
             and this is the scan order.
         sweeps: Gibbs passes a row.
@@ -120,7 +194,7 @@ class Recipe:
             (structure.reconcile).
     """
 
-    draw: Literal["ancestral", "gibbs"]
+    draw: Literal["ancestral", "gibbs", "loglinear"]
     order: tuple[int, ...]
     sweeps: int = 1
     kappa: float = 0.0
@@ -138,12 +212,14 @@ class Tables:
         items: the tables that rows are drawn from, in the order of the method.
         recipe: how.
         extra: further published tables (for example 1-way margins bought for structure).
+        model: what rows are drawn from where the recipe says "loglinear"; made from the tables alone.
     """
 
     schema: Schema
     items: tuple[Table, ...]
     recipe: Recipe
     extra: tuple[Table, ...] = field(default=())
+    model: LogLinear | None = None
 
     def __repr__(self) -> str:
         more = f" and {len(self.extra)} more" if self.extra else ""

@@ -14,10 +14,11 @@ from typing import Any
 
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.extras import need
-from gibbous.core.finding import Finding, Findings
+from gibbous.core.finding import Finding
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Column, Schema
+from gibbous.evaluate.findings import Findings
 from gibbous.evaluate.tables import Subject, plain, subject
 
 Columns = str | Sequence[str] | None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gibbous.core.codes import Codes
-from gibbous.core.errors import UsageError
+from gibbous.core.errors import InputRejected, SchemaMismatch, UsageError
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema, Unit
 from gibbous.evaluate.draws import permutation, resampled
@@ -153,11 +153,11 @@ def subject(
         InputRejected, SchemaMismatch: a file is not what it says, or does not fit the schema.
     """
     found = plain(Schema.load(schema) if isinstance(schema, str | Path) else schema)
-    sides = [side(one, found, options=options) for one in _sets(synthetic)]
+    sides = [_read("synthetic", one, found, options) for one in _sets(synthetic)]
     if not sides:
         raise UsageError("NOSETS", "There is no synthetic set.", "At least one.", "Give one.")
-    records = side(real, found, options=options)
-    spare = None if holdout is None else side(holdout, found, options=options)
+    records = _read("real", real, found, options)
+    spare = None if holdout is None else _read("holdout", holdout, found, options)
     for name, table in [("real", records), ("synthetic", sides[0]), ("holdout", spare)]:
         if table is not None and table.rows == 0:
             raise UsageError(
@@ -167,6 +167,14 @@ def subject(
                 "Give a table with rows.",
             )
     return Subject(found, records, tuple(sides), spare, seed)
+
+
+def _read(which: str, source: Any, schema: Schema, options: Any) -> Side:
+    try:
+        return side(source, schema, options=options)
+    except (InputRejected, SchemaMismatch) as error:
+        wrong = f"The {which} table does not fit. {error.wrong}"
+        raise type(error)(error.name, wrong, error.allowed, error.fix, state=error.state) from None
 
 
 def plain(schema: Schema) -> Schema:

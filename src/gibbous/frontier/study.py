@@ -88,7 +88,7 @@ class Study:
         """
         import polars as pl
 
-        from gibbous.report.charts import front
+        from gibbous.report.points import front
 
         points = [p for p in self._known(x, y) if p["label"] not in REFERENCES]
         best = front(points, better=(self._better(x), self._better(y)), x=x, y=y)

@@ -162,6 +162,15 @@ class Curator:
         self._pay(draw.cost(contexts, rows, self._relation, self.max_rows))
         return draw(self._count(contexts, keep=True), self._schema, rows, self._words)
 
+    def report(self, stage: str, done: int, total: int) -> None:
+        """Tell whoever watches how far a method is; free, and only ever public numbers.
+
+        Args:
+            stage: for people.
+            done, total: computed from the plan, from what was paid, or from noisy tables.
+        """
+        self._progress(stage, done, total)
+
     def close(self) -> None:
         """Forget records and counts. Any later request raises: nothing raw can be consulted again.
 

@@ -34,6 +34,7 @@ from gibbous.synthesize.layout import (
     TARGET,
     WIDTH,
 )
+from gibbous.synthesize.loglinear.rows import Ready, ready
 from gibbous.synthesize.masks import Rule, rules_of
 
 _MOST_CELLS = 1 << 32
@@ -101,8 +102,8 @@ class Program:
     flat: Flat
 
 
-def prepare(tables: Tables) -> Program:
-    """Compile a release into a program: conditionals, alias tables, lookups.
+def prepare(tables: Tables) -> Program | Ready:
+    """Compile a release into a program: conditionals, alias tables, lookups; or a model's layout.
 
     Args:
         tables: public.
@@ -110,6 +111,10 @@ def prepare(tables: Tables) -> Program:
         ResourceLimit: a table is too large to draw from.
     """
     schema, recipe = tables.schema, tables.recipe
+    if recipe.draw == "loglinear":
+        if tables.model is None:
+            raise ValueError("a log-linear recipe has a model")
+        return ready(schema, tables.model, recipe.sweeps)
     rules, chained = rules_of(schema), recipe.draw == "gibbs"
     found = conditionals(tables)
     if chained and any(len(c.context.targets) != 1 for c in found):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from gibbous.core.codes import Codes
+from gibbous.core.errors import UsageError
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import Tables
 from gibbous.synthesize import reference
+from gibbous.synthesize.loglinear.rows import ModelRows, Ready, checked
 from gibbous.synthesize.masks import possible
 from gibbous.synthesize.program import Program, prepare
 
@@ -22,13 +24,14 @@ _START, _PASS, _AGAIN = 0, 1, 2  # kinds of streams
 
 
 def sample(
-    tables: Tables | Program,
+    tables: Tables | Program | Ready,
     rows: int,
     *,
     seed: int,
     set_index: int = 0,
     start: int = 0,
     threads: int | None = None,
+    given: Mapping[int, np.ndarray | int] | None = None,
 ) -> Codes:
     """Draw rows from public tables: post-processing, no cost.
 
@@ -39,18 +42,30 @@ def sample(
         set_index: number of the synthetic set; other sets are independent draws.
         start: number of the first row; rows start..start + rows of the set are returned.
         threads: how many; None for all cores. Never changes a byte.
+        given: codes of columns by position, one value or one a row; the others are drawn given
+            them. Only from a log-linear model.
     Returns:
         Public codes (rows, columns).
     Raises:
-        UsageError: the structural zeros leave (almost) no possible row.
+        UsageError: the structural zeros leave (almost) no possible row; or the tables cannot be
+            drawn from given some columns.
         ResourceLimit: a table is too large to draw from.
     """
-    program = tables if isinstance(tables, Program) else prepare(tables)
-    return _Run(program, seed, set_index).rows(start, rows, _threads(threads), compiled=True)
+    run = _run(_prepared(tables), seed, set_index)
+    if given is None:
+        return run.rows(start, rows, _threads(threads))
+    if not isinstance(run, ModelRows):
+        raise UsageError(
+            "GIVEN",
+            "Rows were asked for with some columns given.",
+            "Only a log-linear model (adaptive_gibbs) can be drawn from given some columns.",
+            "Leave given out, or use a release of adaptive_gibbs.",
+        )
+    return run.given(checked(run.found.schema, given, rows), start, rows, _threads(threads))
 
 
 def stream(
-    tables: Tables | Program,
+    tables: Tables | Program | Ready,
     rows: int,
     *,
     seed: int,
@@ -68,27 +83,38 @@ def stream(
     Yields:
         Codes of up to `chunk` rows; nothing for rows = 0.
     """
-    program = tables if isinstance(tables, Program) else prepare(tables)
-    run = _Run(program, seed, set_index)
+    run = _run(_prepared(tables), seed, set_index)
     for done in range(0, rows, chunk):
         progress("rows", done, rows)
-        yield run.rows(start + done, min(chunk, rows - done), _threads(threads), compiled=True)
+        yield run.rows(start + done, min(chunk, rows - done), _threads(threads))
     progress("rows", rows, rows)
 
 
 def sample_reference(
-    tables: Tables | Program, rows: int, *, seed: int, set_index: int = 0, start: int = 0
+    tables: Tables | Program | Ready, rows: int, *, seed: int, set_index: int = 0, start: int = 0
 ) -> Codes:
     """What `sample` must equal, by the numpy twin alone."""
-    program = tables if isinstance(tables, Program) else prepare(tables)
-    return _Run(program, seed, set_index).rows(start, rows, 1, compiled=False)
+    return _run(_prepared(tables), seed, set_index, compiled=False).rows(start, rows, 1)
+
+
+def _prepared(tables: Tables | Program | Ready) -> Program | Ready:
+    return prepare(tables) if isinstance(tables, Tables) else tables
+
+
+def _run(
+    program: Program | Ready, seed: int, set_index: int, *, compiled: bool = True
+) -> _Run | ModelRows:
+    if isinstance(program, Ready):
+        return ModelRows(program, seed, set_index, compiled=compiled)
+    return _Run(program, seed, set_index, compiled=compiled)
 
 
 class _Run:
     """One set of rows of a program: which steps are executed, each with the key of its stream."""
 
-    def __init__(self, program: Program, seed: int, set_index: int) -> None:
+    def __init__(self, program: Program, seed: int, set_index: int, *, compiled: bool) -> None:
         self.program, self.seed, self.set_index = program, seed, set_index
+        self.compiled = compiled
         columns = len(program.schema)
         drawn = {t for i in program.order for t in program.steps[i].targets}
         first = [j for j in range(columns) if program.chained or j not in drawn]
@@ -98,11 +124,11 @@ class _Run:
         ]
         self.passes = self._execution(passes)
 
-    def rows(self, start: int, rows: int, threads: int, *, compiled: bool) -> Codes:
+    def rows(self, start: int, rows: int, threads: int) -> Codes:
         """Rows start..start + rows of the set."""
         schema = self.program.schema
         state = np.zeros((len(schema), rows), dtype=schema.code_dtype())
-        execute = self._compiled if compiled else self._plain
+        execute = self._compiled if self.compiled else self._plain
         zeros = bool(schema.impossible)
 
         def work(low: int, high: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gibbous.core.codes import Codes
-from gibbous.core.tables import Dense, Table, Tables
+from gibbous.core.tables import Dense, LogLinear, Table, Tables
 from gibbous.read.schema_write import schema_json
 
 
@@ -34,6 +35,11 @@ def digest_of(result: Tables | Codes) -> str:
         for array in _arrays(table):
             found.update(_json(array.shape))
             found.update(array.tobytes())
+    if result.model is not None:
+        found.update(_json({"model": model_json(result.model)}))
+        for name, values in model_arrays(result.model).items():
+            found.update(_json([name, len(values)]))
+            found.update(values.tobytes())
     return found.hexdigest()
 
 
@@ -48,6 +54,31 @@ def recipe_json(tables: Tables) -> dict[str, Any]:
         "fallback": recipe.fallback,
         "floor": recipe.floor,
         "fit": recipe.fit,
+    }
+
+
+def model_json(model: LogLinear) -> dict[str, Any]:
+    """Everything of a model but its numbers, as plain JSON values."""
+    return {
+        "sizes": list(model.sizes),
+        "cliques": [list(clique) for clique in model.cliques],
+        "goals": [
+            {"columns": list(goal.columns), "weight": float(goal.weight)} for goal in model.goals
+        ],
+        "merged": [column for column, merged in enumerate(model.merged) if merged is not None],
+        "blocks": [list(block) for block in model.blocks],
+        "closed": model.closed,
+    }
+
+
+def model_arrays(model: LogLinear) -> dict[str, np.ndarray]:
+    """The numbers of a model, each kind one flat array, in the order of `model_json`."""
+    merged = [one for one in model.merged if one is not None]
+    return {
+        "theta": _flat(model.theta, "<f8"),
+        "goals": _flat([goal.shares for goal in model.goals], "<f8"),
+        "groups": _flat([one.groups for one in merged], "<i8"),
+        "shares": _flat([one.shares for one in merged], "<f8"),
     }
 
 
@@ -71,6 +102,11 @@ def _arrays(table: Table) -> list[np.ndarray]:
         return [np.ascontiguousarray(cells.values, dtype="<i8")]
     kinds = ((cells.keys, "<u8"), (cells.levels, "<u8"), (cells.values, "<i8"))
     return [np.ascontiguousarray(values, dtype=kind) for values, kind in kinds]
+
+
+def _flat(arrays: Sequence[np.ndarray], kind: str) -> np.ndarray:
+    parts = [np.ascontiguousarray(array, dtype=kind).ravel() for array in arrays]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
 
 
 def _json(value: object) -> bytes:

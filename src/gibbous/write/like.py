@@ -25,7 +25,8 @@ class FrameKind:
         return replace(
             release,
             sets=Converted(release.sets, self.convert),
-            sampler=inner and (lambda tables, rows, seed: self.convert(inner(tables, rows, seed))),
+            sampler=inner
+            and (lambda tables, rows, seed, given: self.convert(inner(tables, rows, seed, given))),
         )
 
 

@@ -27,6 +27,7 @@ _ROLES = {
     r"schema\.toml": "public schema",
     r"tables/tables\.json": "noisy tables: contexts and recipe",
     r"tables/(table|extra)_[0-9]{3,6}\.parquet": "noisy table",
+    r"tables/model_(theta|goals|merged)\.parquet": "numbers of the model that rows are drawn from",
     r"ledger\.json": "certificate",
     r"METHODS\.md": "methods for people",
     r"codebook\.html": "codebook",

@@ -25,6 +25,7 @@ from gibbous.core.tables import (
 from gibbous.disintegrate.writer import new_file
 from gibbous.write.digest import recipe_json, table_json
 from gibbous.write.files import make_folder, read_json, refusing, rejected, sync_folder, write_json
+from gibbous.write.model_files import model_files, read_model, write_model
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,6 +60,8 @@ def write_tables(tables: Tables, folder: Path) -> None:
         "items": listed["table"],
         "extra": listed["extra"],
     }
+    if tables.model is not None:
+        document["model"] = write_model(tables.model, folder)
     write_json(folder / "tables.json", document)
     sync_folder(folder)
 
@@ -80,10 +83,14 @@ def read_tables(folder: Path, schema: Schema) -> Tables:
                 f"its tables have the format {str(document['format'])[:40]!r}, this gibbous reads "
                 f"{FORMAT!r}",
             )
-        items = tuple(_read_table(folder, entry, schema) for entry in document["items"])
-        extra = tuple(_read_table(folder, entry, schema) for entry in document["extra"])
+        model = read_model(folder, document["model"], schema) if "model" in document else None
+        sizes = schema.sizes if model is None else model.sizes
+        items = tuple(_read_table(folder, entry, schema, sizes) for entry in document["items"])
+        extra = tuple(_read_table(folder, entry, schema, sizes) for entry in document["extra"])
         recipe = _recipe(document["recipe"], items, schema)
-    return Tables(schema, items, recipe, extra)
+        if (recipe.draw == "loglinear") != (model is not None):
+            raise rejected("RECIPE", "its recipe and its model do not go together")
+    return Tables(schema, items, recipe, extra, model)
 
 
 def listed_files(folder: Path) -> tuple[str, ...]:
@@ -91,7 +98,8 @@ def listed_files(folder: Path) -> tuple[str, ...]:
     document = read_json(folder / "tables.json")
     with refusing("TABLES", "tables.json does not describe tables"):
         entries = [*document["items"], *document["extra"]]
-        return tuple(_file_name(entry["file"]) for entry in entries)
+        names = tuple(_file_name(entry["file"]) for entry in entries)
+        return names + (model_files(document["model"]) if "model" in document else ())
 
 
 def _frame(table: Table, schema: Schema) -> pl.DataFrame:
@@ -129,10 +137,12 @@ def _code_columns(
     ]
 
 
-def _read_table(folder: Path, entry: dict[str, Any], schema: Schema) -> Table:
+def _read_table(
+    folder: Path, entry: dict[str, Any], schema: Schema, merged: tuple[int, ...]
+) -> Table:
     name = _file_name(entry["file"])
     with refusing("TABLE", f"tables.json does not describe {name}"):
-        context = _context(entry["context"], schema, name)
+        context = _context(entry["context"], schema, merged, name)
         noise = _noise(entry["noise"], name)
         dense, rows = entry["cells"] == "dense", entry["rows"]
         if entry["cells"] not in ("dense", "sparse") or type(rows) is not int:
@@ -199,14 +209,16 @@ def _column_names(context: Context, schema: Schema) -> list[str]:
     return ([] if radix else ["key"]) + [f"code.{schema.names[c]}" for c in coded] + ["count"]
 
 
-def _context(data: dict[str, Any], schema: Schema, name: str) -> Context:
+def _context(data: dict[str, Any], schema: Schema, merged: tuple[int, ...], name: str) -> Context:
+    """A context; its columns have the levels of the schema, or the groups of the model."""
     context = Context.from_json(data)
     columns = context.columns
     if len(set(columns)) != len(columns) or not context.targets:
         raise rejected("CONTEXT", f"{name} uses a column twice, or counts none")
     if any(c >= len(schema) for c in columns):
         raise rejected("CONTEXT", f"{name} uses a column that the schema does not have")
-    if context.parent_sizes + context.target_sizes != tuple(schema.sizes[c] for c in columns):
+    sizes = zip(columns, context.parent_sizes + context.target_sizes, strict=True)
+    if any(size not in (schema.sizes[c], merged[c]) for c, size in sizes):
         raise rejected("CONTEXT", f"{name} has other numbers of levels than the schema")
     if context.levels > 1 << 63 or context.keys > 1 << 63:
         raise rejected("CONTEXT", f"{name} has more keys or levels than 63 bits")
@@ -244,6 +256,10 @@ def _recipe(data: dict[str, Any], items: tuple[Table, ...], schema: Schema) -> R
         raise rejected("RECIPE", "its recipe has a number out of range")
     if type(recipe.kappa) not in (int, float) or not 0 <= recipe.kappa < math.inf:
         raise rejected("RECIPE", "its kappa is not a finite number >= 0")
+    if recipe.draw == "loglinear":
+        if recipe.order:
+            raise rejected("RECIPE", "its order names tables that no row is drawn from")
+        return recipe
     if sorted(recipe.order) != list(range(len(items))):
         raise rejected("RECIPE", "its order does not name each table once")
     if recipe.draw == "ancestral":

@@ -11,6 +11,7 @@ import numpy as np
 
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.finding import Finding
+from gibbous.evaluate.draws import sampled
 from gibbous.evaluate.inference.combine import combine
 from gibbous.evaluate.measure import Measured, Metric
 from gibbous.evaluate.tables import Side, Subject
@@ -19,6 +20,7 @@ from gibbous.evaluate.utility.fits import Fit, fit
 from gibbous.evaluate.utility.formula import Family, Formula, check_size, parse, rows
 
 Z = 1.959963984540054
+MULTINOMIAL_ROWS = 20_000  # rows x classes x terms: more would take minutes and say little more
 _MODELS: Mapping[Family, str] = {
     "ols": "ordinary least squares",
     "logit": "logistic regression",
@@ -100,7 +102,28 @@ def overlap(real: Estimates, synthetic: Estimates) -> np.ndarray:
     return np.where(exists, np.where(np.isfinite(value), value, 0.0), np.nan)
 
 
-def _findings(subject: Subject, formula: Formula) -> list[Finding]:
+def _fewer(subject: Subject, formula: Formula) -> Subject:
+    """A sample of each table by seed, where the model is too slow for all rows."""
+    if formula.family != "multinomial":
+        return subject
+
+    def cut(table: Side, place: int) -> Side:
+        if table.rows <= MULTINOMIAL_ROWS:
+            return table
+        return table.take(sampled(table.rows, MULTINOMIAL_ROWS, subject.seed, 21, place))
+
+    return Subject(
+        subject.schema,
+        cut(subject.real, 0),
+        tuple(cut(table, place + 2) for place, table in enumerate(subject.sets)),
+        None if subject.holdout is None else cut(subject.holdout, 1),
+        subject.seed,
+        subject.references,
+    )
+
+
+def _findings(whole_subject: Subject, formula: Formula) -> list[Finding]:
+    subject = _fewer(whole_subject, formula)
     try:
         for table in (subject.real, *subject.sets):
             check_size(formula, table)
@@ -124,6 +147,8 @@ def _findings(subject: Subject, formula: Formula) -> list[Finding]:
     }
     names = _names(formula, first.terms, base)
     note = _note(formula, real, sets, truth, whole)
+    if subject is not whole_subject and whole_subject.real.rows > MULTINOMIAL_ROWS:
+        note = f"At most {MULTINOMIAL_ROWS:,} rows of each table, drawn by seed. {note}".strip()
     detail = _detail(names, truth, whole)
     found = []
     for metric, measure in ((COEFFICIENTS, standardized), (CI_OVERLAP, overlap)):

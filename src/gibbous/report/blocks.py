@@ -1,0 +1,264 @@
+"""What a report is made of: sections of paragraphs, lists, tables and figures, for people and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from gibbous.report import draw
+from gibbous.report.charts import NARROW, WIDE
+from gibbous.report.numbers import short
+
+if TYPE_CHECKING:
+    from altair import LayerChart
+
+Cell = str | int | float | bool | None
+
+
+class Chart(Protocol):
+    """Makes a chart for a width in px."""
+
+    def __call__(self, *, width: int) -> LayerChart:
+        """Draw nothing yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph; `strong` is a short start of it in bold."""
+
+    words: str
+    strong: str = ""
+    kind: Literal["text"] = "text"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"kind": self.kind, "text": f"{self.strong} {self.words}".strip()}
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A paragraph that must not be overlooked."""
+
+    words: str
+    strong: str = ""
+    kind: Literal["notice"] = "notice"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"kind": self.kind, "text": f"{self.strong} {self.words}".strip()}
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """A list of sentences."""
+
+    items: tuple[str, ...]
+    kind: Literal["bullets"] = "bullets"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"kind": self.kind, "items": list(self.items)}
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Commands to run."""
+
+    lines: tuple[str, ...]
+    kind: Literal["code"] = "code"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"kind": self.kind, "lines": list(self.lines)}
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A list of terms, each explained: (term, sentences)."""
+
+    items: tuple[tuple[str, tuple[str, ...]], ...]
+    kind: Literal["terms"] = "terms"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"kind": self.kind, "terms": {term: list(words) for term, words in self.items}}
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table.
+
+    Attributes:
+        caption: a sentence.
+        head: names of the columns.
+        rows: cells.
+        folded: under a heading that opens it; its caption is the heading.
+    """
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    folded: bool = False
+    kind: Literal["table"] = "table"
+
+    @property
+    def right(self) -> tuple[bool, ...]:
+        """Columns of numbers, which are aligned at the right."""
+        return tuple(
+            any(_numeric(row[i]) for row in self.rows)
+            and all(_numeric(row[i]) or row[i] is None for row in self.rows)
+            for i in range(len(self.head))
+        )
+
+    @property
+    def shown(self) -> list[list[str]]:
+        """Cells as people read them."""
+        return [[_cell(value) for value in row] for row in self.rows]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        rows = [[plain(v) for v in row] for row in self.rows]
+        return {"kind": self.kind, "caption": self.caption, "head": list(self.head), "rows": rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One drawing of a figure.
+
+    Attributes:
+        title: above it; empty for none.
+        wide, narrow: SVG texts for wide and narrow screens; narrow is empty where one serves both.
+        note: under the title, small.
+    """
+
+    title: str
+    wide: str
+    narrow: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Drawings, what they show in words, and their numbers.
+
+    Attributes:
+        name: letters, digits and hyphens; unlike that of any other figure of the report.
+        title: its heading.
+        caption: what to see in it.
+        alt: the text alternative: what is drawn and its main numbers.
+        panels: the drawings.
+        numbers: the table behind them.
+        key: (color, shape, words) of marks that the drawings do not name.
+        layout: "wide" (one below the other), "grid" (small ones of any height, down the columns) or
+            "pair" (small ones of one height, along the rows).
+    """
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    panels: tuple[Panel, ...]
+    numbers: Grid
+    key: tuple[tuple[str, str, str], ...] = ()
+    layout: Literal["wide", "grid", "pair"] = "wide"
+    kind: Literal["figure"] = field(default="figure")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values: everything but the drawing."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "title": self.title,
+            "caption": self.caption,
+            "alternative": self.alt,
+            "panels": [{"title": part.title, "note": part.note} for part in self.panels],
+            "key": [words for _, _, words in self.key],
+            "numbers": self.numbers.to_json(),
+        }
+
+
+Block = Text | Notice | Bullets | Code | Terms | Grid | Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what is under it."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "blocks": [block.to_json() for block in self.blocks],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole report.
+
+    Attributes:
+        audience: public or internal.
+        title: of the page.
+        subtitle: one line under it.
+        headline: the most important sentence.
+        facts: (name, value) at the top.
+        sections: in order.
+        twin: further values of the JSON twin.
+        foot: the last line.
+    """
+
+    audience: Literal["public", "internal"]
+    title: str
+    subtitle: str
+    headline: str
+    facts: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+    twin: Mapping[str, Any] = field(default_factory=dict)
+    foot: str = ""
+
+
+def panel(
+    name: str, chart: Chart, *, title: str = "", note: str = "", small: bool = False
+) -> Panel:
+    """Draw a chart for the page.
+
+    Args:
+        name: of letters, digits and hyphens, unlike that of any other panel of the report.
+        chart: makes it for a width.
+        small: one drawing of the narrow width serves every screen.
+    """
+    with draw.unchecked():
+        narrow = draw.svg(chart(width=NARROW), f"{name}-n")
+        if small:
+            return Panel(title, narrow, note=note)
+        return Panel(title, draw.svg(chart(width=WIDE), f"{name}-w"), narrow, note)
+
+
+def plain(value: Any) -> Any:
+    """A JSON value; NaN and infinities become null, numbers of numpy become Python's."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(v) for v in value]
+    return value
+
+
+def _numeric(value: Cell) -> bool:
+    if isinstance(value, str):
+        return value.endswith(" %") and value[:1].isdigit()
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cell(value: Cell) -> str:
+    return "" if value is None else short(value)

@@ -1,0 +1,226 @@
+"""The internal report: comparisons with the confidential records, marked as such on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.finding import Finding
+from gibbous.core.release import Release
+from gibbous.evaluate.findings import Findings
+from gibbous.report import evidence, internal_words, page
+from gibbous.report.blocks import Block, Grid, Notice, Page, Section, Text
+from gibbous.report.numbers import short
+from gibbous.report.public import opened
+from gibbous.report.public_figures import spends
+
+WARNING = (
+    "The numbers in this file were computed against confidential records. No guarantee covers them: "
+    "to publish one of them is a release of its own. They are for the holder of the data and for a "
+    "review board that may see them. The certificate of the synthetic data is not affected by them."
+)
+DRAWN = ("tv1", "association", "correlation", "coefficients", "ci_overlap")  # details with a figure
+
+
+def internal_report(
+    findings: Findings,
+    path: str | Path,
+    *,
+    release: Release | str | Path | None = None,
+    study: Any = None,
+    axes: tuple[str, str] = ("epsilon_proven", "tv2"),
+    overwrite: bool = False,
+) -> Path:
+    """Write the internal report and its JSON twin.
+
+    Args:
+        findings: of an evaluation.
+        path: the HTML file to write; the twin lies beside it.
+        release: what was evaluated, or its folder: its guarantee is stated first.
+        study: points of a risk-utility map: something with `frame()`, a frame, or dictionaries, with
+            a column "mechanism" and the two axes.
+        axes: columns of the study for x and y.
+        overwrite: replace both files.
+    Returns:
+        The path.
+    Raises:
+        OutputNotWritten: one of the files exists or cannot be written.
+        EngineFailure: the extra "report" is not installed.
+    """
+    target = Path(path)
+    page.check_path(target, overwrite=overwrite)
+    found = None if release is None else opened(release)
+    return page.write(internal_page(findings, found, study, axes), target, overwrite=overwrite)
+
+
+def internal_page(
+    findings: Findings,
+    release: Release | None = None,
+    study: Any = None,
+    axes: tuple[str, str] = ("epsilon_proven", "tv2"),
+) -> Page:
+    """Everything that the internal report shows."""
+    name = release.schema.name if release is not None else str(findings.facts.get("name") or "")
+    groups = {g: [f for f in findings if f.group == g] for g in ("utility", "risk")}
+    other = [f for f in findings if f.group not in groups]
+    sections = [
+        Section("summary", "Summary", tuple(_summary(findings))),
+        Section("glance", "All findings", tuple(_glance(findings, groups, other))),
+        Section("utility", "Utility", tuple(_utility(findings, groups["utility"]))),
+        Section("risk", "Risk", tuple(_risk(groups["risk"]))),
+        Section("more", "Inference and flows", tuple(_more(other))),
+        Section("map", "Risk-utility map", tuple(_map(study, axes))),
+        Section("release", "What was released", tuple(_release(release))),
+        Section("definitions", "Definitions", (evidence.definitions(findings.items),)),
+        Section("facts", "What was compared", tuple(_facts(findings))),
+    ]
+    headline = (
+        "No guarantee is attached to what this file shows."
+        if release is None
+        else f"The release itself: {release.receipt['guarantee']}. This file is not covered by it."
+    )
+    return Page(
+        audience="internal",
+        title=f"Evaluation of the synthetic data of {name}" if name else "Evaluation",
+        subtitle="Synthetic rows beside the confidential records: utility and risk",
+        headline=headline,
+        facts=tuple(_top(findings)),
+        sections=tuple(s for s in sections if s.blocks),
+        twin={**findings.to_json(), "facts": dict(_lasting(findings))},
+        foot="CONFIDENTIAL. Delete this file when the decision it was made for is taken.",
+    )
+
+
+def _lasting(findings: Findings) -> Iterator[tuple[str, Any]]:
+    """Facts that do not change when the same evaluation is run again: all but how long it took."""
+    yield from ((k, v) for k, v in findings.facts.items() if k not in ("elapsed_s", "notice"))
+
+
+def _top(findings: Findings) -> Iterator[tuple[str, str]]:
+    rows = findings.facts.get("rows")
+    if isinstance(rows, Mapping):
+        for name in ("real", "synthetic", "holdout"):
+            counts = rows.get(name)
+            if counts is not None:
+                each = counts if isinstance(counts, list) else [counts]
+                yield f"{name.capitalize()} rows", " + ".join(f"{int(n):,}" for n in each)
+    if isinstance(findings.facts.get("columns"), list):
+        yield "Columns", str(len(findings.facts["columns"]))
+    for name in ("keys", "sensitive", "targets"):
+        if findings.facts.get(name):
+            yield name.capitalize(), _shown(findings.facts[name])
+    yield "Findings", str(len(findings))
+
+
+def _summary(findings: Findings) -> Iterator[Block]:
+    yield Notice(WARNING, "Confidential.")
+    for strong, words in internal_words.summary(findings):
+        yield Text(words, strong)
+    alone = [f for f in findings.named("population_unique") if dict(f.null).get("records") == 1]
+    if alone:
+        yield Notice(
+            f"Every record is unique on the keys ({', '.join(alone[0].subject)}): whoever knows them "
+            "knows whose record it is. Judge each risk below with that in mind.",
+            "Uniqueness 100 %.",
+        )
+
+
+def _glance(
+    findings: Findings, groups: Mapping[str, list[Finding]], other: list[Finding]
+) -> Iterator[Block]:
+    for group, words in (("utility", "Utility"), ("risk", "Risk")):
+        if groups[group]:
+            yield evidence.glance(groups[group], f"{words}: value, interval and references")
+    if other:
+        yield evidence.glance(other, "Inference and flows: value, interval and references")
+    if not len(findings):
+        yield Text("Nothing was measured.")
+
+
+def _utility(findings: Findings, group: list[Finding]) -> Iterator[Block]:
+    if not group:
+        return
+    orders = evidence.by_order(findings)
+    if orders is not None:
+        yield orders
+    rest = [f for f in group if f.name not in ("tv1", "tv2", "tv3", "tv4") or orders is None]
+    if rest:
+        yield evidence.strips(
+            rest,
+            "utility-strips",
+            "Utility beside its references",
+            "Each finding on an axis of its own, beside its references.",
+        )
+    for finding in findings.named("tv1"):
+        figure = evidence.overlays(finding, len(finding.sets))
+        if figure is not None:
+            yield figure
+    for name in ("association", "correlation"):
+        for finding in findings.named(name):
+            figure = evidence.associations(finding)
+            if figure is not None:
+                yield figure
+    yield from evidence.coefficients(findings)
+    yield from evidence.notes(group)
+    yield from evidence.details(group, without=DRAWN)
+
+
+def _risk(group: list[Finding]) -> Iterator[Block]:
+    if not group:
+        return
+    yield evidence.strips(
+        group,
+        "risk-strips",
+        "Risk beside its references",
+        "Each risk on an axis of its own, beside what others score: a value near that of outsiders, "
+        "or of rows without association, is not caused by the release of single records.",
+    )
+    yield from evidence.notes(group)
+    yield from evidence.details(group)
+
+
+def _more(group: list[Finding]) -> Iterator[Block]:
+    if not group:
+        return
+    yield evidence.strips(
+        group, "other-strips", "Other findings", "Each finding on an axis of its own."
+    )
+    yield from evidence.notes(group)
+    yield from evidence.details(group)
+
+
+def _map(study: Any, axes: tuple[str, str]) -> Iterator[Block]:
+    if study is None:
+        return
+    figure = evidence.ru_map(study.frame() if hasattr(study, "frame") else study, axes)
+    if figure is not None:
+        yield figure
+
+
+def _release(release: Release | None) -> Iterator[Block]:
+    if release is None:
+        return
+    receipt = release.receipt
+    yield Text(
+        f"{receipt['method']['title']} ({receipt['method']['name']}); reservation "
+        f"{receipt['ledger']['reservation']}. The public report of the release has the rest."
+    )
+    figure = spends(release.plan)
+    if figure is not None and release.plan.total.is_dp:
+        yield figure
+
+
+def _facts(findings: Findings) -> Iterator[Block]:
+    rows = tuple((str(k).replace("_", " "), _shown(v)) for k, v in _lasting(findings))
+    rows = tuple((k, v) for k, v in rows if v)
+    if rows:
+        yield Grid("Facts of the evaluation", ("fact", "value"), rows)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{k}: {_shown(v)}" for k, v in value.items() if v is not None)
+    if isinstance(value, list | tuple):
+        return ", ".join(_shown(v) for v in value)
+    return "" if value is None else short(value)

@@ -1,0 +1,130 @@
+"""The internal report's executive paragraph: what the numbers say beside their references."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from gibbous.core.finding import Finding
+from gibbous.evaluate.findings import Findings
+from gibbous.report.numbers import percent, short
+
+READING = (
+    "There are no thresholds. Each number stands beside what others score: a resample of the records "
+    "(bootstrap), records that were not used (holdout), and rows whose columns were drawn apart "
+    "(independent). A risk that people outside the data share is not caused by the release of these "
+    "rows."
+)
+
+
+def summary(findings: Findings) -> Iterator[tuple[str, str]]:
+    """(start in bold, rest) of each part; only what was measured is mentioned."""
+    yield "What was compared.", _compared(findings)
+    useful = [w for w in (_distance(findings), _associations(findings), _models(findings)) if w]
+    if useful:
+        yield "How good.", " ".join(useful)
+    risky = [*_guesses(findings), *_members(findings), *_unique(findings)]
+    if risky:
+        yield "How risky.", " ".join(risky)
+    yield "How to read it.", READING
+
+
+def _compared(findings: Findings) -> str:
+    utility = sum(f.group == "utility" for f in findings)
+    risk = sum(f.group == "risk" for f in findings)
+    return (
+        f"Synthetic rows with the confidential records they were made from, by {len(findings)} "
+        f"findings, {utility} about utility and {risk} about risk."
+    )
+
+
+def _distance(findings: Findings) -> str:
+    found = next((f for name in ("tv2", "tv1") for f in findings.named(name)), None)
+    if found is None or math.isnan(found.value):
+        return ""
+    null = dict(found.null)
+    words = f"{found.title}: {short(found.value)} on average, from 0 (equal) to 1"
+    sayings = []
+    if "bootstrap" in null:
+        sayings.append(f"a resample of the records scores {short(null['bootstrap'])}")
+    if "holdout" in null:
+        sayings.append(f"other records {short(null['holdout'])}")
+    if "independent" in null:
+        sayings.append(f"rows without any association {short(null['independent'])}")
+    if sayings:
+        words += f"; {', '.join(sayings)}"
+    return f"{words}.{_way(found)}"
+
+
+def _way(found: Finding) -> str:
+    null = dict(found.null)
+    low, high = null.get("bootstrap"), null.get("independent")
+    if low is None or high is None or not high > low:
+        return ""
+    share = (found.value - low) / (high - low)
+    if not 0 <= share <= 1:
+        return ""
+    return f" That is {percent(round(share, 2))} of the way from a resample to rows without association."
+
+
+def _associations(findings: Findings) -> str:
+    for found in findings.named("association"):
+        null = dict(found.null)
+        if math.isnan(found.value) or "independent" not in null:
+            return ""
+        return (
+            f"Associations of pairs of columns are off by {short(found.value)} on average (without any "
+            f"association: {short(null['independent'])})."
+        )
+    return ""
+
+
+def _models(findings: Findings) -> str:
+    found = [f for f in findings.named("ci_overlap") if not math.isnan(f.value)]
+    if not found:
+        return ""
+    parts = [f"{short(f.value)} for {f.subject[0] if f.subject else 'a model'}" for f in found]
+    return (
+        f"Intervals of regression coefficients overlap by {', '.join(parts)}, where 1 is all of it."
+    )
+
+
+def _guesses(findings: Findings) -> Iterator[str]:
+    for f in findings.named("intruder_mode"):
+        if math.isnan(f.value):
+            continue
+        null, target = dict(f.null), f.subject[-1] if f.subject else "the sensitive column"
+        words = (
+            f"Somebody who knows the keys of a record guesses its column {target} right for "
+            f"{percent(f.value)} of the records"
+        )
+        if "outsiders" in null:
+            words += f", and for {percent(null['outsiders'])} of people outside the data"
+        if "independent" in null:
+            words += f"; from rows without association, for {percent(null['independent'])}"
+        yield f"{words}."
+
+
+def _members(findings: Findings) -> Iterator[str]:
+    for f in findings.named("membership_distance"):
+        if not math.isnan(f.value):
+            yield (
+                f"A test of membership by distance ranks a member above an outsider with probability "
+                f"{short(f.value)}, where 0.5 is chance."
+            )
+
+
+def _unique(findings: Findings) -> Iterator[str]:
+    for f in findings.named("replicated_unique"):
+        if math.isnan(f.value):
+            continue
+        null = dict(f.null)
+        words = (
+            f"{percent(f.value)} of the records are unique on the keys and have a synthetic row of "
+            "the same keys that is unique, too"
+        )
+        if "outsiders" in null:
+            words += f" (outsiders: {percent(null['outsiders'])})"
+        elif "independent" in null:
+            words += f" (rows without association: {percent(null['independent'])})"
+        yield f"{words}."

@@ -1,0 +1,61 @@
+"""What epsilon and delta mean for somebody who attacks: odds, beliefs, guesses, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+from typing import Final
+
+from gibbous.core.claim import Claim
+
+MEANINGLESS: Final = 20.0  # an epsilon beyond which a bound on odds excludes almost nothing
+PRIORS: Final = (0.001, 0.01, 0.1, 0.5, 0.9)
+GRID: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What an attacker may come to believe.
+
+    Attributes:
+        before: probability before the release.
+        low, high: the least and the most after it.
+    """
+
+    before: float
+    low: float
+    high: float
+
+
+def belief(before: float, epsilon: float) -> Belief:
+    """Bounds on a belief after a release, by Bayes' rule: odds change by a factor e^epsilon at most.
+
+    Under (epsilon, delta) they hold except for outcomes that have probability delta or so together.
+
+    Args:
+        before: probability in [0, 1].
+        epsilon: nats.
+    """
+    factor = exp(min(epsilon, 700.0))
+    high = before * factor / (before * factor + (1 - before))
+    low = before / (before + factor * (1 - before))
+    return Belief(before, low, high)
+
+
+def right_guess(epsilon: float, delta: float = 0.0) -> float:
+    """The most probable a right guess between two versions of the data can be, with even chances before."""
+    factor = exp(min(epsilon, 700.0))
+    return min(1.0, (factor + delta) / (1 + factor))
+
+
+def advantage(epsilon: float, delta: float = 0.0) -> float:
+    """The largest excess of true over false alarms of a membership test: 2 right_guess - 1."""
+    return 2 * right_guess(epsilon, delta) - 1
+
+
+def stated(claim: Claim) -> tuple[float, float] | None:
+    """(epsilon, delta) of a claim that bounds odds; None for others, and where they are too large."""
+    if claim.kind not in ("pure", "approximate", "probabilistic"):
+        return None
+    epsilon = float(claim.epsilon)
+    return (epsilon, float(claim.delta)) if epsilon <= MEANINGLESS else None

@@ -1,0 +1,65 @@
+"""Put the public report into its release: a copy of the folder is completed, sealed and swapped in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from gibbous.report import page
+from gibbous.report.public import opened, public_page
+from gibbous.write import files, manifest
+from gibbous.write.verify import verify
+
+NAME: Final = "report.public.html"
+
+
+def into_release(folder: str | Path, *, overwrite: bool = False) -> Path:
+    """Write report.public.html and report.public.json into a release and seal it again.
+
+    The release is checked first, row by row. At every moment its folder is either the old one or the
+    new one, each whole; what the ledger paid for does not change.
+
+    Args:
+        folder: of the release.
+        overwrite: replace a report that is there.
+    Returns:
+        The path of the report.
+    Raises:
+        ModelRejected: it is not an intact release.
+        OutputNotWritten: it has a report already, or the folder beside it cannot be written.
+        EngineFailure: the extra "report" is not installed.
+    """
+    place = Path(folder)
+    verify(place)
+    target = place / NAME
+    page.check_path(target, overwrite=overwrite)
+    made = public_page(opened(place))
+    texts = {NAME: page.html(made), page.twin_path(target).name: page.twin(made)}
+    fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.report-", dir=place.absolute().parent))
+    try:
+        _copy(place, fresh, without={*texts, "manifest.json", "SHA256SUMS"})
+        for name, text in texts.items():
+            files.write_bytes(fresh / name, text.encode("utf-8", "replace"))
+        manifest.seal(fresh)
+        manifest.check(fresh)
+        files.move_into_place(fresh, place, overwrite=True)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return target
+
+
+def _copy(source: Path, target: Path, *, without: set[str]) -> None:
+    """The files of a release under a second name, or copied where the file system has no such names."""
+    for path in sorted(source.rglob("*")):
+        name = path.relative_to(source)
+        if path.is_dir():
+            files.make_folder(target / name)
+        elif name.as_posix() not in without:
+            try:
+                os.link(path, target / name, follow_symlinks=False)
+            except OSError:
+                shutil.copyfile(path, target / name, follow_symlinks=False)
+                (target / name).chmod(0o600)

@@ -1,0 +1,141 @@
+"""The public report's sentences: what was released, what it promises, what it does not protect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import exp
+
+from gibbous.core.claim import short as exact
+from gibbous.core.release import Release
+from gibbous.report import odds
+from gibbous.report.numbers import percent, short
+from gibbous.write.words import SOURCES
+
+
+def summary(release: Release) -> Iterator[tuple[str, str]]:
+    """The executive paragraph: (start in bold, rest) of each part."""
+    yield "What was released.", _released(release)
+    yield "What it promises.", _promised(release)
+    if release.plan.total.is_dp:
+        yield "In plain words.", _odds(release)
+    yield "What it does not protect.", _not_protected(release)
+
+
+def unit(release: Release) -> str:
+    """The privacy unit as the object of a sentence."""
+    found = release.receipt["unit"]
+    if not found or found["words"] == "one row":
+        return "any one row of the confidential data"
+    return f"{found['words'].replace('one ', 'any one ', 1)} of the confidential data"
+
+
+def unprotected(release: Release) -> Iterator[str]:
+    """What no reader may take the release to protect."""
+    total = release.plan.total
+    yield "What is true of many people: a common pattern stays visible, and is meant to."
+    if total.is_dp:
+        yield (
+            "Groups: for g units together, such as a household of g rows, the exponent is g times "
+            "epsilon."
+        )
+        yield "Against other releases of the same data: their costs add up in the ledger."
+    if total.kind == "l_diversity":
+        yield "Presence: l-diversity limits how sure one redrawn value is, not who is in the data."
+    yield "The schema itself: names, levels, bounds and cut points are published as they are."
+    yield (
+        "Fitness for use: noise, bins and bounds distort, and numbers within a bin are uniform draws. "
+        "Conclusions that matter should be checked on the original data."
+    )
+    yield "Against coincidence: a synthetic row may by chance equal a record."
+
+
+def source(paper: str) -> str:
+    """The short source of a method's card, with the titles of the papers that it names."""
+    named = [title for key, title in SOURCES.items() if key in paper]
+    return f"{paper} ({'; '.join(named)})" if named else paper
+
+
+def _released(release: Release) -> str:
+    receipt, schema = release.receipt, release.schema
+    sets, rows = receipt["sets"], receipt["rows"]
+    name = f" of {schema.name}" if schema.name else ""
+    size = f"{rows[0]:,} rows" if len(set(rows)) == 1 else f"{min(rows):,} to {max(rows):,} rows"
+    many = "One synthetic data set" if sets == 1 else f"{sets} synthetic data sets"
+    text = f"{many} of {size} and {len(schema)} columns, made from the confidential records{name}. "
+    if release.tables is not None:
+        return text + (
+            f"The records were counted once, in {receipt['tables']} tables, and a random amount (noise) "
+            "was added to each count, once. Every synthetic row was drawn from the noisy counts and "
+            "from nothing else; the noisy counts are published, too."
+        )
+    if release.plan.total.is_dp:
+        return text + (
+            "The records were counted, and each synthetic row was drawn from the counts by a rule on "
+            "which one record has a bounded influence. Each row has its price. No counts are published."
+        )
+    return text + "The rows were drawn from counts of the records. No counts are published."
+
+
+def _promised(release: Release) -> str:
+    total = release.plan.total
+    if total.is_dp:
+        gap = " It has a gap, which the limits below name." if release.receipt["uncovered"] else ""
+        return (
+            f"{str(release.receipt['guarantee']).capitalize()}. This bounds what anybody can learn "
+            f"from the release about {unit(release)}, whatever else they know, now or later.{gap}"
+        )
+    if total.kind == "l_diversity":
+        return (
+            f"Each redrawn value was at least as uncertain as a fair choice among {exact(total.l)} "
+            "values, in the sense of entropy. This is not differential privacy."
+        )
+    return "Nothing that can be proven: the method makes no claim."
+
+
+def _odds(release: Release) -> str:
+    total = release.plan.total
+    found = odds.stated(total)
+    if found is None and total.kind == "zcdp":
+        return f"The privacy loss is bounded in the sense of zCDP with rho = {exact(total.rho)}."
+    if found is None:
+        return (
+            f"An epsilon of {exact(total.epsilon)} allows odds to change by a factor of "
+            f"e^{float(total.epsilon):g}, which excludes almost nothing. Judge these data as data "
+            "without a guarantee."
+        )
+    epsilon, delta = found
+    factor = exp(epsilon)
+    one = unit(release).removeprefix("any one ").removesuffix(" of the confidential data")
+    versions = (
+        f"whether a certain {one} is in the confidential data"
+        if total.relation == "add_remove"
+        else f"which of two values a certain {one} of the confidential data has"
+    )
+    after = percent(odds.belief(0.01, epsilon).high, "up")
+    right = percent(odds.right_guess(epsilon, delta), "up")
+    text = (
+        f"Somebody wants to find out {versions}. The release changes the odds by a factor of at "
+        f"most e^{epsilon:g} = {short(factor)}: who believed 1 % before may believe {after} at "
+        f"most, and a guess between two equally likely answers is right with probability "
+        f"{right} at most, where chance alone gives 50 %."
+    )
+    if delta > 0:
+        text += f" The bound may fail with a probability of about delta = {exact(total.delta)}."
+    if total.relation == "add_remove":
+        text += (
+            " To tell two values of a unit known to be present apart, the exponent is 2 epsilon."
+        )
+    return text
+
+
+def _not_protected(release: Release) -> str:
+    if not release.plan.total.is_dp:
+        return (
+            "Presence and values of single persons: rare combinations of the records may be copied. "
+            "What is true of many people stays visible, too."
+        )
+    return (
+        "What is true of many people stays visible and is meant to. The guarantee is for one unit; it "
+        "weakens for groups, and with each further release of the same data. The schema is published "
+        "as it is."
+    )

@@ -1,0 +1,109 @@
+"""Smoothing: noisy counts and their noise in; non-negative shares that the noise is taken out of, out.
+
+Post-processing of public numbers alone. Where a cell's noise swamps its count, the best guess is
+not the noisy count clipped at 0, but what cells like it turn out to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gibbous.structure.reconcile import simplex
+
+GRID = 40  # ratios a reference is multiplied by
+STEPS = 40  # of the fixed-point iteration
+SMALLEST, LARGEST = 0.02, 1000.0
+TINY = 1e-9
+
+
+def denoised(counts: np.ndarray, sigma: float, references: Sequence[np.ndarray]) -> np.ndarray:
+    """Posterior means of the cells of one table: nonparametric empirical Bayes.
+
+    The true cell is reference x ratio. The law of the ratio over the cells of the table is
+    estimated by maximum likelihood from the table itself, and the mean of each cell given its noisy
+    count is returned. Of several references the one that makes the counts likeliest is taken.
+
+    Args:
+        counts: noisy, any shape.
+        sigma: standard deviation of one cell's noise, in counts, > 0.
+        references: expected counts of the same shape from something known before, >= 0: for
+            example independent columns, or the model before the table was measured.
+    Returns:
+        float64 of the same shape, > 0.
+    Source:
+        [Kiefer and Wolfowitz 1956] for the estimate of the law, [Robbins 1956] for using it.
+    """
+    noisy = counts.ravel().astype(np.float64)
+    best, means = -np.inf, noisy
+    for reference in references:
+        likelihood, found = _posterior(noisy, sigma, reference.ravel())
+        if likelihood > best:
+            best, means = likelihood, found
+    out: np.ndarray = np.maximum(means, TINY).reshape(counts.shape)
+    return out
+
+
+def _posterior(noisy: np.ndarray, sigma: float, reference: np.ndarray) -> tuple[float, np.ndarray]:
+    """Log-likelihood at the estimated law of ratios, and the posterior mean of each cell."""
+    base = np.maximum(reference, 1e-3)
+    seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
+    top = max(20.0, min(LARGEST, 1.1 * float(seen.max())))
+    ratios = np.concatenate([[0.0], np.geomspace(SMALLEST, top, GRID)])
+    cells = base[:, None] * ratios
+    logs = -0.5 * ((noisy[:, None] - cells) / sigma) ** 2
+    shift = logs.max(axis=1, keepdims=True)
+    likely = np.exp(logs - shift)
+    law = np.full(len(ratios), 1.0 / len(ratios))
+    for _ in range(STEPS):
+        law = law * (likely.T @ (1.0 / (likely @ law))) / len(noisy)
+    mixed = likely @ law
+    means: np.ndarray = (likely * cells) @ law / mixed
+    return float(np.log(mixed).sum() + shift.sum()), means
+
+
+def one_way(counts: np.ndarray, sigma: float, total: float, *, ordered: bool) -> np.ndarray:
+    """Shares of one column: smoothed along ordered levels where the noise asks for it, then projected.
+
+    Args:
+        counts: noisy, float64 (levels,).
+        sigma: standard deviation of one cell's noise, in counts.
+        total: noisy number of records, > 0.
+        ordered: whether neighboring levels are alike.
+    Returns:
+        float64 (levels,), >= 0, sum 1.
+    """
+    smooth = smoothed(counts, sigma) if ordered else counts
+    near = simplex(smooth, total)
+    shares: np.ndarray = near / near.sum()
+    return shares
+
+
+def smoothed(counts: np.ndarray, sigma: float) -> np.ndarray:
+    """Ordered counts with the roughness taken out that noise explains, or as they are.
+
+    Penalized least squares on second differences; the penalty is the one with the least unbiased
+    estimate of risk, among them none at all.
+
+    Args:
+        counts: noisy, float64 (levels,).
+        sigma: standard deviation of one cell's noise.
+    Source:
+        [Whittaker 1923] for the penalty, [Stein 1981] for the estimate of risk.
+    """
+    levels = len(counts)
+    if levels < 5 or levels > 2048:
+        return counts
+    rough = np.diff(np.eye(levels), 2, axis=0)
+    weights, basis = np.linalg.eigh(rough.T @ rough)
+    parts = basis.T @ counts
+    best, kept = levels * sigma**2, np.ones(levels)
+    for penalty in np.geomspace(1e-2, 1e5, 29):
+        keep = 1.0 / (1.0 + penalty * np.maximum(weights, 0.0))
+        lost = float((((1.0 - keep) * parts) ** 2).sum())
+        risk = lost + sigma**2 * (2.0 * float(keep.sum()) - levels)
+        if risk < best:
+            best, kept = risk, keep
+    out: np.ndarray = basis @ (kept * parts)
+    return out

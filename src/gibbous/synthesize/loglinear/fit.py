@@ -1,0 +1,344 @@
+"""Fit: a model, its chains and target margins in; the model that meets the targets out.
+
+Each step weighs the chains until their weighted margins meet the targets (raking: iterative
+proportional fitting on the sample), adds the logarithms of the weights' factors to theta, draws the
+chains again by their weights and lets them run on. That is Newton-like: raking solves the sample's
+own maximum-likelihood equations. The chains are a sample, so a step carries its noise; later steps
+are taken by a falling share, which averages the noise out.
+
+Source:
+    Monte Carlo maximum likelihood [Geyer and Thompson 1992]; raking [Deming and Stephan 1940];
+    falling gains [Robbins and Monro 1951].
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gibbous.core.protocols import Progress, silent
+from gibbous.core.stream import stream_key
+from gibbous.core.tables import LogLinear
+from gibbous.synthesize.loglinear.chains import (
+    EXACT,
+    RESAMPLE,
+    Chains,
+    clique_terms,
+    margins,
+    sweep,
+    uniforms_at,
+)
+from gibbous.synthesize.loglinear.exact import draw_law, every_row, law, listable
+
+DAMP = 10.0  # chains' worth of share that slows a cell down
+LARGEST = 16.0  # of |theta|
+TINY = 1e-12  # damping of an exact fit
+EXACT_ROUNDS, EXACT_PASSES = 20, 25
+TIED = 0.7  # squared maximal correlation
+LEAST_LEVEL = 1e-3
+WIDEST_BLOCK = 2048  # levels of two tied columns together
+LEAST_SHARE = 0.4  # effective share of the chains below which a step is shortened
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """A margin that a model is fitted to. Public.
+
+    Attributes:
+        columns: positions, increasing.
+        shares: float64, an axis a column; sum 1; may be negative where there is a ridge.
+        sigma: standard deviation of one cell's noise, in shares; 0 for exact. It slows down cells
+            that the noise swamps.
+        ridge: >= 0, in shares: a long fit ends where margin + ridge x theta = shares (theta of the
+            clique has mean 0). 0 meets the shares exactly; about one sigma stops short of the noise.
+    """
+
+    columns: tuple[int, ...]
+    shares: np.ndarray
+    sigma: float = 0.0
+    ridge: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How a fit is run: time against accuracy, never privacy.
+
+    Attributes:
+        steps: raking steps.
+        sweeps: Gibbs passes after each step.
+        passes: raking rounds over all targets within a step.
+        gain: share of a step that is taken.
+        fall: from this step on the gain falls as 1 / (number of falling steps); None: it does not.
+        bound: most that one step changes a cell's theta.
+    """
+
+    steps: int = 4
+    sweeps: int = 2
+    passes: int = 4
+    gain: float = 1.0
+    fall: int | None = None
+    bound: float = 1.5
+
+    def at(self, step: int) -> float:
+        """Gain of a step."""
+        if self.fall is None or step < self.fall:
+            return self.gain
+        return self.gain / (step - self.fall + 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A fit and how it went.
+
+    Attributes:
+        model: with every target's columns among its cliques.
+        chains: run on under the model.
+        gaps: per target, total variation distance of the chains' margin, before the last step.
+        effective: per step, effective share of the chains under the full step's weights.
+        seconds: of the wall clock.
+    """
+
+    model: LogLinear
+    chains: Chains
+    gaps: tuple[float, ...]
+    effective: tuple[float, ...]
+    seconds: float
+
+
+def fit(
+    model: LogLinear,
+    chains: Chains,
+    targets: Sequence[Target],
+    schedule: Schedule = Schedule(),
+    *,
+    threads: int = 1,
+    progress: Progress = silent,
+) -> Fitted:
+    """Move theta until the chains' margins meet the targets.
+
+    Args:
+        model: where to begin; cliques of targets that it lacks are added with theta 0.
+        chains: persistent chains, as near to the model as may be.
+        targets: distinct cliques; reconciled with each other, or the fit settles between them.
+        schedule: how many steps of what.
+        threads: of the sweeps; never changes a byte.
+        progress: told the steps.
+    """
+    began = time.perf_counter()
+    model = with_cliques(model, [target.columns for target in targets])
+    blocks = blocks_of(model.sizes, [(target.columns, target.shares) for target in targets])
+    model = replace(model, blocks=blocks)
+    if listable(model.sizes):
+        return _fit_exactly(model, chains, targets, began)
+    effective, gaps = [], np.zeros(len(targets))
+    for step in range(schedule.steps):
+        progress("fit", step, schedule.steps)
+        moved = _Raking(model, chains, targets, schedule)
+        gaps = moved.gaps
+        gain, share = moved.run(schedule.at(step))
+        effective.append(share)
+        model = moved.applied(gain)
+        chains = sweep(model, moved.resampled(gain), schedule.sweeps, threads=threads)
+    progress("fit", schedule.steps, schedule.steps)
+    seconds = time.perf_counter() - began
+    return Fitted(model, chains, tuple(gaps.tolist()), tuple(effective), seconds)
+
+
+def _fit_exactly(
+    model: LogLinear, chains: Chains, targets: Sequence[Target], began: float
+) -> Fitted:
+    """The same for a model whose rows can be listed: rake their probabilities until nothing moves."""
+    from gibbous.synthesize.loglinear.fit_kernels import rake
+
+    state = every_row(model.sizes)
+    cliques, terms, _ = clique_terms(model.sizes, [t.columns for t in targets])
+    goals = [np.ascontiguousarray(t.shares, dtype=np.float64).ravel() for t in targets]
+    for _ in range(EXACT_ROUNDS):
+        held = dict(zip(model.cliques, model.theta, strict=True))
+        theta = [np.ascontiguousarray(held[t.columns]).ravel() for t in targets]
+        changes = [np.zeros(len(goal)) for goal in goals]
+        weights = law(model, chains.rules).ravel().copy()
+        total = 1.0
+        for _ in range(EXACT_PASSES):
+            for at, (_, begin, length) in enumerate(cliques):
+                share = np.empty(len(goals[at]))
+                total = rake(
+                    state,
+                    terms,
+                    begin,
+                    begin + length,
+                    weights,
+                    goals[at],
+                    TINY,
+                    targets[at].ridge,
+                    theta[at],
+                    changes[at],
+                    share,
+                    total,
+                    LARGEST,
+                    1,
+                )
+        model = _moved(model, targets, changes, 1.0)
+        if max((float(np.abs(change).max()) for change in changes), default=0.0) < 1e-7:
+            break
+    shares = law(model, chains.rules)
+    numbers = np.arange(chains.count, dtype=np.uint64)
+    points = uniforms_at(numbers, stream_key(chains.seed, EXACT, chains.done))
+    fresh = replace(chains, state=draw_law(shares, points, {}), done=chains.done + 1)
+    gaps = tuple(float(np.abs(_margin(shares, t.columns) - t.shares).sum() / 2) for t in targets)
+    return Fitted(model, fresh, gaps, (), time.perf_counter() - began)
+
+
+def _margin(shares: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
+    summed: np.ndarray = shares.sum(axis=tuple(a for a in range(shares.ndim) if a not in columns))
+    return summed
+
+
+def _moved(
+    model: LogLinear, targets: Sequence[Target], changes: Sequence[np.ndarray], gain: float
+) -> LogLinear:
+    """The model after a step."""
+    own = {t.columns: change for t, change in zip(targets, changes, strict=True)}
+    theta = []
+    for clique, before in zip(model.cliques, model.theta, strict=True):
+        change = own.get(clique)
+        theta.append(
+            before if change is None else centered(before + gain * change.reshape(before.shape))
+        )
+    return replace(model, theta=tuple(theta))
+
+
+def with_cliques(model: LogLinear, cliques: Sequence[tuple[int, ...]]) -> LogLinear:
+    """The same distribution with further cliques, theta 0."""
+    fresh = [c for c in dict.fromkeys(cliques) if c not in set(model.cliques)]
+    theta = [np.zeros(tuple(model.sizes[j] for j in clique)) for clique in fresh]
+    return replace(model, cliques=(*model.cliques, *fresh), theta=(*model.theta, *theta))
+
+
+def blocks_of(
+    sizes: Sequence[int], tables: Sequence[tuple[tuple[int, ...], np.ndarray]]
+) -> tuple[tuple[int, int], ...]:
+    """Pairs of columns so closely tied that redrawing them one by one hardly moves.
+
+    Two columns that are redrawn in turn forget where they were at the rate of their squared
+    maximal correlation: the second singular value of p(a, b) / sqrt(p(a) p(b)). Pairs above TIED
+    are taken, the closest first, each column once.
+
+    Args:
+        sizes: number of codes of each column.
+        tables: (columns, shares), shares may be noisy.
+    Source:
+        [Liu, Wong and Kong 1994].
+    """
+    found = {}
+    for columns, shares in tables:
+        for a, b in itertools.combinations(range(len(columns)), 2):
+            pair = (columns[a], columns[b])
+            if pair in found or sizes[pair[0]] * sizes[pair[1]] > WIDEST_BLOCK:
+                continue
+            others = tuple(k for k in range(len(columns)) if k not in (a, b))
+            found[pair] = _tie(np.maximum(shares.sum(axis=others), 0.0))
+    blocks: list[tuple[int, int]] = []
+    for pair, tie in sorted(found.items(), key=lambda item: (-item[1], item[0])):
+        if tie > TIED and not any(set(pair) & set(block) for block in blocks):
+            blocks.append(pair)
+    return tuple(sorted(blocks))
+
+
+def _tie(both: np.ndarray) -> float:
+    """Squared maximal correlation of two columns; levels below LEAST_LEVEL count for little."""
+    p = both / max(float(both.sum()), 1e-300)
+    rows = np.sqrt(p.sum(axis=1, keepdims=True) + LEAST_LEVEL)
+    columns = np.sqrt(p.sum(axis=0, keepdims=True) + LEAST_LEVEL)
+    values = np.linalg.svd(p / rows / columns, compute_uv=False)
+    return float(values[1] ** 2) if len(values) > 1 else 0.0
+
+
+def gaps_of(chains: Chains, sizes: Sequence[int], targets: Sequence[Target]) -> tuple[float, ...]:
+    """Total variation distance of the chains' margin from each target."""
+    counts = margins(chains, sizes, [t.columns for t in targets])
+    total = max(chains.count, 1)
+    return tuple(
+        float(np.abs(n / total - t.shares).sum() / 2) for n, t in zip(counts, targets, strict=True)
+    )
+
+
+class _Raking:
+    """One step: the chains, their weights, and what is added to theta."""
+
+    def __init__(
+        self, model: LogLinear, chains: Chains, targets: Sequence[Target], schedule: Schedule
+    ) -> None:
+        self.model, self.chains, self.targets, self.schedule = model, chains, targets, schedule
+        self.cliques, self.terms, _ = clique_terms(model.sizes, [t.columns for t in targets])
+        self.gaps = np.zeros(len(targets))
+        self.changes = [np.zeros(t.shares.size) for t in targets]
+        self.weights = np.ones(chains.count)
+
+    def run(self, gain: float) -> tuple[float, float]:
+        """Rake; returns the gain that keeps the chains effective, and the full step's effective share."""
+        from gibbous.synthesize.loglinear.fit_kernels import rake
+
+        goals = [np.ascontiguousarray(t.shares, dtype=np.float64).ravel() for t in self.targets]
+        damps = [DAMP / self.chains.count + t.sigma / 2 for t in self.targets]
+        held = dict(zip(self.model.cliques, self.model.theta, strict=True))
+        theta = [np.ascontiguousarray(held[t.columns]).ravel() for t in self.targets]
+        total = float(self.chains.count)
+        for number in range(self.schedule.passes):
+            for at, (_, begin, length) in enumerate(self.cliques):
+                share = np.empty(len(goals[at]))
+                total = rake(
+                    self.chains.state,
+                    self.terms,
+                    begin,
+                    begin + length,
+                    self.weights,
+                    goals[at],
+                    damps[at],
+                    self.targets[at].ridge,
+                    theta[at],
+                    self.changes[at],
+                    share,
+                    total,
+                    self.schedule.bound,
+                    int(number == 0),
+                )
+                if number == 0:
+                    self.gaps[at] = np.abs(share - goals[at]).sum() / 2
+        full = effective(self.weights)
+        while gain > 1e-3 and effective(self.weights**gain) < LEAST_SHARE:
+            gain /= 2
+        return gain, full
+
+    def applied(self, gain: float) -> LogLinear:
+        """The model after the step."""
+        return _moved(self.model, self.targets, self.changes, gain)
+
+    def resampled(self, gain: float) -> Chains:
+        """Chains drawn by their weights: each about weight times, with one random offset."""
+        weights = self.weights**gain
+        key = stream_key(self.chains.seed, RESAMPLE, self.chains.done)
+        offset = uniforms_at(np.zeros(1, dtype=np.uint64), key)[0]
+        sums = np.cumsum(weights)
+        sums *= len(sums) / sums[-1]
+        points = np.arange(len(sums)) + offset
+        chosen = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
+        return replace(self.chains, state=np.ascontiguousarray(self.chains.state[:, chosen]))
+
+
+def effective(weights: np.ndarray) -> float:
+    """Effective share of weighted chains: 1 for equal weights."""
+    if not len(weights):
+        return 1.0
+    total = float(weights.sum())
+    return total * total / (len(weights) * float((weights * weights).sum()))
+
+
+def centered(theta: np.ndarray) -> np.ndarray:
+    """Theta with mean 0, within +-LARGEST: the same model, without drift."""
+    moved: np.ndarray = np.clip(theta - theta.mean(), -LARGEST, LARGEST)
+    return moved

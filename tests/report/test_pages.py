@@ -1,0 +1,215 @@
+"""Pages: self-contained, escaped, twice the same bytes, and with a JSON twin of all that is shown."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.evaluate.findings import Findings
+from gibbous.report import page
+from gibbous.report.blocks import Page
+from gibbous.report.internal import internal_page
+from gibbous.report.public import opened, public_page
+
+from . import made
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Reader(HTMLParser):
+    """Tags, attributes and texts of a page; fails where tags are not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def pages(nasty: Path) -> dict[str, Page]:
+    release = opened(nasty)
+    return {
+        "public": public_page(release),
+        "internal": internal_page(made.findings(), release, made.study()),
+    }
+
+
+@pytest.mark.parametrize("audience", ["public", "internal"])
+def test_a_page_asks_for_nothing_outside_itself(pages: dict[str, Page], audience: str) -> None:
+    text = page.html(pages[audience])
+    found = Reader(text)
+
+    addresses = set(re.findall(r"[a-z]+://[^\s\"'<>]+", text))
+    assert addresses <= {"http://www.w3.org/2000/svg"}
+    for tag, attributes in found.tags:
+        assert tag not in {"script", "iframe", "object", "embed", "img", "link", "base", "form"}
+        assert not {"src", "srcset", "action", "background"} & attributes.keys()
+        assert not [name for name in attributes if name.startswith("on")]
+        assert (attributes.get("href") or "#").startswith("#")
+    assert not re.search(r"@import|url\((?!#)|expression\(", text)
+    policy = [a for t, a in found.tags if a.get("http-equiv") == "Content-Security-Policy"]
+    assert "default-src 'none'" in str(policy[0]["content"])
+
+
+@pytest.mark.parametrize("audience", ["public", "internal"])
+def test_hostile_names_are_shown_as_they_are(pages: dict[str, Page], audience: str) -> None:
+    text = page.html(pages[audience])
+    shown = " ".join(Reader(text).texts)
+
+    for name in made.NASTY:
+        assert name in shown
+    assert "49" not in re.findall(r"\{\{|\b49\b(?= *<)", text)  # templates of a name are not run
+    assert made.SCRIPT not in text
+
+
+@pytest.mark.parametrize("audience", ["public", "internal"])
+def test_a_page_can_be_walked_by_heading_table_and_key(
+    pages: dict[str, Page], audience: str
+) -> None:
+    found = Reader(page.html(pages[audience])).tags
+
+    names = [a["id"] for _, a in found if "id" in a]
+    assert len(names) == len(set(names))
+    targets = {str(a["href"])[1:] for t, a in found if t == "a"}
+    assert targets <= set(names)
+    levels = [int(t[1]) for t, _ in found if re.fullmatch("h[1-6]", t)]
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    kinds = [t for t, _ in found]
+    assert kinds.count("table") == kinds.count("caption")
+    assert kinds.count("figure") == kinds.count("figcaption") > 2
+    assert kinds.count("main") == kinds.count("header") == kinds.count("nav") == 1
+    for tag, attributes in found:
+        if tag == "th":
+            assert attributes.get("scope") in ("col", "row")
+        if attributes.get("role") == "img":
+            assert attributes["aria-label"]
+        if tag == "svg":
+            assert attributes["aria-hidden"] == "true"
+
+
+@pytest.mark.parametrize("audience", ["public", "internal"])
+def test_the_twin_holds_everything_that_is_shown(pages: dict[str, Page], audience: str) -> None:
+    made_page = pages[audience]
+
+    data = json.loads(page.twin(made_page), parse_constant=pytest.fail)
+
+    assert data["audience"] == audience
+    assert [s["title"] for s in data["sections"]] == [s.title for s in made_page.sections]
+    inside = _strings(data)
+    frame = {"Contents", "CONFIDENTIAL", "Skip to the content", f"gibbous · {audience} report"}
+    lines = [t for text in Reader(page.html(made_page)).texts for t in text.split("\n")]
+    for words in map(str.strip, lines):
+        known = words in inside or any(words in one for one in inside)
+        number = re.fullmatch(r"[−\d.,e∞+-]+|not defined|yes|no", words)
+        drawn = words.endswith("…") or re.fullmatch(r"[−\d.,% ]+", words)
+        if words and not (known or number or drawn or words in frame):
+            assert words in page.INTERNAL or _of_a_chart(words), words
+
+
+def _of_a_chart(words: str) -> bool:
+    fixed = (
+        "This file ", ". Do not publish", "belief", "at most", "at least", "no change", "share",
+        "columns counted", "mean distance", "estimate with", "real records", "synthetic",
+        "bootstrap", "holdout", "independent", "epsilon_proven", "tv2",
+    )  # fmt: skip
+    return words.startswith(fixed)
+
+
+def _strings(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return set().union(*(_strings(v) for v in value.values()), map(str, value))
+    if isinstance(value, list):
+        return set().union(*map(_strings, value))
+    return {str(value)}
+
+
+def test_the_same_input_gives_the_same_bytes(nasty: Path) -> None:
+    texts = [
+        (page.html(made_page), page.twin(made_page))
+        for _ in range(2)
+        for made_page in (public_page(opened(nasty)),)
+    ]
+    again = [page.html(internal_page(made.few())) for _ in range(2)]
+    slower = Findings(made.few().items, {**made.few().facts, "elapsed_s": {"all": 99.0}})
+
+    assert texts[0] == texts[1]
+    assert again[0] == again[1]
+    assert page.twin(internal_page(slower)) == page.twin(internal_page(made.few()))
+
+
+@pytest.mark.slow
+def test_fifty_columns_stay_under_three_megabytes() -> None:
+    names = [f"a column with quite a long name {j}" for j in range(50)]
+    items = (
+        made.finding("tv1", 0.01, detail=made.overlay(50)),
+        made.finding("association", 0.1, detail=made.pairs(names)),
+    )
+
+    made_page = internal_page(Findings(items))
+
+    text = page.html(made_page)
+    assert len(text.encode()) < page.MAX_BYTES
+    assert text.count('class="panel"') == 24 + 3 + 2
+    assert len(json.loads(page.twin(made_page))["findings"][1]["detail"]) == 1225
+
+
+def test_no_findings_make_a_page_that_says_so() -> None:
+    text = page.html(internal_page(Findings(())))
+
+    assert "Nothing was measured." in text
+    assert Reader(text).tags
+
+
+def test_findings_without_numbers_are_in_the_table_and_in_no_figure() -> None:
+    lost = made.finding("tv2", math.nan, interval=None, null=(), note="No pair of columns.")
+
+    text = page.html(internal_page(Findings((lost,))))
+
+    assert "not defined" in text
+    assert "No pair of columns." in text
+    assert "Not defined, and in the table alone: 1." in text
+
+
+def test_a_report_is_written_once_with_its_twin_for_its_owner_alone(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    empty = internal_page(Findings(()))
+
+    page.write(empty, target)
+
+    assert {p.name for p in tmp_path.iterdir()} == {"report.html", "report.json"}
+    assert {p.stat().st_mode & 0o777 for p in tmp_path.iterdir()} == {0o600}
+    with pytest.raises(OutputNotWritten, match="exists"):
+        page.write(empty, target)
+    page.write(empty, target, overwrite=True)
+
+
+def test_a_name_or_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="html"):
+        page.check_path(tmp_path / "report.pdf")
+    with pytest.raises(OutputNotWritten, match="does not exist"):
+        page.check_path(tmp_path / "nowhere" / "report.html")

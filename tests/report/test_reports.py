@@ -1,0 +1,297 @@
+"""Both reports: what each says, what the public one never touches, what the internal one never hides."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import gibbous as gb
+from gibbous.core.errors import (
+    EngineFailure,
+    InputRejected,
+    ModelRejected,
+    OutputNotWritten,
+    UsageError,
+)
+from gibbous.evaluate.findings import Findings
+from gibbous.report import faces, page, place, public_words
+from gibbous.report.internal import internal_report
+from gibbous.report.public import opened, public_page, public_report
+from gibbous.report.saved import read_findings
+from gibbous.write.verify import verify
+
+from . import made
+
+
+def _shown(release: Path | gb.Release) -> str:
+    return page.twin(public_page(opened(release)))
+
+
+def test_the_public_report_states_the_guarantee_and_the_ledger_entry(nasty: Path) -> None:
+    release = gb.load(nasty)
+    data = json.loads(_shown(nasty))
+
+    assert data["headline"].lower().startswith(release.receipt["guarantee"].lower())
+    assert data["receipt"] == release.receipt.to_json()
+    text = json.dumps(data["sections"])
+    for words in (release.receipt["ledger"]["head"], release.receipt["digest"], "SHA256SUMS"):
+        assert words in text
+
+
+def test_the_public_report_shows_the_noisy_counts_as_they_were_published(tmp_path: Path) -> None:
+    release = made.nasty_release(tmp_path / "r", gb.NoisyPegs(epsilon=2, delta=1e-6, parents=0))
+    data = json.loads(_shown(tmp_path / "r"))
+    section = next(s for s in data["sections"] if s["name"] == "data")
+    rows = next(b for b in section["blocks"] if b["kind"] == "figure")["numbers"]["rows"]
+
+    mine = [row for row in rows if row[0] == "plain"]
+
+    place_of = release.schema.index("plain")
+    assert release.tables is not None
+    published = next(
+        t for t in (*release.tables.items, *release.tables.extra)
+        if t.context.targets == (place_of,) and not t.context.parents
+    )  # fmt: skip
+    assert [row[2] for row in mine] == published.cells.values.ravel().tolist()
+    drawn = pl.concat(release.sets)["plain"]
+    assert [row[5] for row in mine] == [
+        pytest.approx(float((drawn == level).mean()), abs=0.01) for level in ("no", "yes")
+    ]
+
+
+def test_the_public_report_is_made_from_the_package_alone(tmp_path: Path) -> None:
+    """The records are gone when it is written, and their planted value is nowhere in it."""
+    schema = gb.Schema((gb.Column("n", "numeric", edges=(0, 50, 100), clamp=True),))
+    source = tmp_path / "data.parquet"
+    pl.DataFrame({"n": [73.125031] * 50}).write_parquet(source)
+    gb.synthesize(source, schema, gb.NoisyPegs(epsilon=1, delta=1e-6), out=tmp_path / "release",
+                  ledger=gb.Ledger.ephemeral(), seed=1)  # fmt: skip
+    source.unlink()
+
+    path = public_report(tmp_path / "release", tmp_path / "report.html")
+
+    for file in (path, page.twin_path(path)):
+        assert "73.125" not in file.read_text()
+        assert page.INTERNAL not in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "words", "absent"),
+    [
+        (gb.Bootstrap(), "Not differentially private.", "Beliefs of an attacker"),
+        (gb.DiversePegs(l=1.5), "Not differentially private.", "Beliefs of an attacker"),
+        (gb.Pegs(epsilon=0.02), "Each row has its price.", "Published noisy tables"),
+        (gb.NoisyPegs(epsilon=60, delta=1e-6), "excludes almost nothing", "Beliefs of an attacker"),
+        (gb.NoisyPegs(epsilon=1, delta=1e-6, relation="replace_one"), "which of two values",
+         "the exponent is 2 epsilon"),
+    ],
+    ids=["bootstrap", "l-diversity", "rows", "huge epsilon", "replace one"],
+)  # fmt: skip
+def test_each_kind_of_claim_has_its_own_words(
+    method: object, words: str, absent: str, tmp_path: Path
+) -> None:
+    made.nasty_release(tmp_path / "release", method, rows=100)
+
+    text = _shown(tmp_path / "release")
+
+    assert words in text
+    assert absent not in text
+
+
+def test_inferred_facts_are_named_as_a_gap(tmp_path: Path) -> None:
+    schema = gb.Schema.infer(made.nasty_frame())
+    gb.synthesize(made.nasty_frame(), schema, gb.NoisyPegs(epsilon=1, delta=1e-6), seed=1,
+                  out=tmp_path / "release", ledger=gb.Ledger.ephemeral(),
+                  accept_inferred=True)  # fmt: skip
+
+    text = _shown(tmp_path / "release")
+
+    assert "The bound has a gap." in text
+    assert "Read off the data, and not covered:" in text
+
+
+def test_a_person_is_the_unit_where_the_schema_says_so(tmp_path: Path) -> None:
+    schema = gb.Schema(
+        (gb.Column("a", "binary", levels=(0, 1)),), unit=gb.Unit("person", "id", max_rows=3)
+    )
+    frame = pl.DataFrame({"id": range(60), "a": [0, 1] * 30})
+    release = gb.synthesize(frame, schema, gb.NoisyPegs(epsilon=1, delta=1e-6), seed=1,
+                            out=tmp_path / "release", ledger=gb.Ledger.ephemeral())  # fmt: skip
+
+    assert "person" in public_words.unit(release)
+    assert "any one person" in _shown(tmp_path / "release")
+
+
+def test_the_report_goes_into_the_release_which_stays_whole(release: Path) -> None:
+    before = verify(release)
+    digests = {p.name: p.read_bytes() for p in release.glob("synthetic_*")}
+
+    path = place.into_release(release)
+
+    assert path == release / "report.public.html"
+    after = verify(release)
+    assert after.claim == before.claim
+    assert after.reservation == before.reservation
+    assert {p.name: p.read_bytes() for p in release.glob("synthetic_*")} == digests
+    listed = (release / "SHA256SUMS").read_text()
+    assert "  report.public.html\n" in listed
+    assert "  report.public.json\n" in listed
+    assert [p.name for p in release.parent.iterdir()] == ["release"]
+    assert release.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(OutputNotWritten, match="exists"):
+        place.into_release(release)
+    first = path.read_bytes()
+    assert place.into_release(release, overwrite=True).read_bytes() == first
+
+
+def test_a_changed_report_is_found_by_verify(release: Path) -> None:
+    path = place.into_release(release)
+    path.write_text(path.read_text().replace("epsilon", "nothing"))
+
+    with pytest.raises(ModelRejected, match="changed"):
+        verify(release)
+
+
+def test_a_damaged_release_gets_no_report(release: Path) -> None:
+    (release / "METHODS.md").write_text("changed")
+
+    with pytest.raises(ModelRejected):
+        place.into_release(release)
+
+    assert not list(release.glob("report*"))
+    assert [p.name for p in release.parent.iterdir()] == ["release"]
+
+
+def test_a_failure_while_writing_leaves_the_old_release(
+    release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "twin", lambda _page: (_ for _ in ()).throw(MemoryError()))
+
+    with pytest.raises(MemoryError):
+        place.into_release(release)
+
+    verify(release)
+    assert [p.name for p in release.parent.iterdir()] == ["release"]
+
+
+def test_the_internal_report_says_that_it_is_confidential(tmp_path: Path) -> None:
+    path = internal_report(made.few(), tmp_path / "report.internal.html")
+
+    for file in (path, page.twin_path(path)):
+        assert page.INTERNAL in file.read_text()[: 1 << 16]
+    text = path.read_text()
+    assert text.count("CONFIDENTIAL") > 3
+    assert 'class="watermark"' in text
+    assert "a release of its own" in text
+
+
+def test_verify_refuses_an_internal_report_under_a_public_name(
+    release: Path, tmp_path: Path
+) -> None:
+    from gibbous.write import manifest
+
+    path = internal_report(made.few(), tmp_path / "report.internal.html")
+    shutil.copyfile(path, release / "report.public.html")
+    (release / "manifest.json").unlink()
+    (release / "SHA256SUMS").unlink()
+    manifest.seal(release)
+
+    with pytest.raises(ModelRejected, match="internal"):
+        verify(release)
+
+
+def test_findings_come_back_from_both_files(tmp_path: Path) -> None:
+    found = made.few()
+    path = internal_report(found, tmp_path / "a.html")
+    plain = tmp_path / "findings.json"
+    plain.write_text(json.dumps(found.to_json()))
+
+    for source in (page.twin_path(path), plain):
+        again = read_findings(source)
+        assert [str(f) for f in again] == [str(f) for f in found]
+        out = tmp_path / f"again-{source.stem}.html"
+        internal_report(again, out)
+        assert out.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"findings": [{"name": 1}]}', '{"findings": 7}', "[" * 9000]
+)
+def test_what_is_no_file_of_findings_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "findings.json"
+    file.write_text(text)
+
+    with pytest.raises(InputRejected, match="not a file of findings"):
+        read_findings(file)
+    with pytest.raises(InputRejected, match="cannot be read"):
+        read_findings(tmp_path / "absent.json")
+
+
+def test_evaluate_gives_findings_that_write_their_report(nasty: Path, tmp_path: Path) -> None:
+    found = faces.evaluate(made.nasty_frame(), nasty, made.nasty_schema(), only=("tv1", "tv2"))
+
+    path = found.report(tmp_path / "report.internal.html")
+
+    text = path.read_text()
+    assert gb.load(nasty).receipt["guarantee"] in text
+    twin = json.loads(page.twin_path(path).read_text())
+    assert [f["name"] for f in twin["findings"]] == ["tv1", "tv2"]
+    assert twin["findings"][1]["value"] == found["tv2"].value
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"audience": "press"}, "no audience"),
+        ({"audience": "public", "findings": Findings(())}, "from the release alone"),
+        ({"audience": "internal", "out": "x.html"}, "without findings"),
+        ({"audience": "internal", "findings": Findings(())}, "without findings"),
+    ],
+)
+def test_a_report_that_cannot_be_is_refused(
+    options: dict[str, object], words: str, nasty: Path
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        faces.report(nasty, **options)  # type: ignore[arg-type]
+
+
+def test_an_internal_report_is_never_put_into_a_release(release: Path) -> None:
+    with pytest.raises(UsageError, match="inside the release"):
+        faces.report(release, "internal", release / "r.html", findings=Findings(()))
+
+
+def test_a_release_in_memory_needs_a_place_for_its_report(tmp_path: Path) -> None:
+    release = gb.synthesize(
+        made.nasty_frame(), made.nasty_schema(), gb.NoisyPegs(epsilon=1, delta=1e-6),
+        ledger=gb.Ledger.ephemeral(), seed=1,
+    )  # fmt: skip
+
+    with pytest.raises(UsageError, match="in memory"):
+        faces.report(release)
+    assert faces.report(release, "public", tmp_path / "report.html").exists()
+
+
+def test_a_missing_library_is_named_with_its_extra(
+    nasty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    for name in [m for m in sys.modules if m.partition(".")[0] == "altair"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [_Missing(), *sys.meta_path])
+
+    with pytest.raises(EngineFailure, match=r"gibbous\[report\]"):
+        public_report(nasty, tmp_path / "report.html")
+    assert not list(tmp_path.glob("report*"))
+
+
+class _Missing:
+    """An importer that has no altair."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.partition(".")[0] == "altair":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
