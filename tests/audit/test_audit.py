@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gibbous.contract import auditor_setups
+from gibbous.contract.auditor import setups as auditor_setups
 from gibbous.contract.auditor.findings import Audit
 from gibbous.contract.auditor.run import audit
 from gibbous.contract.saboteurs import saboteurs

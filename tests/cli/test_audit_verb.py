@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gibbous.cli import audit_verb
-from gibbous.contract import auditor_setups
+from gibbous.contract.auditor import setups as auditor_setups
 from gibbous.core.errors import OutputNotWritten, ParameterError, UsageError
 from gibbous.mechanisms import registry
 

@@ -14,7 +14,7 @@ from gibbous.core.errors import GibbousError, ResourceLimit, UsageError
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluate.tables import Subject, side, subject
-from gibbous.evaluate.utility import regression
+from gibbous.evaluate.utility import formula, regression
 from gibbous.evaluate.utility.fits import fit
 from gibbous.evaluate.utility.formula import parse, rows
 from gibbous.evaluate.utility.regression import Estimates, overlap, standardized
@@ -413,7 +413,7 @@ def test_a_family_that_does_not_fit_the_target_is_refused(formula: str, family: 
 def test_a_design_that_is_too_large_is_refused_before_it_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gibbous.evaluate.utility.formula.CELLS", 20 * 100)
+    monkeypatch.setattr(formula, "CELLS", 20 * 100)
     real = _people(101, 22)
 
     # 5 + 5 * 3 terms: an upper bound, without the levels that are left out as base.

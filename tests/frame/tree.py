@@ -15,7 +15,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "gibbous"
 DOCS = ROOT / "docs"
-NOT_OURS = {"__pycache__", "build", "demo-release", "dist", "gibbous-demo"}
+NOT_OURS = {
+    "__pycache__",
+    "build",
+    "demo-release",
+    "demo-release-internal",
+    "dist",
+    "gibbous-demo",
+    "gibbous-demo-internal",
+}
 
 
 @functools.cache

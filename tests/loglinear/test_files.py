@@ -15,10 +15,14 @@ import pytest
 
 from gibbous.core.errors import ModelRejected
 from gibbous.core.tables import Goal, LogLinear, Merged, Recipe, Tables
+from gibbous.privacy.ledger import Ledger
 from gibbous.synthesize.sample import sample
 from gibbous.write.digest import digest_of
+from gibbous.write.load import load
 from gibbous.write.table_files import listed_files, read_tables, write_tables
+from gibbous.write.verify import verify
 from tests.loglinear import made
+from tests.write import made as packages
 
 SCHEMA = made.schema((5, 3, 4))
 GROUPS = Merged(np.array([0, 1, 1, 0, 2]), np.array([0.25, 0.1, 0.9, 0.75, 1.0]))
@@ -193,3 +197,21 @@ def test_a_table_of_a_merged_column_has_its_groups(tmp_path: Path) -> None:
     write_tables(replace(tables, extra=(short,)), tmp_path / "bad")
     with pytest.raises(ModelRejected, match="numbers of levels"):
         read_tables(tmp_path / "bad", SCHEMA)
+
+
+def test_a_package_with_a_model_verifies_and_draws_again(tmp_path: Path) -> None:
+    rows = packages.plan().rows or 60
+    sets = [sample(TABLES, rows, seed=7, set_index=index) for index in range(2)]
+    packages.write(tmp_path / "out", Ledger.ephemeral(), result=TABLES, sets=sets, schema=SCHEMA)
+
+    release = load(tmp_path / "out")
+
+    assert verify(tmp_path / "out").tables == 0, "no noisy table was published here"
+    first = release.sample(rows, seed=7)
+    assert first.equals(pl.read_parquet(tmp_path / "out" / "synthetic_1.parquet"))
+    assert release.sample(5, seed=1, given={"c1": 2})["c1"].to_list() == [2] * 5
+    spoiled = tmp_path / "out" / "tables" / "model_theta.parquet"
+    theta = pl.read_parquet(spoiled)
+    theta.with_columns(pl.col("theta") * 1.01).write_parquet(spoiled)
+    with pytest.raises(ModelRejected):
+        load(tmp_path / "out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear
 from gibbous.synthesize.loglinear import layout, margins, reference
@@ -122,6 +123,16 @@ def test_extreme_thetas_neither_overflow_nor_undo_each_other() -> None:
     draw(flat, state, np.array([0]), np.array([3], dtype=np.uint64))
 
     assert (state[0] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "blocks"), [((1 << 17, 2), ()), ((300, 300), ((0, 1),))], ids=["column", "block"]
+)
+def test_refuses_more_levels_than_a_draw_can_hold(
+    sizes: tuple[int, int], blocks: tuple[tuple[int, int], ...]
+) -> None:
+    with pytest.raises(ResourceLimit, match="levels at once"):
+        flatten(LogLinear(sizes, (), (), blocks=blocks), ())
 
 
 def _any_state(schema: Schema, rows: int) -> np.ndarray:

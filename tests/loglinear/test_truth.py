@@ -71,7 +71,7 @@ def test_fitted_by_chains_is_the_maximum_entropy_law(seed: int, by_monte_carlo: 
     # Fifty steps of 30,000 chains: a cell of share p is off by far less than its error of one sample.
     error = np.sqrt(wanted * (1 - wanted) / CHAINS)
     assert (np.abs(found - wanted) < 2.5 * error).all()
-    assert np.abs(wanted - truth).max() > 10 * error.max(), "or the cliques say everything"
+    assert np.abs(wanted - truth).max() > 5 * error.max(), "or the cliques say everything"
     assert max(fitted.gaps) < 0.005
 
 
@@ -96,6 +96,25 @@ def test_fitted_under_structural_zeros_stays_inside_them(by_monte_carlo: None) -
     error = np.sqrt(wanted * (1 - wanted) / CHAINS) + 1e-9
     assert (np.abs(found - wanted) < 2.5 * error).all()
     assert not impossible_mask(schema, fitted.chains.state.T).any()
+
+
+@pytest.mark.parametrize("way", ["chains", "at once"])
+def test_fitting_on_and_on_to_cells_of_share_zero_undoes_nothing(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "chains":
+        monkeypatch.setattr(exact, "MOST_CELLS", 0)
+    shares = np.array([[0.3, 0.1, 0.0], [0.0, 0.2, 0.4], [0.0, 0.0, 0.0]])
+    ones = [made.margin(shares, (j,)) for j in (0, 1)]
+    targets = [Target((0,), ones[0]), Target((1,), ones[1]), Target((0, 1), shares)]
+    model = independent(ones)
+    chains = start(model, made.schema((3, 3)), ones, 20_000, seed=1)
+
+    for _ in range(6):
+        fitted = fit(model, chains, targets, Schedule(steps=20, sweeps=1))
+        model, chains = fitted.model, fitted.chains
+
+    assert np.abs(made.law(model) - shares).max() < 0.02
 
 
 def test_a_ridge_stops_short_of_the_target() -> None:

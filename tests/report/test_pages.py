@@ -13,7 +13,7 @@ import pytest
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.evaluate.findings import Findings
 from gibbous.report import page
-from gibbous.report.blocks import Page
+from gibbous.report.blocks import SHOWN, Page
 from gibbous.report.internal import internal_page
 from gibbous.report.public import opened, public_page
 
@@ -176,6 +176,29 @@ def test_fifty_columns_stay_under_three_megabytes() -> None:
     assert len(text.encode()) < page.MAX_BYTES
     assert text.count('class="panel"') == 24 + 3 + 2
     assert len(json.loads(page.twin(made_page))["findings"][1]["detail"]) == 1225
+
+
+def test_a_long_table_is_cut_on_the_page_and_whole_in_the_twin() -> None:
+    detail = tuple({"cell": f"cell-{i}", "value": float(i)} for i in range(SHOWN + 20))
+    many = internal_page(Findings((made.finding("tv2", 0.1, detail=detail),)))
+
+    text = page.html(many)
+
+    assert f"cell-{SHOWN - 1}<" in text
+    assert f"cell-{SHOWN}<" not in text
+    assert "20 more rows are in the JSON twin" in text
+    assert f'"cell-{SHOWN + 19}"' in page.twin(many)
+
+
+def test_numbers_without_an_end_break_no_chart() -> None:
+    endless = made.finding("tv2", math.inf, null=(("bootstrap", math.inf), ("holdout", math.nan)))
+    pairs = ({"first": "a", "second": "b", "real": math.nan, "synthetic": 1.0},) * 3
+    more = made.finding("association", 1.0, null=(("holdout", math.inf),), detail=pairs)
+
+    made_page = internal_page(Findings((endless, more)))
+
+    assert Reader(page.html(made_page)).tags
+    json.loads(page.twin(made_page), parse_constant=pytest.fail)
 
 
 def test_no_findings_make_a_page_that_says_so() -> None:

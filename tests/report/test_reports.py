@@ -18,8 +18,10 @@ from gibbous.core.errors import (
     UsageError,
 )
 from gibbous.evaluate.findings import Findings
+from gibbous.frontier.study import Study
 from gibbous.report import faces, page, place, public_words
-from gibbous.report.internal import internal_report
+from gibbous.report.blocks import Figure
+from gibbous.report.internal import internal_page, internal_report
 from gibbous.report.public import opened, public_page, public_report
 from gibbous.report.saved import read_findings
 from gibbous.write.verify import verify
@@ -231,6 +233,29 @@ def test_what_is_no_file_of_findings_is_refused(text: str, tmp_path: Path) -> No
         read_findings(tmp_path / "absent.json")
 
 
+def test_the_map_of_a_study_shows_its_means_and_their_intervals() -> None:
+    rows = [
+        {"label": label, "mechanism": label, "epsilon": eps, "delta": None, "l": None, "repeat": i,
+         "kind": "pure", "unit": "artifact", "epsilon_claimed": eps, "epsilon_proven": eps,
+         "delta_proven": 0.0, "metric": "tv2", "subject": "", "value": k / eps + 0.01 * i,
+         "low": None, "high": None, "better": "lower", "rows": 100, "seconds": 1.0,
+         "cpu_seconds": 1.0, "memory_planned": 1, "failed": ""}
+        for label, k in (("one", 0.1), ("two", 0.2)) for eps in (0.5, 2.0) for i in range(3)
+    ]  # fmt: skip
+    study = Study(tuple(rows), {"public_data": True})
+
+    made_page = internal_page(Findings(()), study=study)
+
+    figure = next(b for s in made_page.sections if s.name == "map" for b in s.blocks)
+    assert isinstance(figure, Figure)
+    points = [dict(zip(figure.numbers.head, row, strict=True)) for row in figure.numbers.rows]
+    assert {(p["label"], p["epsilon_proven"]) for p in points} == {
+        ("one", 0.5), ("one", 2.0), ("two", 0.5), ("two", 2.0)
+    }  # fmt: skip
+    assert points[0]["tv2"] == pytest.approx(0.1 / 0.5 + 0.01)
+    assert points[0]["tv2_low"] < points[0]["tv2"] < points[0]["tv2_high"]  # type: ignore[operator]
+
+
 def test_evaluate_gives_findings_that_write_their_report(nasty: Path, tmp_path: Path) -> None:
     found = faces.evaluate(made.nasty_frame(), nasty, made.nasty_schema(), only=("tv1", "tv2"))
 
@@ -262,6 +287,30 @@ def test_a_report_that_cannot_be_is_refused(
 def test_an_internal_report_is_never_put_into_a_release(release: Path) -> None:
     with pytest.raises(UsageError, match="inside the release"):
         faces.report(release, "internal", release / "r.html", findings=Findings(()))
+    with pytest.raises(UsageError, match="inside the release"):
+        internal_report(Findings(()), release / "r.html", release=gb.load(release))
+
+
+def test_a_release_is_found_as_the_folder_one_stands_in(
+    release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(release)
+
+    assert place.into_release(".") == Path("report.public.html")
+
+    verify(release)
+
+
+def test_the_words_keep_the_case_of_names(tmp_path: Path) -> None:
+    schema = gb.Schema.infer(pl.DataFrame({"AGE": [1, 2] * 50}))
+    release = gb.synthesize(
+        pl.DataFrame({"AGE": [1, 2] * 50}), schema, gb.NoisyPegs(epsilon=1, delta=1e-6), seed=1,
+        ledger=gb.Ledger.ephemeral(), accept_inferred=True,
+    )  # fmt: skip
+
+    words = dict(public_words.summary(release))
+
+    assert "AGE" in words["What it promises."]
 
 
 def test_a_release_in_memory_needs_a_place_for_its_report(tmp_path: Path) -> None:

@@ -340,6 +340,60 @@ def evaluate(
     evaluate_verb.run(asked, out, json, quiet)
 
 
+@app.command(short_help="The public or the internal report of a release.")
+def report(
+    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    audience: Annotated[str, typer.Option("--audience", help="public or internal.")] = "public",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="HTML file, JSON twin beside it; default (public): in the release."
+        ),
+    ] = None,
+    real: Annotated[
+        Path | None, typer.Option("--real", help="Real records to compare with.")
+    ] = None,
+    findings: Annotated[
+        Path | None, typer.Option("--findings", help="findings.json, in place of --real.")
+    ] = None,
+    schema: SchemaFile = None,
+    keys: Names = None,
+    sensitive: Names = None,
+    targets: Names = None,
+    formula: Annotated[
+        list[str] | None,
+        typer.Option("--formula", help='A regression, "y ~ a + b"; repeatable.'),
+    ] = None,
+    holdout: Annotated[
+        Path | None, typer.Option("--holdout", help="Records no synthesizer saw.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of samples and references.")] = 0,
+    overwrite: Overwrite = False,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    on_bad_line: BadLine = "reject",
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write one self-contained page: public (from the release alone), internal (with real data)."""
+    from gibbous.cli import report_verb
+
+    compared = report_verb.Compared(
+        options=_options(sep, encoding, on_bad_line),
+        real=real,
+        schema=schema,
+        holdout=holdout,
+        findings=findings,
+        keys=keys or [],
+        sensitive=sensitive or [],
+        targets=targets or [],
+        formulas=formula or [],
+        seed=seed,
+    )
+    report_verb.run(release, audience, out, compared, overwrite, json, quiet)
+
+
 @app.command(short_help="Estimates and intervals from a release.")
 def infer(
     release: Annotated[Path, typer.Argument(help="A release folder.")],

@@ -113,6 +113,7 @@ class Study:
             points=tuple(points),
             x=x,
             y=y,
+            titles=(self._title(x), self._title(y)),
             better=(self._better(x), self._better(y)),
             intervals=ci,
             confidential=self.confidential,
@@ -168,6 +169,13 @@ class Study:
             )
         return points
 
+    def _title(self, axis: str) -> str:
+        """What an axis is called, with its better direction where that is not a cost."""
+        if axis in AXES:
+            return AXES[axis]
+        row = next(r for r in self.rows if r["metric"] == axis)
+        return f"{row.get('title', axis)} ({self._better(axis)} is better)"
+
     def _better(self, axis: str) -> str:
         if axis in AXES:
             return "higher" if axis == "l" else "lower"
@@ -182,6 +190,7 @@ class RuMap:
     Attributes:
         points: as `Study.points`, with finite x and y.
         x, y: the axes.
+        titles: of the axes.
         better: direction of each.
         intervals: whether error bars are drawn.
         confidential: the title then says so.
@@ -190,6 +199,7 @@ class RuMap:
     points: tuple[Mapping[str, Any], ...]
     x: str
     y: str
+    titles: tuple[str, str]
     better: tuple[str, str]
     intervals: bool
     confidential: bool
@@ -216,8 +226,8 @@ class RuMap:
             by="label",
             x_interval=ends(self.x),
             y_interval=ends(self.y),
-            titles=(AXES.get(self.x, self.x), AXES.get(self.y, self.y)),
-            better=self.better,  # type: ignore[arg-type]
+            titles=self.titles,
+            better=self.better,
         )
         if self.confidential:
             chart = chart.properties(title="Confidential: computed against real records")

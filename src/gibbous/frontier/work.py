@@ -198,6 +198,7 @@ def _row(finding: Finding) -> dict[str, Any]:
     low, high = finding.interval or (None, None)
     return {
         "metric": finding.name,
+        "title": finding.title,
         "subject": ", ".join(finding.subject),
         "group": finding.group,
         "better": finding.better,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from gibbous.report import draw
 from gibbous.report.charts import NARROW, WIDE
@@ -14,6 +14,7 @@ from gibbous.report.numbers import short
 if TYPE_CHECKING:
     from altair import LayerChart
 
+SHOWN: Final = 1500  # rows of a table on the page
 Cell = str | int | float | bool | None
 
 
@@ -114,8 +115,13 @@ class Grid:
 
     @property
     def shown(self) -> list[list[str]]:
-        """Cells as people read them."""
-        return [[_cell(value) for value in row] for row in self.rows]
+        """Cells as people read them, of the first SHOWN rows."""
+        return [[_cell(value) for value in row] for row in self.rows[:SHOWN]]
+
+    @property
+    def cut(self) -> int:
+        """Rows that only the JSON twin has."""
+        return max(0, len(self.rows) - SHOWN)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

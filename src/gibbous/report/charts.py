@@ -306,7 +306,7 @@ def ru_map(
     x_interval: tuple[str, str] | None = None,
     y_interval: tuple[str, str] | None = None,
     titles: tuple[str, str] | None = None,
-    better: tuple[Literal["lower", "higher"], Literal["lower", "higher"]] = ("lower", "lower"),
+    better: tuple[str, str] = ("lower", "lower"),
     label: str | None = None,
     log: bool | None = None,
     width: int = WIDE,
@@ -320,7 +320,7 @@ def ru_map(
         by: its column with the name of the mechanism.
         x_interval, y_interval: its columns with the ends of error bars; None draws none.
         titles: of the two axes; the column names by default.
-        better: the better direction of x and of y.
+        better: the better direction of x and of y, "lower" or "higher".
         label: its column with a text for each point.
         log: a logarithmic x axis; None takes one when x is positive and spans a factor of 20.
         width: of the drawing, px.

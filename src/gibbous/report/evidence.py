@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -19,7 +18,6 @@ from gibbous.report.points import finite, records
 DRAWN: Final = 24  # columns with a chart of their own; the numbers of all are in the table
 NAMED: Final = 5  # columns in the title of a finding
 TERMS: Final = 40  # coefficients in one chart
-PAIRS: Final = 1500  # rows of a table of pairs; the JSON twin has all
 BETTER: Final = {"lower": "lower is better", "higher": "higher is better"}
 
 
@@ -43,7 +41,7 @@ def glance(findings: Sequence[Finding], caption: str) -> Grid:
 def strips(findings: Sequence[Finding], name: str, title: str, caption: str) -> Figure:
     """Each finding on an axis of its own, beside its references."""
     panels = []
-    drawn = [f for f in findings if not math.isnan(f.value)]
+    drawn = [f for f in findings if finite(f.value)]
     for i, f in enumerate(drawn):
         low, high = f.interval or (None, None)
         row = {
@@ -51,7 +49,7 @@ def strips(findings: Sequence[Finding], name: str, title: str, caption: str) -> 
             "low": low,
             "high": high,
             "ideal": f.ideal,
-            "null": dict(f.null),
+            "null": {name: v for name, v in f.null if finite(v)},
         }
         head = f"{titled(f)}: {short(_number(f.value))}"
         panels.append(panel(f"{name}-{i}", partial(charts.strip, row), title=head, note=_under(f)))
@@ -123,7 +121,7 @@ def by_order(findings: Findings) -> Figure | None:
         low, high = f.interval or (None, None)
         rows.append({"who": "synthetic", "order": k, "value": f.value, "low": low, "high": high})
         rows += [{"who": n, "order": k, "value": v} for n, v in f.null]
-    rows = [r for r in rows if not math.isnan(r["value"])]
+    rows = [r for r in rows if finite(r["value"])]
     words = ", ".join(f"{k}-way {short(f.value)}" for k, f in found)
     return Figure(
         "orders",
@@ -143,6 +141,7 @@ def associations(finding: Finding) -> Figure | None:
         finding: whose detail has first, second, real, synthetic.
     """
     pairs = [r for r in finding.detail if {"first", "second", "real", "synthetic"} <= r.keys()]
+    pairs = [r for r in pairs if finite(r["real"]) and finite(r["synthetic"])]
     if len(pairs) < 2:
         return None
     columns = list(dict.fromkeys(str(n) for r in pairs for n in (r["first"], r["second"])))
@@ -172,9 +171,8 @@ def associations(finding: Finding) -> Figure | None:
     rows = tuple(
         (r["first"], r["second"], r["real"], r["synthetic"], r["synthetic"] - r["real"],
          *(r.get(k) for k in keys))
-        for r in ranked[:PAIRS]
+        for r in ranked
     )  # fmt: skip
-    more = f", the {PAIRS} largest of {len(ranked)} differences" if len(ranked) > PAIRS else ""
     return Figure(
         finding.name,
         finding.title,
@@ -183,7 +181,7 @@ def associations(finding: Finding) -> Figure | None:
         f"Three triangles of colored squares. The largest difference is that of {worst['first']} and "
         f"{worst['second']}: real {short(worst['real'])}, synthetic {short(worst['synthetic'])}.",
         tuple(panels),
-        Grid(f"Pairs of columns{more}", ("first", "second", "real", "synthetic", "difference", *keys),
+        Grid("Pairs of columns", ("first", "second", "real", "synthetic", "difference", *keys),
              rows),
         layout="pair" if len(columns) <= 16 else "wide",
     )  # fmt: skip
@@ -223,7 +221,7 @@ def details(findings: Sequence[Finding], *, without: Sequence[str] = ()) -> Iter
         for number, rows in enumerate(groups, 1):
             part = f", part {number}" if len(groups) > 1 else ""
             head = tuple(str(k) for k in rows[0])
-            cells = tuple(tuple(_value(row[k]) for k in rows[0]) for row in rows[:PAIRS])
+            cells = tuple(tuple(_value(row[k]) for k in rows[0]) for row in rows)
             yield Grid(f"{titled(finding)}: behind it{part}", head, cells, folded=True)
 
 
@@ -253,30 +251,42 @@ def _defined(finding: Finding) -> Iterator[str]:
     yield f"Source: {finding.source}."
 
 
-def ru_map(rows: Any, axes: tuple[str, str]) -> Figure | None:
+def ru_map(
+    rows: Any,
+    axes: tuple[str, str],
+    better: tuple[str, str] = ("lower", "lower"),
+) -> Figure | None:
     """Risk against utility over the mechanisms of a study.
 
     Args:
-        rows: a frame or dictionaries with "mechanism", both axes, and `<y>_low`, `<y>_high` if known.
+        rows: a frame or dictionaries with "label" or "mechanism", both axes, and `<axis>_low` and
+            `<axis>_high` where they are known.
         axes: columns for x and y.
+        better: the better direction of each, "lower" or "higher".
     """
     x, y = axes
     points = [r for r in records(rows) if finite(r.get(x)) and finite(r.get(y))]
     if not points:
         return None
-    ends = {name: (f"{name}_low", f"{name}_high") for name in axes}
-    has = {name: pair if all(k in points[0] for k in pair) else None for name, pair in ends.items()}
-    draw = partial(charts.ru_map, points, x, y, x_interval=has[x], y_interval=has[y])
-    head = tuple(points[0])
+    by = "label" if "label" in points[0] else "mechanism"
+    ends = {
+        name: (f"{name}_low", f"{name}_high") if any(f"{name}_low" in p for p in points) else None
+        for name in axes
+    }
+    draw = partial(
+        charts.ru_map, points, x, y, by=by, x_interval=ends[x], y_interval=ends[y], better=better
+    )
+    head = tuple(dict.fromkeys(k for p in points for k in p))
+    where = ("left" if better[0] == "lower" else "right", "down" if better[1] == "lower" else "up")
     return Figure(
         "ru-map",
         "Risk and utility",
-        f"{x} and {y}: down and to the left is better in both. The dotted line joins points that no "
-        "other point beats in both.",
-        f"{len(points)} points of {len({p['mechanism'] for p in points})} mechanisms.",
+        f"{x} and {y}: further {where[0]} and further {where[1]} is better. The dotted line joins "
+        "points that no other point beats in both.",
+        f"{len(points)} points of {len({str(p[by]) for p in points})} mechanisms.",
         (panel("ru-map", draw),),
         Grid(
-            "Points of the map", head, tuple(tuple(plain(p.get(k)) for k in head) for p in points)
+            "Points of the map", head, tuple(tuple(_value(p.get(k)) for k in head) for p in points)
         ),
     )
 

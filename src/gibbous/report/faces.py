@@ -14,7 +14,7 @@ from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.evaluate import run
 from gibbous.evaluate.findings import Findings
-from gibbous.report import page, place
+from gibbous.report import place
 from gibbous.report.internal import internal_report
 from gibbous.report.public import public_report
 from gibbous.report.saved import read_findings
@@ -127,11 +127,8 @@ def report(
             "It shows what gibbous.evaluate found, in a file outside the release.",
             "Pass findings=evaluate(...), or the path of findings.json, and out='report.internal.html'.",
         )
-    target = Path(out)
-    _outside(release, target)
-    page.check_path(target, overwrite=overwrite)
     found = findings if isinstance(findings, Findings) else read_findings(findings)
-    return internal_report(found, target, release=release, study=study, overwrite=overwrite)
+    return internal_report(found, out, release=release, study=study, overwrite=overwrite)
 
 
 def _release(synthetic: Any) -> Release | Path | None:
@@ -153,15 +150,3 @@ def _folder(release: Release | str | Path) -> Path:
             "Pass out= to write the report elsewhere.",
         )
     return folder
-
-
-def _outside(release: Release | str | Path, target: Path) -> None:
-    """Refuse to put a confidential file into a folder that is meant to be published."""
-    folder = release.path if isinstance(release, Release) else Path(release)
-    if folder is not None and folder.resolve() in target.resolve().parents:
-        raise UsageError(
-            "INSIDE",
-            "The internal report would lie inside the release.",
-            "Everything in a release may be published; the internal report may not.",
-            "Choose a file outside it.",
-        )

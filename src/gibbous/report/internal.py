@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.errors import UsageError
 from gibbous.core.finding import Finding
 from gibbous.core.release import Release
 from gibbous.evaluate.findings import Findings
@@ -38,17 +39,19 @@ def internal_report(
         findings: of an evaluation.
         path: the HTML file to write; the twin lies beside it.
         release: what was evaluated, or its folder: its guarantee is stated first.
-        study: points of a risk-utility map: something with `frame()`, a frame, or dictionaries, with
-            a column "mechanism" and the two axes.
+        study: points of a risk-utility map: the study of `gibbous.compare`, or a frame or dictionaries
+            with a column "mechanism" (or "label") and the two axes.
         axes: columns of the study for x and y.
         overwrite: replace both files.
     Returns:
         The path.
     Raises:
+        UsageError: the file would lie inside the release.
         OutputNotWritten: one of the files exists or cannot be written.
         EngineFailure: the extra "report" is not installed.
     """
     target = Path(path)
+    _check_outside(release, target)
     page.check_path(target, overwrite=overwrite)
     found = None if release is None else opened(release)
     return page.write(internal_page(findings, found, study, axes), target, overwrite=overwrite)
@@ -90,6 +93,18 @@ def internal_page(
         twin={**findings.to_json(), "facts": dict(_lasting(findings))},
         foot="CONFIDENTIAL. Delete this file when the decision it was made for is taken.",
     )
+
+
+def _check_outside(release: Release | str | Path | None, target: Path) -> None:
+    """Refuse to put a confidential file into a folder that is meant to be published."""
+    folder = release.path if isinstance(release, Release) else release
+    if folder is not None and Path(folder).resolve() in target.resolve().parents:
+        raise UsageError(
+            "INSIDE",
+            "The internal report would lie inside the release.",
+            "Everything in a release may be published; the internal report may not.",
+            "Choose a file outside it.",
+        )
 
 
 def _lasting(findings: Findings) -> Iterator[tuple[str, Any]]:
@@ -193,7 +208,11 @@ def _more(group: list[Finding]) -> Iterator[Block]:
 def _map(study: Any, axes: tuple[str, str]) -> Iterator[Block]:
     if study is None:
         return
-    figure = evidence.ru_map(study.frame() if hasattr(study, "frame") else study, axes)
+    if hasattr(study, "ru_map"):
+        found = study.ru_map(*axes)
+        figure = evidence.ru_map(found.points, axes, found.better)
+    else:
+        figure = evidence.ru_map(study, axes)
     if figure is not None:
         yield figure
 

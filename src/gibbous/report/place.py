@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from gibbous.disintegrate.writer import not_written
 from gibbous.report import page
 from gibbous.report.public import opened, public_page
 from gibbous.write import files, manifest
@@ -32,13 +33,16 @@ def into_release(folder: str | Path, *, overwrite: bool = False) -> Path:
         OutputNotWritten: it has a report already, or the folder beside it cannot be written.
         EngineFailure: the extra "report" is not installed.
     """
-    place = Path(folder)
-    verify(place)
+    verify(folder)
+    place = Path(os.path.abspath(folder))  # "." has no name to swap
     target = place / NAME
     page.check_path(target, overwrite=overwrite)
     made = public_page(opened(place))
     texts = {NAME: page.html(made), page.twin_path(target).name: page.twin(made)}
-    fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.report-", dir=place.absolute().parent))
+    try:
+        fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.report-", dir=place.parent))
+    except OSError as error:
+        raise not_written(place, error) from None
     try:
         _copy(place, fresh, without={*texts, "manifest.json", "SHA256SUMS"})
         for name, text in texts.items():
@@ -48,7 +52,7 @@ def into_release(folder: str | Path, *, overwrite: bool = False) -> Path:
         files.move_into_place(fresh, place, overwrite=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    return target
+    return Path(folder) / NAME
 
 
 def _copy(source: Path, target: Path, *, without: set[str]) -> None:

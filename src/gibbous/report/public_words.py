@@ -77,11 +77,11 @@ def _released(release: Release) -> str:
 
 
 def _promised(release: Release) -> str:
-    total = release.plan.total
+    total, words = release.plan.total, str(release.receipt["guarantee"])
     if total.is_dp:
         gap = " It has a gap, which the limits below name." if release.receipt["uncovered"] else ""
         return (
-            f"{str(release.receipt['guarantee']).capitalize()}. This bounds what anybody can learn "
+            f"{words[:1].upper()}{words[1:]}. This bounds what anybody can learn "
             f"from the release about {unit(release)}, whatever else they know, now or later.{gap}"
         )
     if total.kind == "l_diversity":

@@ -16,14 +16,13 @@ WIDTHS = (2, 257)  # 32-bit cells with 8-bit codes, and 64-bit cells with 16-bit
 
 def compile_all(progress: Progress) -> None:
     """Run each kernel once for each type of code and of cell."""
-    total = len(WIDTHS) + 2
+    total = len(WIDTHS) + 1
     for done, width in enumerate(WIDTHS):
         progress("compile", done, total)
         sample(_tables(width), 3, seed=0)
     progress("compile", len(WIDTHS), total)
     sums = np.array([[1, 2]], dtype=np.uint64)
     draw_levels(sums, np.zeros(1 << 16, dtype=np.int64), lambda n: np.ones(n, dtype=np.uint64))
-    progress("compile", len(WIDTHS) + 1, total)
     _log_linear()
     progress("compile", total, total)
 

@@ -32,6 +32,7 @@ _ROLES = {
     r"METHODS\.md": "methods for people",
     r"codebook\.html": "codebook",
     r"report\.public\.html": "public report",
+    r"report\.public\.json": "public report, as data",
 }
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 

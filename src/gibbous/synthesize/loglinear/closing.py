@@ -20,11 +20,11 @@ from gibbous.core.stream import stream_key, uniforms
 from gibbous.core.tables import Goal, LogLinear
 from gibbous.synthesize.loglinear import reference
 from gibbous.synthesize.loglinear.chains import CLOSE, margins, spread
-from gibbous.synthesize.loglinear.layout import Flat, flatten, model_rules
+from gibbous.synthesize.loglinear.layout import Flat, flatten, model_rules, padded
 
-PASSES = 3
+PASSES = 2
 GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0  # step of the offset: the most even one
-KEEP = 0.5  # gain, in weighted squared rows halved, that a change has to exceed
+KEEP = 0.25  # gain that a change has to bring, in shares of its cost between met cells
 
 
 class Closing:
@@ -105,15 +105,19 @@ class Closing:
             cells = int(np.prod(shape))
             places = np.arange(at, at + cells).reshape(shape)
             for place, column in enumerate(clique):
-                order.append(np.moveaxis(places, place, -1).ravel())
+                width = padded(self.sizes[column])
+                runs = np.moveaxis(places, place, -1).reshape(-1, self.sizes[column])
+                wide = np.full((len(runs), width), -1)  # padding: never drawn
+                wide[:, : self.sizes[column]] = runs
+                order.append(wide.ravel())
                 rest = [c for c in clique if c != column]
                 uses_of[column].append((goal, held, len(terms), len(rest)))
-                step, own = self.sizes[column], []
+                step, own = width, []
                 for other in reversed(rest):
                     own.append((other, step))
                     step *= self.sizes[other]
                 terms += own
-                held += cells
+                held += wide.size
             at += cells
         self.uses_of = uses_of
         self.order = _concatenated(order).astype(np.int64)

@@ -35,9 +35,10 @@ from gibbous.synthesize.loglinear.chains import (
 from gibbous.synthesize.loglinear.exact import draw_law, every_row, law, listable
 
 DAMP = 10.0  # chains' worth of share that slows a cell down
-LARGEST = 16.0  # of |theta|
+LARGEST = 16.0  # spread of theta within a clique
 TINY = 1e-12  # damping of an exact fit
-EXACT_ROUNDS, EXACT_PASSES = 20, 25
+EXACT_PASSES = 4  # raking rounds of an exact fit for one of a fit by chains, at most
+SETTLED = 1e-9  # mean |change of theta| in a raking round that ends an exact fit
 TIED = 0.7  # squared maximal correlation
 LEAST_LEVEL = 1e-3
 WIDEST_BLOCK = 2048  # levels of two tied columns together
@@ -133,7 +134,8 @@ def fit(
     blocks = blocks_of(model.sizes, [(target.columns, target.shares) for target in targets])
     model = replace(model, blocks=blocks)
     if listable(model.sizes):
-        return _fit_exactly(model, chains, targets, began)
+        model, chains, left = _fit_exactly(model, chains, targets, schedule)
+        return Fitted(model, chains, left, (), time.perf_counter() - began)
     effective, gaps = [], np.zeros(len(targets))
     for step in range(schedule.steps):
         progress("fit", step, schedule.steps)
@@ -149,48 +151,48 @@ def fit(
 
 
 def _fit_exactly(
-    model: LogLinear, chains: Chains, targets: Sequence[Target], began: float
-) -> Fitted:
-    """The same for a model whose rows can be listed: rake their probabilities until nothing moves."""
+    model: LogLinear, chains: Chains, targets: Sequence[Target], schedule: Schedule
+) -> tuple[LogLinear, Chains, tuple[float, ...]]:
+    """The same for a model whose rows can be listed: rake their probabilities until little moves."""
     from gibbous.synthesize.loglinear.fit_kernels import rake
 
     state = every_row(model.sizes)
     cliques, terms, _ = clique_terms(model.sizes, [t.columns for t in targets])
     goals = [np.ascontiguousarray(t.shares, dtype=np.float64).ravel() for t in targets]
-    for _ in range(EXACT_ROUNDS):
-        held = dict(zip(model.cliques, model.theta, strict=True))
-        theta = [np.ascontiguousarray(held[t.columns]).ravel() for t in targets]
-        changes = [np.zeros(len(goal)) for goal in goals]
-        weights = law(model, chains.rules).ravel().copy()
-        total = 1.0
-        for _ in range(EXACT_PASSES):
-            for at, (_, begin, length) in enumerate(cliques):
-                share = np.empty(len(goals[at]))
-                total = rake(
-                    state,
-                    terms,
-                    begin,
-                    begin + length,
-                    weights,
-                    goals[at],
-                    TINY,
-                    targets[at].ridge,
-                    theta[at],
-                    changes[at],
-                    share,
-                    total,
-                    LARGEST,
-                    1,
-                )
-        model = _moved(model, targets, changes, 1.0)
-        if max((float(np.abs(change).max()) for change in changes), default=0.0) < 1e-7:
+    held = dict(zip(model.cliques, model.theta, strict=True))
+    theta = [np.ascontiguousarray(held[t.columns]).ravel() for t in targets]
+    changes = [np.zeros(len(goal)) for goal in goals]
+    weights, total = law(model, chains.rules).ravel().copy(), 1.0
+    for _ in range(EXACT_PASSES * schedule.steps * schedule.passes):
+        moved = 0.0
+        for at, (_, begin, length) in enumerate(cliques):
+            share, before = np.empty(len(goals[at])), changes[at].copy()
+            total = rake(
+                state,
+                terms,
+                begin,
+                begin + length,
+                weights,
+                goals[at],
+                TINY,
+                targets[at].ridge,
+                theta[at],
+                changes[at],
+                share,
+                total,
+                LARGEST,
+                1,
+            )
+            moved = max(moved, float((share * np.abs(changes[at] - before)).sum()))
+        if moved < SETTLED:
             break
+    model = _moved(model, targets, changes, 1.0)
     shares = law(model, chains.rules)
     numbers = np.arange(chains.count, dtype=np.uint64)
     points = uniforms_at(numbers, stream_key(chains.seed, EXACT, chains.done))
     fresh = replace(chains, state=draw_law(shares, points, {}), done=chains.done + 1)
-    gaps = tuple(float(np.abs(_margin(shares, t.columns) - t.shares).sum() / 2) for t in targets)
-    return Fitted(model, fresh, gaps, (), time.perf_counter() - began)
+    gaps = [float(np.abs(_margin(shares, t.columns) - t.shares).sum() / 2) for t in targets]
+    return model, fresh, tuple(gaps)
 
 
 def _margin(shares: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
@@ -339,6 +341,11 @@ def effective(weights: np.ndarray) -> float:
 
 
 def centered(theta: np.ndarray) -> np.ndarray:
-    """Theta with mean 0, within +-LARGEST: the same model, without drift."""
-    moved: np.ndarray = np.clip(theta - theta.mean(), -LARGEST, LARGEST)
-    return moved
+    """Theta with mean 0 and nothing further than LARGEST below its largest entry, without drift.
+
+    Only what is far below is cut: cells of share 0 sink with each step, and must not take the
+    others' contrasts with them.
+    """
+    raised = np.maximum(theta, theta.max() - LARGEST)
+    found: np.ndarray = raised - raised.mean()
+    return found

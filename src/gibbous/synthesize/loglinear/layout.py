@@ -92,14 +92,6 @@ def flatten(model: LogLinear, rules: tuple[Rule, ...]) -> Flat:
     Raises:
         ResourceLimit: a column has too many levels, or the tables too many cells.
     """
-    for size in model.sizes:
-        if size > WIDEST:
-            raise ResourceLimit(
-                "LEVELS",
-                f"A log-linear model was asked for with a column of {size} levels.",
-                f"A column of the model has at most {WIDEST} levels.",
-                "Merge rare levels.",
-            )
     build = _Builder(model)
     for column in range(len(model.sizes)):
         build.step((column,), rules)
@@ -126,6 +118,14 @@ class _Builder:
 
     def step(self, columns: tuple[int, ...], rules: tuple[Rule, ...]) -> None:
         sizes = self.model.sizes
+        levels = math.prod(sizes[column] for column in columns)
+        if levels > WIDEST:
+            raise ResourceLimit(
+                "LEVELS",
+                f"A log-linear model would redraw {levels} levels at once.",
+                f"A column of it, or two tied ones together, have at most {WIDEST}.",
+                "Merge rare levels.",
+            )
         own = [
             member
             for member in zip(self.model.cliques, self.logits, strict=True)
@@ -146,7 +146,6 @@ class _Builder:
             if set(columns) & set(rule.columns):
                 self._rule(columns, rule)
         second, size = (columns[1], sizes[columns[1]]) if len(columns) > 1 else (-1, 1)
-        levels = sizes[columns[0]] * size
         pieces, ruled = len(self.pieces) - first, len(self.rules) - first_rule
         self.steps.append(
             (columns[0], second, size, levels, padded(levels), first, pieces, first_rule, ruled)
@@ -206,9 +205,9 @@ class _Builder:
 
 
 def to_units(theta: np.ndarray) -> np.ndarray:
-    """Natural logarithms as whole logit units, int32, bounded."""
-    scaled = np.clip(theta * (UNIT / math.log(2.0)), -MOST, MOST)
-    return np.rint(scaled).astype(np.int32)
+    """Natural logarithms as whole logit units, int32: 0 for the largest, none below -MOST."""
+    scaled = (theta - theta.max()) * (UNIT / math.log(2.0))
+    return np.rint(np.maximum(scaled, -MOST)).astype(np.int32)
 
 
 def padded(levels: int) -> int:

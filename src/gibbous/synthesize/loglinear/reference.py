@@ -129,7 +129,7 @@ def close(
                 if applies[0]:
                     gain[barred] = -np.inf
             best = int(np.argmax(gain))
-            if best == own or not gain[best] > gain[own] + np.float32(keep):
+            if best == own or not gain[best] > gain[own] + np.float32(keep) * plus:
                 continue
             moved += 1
             for change, code in ((1, own), (-1, best)):

@@ -6,7 +6,9 @@ started, swept and closed as a whole.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,11 +115,24 @@ class ModelRows:
         if not model.goals:
             numbers = np.arange(start, start + rows, dtype=np.uint64)
             return Codes(self.found.schema, self._split(self._drawn(numbers, {}, threads), start).T)
-        for block in range(start // size, -(-(start + rows) // size) if rows else 0):
+        blocks = range(start // size, -(-(start + rows) // size) if rows else 0)
+        several = threads > 1 and len(blocks) > 1  # then a thread takes whole blocks
+
+        def fill(block: int) -> np.ndarray:
+            whole = self._block(block, 1 if several else threads)
             first = block * size
             low, high = max(start, first), min(start + rows, first + size)
-            part = self._block(block, threads)[:, low - first : high - first]
-            state[:, low - start : high - start] = self._split(part, low)
+            part = self._split(whole[:, low - first : high - first], low)
+            state[:, low - start : high - start] = part
+            return whole
+
+        if several:
+            with ThreadPoolExecutor(threads) as pool:
+                done = deque(pool.map(fill, blocks), maxlen=1)
+        else:
+            done = deque(map(fill, blocks), maxlen=1)
+        if done:
+            self._last = (blocks[-1], done[0])
         return Codes(self.found.schema, state.T)
 
     def given(self, given: Given, start: int, rows: int, threads: int) -> Codes:
@@ -148,13 +163,13 @@ class ModelRows:
         return Codes(schema, state.T)
 
     def _block(self, block: int, threads: int) -> np.ndarray:
-        if self._last is None or self._last[0] != block:
-            size = self.found.model.closed
-            numbers = np.arange(block * size, (block + 1) * size, dtype=np.uint64)
-            state = self._drawn(numbers, {}, threads)
-            self.closing.close(state, block, compiled=self.compiled)
-            self._last = (block, state)
-        return self._last[1]
+        if self._last is not None and self._last[0] == block:
+            return self._last[1]
+        size = self.found.model.closed
+        numbers = np.arange(block * size, (block + 1) * size, dtype=np.uint64)
+        state = self._drawn(numbers, {}, threads)
+        self.closing.close(state, block, compiled=self.compiled)
+        return state
 
     def _drawn(self, numbers: np.ndarray, given: Given, threads: int) -> np.ndarray:
         found = self.found

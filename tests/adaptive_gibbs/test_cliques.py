@@ -1,0 +1,86 @@
+"""Candidates and their scores: what may be looked at, what it is worth, and how far a row moves it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gibbous.contract.cases import binary_schema, secret
+from gibbous.core.tables import Counts, Dense
+from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.structure.cliques import (
+    Limits,
+    _kept,
+    _Worth,
+    context_of,
+    expected_error,
+    pairs,
+    triples,
+)
+
+
+def counted(values: np.ndarray, cliques: list[tuple[int, ...]]) -> tuple[Counts, ...]:
+    schema = binary_schema(3)
+    engine = NumpyEngine.from_codes(secret(schema, values))
+    return engine.tally([context_of(schema.sizes, clique) for clique in cliques])
+
+
+def test_no_row_moves_a_score_by_more_than_one() -> None:
+    cliques = [(0, 1), (1, 2), (0, 1, 2)]
+    rng = np.random.default_rng(0)
+    expected = [rng.uniform(0, 2, 2 ** len(c)) for c in cliques]
+    rows = np.array(list(itertools.product((0, 1), repeat=3)))
+    most = 0.0
+    for kept in (np.ones(3), np.array([1.0, 0.5, 0.25])):
+        worth = _Worth(expected, np.array([0.3, 1.0, 2.0]), kept)
+        for size in range(3):
+            for chosen in itertools.combinations_with_replacement(range(8), size):
+                before = worth(counted(rows[list(chosen)], cliques))
+                for row in range(8):
+                    after = worth(counted(rows[[*chosen, row]], cliques))
+                    most = max(most, float(np.abs(after - before).max()))
+
+    assert 0.9 < most <= 1.0 + 1e-12
+
+
+def test_a_score_is_the_distance_less_the_expected_error() -> None:
+    context = context_of((2, 2), (0, 1))
+    counts = Counts(context, Dense(np.array([[3, 0], [1, 6]])))
+
+    score = _Worth([np.array([2.0, 1.0, 1.0, 5.0])], np.array([0.5]), np.ones(1))([counts])
+
+    assert score.tolist() == [1 + 1 + 0 + 1 - 0.5]
+
+
+def test_a_pick_closes_itself_and_what_it_holds_and_lowers_what_it_overlaps() -> None:
+    cliques = [(0, 1), (0, 1, 2), (1, 2), (0, 3), (0, 1, 3)]
+
+    assert _kept(cliques, [1]).tolist() == [0.0, 0.0, 0.0, 1.0, 0.5]
+
+
+def test_pairs_leave_out_single_levels_and_large_tables() -> None:
+    assert pairs((3, 1, 4, 100), Limits(cells=350)) == ((0, 2), (0, 3))
+    assert pairs((3, 4, 100), Limits(cells=400, all_cells=320)) == ((0, 1), (0, 2))
+
+
+def test_triples_have_all_their_pairs_in_the_model() -> None:
+    sizes = (2, 2, 2, 2)
+
+    assert triples(sizes, [(0, 1), (1, 2)], Limits()) == ()
+    assert triples(sizes, [(0, 1), (1, 2), (0, 2), (2, 3)], Limits()) == ((0, 1, 2),)
+    assert triples(sizes, [(1, 2, 3)], Limits()) == ((1, 2, 3),)
+
+
+def test_expected_error_lies_between_the_spread_of_counts_and_everything_at_stake() -> None:
+    expected = np.array([0.01, 1.0, 100.0, 10_000.0])
+
+    silent, loud = (expected_error(expected, sigma, 0.0) for sigma in (1e-9, 1e9))
+    rising = [expected_error(expected, sigma, 0.0) for sigma in (1.0, 10.0, 100.0)]
+
+    assert silent == pytest.approx(
+        float(np.minimum(2 * expected, np.sqrt(expected * 2 / np.pi)).sum())
+    )
+    assert loud <= 2 * expected.sum()
+    assert rising == sorted(rising)

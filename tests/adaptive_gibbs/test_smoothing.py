@@ -1,0 +1,92 @@
+"""Smoothing against Bayes' rule where the law of the cells is known, and against plain projection."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gibbous.structure.reconcile import simplex
+from gibbous.structure.smoothing import denoised, one_way, smoothed
+
+
+def sparse_table(rng: np.random.Generator) -> np.ndarray:
+    """2,000 cells, a tenth of them large."""
+    return np.where(rng.random(2000) < 0.1, 400.0, 0.0)
+
+
+@pytest.mark.statistical
+def test_denoised_cells_come_near_the_posterior_mean_of_the_true_law() -> None:
+    rng = np.random.default_rng(3)
+    truth, sigma = sparse_table(rng), 100.0
+    noisy = truth + rng.normal(0, sigma, truth.shape)
+    likely = 0.1 * np.exp(-0.5 * ((noisy - 400) / sigma) ** 2)
+    bayes = 400 * likely / (likely + 0.9 * np.exp(-0.5 * (noisy / sigma) ** 2))
+
+    found = denoised(noisy, sigma, [np.full(truth.shape, 40.0)])
+
+    best, mine = (float(((one - truth) ** 2).mean()) for one in (bayes, found))
+    plain = float(((simplex(noisy, truth.sum()) - truth) ** 2).mean())
+    assert mine < 1.15 * best
+    assert mine < 0.6 * plain
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("factor", [0.4, 2.5])
+def test_a_wrong_scale_of_the_noise_is_worse(factor: float) -> None:
+    rng = np.random.default_rng(4)
+    truth, sigma = sparse_table(rng), 100.0
+    noisy = truth + rng.normal(0, sigma, truth.shape)
+    reference = [np.full(truth.shape, 40.0)]
+
+    right, wrong = (
+        float(((denoised(noisy, sigma * f, reference) - truth) ** 2).mean()) for f in (1.0, factor)
+    )
+
+    assert wrong > 1.05 * right
+
+
+def test_the_likelier_reference_is_taken() -> None:
+    rng = np.random.default_rng(5)
+    good = np.geomspace(10, 3000, 300)
+    noisy = good + rng.normal(0, 20, 300)
+
+    both = denoised(noisy, 20.0, [good[::-1].copy(), good])
+
+    assert np.allclose(both, denoised(noisy, 20.0, [good]))
+
+
+def test_without_noise_the_counts_stay() -> None:
+    counts = np.array([[5.0, 50.0], [500.0, 45.0]])
+
+    found = denoised(counts, 1e-3, [np.outer([0.2, 0.8], [0.4, 0.6]) * 600])
+
+    assert np.allclose(found, counts, rtol=0.2)
+
+
+def test_cells_are_positive_whatever_the_noise() -> None:
+    noisy = np.random.default_rng(6).normal(0, 1e6, (7, 5))
+
+    assert (denoised(noisy, 1e6, [np.ones((7, 5))]) > 0).all()
+
+
+@pytest.mark.statistical
+def test_smoothing_helps_a_smooth_margin_and_leaves_a_rough_one() -> None:
+    rng = np.random.default_rng(7)
+    line, spikes = np.linspace(100, 300, 32), np.where(np.arange(32) % 5, 0.0, 4000.0)
+    gains = []
+    for truth in (line, spikes):
+        noisy = truth + rng.normal(0, 60, (50, 32))
+        plain = np.mean((noisy - truth) ** 2)
+        gains.append(np.mean((np.array([smoothed(y, 60.0) for y in noisy]) - truth) ** 2) / plain)
+
+    assert gains[0] < 0.35
+    assert gains[1] < 1.02
+
+
+def test_shares_of_a_column_are_a_distribution() -> None:
+    counts = np.array([-40.0, 10.0, 300.0, 90.0, -5.0, 20.0])
+
+    for ordered in (False, True):
+        shares = one_way(counts, 30.0, 375.0, ordered=ordered)
+        assert shares.min() >= 0
+        assert shares.sum() == pytest.approx(1.0)
