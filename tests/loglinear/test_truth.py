@@ -117,6 +117,31 @@ def test_fitting_on_and_on_to_cells_of_share_zero_undoes_nothing(
     assert np.abs(made.law(model) - shares).max() < 0.02
 
 
+@pytest.mark.parametrize("way", ["chains", "at once"])
+def test_targets_that_contradict_each_other_do_not_drive_theta_away(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "chains":
+        monkeypatch.setattr(exact, "MOST_CELLS", 0)
+    truth = made.law(made.model((2, 3, 2), ((0, 1, 2),), 4))
+    tilt = np.where(np.indices((2, 3)).sum(axis=0) % 2, 0.02, -0.02)
+    ones = [made.margin(truth, (j,)) for j in range(3)]
+    targets = [Target((j,), one) for j, one in enumerate(ones)]
+    targets += [
+        Target((0, 1), made.margin(truth, (0, 1)) + tilt, 0.02),
+        Target((0, 1, 2), truth, 0.02),
+    ]
+    model = independent(ones)
+    chains = start(model, made.schema((2, 3, 2)), ones, 20_000, seed=1)
+
+    for _ in range(8):
+        fitted = fit(model, chains, targets, Schedule(steps=20, sweeps=1))
+        model, chains = fitted.model, fitted.chains
+
+    assert np.abs(made.law(model) - truth).max() < 0.02
+    assert max(np.abs(theta).max() for theta in model.theta) < 8.0
+
+
 def test_a_ridge_stops_short_of_the_target() -> None:
     truth = made.law(made.model((3, 4), ((0, 1),), 2))
     ones = [made.margin(truth, (j,)) for j in (0, 1)]

@@ -55,13 +55,22 @@ class Target:
         sigma: standard deviation of one cell's noise, in shares; 0 for exact. It slows down cells
             that the noise swamps.
         ridge: >= 0, in shares: a long fit ends where margin + ridge x theta = shares (theta of the
-            clique has mean 0). 0 meets the shares exactly; about one sigma stops short of the noise.
+            clique has mean 0). 0 meets the shares exactly, where the targets agree with each other;
+            where they do not, theta drifts without end. About one sigma stops short of the noise.
+            None takes a tenth of sigma for two and more columns, which ends the drift.
     """
 
     columns: tuple[int, ...]
     shares: np.ndarray
     sigma: float = 0.0
-    ridge: float = 0.0
+    ridge: float | None = None
+
+    @property
+    def pull(self) -> float:
+        """The ridge that is used."""
+        if self.ridge is not None:
+            return self.ridge
+        return self.sigma / 10 if len(self.columns) > 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +184,7 @@ def _fit_exactly(
                 weights,
                 goals[at],
                 TINY,
-                targets[at].ridge,
+                targets[at].pull,
                 theta[at],
                 changes[at],
                 share,
@@ -301,7 +310,7 @@ class _Raking:
                     self.weights,
                     goals[at],
                     damps[at],
-                    self.targets[at].ridge,
+                    self.targets[at].pull,
                     theta[at],
                     self.changes[at],
                     share,

@@ -1,0 +1,104 @@
+"""What a run pays: exactly its budget, as planned, under both relations and for people with many rows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from gibbous.core.claim import Relation
+from gibbous.core.exact import exact
+from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
+from gibbous.privacy.calibrate import delta_from_zcdp, rho_from_approx
+from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
+
+SIZES = (3, 4, 2, 5, 3)
+ROWS = chain_rows(SIZES, 2000)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_a_run_spends_its_whole_budget_and_not_a_fraction_more(
+    relation: Relation, max_rows: int
+) -> None:
+    method = AdaptiveGibbs(epsilon=1.0, delta=1e-6, relation=relation)
+
+    _, curator = ran(method, schema_of(*SIZES, max_rows=max_rows), ROWS, relation)
+
+    rho = rho_from_approx(Fraction(1), Fraction(1, 10**6))
+    assert rho * (1 - Fraction(1, 10**8)) < paid(curator) <= rho
+    assert delta_from_zcdp(paid(curator), Fraction(1)) <= Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (4,), (1, 1), (6, 1), (2, 3), (40, 1, 30)], ids=str)
+def test_small_schemas_spend_their_whole_budget_too(sizes: tuple[int, ...]) -> None:
+    method = AdaptiveGibbs(epsilon=0.5)
+
+    tables, curator = ran(method, schema_of(*sizes), np.zeros((50, len(sizes)), dtype=np.int64))
+
+    rho = rho_from_approx(exact(0.5), exact(1e-9))
+    assert rho * (1 - Fraction(1, 10**8)) < paid(curator) <= rho
+    assert tables.model is not None
+
+
+def test_the_plan_is_what_the_run_does() -> None:
+    method, schema = AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES)
+    plan = method.plan(schema, None)
+
+    tables, curator = ran(method, schema, ROWS)
+
+    rho = rho_from_approx(Fraction(1), exact(1e-9))
+    first, rest = (spend.claim.rho for spend in plan.spends)
+    assert first + rest == rho
+    assert first * (1 - Fraction(1, 10**8)) < curator.spent[0].rho <= first
+    low, high = method._sigmas(schema)
+    later = [table.noise.scale for table in tables.items if table.context.parents]
+    assert later
+    assert low <= min(later)
+    assert max(later) <= high
+
+
+def test_the_schema_alone_makes_the_plan() -> None:
+    plan = AdaptiveGibbs(epsilon=1.0).plan(schema_of(*SIZES), 10_000)
+
+    assert plan.memory_bytes > 0
+    assert plan.cells > 0
+    assert dict(plan.errors)["expected 1-way total variation error from noise"] < 0.2
+
+
+def test_a_plan_warns_where_noise_wins() -> None:
+    plan = AdaptiveGibbs(epsilon=0.01).plan(schema_of(*SIZES), 500)
+
+    assert any("Noise dominates" in text for text in plan.warnings)
+
+
+def test_choices_are_on_the_books_before_the_tables_they_lead_to() -> None:
+    _, curator = ran(AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES), ROWS)
+
+    sources = ["choice" if "exponential" in c.source else "table" for c in curator.spent]
+    assert sources[:2] == ["table", "table"]
+    assert "choice" in sources
+    assert sources[-1] == "table"
+
+
+def test_rounds_tell_how_much_of_the_budget_is_gone() -> None:
+    from gibbous.contract.cases import secret
+    from gibbous.disintegrate.numpy_engine import NumpyEngine
+    from gibbous.privacy.curator import Curator
+
+    method, schema, told = AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES), []
+    curator = Curator(
+        NumpyEngine.from_codes(secret(schema, ROWS)),
+        method.plan(schema, None).total,
+        schema,
+        relation="add_remove",
+        progress=lambda stage, done, total: told.append((stage, done, total)),
+    )
+
+    method.run(curator, None)
+
+    shares = [done for stage, done, total in told if stage == "rounds" and total == 100]
+    assert shares == sorted(shares)
+    assert shares[0] == 0
+    assert shares[-1] == 100

@@ -1,0 +1,91 @@
+"""What the rows are worth: against the records, structural zeros, other budgets, few columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gibbous.core.schema import Impossible, impossible_mask
+from gibbous.mechanisms import _rounds
+from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
+from gibbous.synthesize.sample import sample
+from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
+
+SIZES = (3, 4, 2, 5, 3)
+ROWS = chain_rows(SIZES, 4000)
+
+
+def distance(one: np.ndarray, two: np.ndarray, columns: tuple[int, ...]) -> float:
+    """Total variation distance of two tables on some columns."""
+    shares = []
+    for values in (one, two):
+        table = np.zeros(tuple(SIZES[c] for c in columns))
+        np.add.at(table, tuple(values[:, c] for c in columns), 1)
+        shares.append(table / len(values))
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+@pytest.mark.statistical
+def test_a_large_budget_brings_pairs_below_the_noise_of_resampling() -> None:
+    tables, _ = ran(AdaptiveGibbs(epsilon=100.0), schema_of(*SIZES), ROWS)
+    rows = sample(tables, len(ROWS), seed=1).values
+    again = ROWS[np.random.default_rng(1).integers(0, len(ROWS), len(ROWS))]
+
+    pairs = [(a, b) for a in range(5) for b in range(a + 1, 5)]
+    mine, floor = (np.mean([distance(ROWS, one, pair) for pair in pairs]) for one in (rows, again))
+
+    assert mine < 1.3 * floor
+
+
+@pytest.mark.statistical
+def test_more_budget_is_better() -> None:
+    found = []
+    for epsilon in (0.02, 0.5, 10.0):
+        tables, _ = ran(AdaptiveGibbs(epsilon=epsilon), schema_of(*SIZES), ROWS)
+        rows = sample(tables, len(ROWS), seed=1).values
+        found.append(np.mean([distance(ROWS, rows, (j, j + 1)) for j in range(4)]))
+
+    assert found[0] > found[1] > found[2]
+    assert found[0] > 0.15
+    assert found[2] < 0.03
+
+
+def test_structural_zeros_hold_in_every_row() -> None:
+    rule = Impossible((("c0", (0,)), ("c3", (1, 2))))
+    schema = replace(schema_of(*SIZES), impossible=(rule,))
+    kept = ROWS[~impossible_mask(schema, ROWS)]
+
+    tables, _ = ran(AdaptiveGibbs(epsilon=0.1), schema, kept)
+    rows = sample(tables, 3000, seed=2).values
+
+    assert not impossible_mask(schema, rows).any()
+    assert _rounds.possible(schema, (0, 3)).sum() == 15 - 2
+
+
+def test_the_same_seed_draws_the_same_rows_and_another_seed_others() -> None:
+    tables, _ = ran(AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES), ROWS)
+
+    one, same, other = (sample(tables, 500, seed=s).values for s in (3, 3, 4))
+
+    assert (one == same).all()
+    assert (one != other).any()
+
+
+def test_no_records_give_rows_all_the_same() -> None:
+    tables, _ = ran(AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES), ROWS[:0])
+
+    assert sample(tables, 20, seed=1).values.shape == (20, 5)
+
+
+@pytest.mark.slow
+def test_more_rows_than_can_be_listed_go_through_chains() -> None:
+    sizes = (9,) * 6  # 531,441 rows
+    rows = chain_rows(sizes, 5000)
+
+    tables, _ = ran(AdaptiveGibbs(epsilon=5.0), schema_of(*sizes), rows)
+    drawn = sample(tables, 5000, seed=1).values
+
+    tie = [(one[:, 0] == one[:, 1]).mean() for one in (rows, drawn)]
+    assert abs(tie[0] - tie[1]) < 0.05
