@@ -100,8 +100,8 @@ def fitting(chains: int) -> list[Result]:
     detail = f"43 cliques, {chains:,} chains, 15 steps of 4 sweeps"
     return [
         Result("Adult-like: fit", spent, None, "s", detail),
-        Result("Adult-like: gap of the chains / noise of a sample", gap / float(noise), None, "x", "43 cliques"),
-    ]  # fmt: skip
+        Result("Adult-like: gap of the chains / noise of a sample", gap / float(noise), None, "x"),
+    ]
 
 
 def rows(name: str, model: LogLinear, count: int, passes: int, base: float | None) -> list[Result]:

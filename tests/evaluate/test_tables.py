@@ -81,6 +81,8 @@ def test_a_resample_is_of_the_records_and_follows_the_seed() -> None:
 def test_tables_without_rows_and_other_columns_are_refused() -> None:
     with pytest.raises(UsageError, match="no rows"):
         subject(FRAME, FRAME.head(0), SCHEMA)
+    with pytest.raises(UsageError, match="synthetic table has no rows"):
+        subject(FRAME, [FRAME, FRAME.head(0)], SCHEMA)
     with pytest.raises(UsageError, match="no synthetic set"):
         subject(FRAME, [], SCHEMA)
     with pytest.raises(SchemaMismatch):

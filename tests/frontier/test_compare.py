@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ import polars as pl
 import pytest
 
 import gibbous as gb
+from gibbous.core.claim import Claim
 from gibbous.core.errors import SchemaMismatch, UnknownKeyword, UsageError
 from gibbous.frontier.compare import compare
 from gibbous.frontier.config import EXAMPLE, load
-from gibbous.frontier.work import Worker
+from gibbous.frontier.work import DELTA, NO_ROWS, Worker, budget
+from gibbous.privacy.accountant import as_approximate
 
 SCHEMA = gb.Schema(
     (
@@ -90,6 +94,7 @@ def test_a_study_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: Any) -> N
     assert len(again) == 6 - 3
     assert len(study.points()) == 6
     assert not (tmp_path / "cells").stat().st_mode & 0o077
+    assert not (tmp_path / "study.json").stat().st_mode & 0o077
 
 
 def test_a_folder_of_another_study_is_refused(tmp_path: Path) -> None:
@@ -121,6 +126,24 @@ def test_nothing_is_charged_unless_a_ledger_is_given(tmp_path: Path) -> None:
     assert run(methods=["noisy_pegs"]).facts["charged"] is False
 
 
+def test_a_rho_is_put_on_the_epsilon_axis_with_the_delta_it_holds_at() -> None:
+    claim = Claim("zcdp", rho=Fraction("0.5"))
+
+    found = budget(claim, claim)
+
+    assert found["epsilon_proven"] == float(as_approximate(claim, DELTA).epsilon)
+    assert found["delta_proven"] == 1e-9
+
+
+@pytest.mark.parametrize("basis", ["published", "heuristic"])
+def test_a_claim_without_a_proof_has_no_place_on_the_axis_of_proofs(basis: Any) -> None:
+    claim = Claim("pure", epsilon=Fraction(2), basis=basis)
+
+    found = budget(claim, claim)
+
+    assert (found["epsilon_claimed"], found["epsilon_proven"]) == (2, math.inf)
+
+
 def test_a_refused_run_is_told_and_the_others_go_on() -> None:
     wide = gb.Schema(
         tuple(gb.Column(f"x{j}", "nominal", levels=tuple(range(30))) for j in range(8))
@@ -132,6 +155,13 @@ def test_a_refused_run_is_told_and_the_others_go_on() -> None:
     assert [label for label, _ in study.failed()] == ["laplace"]
     assert "cells" in study.failed()[0][1]
     assert "bootstrap" in {p["label"] for p in study.points()}
+
+
+def test_a_set_without_rows_is_told_and_not_measured() -> None:
+    study = run(methods={"noisy": gb.NoisyPegs()}, rows=0)
+
+    assert study.failed() == (("noisy", NO_ROWS),)
+    assert "noisy" not in {p["label"] for p in study.points()}
 
 
 def test_figures_are_confidential_unless_the_data_are_public() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,33 @@ def test_one_repeat_has_no_interval() -> None:
     points = Study((row("a", 1.0, 0, 0.3),)).points()
 
     assert "tv2_low" not in points[0]
+
+
+def test_columns_of_a_finding_are_averaged_before_repeats_are() -> None:
+    far_apart = {"age": [0.1, 0.2, 0.3], "sex": [0.7, 0.8, 0.9]}
+    rows = [
+        row("a", 1.0, i, value, subject=column)
+        for column, values in far_apart.items()
+        for i, value in enumerate(values)
+    ]
+
+    (point,) = Study(tuple(rows)).points()
+
+    low, high = stats.t.interval(0.95, 2, 0.5, stats.sem([0.4, 0.5, 0.6]))
+    assert point["tv2"] == pytest.approx(0.5)
+    assert (point["tv2_low"], point["tv2_high"]) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_nearest_to_its_ideal_is_best_where_a_finding_has_one() -> None:
+    values = {"copies": 0.1, "good": 1.1, "far": 3.0}
+    rows = tuple(row(k, 1.0, 0, v, better="near", ideal=1.0) for k, v in values.items())
+    made = Study(rows, {"public_data": True})
+
+    drawn = made.ru_map("epsilon_proven", "tv2")
+
+    assert made.front("epsilon_proven", "tv2")["label"].to_list() == ["good"]
+    assert "near 1 is better" in drawn.titles[1]
+    assert "strokeDash" not in json.dumps(drawn.chart().to_dict())
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -125,6 +153,20 @@ def test_a_map_goes_to_a_known_ending_and_an_existing_folder(tmp_path: Path) -> 
         study().ru_map().save(tmp_path / "map.gif")
     with pytest.raises(OutputNotWritten):
         study().ru_map().save(tmp_path / "none" / "map.json")
+
+
+@pytest.mark.parametrize("ending", ["svg", "html", "json", "png"])
+def test_what_a_study_writes_is_for_its_owner_alone(tmp_path: Path, ending: str) -> None:
+    before = os.umask(0)
+    try:
+        folder = study().write(tmp_path / "new" / "study")
+        drawn = study().ru_map().save(folder / f"map.{ending}")
+    finally:
+        os.umask(before)
+
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"study.parquet", "points.json", drawn.name}
+    assert not any(p.stat().st_mode & 0o077 for p in (folder, *folder.iterdir()))
 
 
 def test_a_study_is_written_tidy(tmp_path: Path) -> None:

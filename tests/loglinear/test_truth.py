@@ -72,7 +72,7 @@ def test_fitted_by_chains_is_the_maximum_entropy_law(seed: int, by_monte_carlo: 
     error = np.sqrt(wanted * (1 - wanted) / CHAINS)
     assert (np.abs(found - wanted) < 2.5 * error).all()
     assert np.abs(wanted - truth).max() > 5 * error.max(), "or the cliques say everything"
-    assert max(fitted.gaps) < 0.005
+    assert max(fitted.gaps) < 0.01
 
 
 def test_fitted_exactly_is_the_maximum_entropy_law() -> None:
@@ -147,7 +147,8 @@ def test_a_ridge_stops_short_of_the_target() -> None:
     ones = [made.margin(truth, (j,)) for j in (0, 1)]
     model = independent(ones)
     chains = start(model, made.schema((3, 4)), ones, 10, seed=1)
-    noisy = truth + np.where(np.indices((3, 4)).sum(axis=0) % 2, 0.05, -0.05)
+    tilt = np.array([[-1, 1, -1, 1], [1, -1, 1, -1], [0, 0, 0, 0]])
+    noisy = truth + 0.05 * tilt
     target = Target((0, 1), noisy, sigma=0.02, ridge=0.02)
 
     fitted = fit(model, chains, [Target((j,), ones[j]) for j in (0, 1)] + [target])

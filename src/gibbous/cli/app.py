@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gibbous.cli import measuring
 from gibbous.cli.defaults import DEFAULT_METHOD
+from gibbous.cli.flags import (
+    Accept,
+    BadLine,
+    Config,
+    CsvRaw,
+    Debug,
+    Delta,
+    Encoding,
+    Engine,
+    Epsilon,
+    Format,
+    Json,
+    LedgerPath,
+    Method,
+    Overwrite,
+    Quiet,
+    Relation,
+    Rows,
+    SchemaFile,
+    Seed,
+    Sep,
+    Sets,
+    Settings,
+    Threads,
+    Understand,
+    reading,
+    request_flags,
+)
 
 if TYPE_CHECKING:
-    from gibbous.read.source import ReadOptions
+    pass
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EPILOG = (
@@ -39,57 +67,6 @@ ledger_app = typer.Typer(
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
 
-Json = Annotated[bool, typer.Option("--json", help="Machine output on stdout, nothing else there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the last line and errors.")]
-Debug = Annotated[
-    bool, typer.Option("--debug", help="On an error, print code positions (no data).")
-]
-Sep = Annotated[str, typer.Option("--sep", help="Separator of the CSV input.")]
-Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of the CSV input.")]
-BadLine = Annotated[
-    str,
-    typer.Option("--on-bad-line", help="reject, or drop: ragged CSV lines, counted and reported."),
-]
-LedgerPath = Annotated[
-    Path | None, typer.Option("--ledger", help="Ledger file; default: in GIBBOUS_HOME.")
-]
-SchemaFile = Annotated[Path | None, typer.Option("--schema", "-s", help="Schema file (TOML).")]
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="A release.toml.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="KEY=VALUE: a method parameter, or a key of the configuration."),
-]
-Method = Annotated[
-    str | None, typer.Option("--method", "-m", help=f"Method; default {DEFAULT_METHOD}.")
-]
-Epsilon = Annotated[
-    str | None,
-    typer.Option("--epsilon", "-e", help="Budget of the whole release, decimal text, nats."),
-]
-Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Decimal text, e.g. 1e-9.")]
-Relation = Annotated[str | None, typer.Option("--relation", help="add_remove or replace_one.")]
-Rows = Annotated[
-    int | None, typer.Option("--rows", "-n", help="Rows of one set; default: the noisy count.")
-]
-Sets = Annotated[int | None, typer.Option("--sets", help="Synthetic sets; default 1.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="Seeds sampling only; noise has no seed.")]
-Format = Annotated[str | None, typer.Option("--format", help="parquet or csv; default parquet.")]
-CsvRaw = Annotated[
-    bool, typer.Option("--csv-raw", help="Do not guard CSV text cells against formula injection.")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
-Accept = Annotated[
-    bool,
-    typer.Option(
-        "--accept-inferred", help="Use facts read off the data; the guarantee omits them."
-    ),
-]
-Understand = Annotated[
-    bool, typer.Option("--i-understand", help="Allow an epsilon outside [1e-6, 100].")
-]
-Engine = Annotated[str, typer.Option("--engine", help="local (compiled) or numpy.")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Most threads to use.")]
-
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -97,9 +74,6 @@ def _version(wanted: bool) -> None:
 
         print(f"gibbous {version('gibbous')}")
         raise typer.Exit
-
-
-Names = Annotated[list[str] | None, typer.Option(help="Columns, separated by commas; repeatable.")]
 
 
 @app.callback()
@@ -127,9 +101,7 @@ def schema_infer(
     """Draft a schema from the data; every fact in it is marked inferred, for you to declare."""
     from gibbous.cli import schema_verbs
 
-    schema_verbs.infer(
-        data, out, overwrite, null, _options(sep, encoding, on_bad_line), json, quiet
-    )
+    schema_verbs.infer(data, out, overwrite, null, reading(sep, encoding, on_bad_line), json, quiet)
 
 
 @schema_app.command("import", short_help="Translate another tool's metadata.")
@@ -164,7 +136,7 @@ def schema_check(
     """Read a schema, list facts that are not declared, and hold data against it. Spends nothing."""
     from gibbous.cli import schema_verbs
 
-    schema_verbs.check(schema, data, _options(sep, encoding, on_bad_line), json, quiet)
+    schema_verbs.check(schema, data, reading(sep, encoding, on_bad_line), json, quiet)
 
 
 @app.command(short_help="The methods, and what each one promises.")
@@ -204,7 +176,7 @@ def plan(
     from gibbous.cli.config import resolve
 
     request = resolve(
-        config, setting or [], _flags(schema, method, epsilon, delta, relation, rows, sets)
+        config, setting or [], request_flags(schema, method, epsilon, delta, relation, rows, sets)
     )
     plan_verb.run(request, accept_inferred, i_understand, json, quiet)
 
@@ -248,7 +220,7 @@ def synthesize(
     from gibbous.cli import synthesize_verb
     from gibbous.cli.config import resolve
 
-    flags = _flags(schema, method, epsilon, delta, relation, rows, sets) | {
+    flags = request_flags(schema, method, epsilon, delta, relation, rows, sets) | {
         "data": data,
         "output.seed": seed,
         "output.format": format,
@@ -263,7 +235,7 @@ def synthesize(
         understand=i_understand,
         engine=engine,
         threads=threads,
-        options=_options(sep, encoding, on_bad_line),
+        options=reading(sep, encoding, on_bad_line),
         json=json,
         quiet=quiet,
     )
@@ -286,191 +258,8 @@ def verify(
     release_verbs.verify(release, json, quiet)
 
 
-@app.command(short_help="How good and how risky synthetic rows are; confidential.")
-def evaluate(
-    real: Annotated[Path, typer.Argument(help="The confidential records: CSV or Parquet.")],
-    synth: Annotated[list[Path], typer.Argument(help="A release folder, or synthetic files.")],
-    schema: SchemaFile = None,
-    keys: Names = None,
-    sensitive: Names = None,
-    targets: Names = None,
-    formula: Annotated[
-        list[str] | None,
-        typer.Option("--formula", help='A regression, "y ~ a + b"; repeatable.'),
-    ] = None,
-    given: Names = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Findings, or utility, risk.")
-    ] = None,
-    holdout: Annotated[
-        Path | None, typer.Option("--holdout", help="Records no synthesizer saw.")
-    ] = None,
-    fraction: Annotated[
-        float | None, typer.Option("--fraction", help="Share of the population in REAL.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of samples and references.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="New folder of the report.")
-    ] = None,
-    sep: Sep = ",",
-    encoding: Encoding = "utf-8",
-    on_bad_line: BadLine = "reject",
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Compare synthetic rows with the real records: findings beside references, internal report."""
-    from gibbous.cli import evaluate_verb
-
-    asked = evaluate_verb.Asked(
-        real,
-        synth,
-        schema,
-        keys or [],
-        sensitive or [],
-        targets or [],
-        formula or [],
-        given or [],
-        only or [],
-        holdout,
-        fraction,
-        seed,
-        _options(sep, encoding, on_bad_line),
-    )
-    evaluate_verb.run(asked, out, json, quiet)
-
-
-@app.command(short_help="The public or the internal report of a release.")
-def report(
-    release: Annotated[Path, typer.Argument(help="A release folder.")],
-    audience: Annotated[str, typer.Option("--audience", help="public or internal.")] = "public",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help="HTML file, JSON twin beside it; default (public): in the release."
-        ),
-    ] = None,
-    real: Annotated[
-        Path | None, typer.Option("--real", help="Real records to compare with.")
-    ] = None,
-    findings: Annotated[
-        Path | None, typer.Option("--findings", help="findings.json, in place of --real.")
-    ] = None,
-    schema: SchemaFile = None,
-    keys: Names = None,
-    sensitive: Names = None,
-    targets: Names = None,
-    formula: Annotated[
-        list[str] | None,
-        typer.Option("--formula", help='A regression, "y ~ a + b"; repeatable.'),
-    ] = None,
-    holdout: Annotated[
-        Path | None, typer.Option("--holdout", help="Records no synthesizer saw.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of samples and references.")] = 0,
-    overwrite: Overwrite = False,
-    sep: Sep = ",",
-    encoding: Encoding = "utf-8",
-    on_bad_line: BadLine = "reject",
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Write one self-contained page: public (from the release alone), internal (with real data)."""
-    from gibbous.cli import report_verb
-
-    compared = report_verb.Compared(
-        options=_options(sep, encoding, on_bad_line),
-        real=real,
-        schema=schema,
-        holdout=holdout,
-        findings=findings,
-        keys=keys or [],
-        sensitive=sensitive or [],
-        targets=targets or [],
-        formulas=formula or [],
-        seed=seed,
-    )
-    report_verb.run(release, audience, out, compared, overwrite, json, quiet)
-
-
-@app.command(short_help="Estimates and intervals from a release.")
-def infer(
-    release: Annotated[Path, typer.Argument(help="A release folder.")],
-    formula: Annotated[str, typer.Argument(help='For example "y ~ a + b".')],
-    family: Annotated[
-        str, typer.Option("--family", help="gaussian, binomial, multinomial or poisson.")
-    ] = "gaussian",
-    rule: Annotated[
-        str,
-        typer.Option("--rule", help="auto, unified, raghunathan2003, reiter2003 or raab2016."),
-    ] = "auto",
-    level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
-    records: Annotated[
-        float | None, typer.Option("--records", help="Number of records, where public.")
-    ] = None,
-    replicates: Annotated[
-        int | None, typer.Option("--replicates", help="Redraws of the noise.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the redrawn noise.")] = 0,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Fit a model to every set of a release and combine; needs no real data and spends nothing."""
-    from gibbous.cli import infer_verb
-
-    infer_verb.run(release, formula, family, rule, level, records, replicates, seed, json, quiet)
-
-
-@app.command(short_help="Try to refute what a method claims.")
-def audit(
-    method: Annotated[str, typer.Argument(help="A registered method.")],
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
-    setting: Settings = None,
-    seconds: Annotated[float, typer.Option("--seconds", help="CPU seconds, about.")] = 60.0,
-    runs: Annotated[int | None, typer.Option("--runs", help="Runs of each part instead.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seeds the canaries' coins.")] = 0,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Attack a method on constructed tables; no real data, no budget."""
-    from gibbous.cli import audit_verb
-
-    code = audit_verb.run(
-        method, (epsilon, delta), relation, setting or [], (seconds, runs, seed), out, json, quiet
-    )
-    if code:
-        raise typer.Exit(code)
-
-
-@app.command(short_help="Methods side by side on one table.")
-def compare(
-    config: Annotated[Path, typer.Option("--config", "-c", help="A study file (TOML).")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder of the study; goes on where it stopped.")
-    ],
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; default: all cores.")
-    ] = None,
-    public_data: Annotated[
-        bool, typer.Option("--public-data", help="The records are public: no mark on the figures.")
-    ] = False,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="Charge each run here; default: nothing is.")
-    ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Run methods at several budgets, measure what comes out, draw risk-utility maps; resumable."""
-    from gibbous.cli import compare_verb
-
-    compare_verb.run(config, out, workers, public_data, ledger, json, quiet)
+for _function, _words in measuring.VERBS:
+    app.command(short_help=_words)(_function)
 
 
 @ledger_app.command("show", short_help="Spent, reserved and left.")
@@ -486,7 +275,7 @@ def ledger_show(
     """Spent, reserved and left, by data set and release."""
     from gibbous.cli import ledger_verbs
 
-    ledger_verbs.show(data, schema, ledger, _options(sep, encoding, "reject"), json)
+    ledger_verbs.show(data, schema, ledger, reading(sep, encoding, "reject"), json)
 
 
 @ledger_app.command("cap", short_help="The most a data set may ever spend.")
@@ -515,7 +304,7 @@ def ledger_cap(
         (epsilon, delta, relation),
         schema,
         ledger,
-        _options(sep, encoding, "reject"),
+        reading(sep, encoding, "reject"),
         json,
         quiet,
     )
@@ -545,34 +334,3 @@ def warmup(json: Json = False, quiet: Quiet = False, debug: Debug = False) -> No
     from gibbous.cli import release_verbs
 
     release_verbs.warmup(json, quiet)
-
-
-def _flags(
-    schema: Path | None,
-    method: str | None,
-    epsilon: str | None,
-    delta: str | None,
-    relation: str | None,
-    rows: int | None,
-    sets: int | None,
-) -> dict[str, object]:
-    return {
-        "schema": schema,
-        "mechanism.name": method,
-        "privacy.epsilon": epsilon,
-        "privacy.delta": delta,
-        "privacy.relation": relation,
-        "output.rows": rows,
-        "output.sets": sets,
-    }
-
-
-def _options(sep: str, encoding: str, on_bad_line: str) -> Callable[[], ReadOptions]:
-    """How to read the input; made late, because the reader is a heavy import."""
-
-    def make() -> ReadOptions:
-        from gibbous.read.source import ReadOptions
-
-        return ReadOptions(sep=sep, encoding=encoding, on_bad_line=on_bad_line)  # type: ignore[arg-type]
-
-    return make

@@ -158,7 +158,8 @@ def subject(
         raise UsageError("NOSETS", "There is no synthetic set.", "At least one.", "Give one.")
     records = _read("real", real, found, options)
     spare = None if holdout is None else _read("holdout", holdout, found, options)
-    for name, table in [("real", records), ("synthetic", sides[0]), ("holdout", spare)]:
+    known = [("real", records), *(("synthetic", one) for one in sides), ("holdout", spare)]
+    for name, table in known:
         if table is not None and table.rows == 0:
             raise UsageError(
                 "NOROWS",

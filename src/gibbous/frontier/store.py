@@ -31,12 +31,13 @@ class Store:
             return
         text = json.dumps(settings, indent=1, sort_keys=True, default=str)
         try:
-            (folder / "cells").mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_own_folder(folder)
+            make_own_folder(folder / "cells")
             known = folder / "study.json"
             if known.exists():
                 self._check(known.read_text(encoding="utf-8"), text)
             else:
-                _write(known, text)
+                write_own(known, text.encode())
         except OSError as error:
             raise OutputNotWritten(
                 "STUDY",
@@ -63,7 +64,7 @@ class Store:
         self._found[cell.name] = rows
         if self.folder is not None:
             text = json.dumps([_to_json(row) for row in rows])
-            _write(self.folder / "cells" / f"{cell.name}.json", text)
+            write_own(self.folder / "cells" / f"{cell.name}.json", text.encode())
 
     def _check(self, known: str, wanted: str) -> None:
         if known == wanted:
@@ -86,12 +87,30 @@ def digest(source: str | bytes) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write(path: Path, text: str) -> None:
+def make_own_folder(folder: Path) -> None:
+    """A folder that its owner alone may open; one that is there stays as it is.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if not folder.is_dir():
+        folder.mkdir(parents=True, mode=0o700)
+
+
+def write_own(path: Path, data: bytes) -> None:
+    """Write a file that its owner alone may read, in place of one that is there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(fresh, path)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _to_json(row: Mapping[str, Any]) -> dict[str, Any]:

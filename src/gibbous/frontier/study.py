@@ -7,13 +7,16 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.finding import Better
 from gibbous.frontier.grid import REFERENCES
+from gibbous.frontier.store import make_own_folder, write_own
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,7 +74,8 @@ class Study:
 
     def points(self) -> list[dict[str, Any]]:
         """One dictionary a table and budget: each finding's mean over repeats under its name, the ends
-        of a 95 % t-interval of that mean under name_low and name_high (absent for one repeat).
+        of a 95 % t-interval of that mean under name_low and name_high (absent for one repeat). A
+        finding of several columns is first averaged over these.
         """
         groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
         for row in self.rows:
@@ -90,8 +94,12 @@ class Study:
 
         from gibbous.report.points import front
 
-        points = [p for p in self._known(x, y) if p["label"] not in REFERENCES]
-        best = front(points, better=(self._better(x), self._better(y)), x=x, y=y)
+        points = [
+            {**p, "cost_x": self._cost(x, p[x]), "cost_y": self._cost(y, p[y])}
+            for p in self._known(x, y)
+            if p["label"] not in REFERENCES
+        ]
+        best = sorted(front(points, x="cost_x", y="cost_y"), key=lambda p: float(p[x]))
         columns = ["label", "mechanism", "epsilon", "l", "kind", "unit", x, y]
         return pl.DataFrame([{c: point.get(c) for c in dict.fromkeys(columns)} for point in best])
 
@@ -120,17 +128,19 @@ class Study:
         )
 
     def write(self, folder: str | Path) -> Path:
-        """Write study.parquet, points.json and one ru_FINDING.svg a map into a folder.
+        """Write study.parquet and points.json into a folder, readable by their owner alone.
 
         Raises:
             OutputNotWritten: a file cannot be written.
         """
         place = Path(folder)
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            self.frame().write_parquet(place / "study.parquet")
+            make_own_folder(place)
+            table = BytesIO()
+            self.frame().write_parquet(table)
+            write_own(place / "study.parquet", table.getvalue())
             text = json.dumps(finite(self.to_json()), indent=1)
-            (place / "points.json").write_text(text, encoding="utf-8")
+            write_own(place / "points.json", text.encode())
         except OSError as error:
             raise OutputNotWritten(
                 "STUDY",
@@ -173,14 +183,24 @@ class Study:
         """What an axis is called, with its better direction where that is not a cost."""
         if axis in AXES:
             return AXES[axis]
-        row = next(r for r in self.rows if r["metric"] == axis)
-        return f"{row.get('title', axis)} ({self._better(axis)} is better)"
+        row, better = next(r for r in self.rows if r["metric"] == axis), self._better(axis)
+        words = f"near {row['ideal']:g} is better" if better == "near" else f"{better} is better"
+        return f"{row.get('title', axis)} ({words})"
 
-    def _better(self, axis: str) -> str:
+    def _better(self, axis: str) -> Better:
         if axis in AXES:
             return "higher" if axis == "l" else "lower"
-        found = next(r["better"] for r in self.rows if r["metric"] == axis)
-        return "lower" if found == "near" else str(found)
+        row = next(r for r in self.rows if r["metric"] == axis)
+        # A finding that is best near a value which nobody stated is read as a distance.
+        return "lower" if row["better"] == "near" and row.get("ideal") is None else row["better"]
+
+    def _cost(self, axis: str, value: float) -> float:
+        """How far a value is from what would be best: the lower, the better."""
+        better = self._better(axis)
+        if better == "near":
+            ideal = next(r["ideal"] for r in self.rows if r["metric"] == axis)
+            return abs(value - float(ideal))
+        return value if better == "lower" else -value
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -191,7 +211,7 @@ class RuMap:
         points: as `Study.points`, with finite x and y.
         x, y: the axes.
         titles: of the axes.
-        better: direction of each.
+        better: direction of each; "near": near its ideal, which the title names.
         intervals: whether error bars are drawn.
         confidential: the title then says so.
     """
@@ -200,7 +220,7 @@ class RuMap:
     x: str
     y: str
     titles: tuple[str, str]
-    better: tuple[str, str]
+    better: tuple[Better, Better]
     intervals: bool
     confidential: bool
 
@@ -236,6 +256,8 @@ class RuMap:
     def save(self, path: str | Path) -> Path:
         """Write the map: .html (self-contained), .svg, .png or .json (its points).
 
+        Its owner alone may read the file; one that is there is replaced.
+
         Raises:
             UsageError: another ending.
             OutputNotWritten: the file cannot be written.
@@ -250,6 +272,7 @@ class RuMap:
             )
         fresh = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
         try:
+            write_own(fresh, b"")  # what follows keeps its mode
             if target.suffix == ".json":
                 fresh.write_text(json.dumps(finite([dict(p) for p in self.points]), indent=1))
             elif target.suffix == ".html":
@@ -277,13 +300,26 @@ def _point(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         values = [r[name] for r in rows if r.get(name) is not None]
         point[name] = float(np.mean(values)) if values else None
     for metric in dict.fromkeys(r["metric"] for r in rows):
-        values = [r["value"] for r in rows if r["metric"] == metric and _number(r["value"])]
+        values = _by_repeat([r for r in rows if r["metric"] == metric])
         point[metric] = mean = float(np.mean(values)) if values else math.nan
         if len(values) > 1:
             spread = float(np.std(values, ddof=1)) / math.sqrt(len(values))
             reach = spread * need("scipy.stats", "evaluate").t.ppf((1 + LEVEL) / 2, len(values) - 1)
             point |= {f"{metric}_low": mean - float(reach), f"{metric}_high": mean + float(reach)}
     return point
+
+
+def _by_repeat(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """One number a repeat: a finding of several columns or formulas is their mean there.
+
+    The columns of one repeat share its noise: as values of their own they would make intervals of
+    differences between columns.
+    """
+    repeats: dict[Any, list[float]] = {}
+    for row in rows:
+        if _number(row["value"]):
+            repeats.setdefault(row["repeat"], []).append(row["value"])
+    return [float(np.mean(values)) for values in repeats.values()]
 
 
 def _number(value: Any) -> bool:

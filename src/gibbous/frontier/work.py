@@ -25,6 +25,8 @@ from gibbous.frontier.grid import REFERENCES, Cell
 if TYPE_CHECKING:
     import polars as pl
 
+DELTA = Fraction(1, 10**9)  # at which a zCDP claim is put on an epsilon axis
+NO_ROWS = "The noisy number of rows was 0: there is nothing to measure."
 _KEY = bytes(32)  # a study keeps no fingerprint: the scan's is thrown away
 
 
@@ -79,6 +81,8 @@ class Worker:
             made, cost = self._made(cell)
         except GibbousError as error:
             return [{**facts, "metric": "", "failed": f"{error.code}: {error.wrong}"}]
+        if not made.rows:
+            return [{**facts, **cost, "metric": "", "failed": NO_ROWS}]
         facts |= cost | {
             "seconds": time.perf_counter() - begun,
             "cpu_seconds": time.process_time() - used,
@@ -165,7 +169,8 @@ def budget(claim: Claim, total: Claim) -> dict[str, Any]:
 
     Returns:
         kind, unit, epsilon_claimed (of one unit: what the papers plot), epsilon_proven and
-        delta_proven (of everything released), l. Without a claim both epsilons are infinite.
+        delta_proven (of everything released), l. Without a claim both epsilons are infinite; so is
+        epsilon_proven of a claim that is published or heuristic alone.
     """
     if not total.is_dp:
         l_value = float(total.l) if total.kind == "l_diversity" else None
@@ -177,21 +182,21 @@ def budget(claim: Claim, total: Claim) -> dict[str, Any]:
             "delta_proven": 0.0,
             "l": l_value,
         }
+    whole = _bounded(total)
     return {
         "kind": total.kind,
         "unit": claim.unit,
-        "epsilon_claimed": _epsilon(claim),
-        "epsilon_proven": _epsilon(total),
-        "delta_proven": float(total.delta),
+        "epsilon_claimed": float(_bounded(claim).epsilon),
+        "epsilon_proven": float(whole.epsilon) if total.basis == "proven" else float("inf"),
+        "delta_proven": float(whole.delta),
     }
 
 
-def _epsilon(claim: Claim) -> float:
+def _bounded(claim: Claim) -> Claim:
+    """The claim with an epsilon: of zCDP that at DELTA."""
     from gibbous.privacy.accountant import as_approximate
 
-    if claim.kind == "zcdp":
-        claim = as_approximate(claim, Fraction(1, 10**9))
-    return float(claim.epsilon)
+    return as_approximate(claim, DELTA) if claim.kind == "zcdp" else claim
 
 
 def _row(finding: Finding) -> dict[str, Any]:

@@ -320,7 +320,7 @@ def ru_map(
         by: its column with the name of the mechanism.
         x_interval, y_interval: its columns with the ends of error bars; None draws none.
         titles: of the two axes; the column names by default.
-        better: the better direction of x and of y, "lower" or "higher".
+        better: the better direction of x and of y, "lower" or "higher"; with "near" no front is drawn.
         label: its column with a text for each point.
         log: a logarithmic x axis; None takes one when x is positive and spans a factor of 20.
         width: of the drawing, px.
@@ -344,7 +344,7 @@ def ru_map(
                    scale=alt.Scale(zero=False, padding=12)),
     }  # fmt: skip
     layers = []
-    best = front(rows, better=better)
+    best = front(rows, better=better) if "near" not in better else []
     if len(best) > 1:
         step = "step-after" if better[1] == "lower" else "step-before"
         line = _of(alt, best).mark_line(

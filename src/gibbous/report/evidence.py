@@ -262,7 +262,7 @@ def ru_map(
         rows: a frame or dictionaries with "label" or "mechanism", both axes, and `<axis>_low` and
             `<axis>_high` where they are known.
         axes: columns for x and y.
-        better: the better direction of each, "lower" or "higher".
+        better: the better direction of each, "lower" or "higher"; "near": near its ideal.
     """
     x, y = axes
     points = [r for r in records(rows) if finite(r.get(x)) and finite(r.get(y))]
@@ -277,12 +277,20 @@ def ru_map(
         charts.ru_map, points, x, y, by=by, x_interval=ends[x], y_interval=ends[y], better=better
     )
     head = tuple(dict.fromkeys(k for p in points for k in p))
-    where = ("left" if better[0] == "lower" else "right", "down" if better[1] == "lower" else "up")
+    sides = ({"lower": "left", "higher": "right"}, {"lower": "down", "higher": "up"})
+    where = [
+        f"further {side[b]} is better" if b in side else f"near its ideal is better for {axis}"
+        for b, side, axis in zip(better, sides, axes, strict=True)
+    ]
+    line = (
+        ""
+        if "near" in better
+        else " The dotted line joins points that no other point beats in both."
+    )
     return Figure(
         "ru-map",
         "Risk and utility",
-        f"{x} and {y}: further {where[0]} and further {where[1]} is better. The dotted line joins "
-        "points that no other point beats in both.",
+        f"{x} and {y}: {where[0]}, and {where[1]}.{line}",
         f"{len(points)} points of {len({str(p[by]) for p in points})} mechanisms.",
         (panel("ru-map", draw),),
         Grid(

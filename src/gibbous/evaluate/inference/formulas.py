@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.core.schema import Column, Schema
+from gibbous.evaluate.expressions import Unfit, names_in
 
 Family = Literal["gaussian", "binomial", "multinomial", "poisson"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -40,6 +41,11 @@ class Model:
     terms: str
     schema: Schema
     needed: tuple[str, ...]
+
+    @property
+    def left(self) -> str:
+        """The left side as terms without an intercept."""
+        return f"0 + {self.response}"
 
     @property
     def outcome(self) -> Column | None:
@@ -92,8 +98,31 @@ def parse(formula: str, family: str, schema: Schema) -> Model:
     if not _names(left):
         raise _unreadable(formula)
     model = Model(formula, family, left, right, schema, needed)
+    _check_factors(model)
     _check_response(model)
     return model
+
+
+def _check_factors(model: Model) -> None:
+    """Refuse what would be computed beyond arithmetic on columns, as the library splits it."""
+    formulaic = need("formulaic", "evaluate")
+    for side in (model.left, model.terms):
+        try:
+            terms = list(formulaic.Formula(side))
+        except (formulaic.errors.FormulaicError, AttributeError, SyntaxError, TypeError):
+            continue  # it is not split when it is to be computed either, and is refused there
+        try:
+            for term in terms:
+                for factor in term.factors:
+                    names_in(factor.expr, model.schema, FUNCTIONS)
+        except Unfit as error:
+            raise UsageError(
+                "FORMULA",
+                f"The formula {model.formula!r} {error}.",
+                f"Factors are columns, arithmetic, and the functions {', '.join(FUNCTIONS)}; C is for "
+                "columns of levels.",
+                "Correct it.",
+            ) from None
 
 
 def _sides(formula: str) -> tuple[str, str]:

@@ -263,7 +263,7 @@ def _matrix(terms: str, model: Model, columns: Mapping[str, np.ndarray]) -> Any:
 def _response(model: Model, columns: Mapping[str, np.ndarray]) -> np.ndarray:
     outcome = model.outcome
     if outcome is None:
-        found = np.asarray(_matrix(f"0 + {model.response}", model, columns), dtype=np.float64)
+        found = np.asarray(_matrix(model.left, model, columns), dtype=np.float64)
         if found.shape[1] != 1 or (model.family == "poisson" and (found < 0).any()):
             raise _unusable(model)
         return found[:, 0]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import math
-import re
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -14,6 +12,7 @@ import numpy as np
 from gibbous.core.errors import ResourceLimit, UsageError
 from gibbous.core.extras import need
 from gibbous.core.schema import Column, Schema
+from gibbous.evaluate.expressions import Unfit, names_in
 from gibbous.evaluate.tables import Side
 from gibbous.evaluate.utility.collect import check_columns
 from gibbous.evaluate.utility.design import measured
@@ -22,24 +21,6 @@ Family = Literal["ols", "logit", "multinomial"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 FUNCTIONS = ("C", "I", "center", "exp", "log", "log10", "log2", "poly", "scale")
 CELLS = 60_000_000  # of a design matrix, 8 bytes each; a fit holds about three such arrays
-_QUOTED = re.compile(r"`([^`]*)`")
-_NODES = (
-    ast.Expression,
-    ast.Call,
-    ast.Name,
-    ast.Load,
-    ast.BinOp,
-    ast.Add,
-    ast.Sub,
-    ast.Mult,
-    ast.Div,
-    ast.Pow,
-    ast.UnaryOp,
-    ast.USub,
-    ast.UAdd,
-    ast.Constant,
-    ast.keyword,
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,42 +234,10 @@ def _names(text: str, expr: str, schema: Schema) -> set[str]:
     Raises:
         UsageError: it holds more than columns, numbers, arithmetic and the known functions.
     """
-    if expr in schema.names:
-        return {expr}
-    quoted: dict[str, str] = {}
-
-    def stand_in(match: re.Match[str]) -> str:
-        return quoted.setdefault(match.group(1), f"quoted_{len(quoted)}_")
-
     try:
-        parsed = ast.parse(_QUOTED.sub(stand_in, expr), mode="eval")
-    except SyntaxError:
-        raise _bad(text, f"holds {expr!r}, which is no expression") from None
-    original = {placeholder: name for name, placeholder in quoted.items()}
-    calls = [node.func for node in ast.walk(parsed) if isinstance(node, ast.Call)]
-    for node in ast.walk(parsed):
-        if not isinstance(node, _NODES) or _steep(node):
-            raise _bad(text, f"holds {expr!r}, which is more than arithmetic on columns")
-    for call in calls:
-        if not isinstance(call, ast.Name) or call.id not in FUNCTIONS:
-            raise _bad(text, f"calls a function in {expr!r} that is not known")
-    found = {
-        original.get(node.id, node.id)
-        for node in ast.walk(parsed)
-        if isinstance(node, ast.Name) and node not in calls
-    }
-    as_category = any(isinstance(c, ast.Name) and c.id == "C" for c in calls)
-    if as_category and any(n in schema.names and schema[n].binned for n in found):
-        raise _bad(text, f"takes a number or a date as category in {expr!r}")
-    return found
-
-
-def _steep(node: ast.AST) -> bool:
-    # 9 ** 9 ** 9 is arithmetic, too.
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Pow):
-        return False
-    power = node.right.value if isinstance(node.right, ast.Constant) else None
-    return not (isinstance(power, int | float) and abs(power) <= 10)
+        return names_in(expr, schema, FUNCTIONS)
+    except Unfit as error:
+        raise _bad(text, str(error)) from None
 
 
 def _bad(text: str, what: str) -> UsageError:

@@ -13,6 +13,7 @@ Source:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Sequence
@@ -42,6 +43,7 @@ SETTLED = 1e-9  # mean |change of theta| in a raking round that ends an exact fi
 TIED = 0.7  # squared maximal correlation
 LEAST_LEVEL = 1e-3
 WIDEST_BLOCK = 2048  # levels of two tied columns together
+LEAST_GAIN = 1e-3
 LEAST_SHARE = 0.4  # effective share of the chains below which a step is shortened
 
 
@@ -55,9 +57,9 @@ class Target:
         sigma: standard deviation of one cell's noise, in shares; 0 for exact. It slows down cells
             that the noise swamps.
         ridge: >= 0, in shares: a long fit ends where margin + ridge x theta = shares (theta of the
-            clique has mean 0). 0 meets the shares exactly, where the targets agree with each other;
-            where they do not, theta drifts without end. About one sigma stops short of the noise.
-            None takes a tenth of sigma for two and more columns, which ends the drift.
+            clique has mean 0). 0 meets the shares where the targets agree with each other. About
+            one sigma stops short of the noise.
+            None takes a tenth of sigma for two and more columns, 0 for one.
     """
 
     columns: tuple[int, ...]
@@ -148,7 +150,8 @@ def fit(
     effective, gaps = [], np.zeros(len(targets))
     for step in range(schedule.steps):
         progress("fit", step, schedule.steps)
-        moved = _Raking(model, chains, targets, schedule)
+        even, damp = np.ones(chains.count), DAMP / max(chains.count, 1)
+        moved = _Raking(model, chains, targets, schedule, even, damp)
         gaps = moved.gaps
         gain, share = moved.run(schedule.at(step))
         effective.append(share)
@@ -163,39 +166,15 @@ def _fit_exactly(
     model: LogLinear, chains: Chains, targets: Sequence[Target], schedule: Schedule
 ) -> tuple[LogLinear, Chains, tuple[float, ...]]:
     """The same for a model whose rows can be listed: rake their probabilities until little moves."""
-    from gibbous.synthesize.loglinear.fit_kernels import rake
-
     state = every_row(model.sizes)
-    cliques, terms, _ = clique_terms(model.sizes, [t.columns for t in targets])
-    goals = [np.ascontiguousarray(t.shares, dtype=np.float64).ravel() for t in targets]
-    held = dict(zip(model.cliques, model.theta, strict=True))
-    theta = [np.ascontiguousarray(held[t.columns]).ravel() for t in targets]
-    changes = [np.zeros(len(goal)) for goal in goals]
-    weights, total = law(model, chains.rules).ravel().copy(), 1.0
-    for _ in range(EXACT_PASSES * schedule.steps * schedule.passes):
-        moved = 0.0
-        for at, (_, begin, length) in enumerate(cliques):
-            share, before = np.empty(len(goals[at])), changes[at].copy()
-            total = rake(
-                state,
-                terms,
-                begin,
-                begin + length,
-                weights,
-                goals[at],
-                TINY,
-                targets[at].pull,
-                theta[at],
-                changes[at],
-                share,
-                total,
-                LARGEST,
-                1,
-            )
-            moved = max(moved, float((share * np.abs(changes[at] - before)).sum()))
+    for _ in range(schedule.steps):
+        weights = law(model, chains.rules).ravel() * state.shape[1]
+        whole = replace(chains, state=state)
+        step = _Raking(model, whole, targets, schedule, weights, damp=TINY)
+        moved = step.rake(EXACT_PASSES * schedule.passes)
+        model = step.applied(1.0)
         if moved < SETTLED:
             break
-    model = _moved(model, targets, changes, 1.0)
     shares = law(model, chains.rules)
     numbers = np.arange(chains.count, dtype=np.uint64)
     points = uniforms_at(numbers, stream_key(chains.seed, EXACT, chains.done))
@@ -207,20 +186,6 @@ def _fit_exactly(
 def _margin(shares: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
     summed: np.ndarray = shares.sum(axis=tuple(a for a in range(shares.ndim) if a not in columns))
     return summed
-
-
-def _moved(
-    model: LogLinear, targets: Sequence[Target], changes: Sequence[np.ndarray], gain: float
-) -> LogLinear:
-    """The model after a step."""
-    own = {t.columns: change for t, change in zip(targets, changes, strict=True)}
-    theta = []
-    for clique, before in zip(model.cliques, model.theta, strict=True):
-        change = own.get(clique)
-        theta.append(
-            before if change is None else centered(before + gain * change.reshape(before.shape))
-        )
-    return replace(model, theta=tuple(theta))
 
 
 def with_cliques(model: LogLinear, cliques: Sequence[tuple[int, ...]]) -> LogLinear:
@@ -282,26 +247,40 @@ class _Raking:
     """One step: the chains, their weights, and what is added to theta."""
 
     def __init__(
-        self, model: LogLinear, chains: Chains, targets: Sequence[Target], schedule: Schedule
+        self,
+        model: LogLinear,
+        chains: Chains,
+        targets: Sequence[Target],
+        schedule: Schedule,
+        weights: np.ndarray,
+        damp: float,
     ) -> None:
         self.model, self.chains, self.targets, self.schedule = model, chains, targets, schedule
+        self.weights, self.damp = weights, damp
         self.cliques, self.terms, _ = clique_terms(model.sizes, [t.columns for t in targets])
         self.gaps = np.zeros(len(targets))
         self.changes = [np.zeros(t.shares.size) for t in targets]
-        self.weights = np.ones(chains.count)
 
     def run(self, gain: float) -> tuple[float, float]:
         """Rake; returns the gain that keeps the chains effective, and the full step's effective share."""
+        self.rake(self.schedule.passes)
+        full = effective(self.weights)
+        while gain > LEAST_GAIN and effective(self.weights**gain) < LEAST_SHARE:
+            gain /= 2
+        return gain, full
+
+    def rake(self, passes: int) -> float:
+        """Weigh the chains toward the targets; returns how far the last pass moved theta, on average."""
         from gibbous.synthesize.loglinear.fit_kernels import rake
 
         goals = [np.ascontiguousarray(t.shares, dtype=np.float64).ravel() for t in self.targets]
-        damps = [DAMP / self.chains.count + t.sigma / 2 for t in self.targets]
         held = dict(zip(self.model.cliques, self.model.theta, strict=True))
         theta = [np.ascontiguousarray(held[t.columns]).ravel() for t in self.targets]
-        total = float(self.chains.count)
-        for number in range(self.schedule.passes):
+        total, moved = float(self.weights.sum()), 0.0
+        for number in range(passes):
+            moved = 0.0
             for at, (_, begin, length) in enumerate(self.cliques):
-                share = np.empty(len(goals[at]))
+                share, before = np.empty(len(goals[at])), self.changes[at].copy()
                 total = rake(
                     self.chains.state,
                     self.terms,
@@ -309,7 +288,7 @@ class _Raking:
                     begin + length,
                     self.weights,
                     goals[at],
-                    damps[at],
+                    self.damp + self.targets[at].sigma * (self.damp > TINY) / 2,
                     self.targets[at].pull,
                     theta[at],
                     self.changes[at],
@@ -320,14 +299,19 @@ class _Raking:
                 )
                 if number == 0:
                     self.gaps[at] = np.abs(share - goals[at]).sum() / 2
-        full = effective(self.weights)
-        while gain > 1e-3 and effective(self.weights**gain) < LEAST_SHARE:
-            gain /= 2
-        return gain, full
+                moved = max(moved, float((share * np.abs(self.changes[at] - before)).sum()))
+            if moved < SETTLED:
+                break
+        return moved
 
     def applied(self, gain: float) -> LogLinear:
         """The model after the step."""
-        return _moved(self.model, self.targets, self.changes, gain)
+        own = {t.columns: change for t, change in zip(self.targets, self.changes, strict=True)}
+        theta = []
+        for clique, before in zip(self.model.cliques, self.model.theta, strict=True):
+            change = own.get(clique)
+            theta.append(before if change is None else before + gain * change.reshape(before.shape))
+        return balanced(replace(self.model, theta=tuple(theta)))
 
     def resampled(self, gain: float) -> Chains:
         """Chains drawn by their weights: each about weight times, with one random offset."""
@@ -347,6 +331,44 @@ def effective(weights: np.ndarray) -> float:
         return 1.0
     total = float(weights.sum())
     return total * total / (len(weights) * float((weights * weights).sum()))
+
+
+def balanced(model: LogLinear) -> LogLinear:
+    """The same distribution, theta without what cliques can push to and fro between them.
+
+    What several cliques say about the columns that they share is added up: it goes to the clique of
+    just these columns, or is shared evenly where there is none. Targets that contradict each other
+    would otherwise drive theta apart without end.
+    """
+    theta = dict(zip(model.cliques, model.theta, strict=True))
+    for shared in _shared(tuple(theta)):
+        members = [clique for clique in theta if set(shared) <= set(clique)]
+        means = [_mean(theta[clique], clique, shared) for clique in members]
+        own = shared in theta
+        for clique, mean in zip(members, means, strict=True):
+            part = sum(means) * float(clique == shared) if own else sum(means) / len(means)
+            shape = [
+                n if c in shared else 1 for c, n in zip(clique, theta[clique].shape, strict=True)
+            ]
+            theta[clique] = theta[clique] + (part - mean).reshape(shape)
+    return replace(model, theta=tuple(centered(one) for one in theta.values()))
+
+
+@functools.lru_cache(maxsize=8)
+def _shared(cliques: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    """Sets of columns that two cliques have in common, large ones first."""
+    columns: dict[int, list[int]] = {}
+    for at, clique in enumerate(cliques):
+        for column in clique:
+            columns.setdefault(column, []).append(at)
+    pairs = {pair for held in columns.values() for pair in itertools.combinations(held, 2)}
+    found = {tuple(sorted(set(cliques[a]) & set(cliques[b]))) for a, b in pairs}
+    return tuple(sorted(found, key=lambda one: (-len(one), one)))
+
+
+def _mean(theta: np.ndarray, clique: tuple[int, ...], shared: tuple[int, ...]) -> np.ndarray:
+    mean: np.ndarray = theta.mean(axis=tuple(a for a, c in enumerate(clique) if c not in shared))
+    return mean
 
 
 def centered(theta: np.ndarray) -> np.ndarray:

@@ -207,7 +207,8 @@ class _Builder:
 def to_units(theta: np.ndarray) -> np.ndarray:
     """Natural logarithms as whole logit units, int32: 0 for the largest, none below -MOST."""
     scaled = (theta - theta.max()) * (UNIT / math.log(2.0))
-    return np.rint(np.maximum(scaled, -MOST)).astype(np.int32)
+    whole: np.ndarray = np.rint(np.maximum(scaled, -MOST)).astype(np.int32)
+    return whole
 
 
 def padded(levels: int) -> int:

@@ -1,0 +1,100 @@
+"""The flags that verbs share, each with its words; and what several flags make together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gibbous.cli.defaults import DEFAULT_METHOD
+
+if TYPE_CHECKING:
+    from gibbous.read.source import ReadOptions
+
+Json = Annotated[bool, typer.Option("--json", help="Machine output on stdout, nothing else there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the last line and errors.")]
+Debug = Annotated[
+    bool, typer.Option("--debug", help="On an error, print code positions (no data).")
+]
+Sep = Annotated[str, typer.Option("--sep", help="Separator of the CSV input.")]
+Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of the CSV input.")]
+BadLine = Annotated[
+    str,
+    typer.Option("--on-bad-line", help="reject, or drop: ragged CSV lines, counted and reported."),
+]
+LedgerPath = Annotated[
+    Path | None, typer.Option("--ledger", help="Ledger file; default: in GIBBOUS_HOME.")
+]
+SchemaFile = Annotated[Path | None, typer.Option("--schema", "-s", help="Schema file (TOML).")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="A release.toml.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="KEY=VALUE: a method parameter, or a key of the configuration."),
+]
+Method = Annotated[
+    str | None, typer.Option("--method", "-m", help=f"Method; default {DEFAULT_METHOD}.")
+]
+Epsilon = Annotated[
+    str | None,
+    typer.Option("--epsilon", "-e", help="Budget of the whole release, decimal text, nats."),
+]
+Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Decimal text, e.g. 1e-9.")]
+Relation = Annotated[str | None, typer.Option("--relation", help="add_remove or replace_one.")]
+Rows = Annotated[
+    int | None, typer.Option("--rows", "-n", help="Rows of one set; default: the noisy count.")
+]
+Sets = Annotated[int | None, typer.Option("--sets", help="Synthetic sets; default 1.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seeds sampling only; noise has no seed.")]
+Format = Annotated[str | None, typer.Option("--format", help="parquet or csv; default parquet.")]
+CsvRaw = Annotated[
+    bool, typer.Option("--csv-raw", help="Do not guard CSV text cells against formula injection.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
+Accept = Annotated[
+    bool,
+    typer.Option(
+        "--accept-inferred", help="Use facts read off the data; the guarantee omits them."
+    ),
+]
+Understand = Annotated[
+    bool, typer.Option("--i-understand", help="Allow an epsilon outside [1e-6, 100].")
+]
+Engine = Annotated[str, typer.Option("--engine", help="local (compiled) or numpy.")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Most threads to use.")]
+
+
+Names = Annotated[list[str] | None, typer.Option(help="Columns, separated by commas; repeatable.")]
+
+
+def request_flags(
+    schema: Path | None,
+    method: str | None,
+    epsilon: str | None,
+    delta: str | None,
+    relation: str | None,
+    rows: int | None,
+    sets: int | None,
+) -> dict[str, object]:
+    """Flags of a request under the dotted names of release.toml."""
+    return {
+        "schema": schema,
+        "mechanism.name": method,
+        "privacy.epsilon": epsilon,
+        "privacy.delta": delta,
+        "privacy.relation": relation,
+        "output.rows": rows,
+        "output.sets": sets,
+    }
+
+
+def reading(sep: str, encoding: str, on_bad_line: str) -> Callable[[], ReadOptions]:
+    """How to read the input; made late, because the reader is a heavy import."""
+
+    def make() -> ReadOptions:
+        from gibbous.read.source import ReadOptions
+
+        return ReadOptions(sep=sep, encoding=encoding, on_bad_line=on_bad_line)  # type: ignore[arg-type]
+
+    return make

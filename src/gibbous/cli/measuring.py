@@ -1,0 +1,217 @@
+"""The verbs that measure: evaluate, report, infer, audit, compare; work in modules of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gibbous.cli.flags import (
+    BadLine,
+    Debug,
+    Delta,
+    Encoding,
+    Epsilon,
+    Json,
+    Names,
+    Overwrite,
+    Quiet,
+    Relation,
+    SchemaFile,
+    Sep,
+    Settings,
+    reading,
+)
+
+
+def evaluate(
+    real: Annotated[Path, typer.Argument(help="The confidential records: CSV or Parquet.")],
+    synth: Annotated[list[Path], typer.Argument(help="A release folder, or synthetic files.")],
+    schema: SchemaFile = None,
+    keys: Names = None,
+    sensitive: Names = None,
+    targets: Names = None,
+    formula: Annotated[
+        list[str] | None,
+        typer.Option("--formula", help='A regression, "y ~ a + b"; repeatable.'),
+    ] = None,
+    given: Names = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Findings, or utility, risk.")
+    ] = None,
+    holdout: Annotated[
+        Path | None, typer.Option("--holdout", help="Records no synthesizer saw.")
+    ] = None,
+    fraction: Annotated[
+        float | None, typer.Option("--fraction", help="Share of the population in REAL.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of samples and references.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="New folder of the report.")
+    ] = None,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    on_bad_line: BadLine = "reject",
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Compare synthetic rows with the real records: findings beside references, internal report."""
+    from gibbous.cli import evaluate_verb
+
+    asked = evaluate_verb.Asked(
+        real,
+        synth,
+        schema,
+        keys or [],
+        sensitive or [],
+        targets or [],
+        formula or [],
+        given or [],
+        only or [],
+        holdout,
+        fraction,
+        seed,
+        reading(sep, encoding, on_bad_line),
+    )
+    evaluate_verb.run(asked, out, json, quiet)
+
+
+def report(
+    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    audience: Annotated[str, typer.Option("--audience", help="public or internal.")] = "public",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="HTML file, JSON twin beside it; default (public): in the release."
+        ),
+    ] = None,
+    real: Annotated[
+        Path | None, typer.Option("--real", help="Real records to compare with.")
+    ] = None,
+    findings: Annotated[
+        Path | None, typer.Option("--findings", help="findings.json, in place of --real.")
+    ] = None,
+    schema: SchemaFile = None,
+    keys: Names = None,
+    sensitive: Names = None,
+    targets: Names = None,
+    formula: Annotated[
+        list[str] | None,
+        typer.Option("--formula", help='A regression, "y ~ a + b"; repeatable.'),
+    ] = None,
+    holdout: Annotated[
+        Path | None, typer.Option("--holdout", help="Records no synthesizer saw.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of samples and references.")] = 0,
+    overwrite: Overwrite = False,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    on_bad_line: BadLine = "reject",
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write one self-contained page: public (from the release alone), internal (with real data)."""
+    from gibbous.cli import report_verb
+
+    compared = report_verb.Compared(
+        options=reading(sep, encoding, on_bad_line),
+        real=real,
+        schema=schema,
+        holdout=holdout,
+        findings=findings,
+        keys=keys or [],
+        sensitive=sensitive or [],
+        targets=targets or [],
+        formulas=formula or [],
+        seed=seed,
+    )
+    report_verb.run(release, audience, out, compared, overwrite, json, quiet)
+
+
+def infer(
+    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    formula: Annotated[str, typer.Argument(help='For example "y ~ a + b".')],
+    family: Annotated[
+        str, typer.Option("--family", help="gaussian, binomial, multinomial or poisson.")
+    ] = "gaussian",
+    rule: Annotated[
+        str,
+        typer.Option("--rule", help="auto, unified, raghunathan2003, reiter2003 or raab2016."),
+    ] = "auto",
+    level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
+    records: Annotated[
+        float | None, typer.Option("--records", help="Number of records, where public.")
+    ] = None,
+    replicates: Annotated[
+        int | None, typer.Option("--replicates", help="Redraws of the noise.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the redrawn noise.")] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit a model to every set of a release and combine; needs no real data and spends nothing."""
+    from gibbous.cli import infer_verb
+
+    infer_verb.run(release, formula, family, rule, level, records, replicates, seed, json, quiet)
+
+
+def audit(
+    method: Annotated[str, typer.Argument(help="A registered method.")],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = None,
+    setting: Settings = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="CPU seconds, about.")] = 60.0,
+    runs: Annotated[int | None, typer.Option("--runs", help="Runs of each part instead.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seeds the canaries' coins.")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Attack a method on constructed tables; no real data, no budget."""
+    from gibbous.cli import audit_verb
+
+    code = audit_verb.run(
+        method, (epsilon, delta), relation, setting or [], (seconds, runs, seed), out, json, quiet
+    )
+    if code:
+        raise typer.Exit(code)
+
+
+def compare(
+    config: Annotated[Path, typer.Option("--config", "-c", help="A study file (TOML).")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder of the study; goes on where it stopped.")
+    ],
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes; default: all cores.")
+    ] = None,
+    public_data: Annotated[
+        bool, typer.Option("--public-data", help="The records are public: no mark on the figures.")
+    ] = False,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Charge each run here; default: nothing is.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run methods at several budgets, measure what comes out, draw risk-utility maps; resumable."""
+    from gibbous.cli import compare_verb
+
+    compare_verb.run(config, out, workers, public_data, ledger, json, quiet)
+
+
+VERBS = (
+    (evaluate, "How good and how risky synthetic rows are; confidential."),
+    (report, "The public or the internal report of a release."),
+    (infer, "Estimates and intervals from a release."),
+    (audit, "Try to refute what a method claims."),
+    (compare, "Methods side by side on one table."),
+)
+"""(function, short help), in the order of the help page."""
