@@ -21,6 +21,7 @@ from gibbous.contract.auditor.bounds import (
     quick_bounds,
     scale_p_value,
 )
+from gibbous.contract.auditor.canaries import Seen, attacked
 from gibbous.core.tables import NoiseInfo
 
 LAWS = (NoiseInfo("geometric", 0.7), NoiseInfo("geometric", 5.0), NoiseInfo("gaussian", 1.3))
@@ -93,6 +94,20 @@ def test_no_count_is_likelier_than_its_p_value_on_a_method_that_uses_all_of_delt
     for v in range(1, runs * each + 1):
         bound = guess_p_value(runs * each, runs * each, v, epsilon, delta, runs)
         assert tails[v] <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-4])
+def test_a_number_of_guesses_that_follows_the_outputs_is_paid_for_where_there_is_a_delta(
+    delta: float,
+) -> None:
+    coins = np.arange(400) % 4 < 2  # as many heads among the canaries that are told as among others
+    seen = Seen(coins, {("cell", 0): 100.0 * coins}, np.where(coins, 1.0, -1.0))
+
+    found = attacked([seen], delta, 0.01)
+
+    paid = 0.01 / 2 if delta else 0.01
+    assert (found.correct, found.guesses) == (200, 200)
+    assert found.lower == guess_bound(200, 200, 200, delta, paid) == found.ceiling
 
 
 def test_randomized_response_of_all_coins_attains_the_p_value() -> None:

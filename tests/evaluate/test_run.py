@@ -27,7 +27,7 @@ from gibbous.core.extras import need, require
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluate.findings import Findings
 from gibbous.evaluate.measure import Metric
-from gibbous.evaluate.run import PARTS, evaluate, names, write_findings
+from gibbous.evaluate.run import PARTS, evaluate, left_out, names, write_findings
 
 SCHEMA = Schema(
     (
@@ -76,7 +76,9 @@ def test_without_options_what_needs_them_is_left_out_and_named() -> None:
     left = found.facts["left_out"]
     assert left["tstr"] == "targets"
     assert left["coefficients"] == "formulas"
-    assert left["disco"] == "keys and a sensitive column"
+    assert "disco" not in left  # risk was not asked for
+    nothing = dict.fromkeys(("keys", "sensitive", "targets", "formulas", "given"), ())
+    assert left_out(SCHEMA, nothing)["disco"] == "keys and a sensitive column"
     assert not {one.name for one in found} & set(left)
     assert {"tv1", "pmse"} <= {one.name for one in found}
     assert not {one.name for one in found} & set(PARTS[-1].names)

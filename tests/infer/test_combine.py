@@ -47,6 +47,9 @@ def test_auto_on_one_paid_set_falls_back_on_how_rows_are_drawn() -> None:
 
     assert float(fitted.variance) == pytest.approx(0.04 * 1.25 + 0.04)
     assert float(posterior.variance) == pytest.approx(0.04 * 1.25 * 2 + 0.04)
+    assert "V_s" not in fitted.why + posterior.why
+    assert "ONE SET" in posterior.warnings[0]
+    assert not fitted.warnings
 
 
 def test_the_interval_is_students() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import exp
 
+import numpy as np
 import pytest
 
 from gibbous.core.claim import approximate, l_diverse, pure, zcdp
@@ -42,6 +43,21 @@ def test_the_best_guess_is_that_of_the_worst_mechanism(epsilon: float, delta: fl
     assert odds.advantage(epsilon, delta) == pytest.approx(
         sum(abs(one[k] - zero[k]) for k in one) / 2, rel=1e-12
     )
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_odds_beyond_twice_the_factor_are_at_most_two_delta_likely(epsilon: float) -> None:
+    """By enumeration of Gaussian noise on a count; beyond the factor itself they are likelier than delta."""
+    outputs = np.arange(-60, 62)
+    one, two = np.exp(-(outputs**2) / 18.0), np.exp(-((outputs - 1) ** 2) / 18.0)
+    one, two = one / one.sum(), two / two.sum()
+    delta = np.maximum(one - np.exp(epsilon) * two, 0).sum()
+
+    beyond = one[one > np.exp(epsilon) * two].sum()
+    far_beyond = one[one > 2 * np.exp(epsilon) * two].sum()
+
+    assert far_beyond <= odds.exceeded(Fraction(delta))
+    assert beyond > delta
 
 
 def test_only_claims_that_bound_odds_are_stated() -> None:

@@ -54,9 +54,9 @@ def run(
     study.write(out)
     drawn = _maps(study, plan.x, plan.y, out)
     if json:
-        from gibbous.frontier.study import finite
+        from gibbous.core.json_values import plain
 
-        show.as_json(finite(study.to_json()) | {"written": str(out), "maps": drawn})
+        show.as_json(plain(study.to_json()) | {"written": str(out), "maps": drawn})
         return
     if not quiet:
         _table(study, plan.y)

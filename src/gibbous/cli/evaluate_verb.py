@@ -188,8 +188,9 @@ def _table(mine: Sequence[Finding], keys: Sequence[str]) -> None:
 
 
 def _about(one: Finding, keys: Sequence[str]) -> str:
-    # Keys are told once, above; of a formula the first column, its target, is enough.
-    columns = [name for name in one.subject if name not in keys]
+    # Keys are told once, above; of a formula the first column, its target, is enough (a key, perhaps).
+    known = keys if one.group == "risk" else ()
+    columns = [name for name in one.subject if name not in known]
     if not columns:
         return ""
     return f" ({columns[0]}{', ...' if len(columns) > 1 else ''})"

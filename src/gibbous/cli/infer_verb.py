@@ -65,8 +65,8 @@ def run(
         _details(fit, entered)
     last = fit.combined
     show.line(
-        f"{len(last.names)} coefficients by {last.rule} at {100 * level:g} %; "
-        f"{len(last.warnings) + len(fit.remarks)} notes. Nothing was spent."
+        f"{show.counted(len(last.names), 'coefficient')} by {last.rule} at {100 * level:g} %; "
+        f"{show.counted(len(last.warnings) + len(fit.remarks), 'note')}. Nothing was spent."
     )
 
 

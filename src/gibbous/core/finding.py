@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gibbous.core.json_values import plain
+
 Group = Literal["utility", "risk", "inference", "flows"]
 Better = Literal["lower", "higher", "near"]
 GROUPS: tuple[Group, ...] = ("utility", "risk", "inference", "flows")
@@ -77,28 +79,19 @@ class Finding:
             "title": self.title,
             "group": self.group,
             "subject": list(self.subject),
-            "value": _plain(self.value),
-            "interval": [_plain(v) for v in self.interval] if self.interval else None,
+            "value": plain(self.value),
+            "interval": plain(self.interval) if self.interval else None,
             "interval_of": self.interval_of,
-            "null": {k: _plain(v) for k, v in self.null},
+            "null": plain(dict(self.null)),
             "better": self.better,
-            "ideal": self.ideal,
-            "sets": [_plain(v) for v in self.sets],
+            "ideal": plain(self.ideal),
+            "sets": plain(self.sets),
             "definition": self.definition,
             "source": self.source,
             "confidential": self.confidential,
             "note": self.note,
-            "detail": [{k: _plain(v) for k, v in row.items()} for row in self.detail],
+            "detail": plain(self.detail),
         }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) or hasattr(value, "item"):
-        number = value.item() if hasattr(value, "item") else value
-        if isinstance(number, float) and not math.isfinite(number):
-            return None
-        return number
-    return value
 
 
 def _shown(value: float) -> str:

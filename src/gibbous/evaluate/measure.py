@@ -67,13 +67,35 @@ def find(
         note are those of the first set.
     """
     found = [measure(subject.real, one) for one in subject.sets]
-    values = [m.value for m in found]
-    known = [v for v in values if not math.isnan(v)]
-    null = []
+    null = {}
     for name in metric.references:
         table = subject.reference(name)
         if table is not None:
-            null.append((name, measure(subject.real, table).value))
+            null[name] = measure(subject.real, table).value
+    return assemble(metric, found, null, columns=columns)
+
+
+def assemble(
+    metric: Metric,
+    sets: Sequence[Measured],
+    null: Mapping[str, float],
+    *,
+    columns: Sequence[str] = (),
+    detail: Sequence[Mapping[str, Any]] | None = None,
+) -> Finding:
+    """One finding from what is measured already.
+
+    Args:
+        metric: its name, direction and definition.
+        sets: one measurement a synthetic set.
+        null: what the references score.
+        columns: the columns it is about.
+        detail: in place of the detail of the first set.
+    Returns:
+        A finding: mean over the sets that have a value; the interval covers theirs.
+    """
+    values = [m.value for m in sets]
+    known = [v for v in values if not math.isnan(v)]
     return Finding(
         name=metric.name,
         title=metric.title,
@@ -82,14 +104,14 @@ def find(
         better=metric.better,
         definition=metric.definition,
         source=metric.source,
-        interval=spanned([m.interval for m in found]),
+        interval=spanned([m.interval for m in sets]),
         interval_of=metric.interval_of,
-        null=tuple(null),
+        null=tuple(null.items()),
         ideal=metric.ideal,
         subject=tuple(columns),
         sets=tuple(values),
-        detail=found[0].detail,
-        note=found[0].note,
+        detail=tuple(sets[0].detail if detail is None else detail),
+        note=sets[0].note,
     )
 
 

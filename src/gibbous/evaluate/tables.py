@@ -174,7 +174,7 @@ def _read(which: str, source: Any, schema: Schema, options: Any) -> Side:
     try:
         return side(source, schema, options=options)
     except (InputRejected, SchemaMismatch) as error:
-        wrong = f"The {which} table does not fit. {error.wrong}"
+        wrong = f"The {which} table cannot be compared. {error.wrong}"
         raise type(error)(error.name, wrong, error.allowed, error.fix, state=error.state) from None
 
 

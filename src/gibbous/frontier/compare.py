@@ -111,7 +111,7 @@ def compare(
     for cell in todo:
         if cell.arm.method:
             cell.arm.mechanism()  # refuses a wrong parameter before the first run
-    facts = _facts(job, public_data, repeats)
+    facts = _facts(job, public_data)
     store = Store(None if resume is None else Path(resume), facts)
     _run(todo, job, store, workers or _cores(), progress)
     found = [row for cell in todo for row in store.get(cell) or ()]
@@ -157,7 +157,7 @@ def _checked(schema: Schema, chosen: Mapping[str, Any], metrics: Sequence[str]) 
     return checked(schema, chosen, _listed(metrics))
 
 
-def _facts(job: Job, public_data: bool, repeats: int) -> dict[str, Any]:
+def _facts(job: Job, public_data: bool) -> dict[str, Any]:
     """What the figures depend on. Sources by digest: a folder is not resumed with other data."""
     from gibbous import __version__
     from gibbous.read.schema_write import schema_json

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.frontier.grid import Cell
 
 
@@ -80,11 +80,23 @@ class Store:
 
 
 def digest(source: str | bytes) -> str:
-    """What tells one source from another: the bytes of the file or frame."""
+    """What tells one source from another: the bytes of the file or frame.
+
+    Raises:
+        InputRejected: the file cannot be read.
+    """
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
-    with Path(source).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with Path(source).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        raise InputRejected(
+            "NOTAFILE",
+            f"The input {str(source)!r} cannot be read.",
+            "It is one regular local file: .csv, .tsv, .csv.gz, .tsv.gz or .parquet.",
+            "Check the path; in a study file it is relative to that file.",
+        ) from None
 
 
 def make_own_folder(folder: Path) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.finding import Better
+from gibbous.core.json_values import plain
 from gibbous.frontier.grid import REFERENCES
 from gibbous.frontier.store import make_own_folder, write_own
 
@@ -139,7 +140,7 @@ class Study:
             table = BytesIO()
             self.frame().write_parquet(table)
             write_own(place / "study.parquet", table.getvalue())
-            text = json.dumps(finite(self.to_json()), indent=1)
+            text = json.dumps(plain(self.to_json()), indent=1)
             write_own(place / "points.json", text.encode())
         except OSError as error:
             raise OutputNotWritten(
@@ -274,7 +275,7 @@ class RuMap:
         try:
             write_own(fresh, b"")  # what follows keeps its mode
             if target.suffix == ".json":
-                fresh.write_text(json.dumps(finite([dict(p) for p in self.points]), indent=1))
+                fresh.write_text(json.dumps(plain([dict(p) for p in self.points]), indent=1))
             elif target.suffix == ".html":
                 self.chart().save(str(fresh), inline=True)
             else:
@@ -324,16 +325,3 @@ def _by_repeat(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
-
-
-def finite(value: Any) -> Any:
-    """The same value with plain JSON types; NaN and infinities become None."""
-    if isinstance(value, Mapping):
-        return {str(k): finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, str | int | float | bool) or value is None:
-        return value
-    return str(value)

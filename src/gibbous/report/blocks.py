@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
+from gibbous.core.json_values import plain
 from gibbous.report import draw
 from gibbous.report.charts import NARROW, WIDE
 from gibbous.report.numbers import short
@@ -245,19 +245,6 @@ def panel(
         if small:
             return Panel(title, narrow, note=note)
         return Panel(title, draw.svg(chart(width=WIDE), f"{name}-w"), narrow, note)
-
-
-def plain(value: Any) -> Any:
-    """A JSON value; NaN and infinities become null, numbers of numpy become Python's."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(v) for v in value]
-    return value
 
 
 def _numeric(value: Cell) -> bool:

@@ -8,10 +8,11 @@ from itertools import groupby
 from typing import Any, Final
 
 from gibbous.core.finding import Finding
+from gibbous.core.json_values import plain
 from gibbous.evaluate.findings import Findings
 from gibbous.evaluate.tables import REFERENCES
 from gibbous.report import charts, theme
-from gibbous.report.blocks import Block, Cell, Figure, Grid, Panel, Terms, panel, plain
+from gibbous.report.blocks import Block, Cell, Figure, Grid, Panel, Terms, panel
 from gibbous.report.numbers import short
 from gibbous.report.points import finite, records
 

@@ -189,7 +189,7 @@ def _risk(group: list[Finding]) -> Iterator[Block]:
         "risk-strips",
         "Risk beside its references",
         "Each risk on an axis of its own, beside what others score: a value near that of outsiders, "
-        "or of rows without association, is not caused by the release of single records.",
+        "or of rows without association, does not come from single records being in the data.",
     )
     yield from evidence.notes(group)
     yield from evidence.details(group)

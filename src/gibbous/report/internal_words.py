@@ -12,8 +12,8 @@ from gibbous.report.numbers import percent, short
 READING = (
     "There are no thresholds. Each number stands beside what others score: a resample of the records "
     "(bootstrap), records that were not used (holdout), and rows whose columns were drawn apart "
-    "(independent). A risk that people outside the data share is not caused by the release of these "
-    "rows."
+    "(independent). A risk that people outside the data share comes from what the rows say about people in "
+    "general, not from records being among those they were made of."
 )
 
 
@@ -83,9 +83,14 @@ def _models(findings: Findings) -> str:
     found = [f for f in findings.named("ci_overlap") if not math.isnan(f.value)]
     if not found:
         return ""
-    parts = [f"{short(f.value)} for {f.subject[0] if f.subject else 'a model'}" for f in found]
+    parts = []
+    for f in found:
+        most = dict(f.null).get("bootstrap")
+        beside = "" if most is None else f" (a resample of the records: {short(most)})"
+        parts.append(f"{short(f.value)} for {f.subject[0] if f.subject else 'a model'}{beside}")
     return (
-        f"Intervals of regression coefficients overlap by {', '.join(parts)}, where 1 is all of it."
+        f"Intervals of regression coefficients overlap by {', '.join(parts)}. Those of synthetic rows are "
+        "wider, as they must be, so that equal coefficients do not reach 1."
     )
 
 

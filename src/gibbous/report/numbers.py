@@ -30,7 +30,8 @@ def short(value: object) -> str:
         return "not defined"
     if math.isinf(value):
         return "∞" if value > 0 else f"{MINUS}∞"
-    return _float(value).replace("-", MINUS) if abs(value) >= 1e-4 else _float(value)
+    text = _float(value)
+    return text.replace("-", MINUS, 1) if value < 0 else text
 
 
 def percent(share: float | None, toward: Literal["near", "up", "down"] = "near") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import exp
 from typing import Final
 
@@ -30,7 +31,7 @@ class Belief:
 def belief(before: float, epsilon: float) -> Belief:
     """Bounds on a belief after a release, by Bayes' rule: odds change by a factor e^epsilon at most.
 
-    Under (epsilon, delta) they hold except for outcomes that have probability delta or so together.
+    Under (epsilon, delta) rare outcomes exceed them: see `exceeded`.
 
     Args:
         before: probability in [0, 1].
@@ -40,6 +41,16 @@ def belief(before: float, epsilon: float) -> Belief:
     high = before * factor / (before * factor + (1 - before))
     low = before / (before + factor * (1 - before))
     return Belief(before, low, high)
+
+
+def exceeded(delta: Fraction) -> Fraction:
+    """The largest probability that odds change by more than 2 e^epsilon under (epsilon, delta)-DP.
+
+    With P and Q the laws of the output of two neighbors, and A where P > 2 e^epsilon Q:
+    delta >= P(A) - e^epsilon Q(A) >= P(A) / 2. Odds beyond e^epsilon alone can be more probable than
+    delta by any factor, so delta is no probability that the bound fails.
+    """
+    return min(Fraction(1), 2 * delta)
 
 
 def right_guess(epsilon: float, delta: float = 0.0) -> float:

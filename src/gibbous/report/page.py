@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from gibbous import __version__
 from gibbous.core.extras import need
+from gibbous.core.json_values import plain
 from gibbous.report import theme
-from gibbous.report.blocks import Page, plain
+from gibbous.report.blocks import Page
 from gibbous.write import files
 
 FORMAT: Final = "gibbous-report/1"

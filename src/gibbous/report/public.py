@@ -52,11 +52,7 @@ def public_page(release: Release) -> Page:
     columns = len(release.schema)
     facts = [
         ("Total cost", plan.total.amount()),
-        ("Protected", (receipt["unit"] or {"words": "one row"})["words"]),
-        (
-            "Neighbors",
-            "add or remove one" if receipt["relation"] == "add_remove" else "replace one",
-        ),
+        *(_protected(receipt) if plan.total.is_dp else ()),
         ("Basis", plan.total.basis if plan.total.is_dp else "no claim of differential privacy"),
         ("Synthetic data", f"{_sets(receipt)}, {columns} columns"),
         ("Method", receipt["method"]["title"]),
@@ -164,9 +160,16 @@ def _value(value: object) -> str | int | float | bool | None:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+def _protected(receipt: Any) -> tuple[tuple[str, str], ...]:
+    relation = "add or remove one" if receipt["relation"] == "add_remove" else "replace one"
+    unit = (receipt["unit"] or {"words": "one row"})["words"]
+    return ("Protected", unit), ("Neighbors", relation)
+
+
 def _limits(release: Release) -> Iterator[Block]:
     receipt = release.receipt
-    yield Text("The guarantee holds if:")
+    promised = release.plan.total.is_dp or release.plan.total.kind == "l_diversity"
+    yield Text("The guarantee holds if:" if promised else "What was assumed; no guarantee follows:")
     yield Bullets(tuple(f"{a[:1].upper()}{a[1:]}." for a in receipt["assumptions"]))
     if receipt["uncovered"]:
         from gibbous.core.facts import fact_words
@@ -193,13 +196,18 @@ def _receipt(receipt: Any) -> Iterator[Block]:
         ("head of the ledger then", str(proof["head"])),
         ("digest of what was released", str(receipt["digest"])),
         ("sampling seed (the noise has none)", str(receipt["seed"])),
-        ("noise was added", str(receipt["sanitized"])),
+        _drawn(receipt),
         ("number of rows", "given" if receipt["rows_from"] == "given" else "from the noisy count"),
         *((f"version of {k}", str(v)) for k, v in receipt["versions"].items()),
     ]
     exact = Claim.from_json(receipt["total"])
     rows.insert(0, ("total, exact", _exact(exact)))
     yield Grid("Receipt", ("entry", "value"), tuple(rows))
+
+
+def _drawn(receipt: Any) -> tuple[str, str]:
+    how = "for all sets together" if receipt["sanitized"] == "once" else "for each set on its own"
+    return ("noise was added" if receipt["tables"] else "rows were drawn from counts", how)
 
 
 def _exact(claim: Claim) -> str:

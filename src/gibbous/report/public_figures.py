@@ -72,7 +72,7 @@ def _beliefs(total: Claim, epsilon: float) -> Figure:
         "beliefs",
         f"Beliefs of an attacker, epsilon = {short(total.epsilon)}",
         f"Belief {what}, before and after the release: it stays inside the band, whatever else "
-        "the attacker knows.",
+        f"the attacker knows{', but for outcomes that delta makes rare' if total.delta else ''}.",
         f"Band of possible beliefs around the diagonal: a belief of 10 % stays between "
         f"{percent(some.low)} and {percent(some.high)}.",
         (panel("beliefs", partial(charts.beliefs, rows)),),
@@ -122,8 +122,8 @@ def data(release: Release) -> Iterator[Block]:
     if tables is not None:
         yield Text(
             "These counts were published with noise; each row of the table names the columns that "
-            "were counted together. About two noisy counts in three lie within one standard deviation "
-            "of the true count."
+            "were counted together. About two noisy counts in three, or more, lie within one standard "
+            "deviation of the true count."
         )
         yield table_list(tables)
     shares = margins.drawn(release.sets, schema)

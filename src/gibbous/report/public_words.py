@@ -7,6 +7,7 @@ from math import exp
 
 from gibbous.core.claim import short as exact
 from gibbous.core.release import Release
+from gibbous.core.tables import Table, Tables
 from gibbous.report import odds
 from gibbous.report.numbers import percent, short
 from gibbous.write.words import SOURCES
@@ -63,10 +64,14 @@ def _released(release: Release) -> str:
     many = "One synthetic data set" if sets == 1 else f"{sets} synthetic data sets"
     text = f"{many} of {size} and {len(schema)} columns, made from the confidential records{name}. "
     if release.tables is not None:
+        tables = "one table" if receipt["tables"] == 1 else f"{receipt['tables']} tables"
+        cut = any(t.noise.threshold is not None for t in _tables(release.tables))
         return text + (
-            f"The records were counted once, in {receipt['tables']} tables, and a random amount (noise) "
-            "was added to each count, once. Every synthetic row was drawn from the noisy counts and "
-            "from nothing else; the noisy counts are published, too."
+            f"The records were counted once, in {tables}, and a random amount (noise) was added to each "
+            "count, once. "
+            + ("Of some tables only noisy counts above a threshold were kept. " if cut else "")
+            + "Every synthetic row was drawn from the noisy counts and from nothing else; the noisy "
+            "counts are published, too."
         )
     if release.plan.total.is_dp:
         return text + (
@@ -74,6 +79,10 @@ def _released(release: Release) -> str:
             "which one record has a bounded influence. Each row has its price. No counts are published."
         )
     return text + "The rows were drawn from counts of the records. No counts are published."
+
+
+def _tables(tables: Tables) -> tuple[Table, ...]:
+    return (*tables.items, *tables.extra)
 
 
 def _promised(release: Release) -> str:
@@ -120,7 +129,10 @@ def _odds(release: Release) -> str:
         f"{right} at most, where chance alone gives 50 %."
     )
     if delta > 0:
-        text += f" The bound may fail with a probability of about delta = {exact(total.delta)}."
+        text += (
+            f" Because of delta = {exact(total.delta)} rare releases exceed that: odds change by more "
+            f"than twice the factor with a probability of at most {exact(odds.exceeded(total.delta))}."
+        )
     if total.relation == "add_remove":
         text += (
             " To tell two values of a unit known to be present apart, the exponent is 2 epsilon."

@@ -33,7 +33,8 @@ def guess_p_value(
 
     Args:
         canaries: coins of all runs that were thrown, also those that were not guessed.
-        guesses: fixed before the outputs were seen; <= canaries.
+        guesses: their number, <= canaries; chosen before the outputs were seen. Without delta it may
+            follow from the outputs; with delta the p-value is then worth at most twice as much.
         correct: v <= guesses.
         epsilon: of the claim, in nats.
         delta: of the claim.

@@ -158,15 +158,17 @@ def attacked(runs: Sequence[Seen], delta: float, level: float) -> Guesses:
             best, name, (high, low) = bound, attack, counts
     score, truth = scores.get(name, coins * 0.0)[~told], coins[~told]
     canaries = len(truth)
-    # As many guesses as on the first half: their number must not depend on the outputs.
+    # As many guesses as on the first half. Their number was chosen with the outputs in view: without
+    # delta the p-value holds for each output by itself; with it, twice the level pays (audits.md).
+    share = level / 2 if delta else level
     high, low = (
         min(count * canaries // max(int(told.sum()), 1), canaries) for count in (high, low)
     )
     order = np.argsort(score, kind="stable")
     correct = int(truth[order[canaries - high :]].sum() + (~truth[order[:low]]).sum())
     guesses = high + low
-    lower = guess_bound(canaries, guesses, correct, delta, level, len(runs))
-    ceiling = guess_bound(canaries, canaries, canaries, delta, level, len(runs))
+    lower = guess_bound(canaries, guesses, correct, delta, share, len(runs))
+    ceiling = guess_bound(canaries, canaries, canaries, delta, share, len(runs))
     return Guesses(canaries, guesses, correct, lower, ceiling, f"by {name}")
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Analyst = Callable[["pl.DataFrame"], tuple[npt.ArrayLike, npt.ArrayLike]]
 """analyst(frame) -> (estimates, variances): a number each, or one an estimate."""
 
+NAMED = 5  # coefficients of one fate that a remark names
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -319,19 +321,35 @@ def _numbers(analyst: Analyst, frame: pl.DataFrame) -> tuple[Floats, Floats]:
 
 
 def _remarks(each: Sequence[models.Fitted]) -> tuple[str, ...]:
-    """What happened in which set, in words."""
+    """What happened in which set, in words; coefficients of one fate in one sentence."""
     said = []
     for what, why in (
-        ("absent", "a level or combination does not occur"),
+        ("absent", "a level or combination does not occur, or too few rows show it"),
         ("separated", "the terms predict the response without error: no finite estimate"),
     ):
         hit: dict[str, list[int]] = {}
         for number, one in enumerate(each, 1):
             for name in getattr(one, what):
                 hit.setdefault(name, []).append(number)
+        alike: dict[tuple[int, ...], list[str]] = {}
         for name, numbers in hit.items():
-            where = ", ".join(map(str, numbers))
-            said.append(f"{name}: not estimated in set {where} ({why}).")
+            alike.setdefault(tuple(numbers), []).append(name)
+        for numbers, names in alike.items():
+            said.append(f"{_few(names)}: not estimated in {_which(numbers, len(each))} ({why}).")
     if dropped := sum(one.dropped for one in each):
         said.append(f"{dropped:,} rows of all sets have missing values and were left out.")
     return tuple(said)
+
+
+def _few(names: Sequence[str]) -> str:
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more coefficients"
+
+
+def _which(numbers: Sequence[int], sets: int) -> str:
+    if len(numbers) == 1:
+        return f"set {numbers[0]}"
+    if len(numbers) == sets:
+        return "any set"
+    return f"sets {', '.join(map(str, numbers))}"

@@ -10,7 +10,7 @@ import numpy as np
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.evaluate.inference import rules
-from gibbous.evaluate.inference.facts import Facts
+from gibbous.evaluate.inference.facts import FITTED, Facts
 from gibbous.evaluate.inference.rules import RULES, Floats, Rule, Spread, Variance
 
 NEEDS_TWO = ("reiter2003", "raghunathan2003")
@@ -113,14 +113,12 @@ def _unified(
         "per_set": "every set was noised for itself",
         None: "no noise was declared",
     }[facts.sanitized]
-    term = {"once": " + V_s", "per_set": " + V_s/m", None: " + V_s" if noise else ""}[
-        facts.sanitized
-    ]
+    term = "" if noise is None else " + V_s/m" if facts.sanitized == "per_set" else " + V_s"
     drawn = "(W N/n + W)/m" if facts.draws == "posterior" else "W/m"
     why = f"{start} because {where}: T = W N/n{term} + {drawn}; {numbers}."
-    if noise is not None and term:
+    if noise is not None:
         why += f" V_s: {noise.source}."
-    if noise is not None:  # what was not found is shown as unknown, not as 0
+        # What was not found is shown as unknown, not as 0.
         unknown = np.isnan(noise.variance)
         variance = replace(variance, noise=np.where(unknown, np.nan, variance.noise))
     return variance, "unified", why
@@ -137,6 +135,9 @@ def remarks(
     unseen = noise is None or bool((np.isnan(noise.variance) & (found.sets > 0)).any())
     if rule == "unified" and facts.sanitized == "once" and unseen:
         said.insert(0, _UNSEEN if noise is None else _PARTLY_UNSEEN)
+    alone = facts.sanitized == "per_set" and noise is None and not (found.sets >= 2).any()
+    if rule == "unified" and alone and noised and facts.method not in FITTED:
+        said.insert(0, _ALONE)
     far = facts.ratio is not None and abs(facts.ratio - 1) > FAR
     if rule == "reiter2003" and far:
         said.append("reiter2003 holds at N = n only: use unified.")
@@ -201,20 +202,25 @@ def sizes(facts: Facts, what: str) -> tuple[float, float]:
             "SIZES",
             f"The number of {' and of '.join(missing)} is not known, which {what} needs.",
             "rows is N, the rows of one set; records is n, the records that the sets were made from. "
-            "A release whose rows were paid for one by one does not publish n.",
+            "A release without tables does not publish n.",
             "Pass them (on the command line --records); the data holder may state n.",
         )
     return facts.ratio, facts.records
 
 
 _UNSEEN = (
-    "THE NOISE IS NOT IN THIS INTERVAL, which is too short: V_s was not given. Analysis.combine computes "
-    "it from the public tables."
+    "THE NOISE IS NOT IN THIS INTERVAL, which is too short: V_s was not given, or left out by "
+    "replicates=0. Analysis.combine and glm compute it from the public tables."
 )
 _PARTLY_UNSEEN = (
     "THE NOISE IS NOT IN SOME OF THESE INTERVALS, which are too short: V_s was not found."
 )
+_ALONE = (
+    "ONE SET DOES NOT SHOW THE NOISE IT WAS MADE WITH: where it has noise of its own, this interval is too "
+    "short. Make two sets or more, or give V_s."
+)
 _ODD_WORDS = (
     "The sets differ far more than rows drawn from the tables would, or not at all: check that the "
-    "estimates are of different sets, and the variances those of one set."
+    "estimates are of different sets, and the variances those of one set; a model that understates its "
+    "variance, such as a poisson one of counts that vary more, shows in the same way."
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbous.core.json_values import plain
 from gibbous.evaluate.inference.rules import Floats
 
 
@@ -103,10 +104,10 @@ class Combined:
             "rows": self.rows,
             "records": self.records,
             "estimates": [
-                {k: _plain(v) for k, v in one.items()}
+                plain(one)
                 | {
-                    "sets": _plain(float(m)),
-                    "noise_variance": _plain(one["noise"] * one["se"] ** 2),
+                    "sets": plain(float(m)),
+                    "noise_variance": plain(one["noise"] * one["se"] ** 2),
                 }
                 for one, m in zip(self.records_of(), np.atleast_1d(self.sets), strict=True)
             ],
@@ -137,7 +138,3 @@ def shown(value: float) -> str:
 
 def _percent(share: float) -> str:
     return "-" if math.isnan(share) else f"{100 * share:.0f} %"
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

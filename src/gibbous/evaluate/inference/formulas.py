@@ -97,6 +97,14 @@ def parse(formula: str, family: str, schema: Schema) -> Model:
     needed = tuple(n for n in schema.names if n in names)
     if not _names(left):
         raise _unreadable(formula)
+    both = [n for n in dict.fromkeys(_names(left)) if n in schema.names and n in _names(right)]
+    if both:
+        raise UsageError(
+            "FORMULA",
+            f"The formula {formula!r} has {', '.join(map(repr, both))} on both sides.",
+            "A response that is a term of its own model is explained by itself.",
+            "Leave it out of one side.",
+        )
     model = Model(formula, family, left, right, schema, needed)
     _check_factors(model)
     _check_response(model)
@@ -110,7 +118,7 @@ def _check_factors(model: Model) -> None:
         try:
             terms = list(formulaic.Formula(side))
         except (formulaic.errors.FormulaicError, AttributeError, SyntaxError, TypeError):
-            continue  # it is not split when it is to be computed either, and is refused there
+            raise _unreadable(model.formula) from None
         try:
             for term in terms:
                 for factor in term.factors:

@@ -13,6 +13,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
 from gibbous.evaluate.inference.formulas import Model, labels
 from gibbous.evaluate.inference.rules import Floats
+from gibbous.evaluate.multinomial import multinomial
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +29,8 @@ class Fitted:
     Attributes:
         estimates, variances: float64 (coefficients,); NaN where the table does not determine them.
         names: of the coefficients.
-        absent: coefficients without any row that shows them (a level that does not occur).
+        absent: coefficients without any row that shows them (a level that does not occur), or with
+            fewer rows than terms.
         separated: coefficients without a finite estimate, because the terms predict the response.
         dropped: rows left out for missing values.
     """
@@ -80,12 +82,13 @@ def fit(model: Model, codes: Codes, frame: pl.DataFrame | None = None) -> Fitted
     unknown = ~np.broadcast_to(estimable, estimates.shape)
     undefined = unknown | flat | ~np.isfinite(variances)
     estimates[undefined], variances[undefined] = np.nan, np.nan
-    separated = undefined & ~unknown & enough
+    separated = flat & ~unknown & enough
+    absent = undefined & ~separated
     return Fitted(
         estimates.reshape(-1),
         variances.reshape(-1),
         names,
-        absent=tuple(n for n, no in zip(names, unknown.reshape(-1), strict=True) if no),
+        absent=tuple(n for n, no in zip(names, absent.reshape(-1), strict=True) if no),
         separated=tuple(n for n, no in zip(names, separated.reshape(-1), strict=True) if no),
         dropped=data.dropped,
     )
@@ -121,26 +124,23 @@ def _glm(model: Model, data: _Data, design: np.ndarray) -> tuple[Floats, Floats,
 def _multinomial(
     model: Model, data: _Data, design: np.ndarray
 ) -> tuple[Floats, Floats, np.ndarray]:
-    from statsmodels.discrete.discrete_model import MNLogit
-
     count, terms = len(model.outcomes), design.shape[1]
     estimates = np.full((count - 1, terms), np.nan)
-    variances, flat = estimates.copy(), np.ones(estimates.shape, dtype=bool)
+    variances, flat = estimates.copy(), np.zeros(estimates.shape, dtype=bool)
     response = data.response.astype(np.int64)
     there = np.unique(response)
     if len(there) < 2 or there[0] != 0:
         return estimates, variances, flat
+    # Columns of one size: neither the steps nor what is level depend on units.
+    size = np.sqrt(np.mean(design**2, axis=0))
     try:
-        done = MNLogit(np.searchsorted(there, response), design).fit(
-            method="newton", maxiter=60, disp=0
-        )
-        shares = np.asarray(done.predict())
-        params, errors = np.asarray(done.params), np.asarray(done.bse)
-    except (np.linalg.LinAlgError, ValueError, FloatingPointError):
-        return estimates, variances, flat
+        done = multinomial(design / size, np.searchsorted(there, response), len(there))
+    except np.linalg.LinAlgError:
+        return estimates, variances, ~flat
     for place, level in enumerate(there[1:]):
-        estimates[level - 1], variances[level - 1] = params[:, place], errors[:, place] ** 2
-        one = shares[:, place + 1]
+        estimates[level - 1] = done.estimate[place] / size
+        variances[level - 1] = (done.se[place] / size) ** 2
+        one = done.shares[:, place + 1]
         flat[level - 1] = _flat(design, data.weights, one * (1 - one))
     return estimates, variances, flat
 

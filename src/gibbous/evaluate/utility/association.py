@@ -12,10 +12,10 @@ from gibbous.core.codes import Codes
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.evaluate.measure import Measured, Metric
+from gibbous.evaluate.measure import Measured, Metric, assemble
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility.chosen import Margin, chosen
-from gibbous.evaluate.utility.collect import assemble, references
+from gibbous.evaluate.utility.collect import references
 from gibbous.evaluate.utility.counted import groups_of, unravelled
 from gibbous.evaluate.utility.jackknife import GROUPS, INTERVAL_OF, TOO_FEW, Scored, scored
 

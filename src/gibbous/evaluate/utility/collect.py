@@ -1,61 +1,17 @@
-"""Findings out of models: every table is fitted once, and several findings are made of that fit."""
+"""What findings out of models share: records to train on and to test on, and reference tables."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from gibbous.core.errors import UsageError
-from gibbous.core.finding import Finding
 from gibbous.core.schema import Schema
 from gibbous.evaluate.draws import permutation, resampled
-from gibbous.evaluate.measure import Measured, Metric, spanned
 from gibbous.evaluate.tables import REFERENCES, Side, Subject, independent
 
 TEST_SHARE = 0.2  # of the real records, where no holdout is given
-
-
-def assemble(
-    metric: Metric,
-    sets: Sequence[Measured],
-    null: Mapping[str, float],
-    *,
-    columns: Sequence[str] = (),
-    detail: Sequence[Mapping[str, Any]] | None = None,
-) -> Finding:
-    """One finding from what is measured already.
-
-    Args:
-        metric: its name, direction and definition.
-        sets: one measurement a synthetic set.
-        null: what the references score.
-        columns: the columns it is about.
-        detail: in place of the detail of the first set.
-    Returns:
-        A finding: mean over the sets that have a value; the interval covers theirs.
-    """
-    values = [m.value for m in sets]
-    known = [v for v in values if not math.isnan(v)]
-    return Finding(
-        name=metric.name,
-        title=metric.title,
-        group=metric.group,
-        value=float(np.mean(known)) if known else math.nan,
-        better=metric.better,
-        definition=metric.definition,
-        source=metric.source,
-        interval=spanned([m.interval for m in sets]),
-        interval_of=metric.interval_of,
-        null=tuple(null.items()),
-        ideal=metric.ideal,
-        subject=tuple(columns),
-        sets=tuple(values),
-        detail=tuple(sets[0].detail if detail is None else detail),
-        note=sets[0].note,
-    )
 
 
 def references(subject: Subject) -> dict[str, Side]:

@@ -13,11 +13,11 @@ import numpy as np
 from gibbous.core.codes import Codes
 from gibbous.core.finding import Finding
 from gibbous.core.tables import Sparse
-from gibbous.evaluate.measure import Measured, Metric
+from gibbous.evaluate.measure import Measured, Metric, assemble
 from gibbous.evaluate.risk.groups import Tally, packed
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility.chosen import Margin, chosen
-from gibbous.evaluate.utility.collect import assemble, check_columns, references
+from gibbous.evaluate.utility.collect import check_columns, references
 from gibbous.evaluate.utility.counted import beside, groups_of, located, unravelled
 from gibbous.evaluate.utility.jackknife import (
     GROUPS,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbous.core.extras import need
+from gibbous.evaluate.multinomial import STEPS, multinomial
 from gibbous.evaluate.utility.design import estimable
 from gibbous.evaluate.utility.formula import Family, Rows
 
-STEPS = 25  # of Newton's method
 BLOWN = 100  # standard error over that of the term alone, where Newton's steps do not end
 EXACT = 1e-20  # residual share of the squares that counts as no residual
 
@@ -111,25 +111,32 @@ def _discrete(
 
 
 def _newton(codes: np.ndarray, matrix: np.ndarray) -> _Found:
-    models = need("statsmodels.discrete.discrete_model", "evaluate")
-    model = models.Logit if codes.max() == 1 else models.MNLogit
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # separation and failure are read off the result below
-        try:
-            result = model(codes, matrix, check_rank=False).fit(
-                method="newton", maxiter=STEPS, disp=0
-            )
-            estimate = np.asarray(result.params).reshape(matrix.shape[1], -1).T.copy()
-            se = np.asarray(result.bse).reshape(matrix.shape[1], -1).T.copy()
-        except (np.linalg.LinAlgError, ValueError):
-            return None
+    try:
+        estimate, se, ended = (_logit if codes.max() == 1 else _many)(codes, matrix)
+    except (np.linalg.LinAlgError, ValueError):
+        return None
     share = np.bincount(codes)[1:] / len(codes)
     alone = np.sqrt(1.0 / (share * (1.0 - share)))[:, None] / np.sqrt((matrix**2).sum(axis=0))
     # An infinite coefficient grows by about one a step, so the steps never end; one that is large or
     # poorly known ends after a few.
-    ended = bool(result.mle_retvals["converged"])
     gone = ~np.isfinite(estimate) | ~np.isfinite(se) | (not ended) & (se > BLOWN * alone)
     if not ended and not gone.any():
         return None
     estimate[gone], se[gone] = np.nan, np.nan
     return estimate, se, int(gone.sum())
+
+
+def _logit(codes: np.ndarray, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    models = need("statsmodels.discrete.discrete_model", "evaluate")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # separation and failure are read off the result
+        result = models.Logit(codes, matrix, check_rank=False).fit(
+            method="newton", maxiter=STEPS, disp=0
+        )
+    estimate, se = np.asarray(result.params)[None, :], np.asarray(result.bse)[None, :]
+    return estimate.copy(), se.copy(), bool(result.mle_retvals["converged"])
+
+
+def _many(codes: np.ndarray, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    found = multinomial(matrix, codes, int(codes.max()) + 1)
+    return found.estimate, found.se, found.ended

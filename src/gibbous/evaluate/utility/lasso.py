@@ -11,9 +11,9 @@ import numpy as np
 
 from gibbous.core.extras import need
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measured, Metric
+from gibbous.evaluate.measure import Measured, Metric, assemble
 from gibbous.evaluate.tables import Side, Subject
-from gibbous.evaluate.utility.collect import assemble, check_columns, split, trained
+from gibbous.evaluate.utility.collect import check_columns, split, trained
 from gibbous.evaluate.utility.design import dummies, measured
 
 PENALTIES = 20  # from the least that leaves no term in the real fit, down to SPAN of it

@@ -12,9 +12,9 @@ import numpy as np
 from gibbous.core.extras import need
 from gibbous.core.finding import Finding
 from gibbous.evaluate.draws import number, resampled, sampled
-from gibbous.evaluate.measure import Measured, Metric
+from gibbous.evaluate.measure import Measured, Metric, assemble
 from gibbous.evaluate.tables import Side, Subject
-from gibbous.evaluate.utility.collect import assemble, references
+from gibbous.evaluate.utility.collect import references
 from gibbous.evaluate.utility.design import GROUPS, TERMS, propensity_design
 
 ROWS = 20_000  # of each side

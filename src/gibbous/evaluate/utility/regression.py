@@ -13,9 +13,9 @@ from gibbous.core.errors import ResourceLimit
 from gibbous.core.finding import Finding
 from gibbous.evaluate.draws import sampled
 from gibbous.evaluate.inference.combine import combine
-from gibbous.evaluate.measure import Measured, Metric
+from gibbous.evaluate.measure import Measured, Metric, assemble
 from gibbous.evaluate.tables import Side, Subject
-from gibbous.evaluate.utility.collect import assemble, references
+from gibbous.evaluate.utility.collect import references
 from gibbous.evaluate.utility.fits import Fit, fit
 from gibbous.evaluate.utility.formula import Family, Formula, check_size, parse, rows
 

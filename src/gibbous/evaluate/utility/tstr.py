@@ -13,9 +13,9 @@ from gibbous.core.extras import need
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column
 from gibbous.evaluate.draws import number, sampled
-from gibbous.evaluate.measure import Measured, Metric
+from gibbous.evaluate.measure import Measured, Metric, assemble
 from gibbous.evaluate.tables import Side, Subject
-from gibbous.evaluate.utility.collect import assemble, check_columns, split, trained
+from gibbous.evaluate.utility.collect import check_columns, split, trained
 
 ROUNDS = 100  # of boosting
 TREES = 250  # at most: a target of many levels has one tree a level and round

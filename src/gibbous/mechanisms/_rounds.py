@@ -1,0 +1,298 @@
+"""The rounds of adaptive_gibbs: what is known so far, one more purchase, and the model fitted to it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.core.protocols import CuratorLike, Noise
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Dense, Goal, LogLinear, Table
+from gibbous.structure.cliques import (
+    Candidates,
+    Clique,
+    Limits,
+    care_of,
+    context_of,
+    expected_error,
+    pairs,
+    pick,
+    triples,
+)
+from gibbous.structure.components import Components, added, centered
+from gibbous.structure.reconcile import rake
+from gibbous.structure.smoothing import denoised, one_way
+from gibbous.synthesize.loglinear import (
+    Chains,
+    Schedule,
+    Target,
+    fit,
+    independent,
+    margins,
+    start,
+    sweep,
+)
+from gibbous.synthesize.loglinear.exact import law, listable
+
+CHAINS = (4096, 50_000)
+DRAWS = 1_500_000  # most values in all chains together
+ROUND = 2 * (Schedule(steps=2, sweeps=2, passes=1, gain=0.5),)
+LAST = tuple(
+    Schedule(steps=3, sweeps=2, passes=1, gain=gain)
+    for gain in (0.4, 0.4, 0.3, 0.3, 0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.07, 0.05)
+)
+CROWDED = (
+    3.0  # cliques a column from which on steps are shortened: each adds its own sampling noise
+)
+ONCE = (Schedule(steps=1, passes=1),)
+HOLD, UNSURE = 0.08, 3.0  # see `held_back`
+DAMPED = 0.06  # of a cell's noise: below it, a fit takes smaller steps
+RAKES = 4
+AVERAGED = 12  # times that the chains are counted for the margins of the rows
+GOAL_CELLS = 4_000_000  # most cells of all margins that rows are closed to
+WEIGHT_ONE_WAY = 3.0
+CLOSED = 65_536  # most rows that are closed to their margins together
+SEED = 1  # of the chains: public, and the same for all; the noise alone is secret
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What was bought, and the model made of it. Public.
+
+    Attributes:
+        schema: public.
+        tables: as they were released.
+        components: of all tables.
+        references: of each measured clique, what its counts are compared with when noise is taken out.
+        shares: one distribution a column.
+        rows: noisy number of records, >= 1.
+        model, chains: fitted to all that; None before the first fit.
+    """
+
+    schema: Schema
+    tables: tuple[Table, ...] = ()
+    components: Components = field(default_factory=Components)
+    references: dict[Clique, tuple[np.ndarray, ...]] = field(default_factory=dict)
+    shares: tuple[np.ndarray, ...] = ()
+    rows: float = 1.0
+    model: LogLinear | None = None
+    chains: Chains | None = None
+
+
+def threads() -> int:
+    """Threads of the sweeps; they never change a byte."""
+    return max(1, min(4, os.cpu_count() or 1))
+
+
+def bought(known: Known, tables: Sequence[Table]) -> Known:
+    """The same and further tables; shares and the number of rows follow."""
+    entries = []
+    for table in tables:
+        assert isinstance(table.cells, Dense)
+        shape = table.context.parent_sizes + table.context.target_sizes
+        values = table.cells.values.reshape(shape).astype(np.float64)
+        entries.append((table.context.columns, values, max(table.noise.variance, 1e-6)))
+    components = added(known.components, entries)
+    rows = max(1.0, components.total())
+    shares = []
+    for j, column in enumerate(known.schema.columns):
+        counts, sigma = components.table((j,))
+        shares.append(one_way(counts, sigma, rows, ordered=column.ordered))
+    return replace(
+        known,
+        tables=(*known.tables, *tables),
+        components=components,
+        rows=rows,
+        shares=tuple(shares),
+    )
+
+
+def begun(known: Known) -> Known:
+    """With chains of independent columns."""
+    model = independent(known.shares)
+    most = max(CHAINS[0], min(CHAINS[1], DRAWS // len(known.shares)))
+    count = int(np.clip(2 * known.rows, CHAINS[0], most))
+    chains = start(model, known.schema, known.shares, count, seed=SEED)
+    return replace(known, model=model, chains=chains)
+
+
+def whole(schema: Schema, limits: Limits) -> bool:
+    """Whether the table of all columns is no larger than those of all pairs together."""
+    cells = math.prod(schema.sizes)
+    both = sum(math.prod(schema.sizes[j] for j in pair) for pair in pairs(schema.sizes, limits))
+    return cells <= min(both, limits.cells)
+
+
+def cross_table(known: Known) -> Candidates:
+    """The table of all columns with more than one level, as the only candidate."""
+    sizes = known.schema.sizes
+    clique = tuple(j for j, size in enumerate(sizes) if size > 1)
+    expected = known.rows * _outer([known.shares[j] for j in clique]).ravel()
+    return Candidates((clique,), (context_of(sizes, clique),), (expected,), np.zeros(1))
+
+
+def candidates(known: Known, sigma: float, limits: Limits) -> Candidates:
+    """What may be measured next, and what the model expects there."""
+    assert known.chains is not None
+    sizes = known.schema.sizes
+    cliques = pairs(sizes, limits) + triples(sizes, known.references, limits)
+    scale = known.rows / known.chains.count
+    found = margins(known.chains, sizes, cliques) if cliques else ()
+    expected = tuple(counts.ravel() * scale for counts in found)
+    errors = [
+        expected_error(one, sigma, scale, care=care_of(clique))
+        for clique, one in zip(cliques, expected, strict=True)
+    ]
+    return Candidates(
+        cliques, tuple(context_of(sizes, c) for c in cliques), expected, np.array(errors)
+    )
+
+
+def measured(
+    known: Known, curator: CuratorLike, found: Candidates, picked: Sequence[int], noise: Noise
+) -> Known:
+    """Spend: release the picked cliques once."""
+    tables = curator.noisy_counts([found.contexts[at] for at in picked], noise)
+    references = dict(known.references)
+    for at in picked:
+        clique = found.cliques[at]
+        if clique not in references:
+            independent_ = known.rows * _outer([known.shares[j] for j in clique])
+            seen = found.expected[at].reshape(independent_.shape)
+            # Between chains nothing was seen: a little of the independent table stays possible.
+            references[clique] = (0.98 * seen + 0.02 * independent_, independent_)
+    return bought(replace(known, references=references), tables)
+
+
+def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
+    """With the model moved towards all that was bought."""
+    assert known.model is not None
+    assert known.chains is not None
+    model, chains, wanted = known.model, known.chains, targets(known)
+    if listable(model.sizes):
+        schedules = ONCE  # without Monte Carlo there is nothing to average
+    crowd = sum(len(clique) for clique in known.references) / len(model.sizes)
+    for schedule in schedules:
+        gain = schedule.gain * min(1.0, CROWDED / max(crowd, 1.0))
+        step = replace(schedule, gain=gain)
+        done = fit(model, chains, held_back(model, wanted), step, threads=threads())
+        model, chains = done.model, done.chains
+    return replace(known, model=model, chains=chains)
+
+
+def targets(known: Known) -> list[Target]:
+    """What the model is fitted to: 1-way shares, and measured cliques without their noise."""
+    found = [Target((j,), shares) for j, shares in enumerate(known.shares)]
+    for clique, references in known.references.items():
+        counts, sigma = known.components.table(clique)
+        cells = denoised(counts, sigma, references) * possible(known.schema, clique)
+        shares = rake(cells + 1e-12, [known.shares[j] for j in clique])
+        found.append(Target(clique, shares, DAMPED * sigma / known.rows))
+    return found
+
+
+def held_back(model: LogLinear, wanted: Sequence[Target]) -> list[Target]:
+    """Targets moved a little against what the model already holds: a fit ends at target x exp(-h theta).
+
+    Noise makes targets contradict each other, most of all around columns that say nearly the same.
+    Met as they are, no theta satisfies them and it grows without end. Held back by h, which is HOLD
+    where the noise swamps a cell and falls with noise / cell, it stays bounded and cells that are
+    known well are met.
+    """
+    theta = dict(zip(model.cliques, model.theta, strict=True))
+    ones = {target.columns[0]: target.shares for target in wanted if len(target.columns) == 1}
+    found = []
+    for target in wanted:
+        own = theta.get(target.columns)
+        if len(target.columns) > 1 and own is not None:
+            unsure = np.minimum(
+                1.0, UNSURE * target.sigma / DAMPED / np.maximum(target.shares, 1e-300)
+            )
+            moved_ = target.shares * np.exp(-HOLD * unsure * centered(own))
+            shares = rake(moved_, [ones[j] for j in target.columns], RAKES)
+            found.append(replace(target, shares=shares))
+        else:
+            found.append(target)
+    return found
+
+
+def moved(before: Candidates, picked: Sequence[int], known: Known) -> float:
+    """How far the model went on the picked cliques: L1 in counts, over the error expected of them."""
+    assert known.chains is not None
+    cliques = [before.cliques[at] for at in picked]
+    scale = known.rows / known.chains.count
+    after = margins(known.chains, known.schema.sizes, cliques)
+    distance = sum(
+        float(np.abs(counts.ravel() * scale - before.expected[at]).sum())
+        for counts, at in zip(after, picked, strict=True)
+    )
+    return distance / max(float(before.errors[list(picked)].sum()), 1e-9)
+
+
+def finished(known: Known) -> LogLinear:
+    """The model with what fresh rows are brought to: its own margins of pairs, averaged over sweeps."""
+    assert known.model is not None
+    assert known.chains is not None
+    sizes, chains = known.schema.sizes, known.chains
+    wanted = pairs(sizes, Limits(GOAL_CELLS, GOAL_CELLS))
+    sums = [np.zeros(tuple(sizes[j] for j in pair)) for pair in wanted]
+    if wanted and not listable(sizes):
+        for _ in range(AVERAGED):
+            chains = sweep(known.model, chains, 2, threads=threads())
+            for total, counts in zip(sums, margins(chains, sizes, wanted), strict=True):
+                total += counts
+    if listable(sizes):
+        exact = law(known.model, chains.rules)
+        sums = [margin(exact, pair) for pair in wanted]
+    goals = [Goal((j,), shares, WEIGHT_ONE_WAY) for j, shares in enumerate(known.shares)]
+    for pair, total in zip(wanted, sums, strict=True):
+        own = [known.shares[j] for j in pair]
+        smooth = (total + 1e-6 * total.sum() * _outer(own)) * possible(known.schema, pair)
+        goals.append(Goal(pair, rake(smooth + 1e-15, own)))
+    natural = known.rows * 1.005
+    closed = int(natural / math.ceil(natural / CLOSED) + 32)  # blocks of one size, none cut short
+    return replace(known.model, goals=tuple(goals), closed=closed)
+
+
+def margin(table: np.ndarray, columns: Clique) -> np.ndarray:
+    """Sums over all other axes."""
+    summed: np.ndarray = table.sum(axis=tuple(a for a in range(table.ndim) if a not in columns))
+    return summed
+
+
+def possible(schema: Schema, clique: Clique) -> np.ndarray:
+    """1 where a clique's cell may hold rows, 0 where a structural zero covers all of it."""
+    mask = np.ones(tuple(schema.sizes[j] for j in clique))
+    for rule in schema.impossible:
+        where = {schema.index(name): list(codes) for name, codes in rule.where}
+        if set(where) <= set(clique):
+            every = [where.get(j, list(range(schema.sizes[j]))) for j in clique]
+            mask[np.ix_(*every)] = 0.0
+    return mask
+
+
+def root_down(square: Fraction) -> Fraction:
+    """A fraction at or below the square root: math.isqrt rounds down exactly."""
+    unit = 10**18
+    return Fraction(math.isqrt(int(square * unit * unit)), unit)
+
+
+def choose_and_measure(
+    known: Known, curator: CuratorLike, found: Candidates, picks: int, epsilon: Fraction
+) -> tuple[int, ...]:
+    """Spend: the picks of a round; nothing is paid where there is nothing to choose between."""
+    if len(found.cliques) <= picks:
+        return tuple(range(len(found.cliques)))
+    return pick(curator, found, picks, epsilon=epsilon)
+
+
+def _outer(shares: Sequence[np.ndarray]) -> np.ndarray:
+    table = np.ones(())
+    for one in shares:
+        table = np.multiply.outer(table, one)
+    return table
