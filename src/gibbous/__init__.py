@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gibbous.estimator import Synthesizer
     from gibbous.frontier.compare import compare
     from gibbous.frontier.study import Study
+    from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
     from gibbous.mechanisms.block_pegs import BlockPegs
     from gibbous.mechanisms.bootstrap import Bootstrap
     from gibbous.mechanisms.contingency import Contingency
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
+    "AdaptiveGibbs": "gibbous.mechanisms.adaptive_gibbs",
     "BlockPegs": "gibbous.mechanisms.block_pegs",
     "Bootstrap": "gibbous.mechanisms.bootstrap",
     "Claim": "gibbous.core.claim",
@@ -80,6 +82,7 @@ _WHERE = {
 }
 
 __all__ = [
+    "AdaptiveGibbs",
     "BlockPegs",
     "Bootstrap",
     "Claim",

@@ -13,6 +13,7 @@ from tests.frame.tree import mechanism_names
 
 # Changing this list is changing what people rely on: say so in the changelog.
 NAMES = {
+    "AdaptiveGibbs",
     "BlockPegs",
     "Bootstrap",
     "Claim",

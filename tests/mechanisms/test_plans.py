@@ -28,6 +28,7 @@ from gibbous.privacy.calibrate import rho_from_approx
 from gibbous.synthesize.rows import GibbsRows, ResetBlocks
 
 NAMES = (
+    "adaptive_gibbs",
     "block_pegs",
     "bootstrap",
     "contingency",

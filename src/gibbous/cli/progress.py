@@ -20,6 +20,7 @@ WORDS = {
     "rows": "drawing rows",
     "write": "writing",
     "verify": "checking",
+    "rounds": "choosing and measuring",
     "compile": "compiling kernels",
     "compare": "comparing with the real records",
     "report": "writing the report",
