@@ -27,7 +27,8 @@ def unit(release: Release) -> str:
     found = release.receipt["unit"]
     if not found or found["words"] == "one row":
         return "any one row of the confidential data"
-    return f"{found['words'].replace('one ', 'any one ', 1)} of the confidential data"
+    words = found["words"].replace("one ", "any one ", 1).replace(", at most", " with at most", 1)
+    return f"{words} of the confidential data"
 
 
 def unprotected(release: Release) -> Iterator[str]:

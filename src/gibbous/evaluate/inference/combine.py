@@ -15,7 +15,7 @@ from gibbous.core.release import Release
 from gibbous.evaluate.inference import rules
 from gibbous.evaluate.inference.choice import Noise, check, chosen, remarks
 from gibbous.evaluate.inference.combined import Combined
-from gibbous.evaluate.inference.facts import Facts, checked_size, facts_of
+from gibbous.evaluate.inference.facts import CLUSTERS, Facts, checked_size, facts_of
 from gibbous.evaluate.inference.rules import Draws, Floats, Rule, Sanitized, Spread, Variance
 
 
@@ -116,7 +116,7 @@ def direct(
         "released table",
         why,
         facts,
-        noise.notes,
+        (*noise.notes, *(text for text in facts.biases if text.startswith(CLUSTERS))),
         tuple(names),
         estimate.shape,
     )

@@ -12,6 +12,8 @@ from gibbous.evaluate.inference.rules import Draws, Sanitized
 
 FITTED = ("pegs", "block_pegs", "diverse_pegs", "exponential_pegs", "contingency")
 """Methods that pay by the row and draw every set from the same fitted conditionals."""
+CLUSTERS = "Clusters:"
+"""Start of the one bias that is about the sampling variance, hence about released tables, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def biases(release: Release) -> tuple[str, ...]:
     unit = release.schema.unit
     if unit is not None and unit.max_rows > 1:
         found.append(
-            f"Clusters: a person has up to {unit.max_rows} rows, and the sampling variance takes rows as "
+            f"{CLUSTERS} a person has up to {unit.max_rows} rows, and the sampling variance takes rows as "
             "independent: it is too small where rows of a person are alike."
         )
     binned = [column.name for column in release.schema if column.binned]
