@@ -69,9 +69,31 @@ def test_the_table_shows_values_beside_references_and_says_that_it_is_confidenti
     assert "\u2193" in tv1
     assert " to " in tv1
     assert "correlation: Not defined" in text
-    assert "left out, because they need targets: tstr" in text
+    assert "left out" not in text  # nothing that was asked for
     assert lines[-1].startswith("4 findings. Confidential: ")
     assert not list(Path().glob("*report*"))
+
+
+def test_what_was_asked_for_and_needs_an_option_is_named(
+    asked: Asked, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(replace(asked, only=["risk"]), None, False, False)
+
+    text = capsys.readouterr().out
+    assert "left out, because they need keys" in text
+    assert "need targets" not in text
+
+
+def test_a_formula_is_told_by_its_target_even_where_that_is_a_key(
+    asked: Asked, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("statsmodels")
+    formulas = ["ward ~ age"]
+    given = replace(asked, only=["ci_overlap"], keys=["ward", "age"], formulas=formulas)
+
+    run(given, None, False, False)
+
+    assert "ci_overlap (ward, ...)" in capsys.readouterr().out
 
 
 def test_quiet_prints_the_last_line_and_json_one_document(

@@ -13,7 +13,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.core.claim import Claim
-from gibbous.core.errors import SchemaMismatch, UnknownKeyword, UsageError
+from gibbous.core.errors import InputRejected, SchemaMismatch, UnknownKeyword, UsageError
 from gibbous.frontier.compare import compare
 from gibbous.frontier.config import EXAMPLE, load
 from gibbous.frontier.work import DELTA, NO_ROWS, Worker, budget
@@ -217,3 +217,8 @@ def test_a_fault_of_a_study_file_is_named(
         load(path)
 
     assert told in str(caught.value)
+
+
+def test_data_that_are_not_there_are_an_input_that_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(InputRejected, match="cannot be read"):
+        run(source=tmp_path / "nowhere.parquet", epsilon=[1])

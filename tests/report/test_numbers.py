@@ -15,6 +15,7 @@ from gibbous.report.numbers import percent, short
     ("value", "text"),
     [
         (0.0123456, "0.0123"), (20_190, "20,190"), (1e-6, "1e-06"), (-0.25, "−0.25"), (0.0, "0"),
+        (-2.7e-05, "−2.7e-05"),
         (12_345.6, "12,346"), (math.nan, "not defined"), (None, "not defined"), (True, "yes"),
         (math.inf, "∞"), ("text", "text"), (-3, "−3"),
     ],

@@ -104,6 +104,34 @@ def test_each_kind_of_claim_has_its_own_words(
     assert absent not in text
 
 
+@pytest.mark.parametrize("method", [gb.Bootstrap(), gb.Contingency()], ids=["margins", "records"])
+def test_without_a_guarantee_nothing_is_said_to_be_protected(
+    method: object, tmp_path: Path
+) -> None:
+    made.nasty_release(tmp_path / "release", method, rows=100)
+
+    text = _shown(tmp_path / "release")
+
+    assert "What was assumed; no guarantee follows:" in text
+    for claim in ("The guarantee holds if", "Neighbors", "Protected", "noise was added"):
+        assert claim not in text
+
+
+def test_a_threshold_and_a_single_table_are_told(tmp_path: Path) -> None:
+    small = gb.Schema(tuple(gb.Column(name, "binary", levels=("n", "y")) for name in "ab"))
+    frame = pl.DataFrame({"a": ["n", "y"] * 200, "b": ["n"] * 400})
+    words = []
+    for method in (gb.Laplace(epsilon=1), gb.Sba(epsilon=1, delta=1e-6)):
+        release = gb.synthesize(
+            frame, small, method, rows=50, seed=1, out=tmp_path / type(method).__name__,
+            ledger=gb.Ledger.ephemeral(),
+        )  # fmt: skip
+        words.append(dict(public_words.summary(release))["What was released."])
+
+    assert all("counted once, in one table, and" in text for text in words)
+    assert ["above a threshold" in text for text in words] == [False, True]
+
+
 def test_inferred_facts_are_named_as_a_gap(tmp_path: Path) -> None:
     schema = gb.Schema.infer(made.nasty_frame())
     gb.synthesize(made.nasty_frame(), schema, gb.NoisyPegs(epsilon=1, delta=1e-6), seed=1,

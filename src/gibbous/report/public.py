@@ -98,7 +98,7 @@ def _summary(release: Release) -> Iterator[Block]:
         yield Text(words, strong)
     if not release.plan.total.is_dp:
         yield Notice(
-            "No budget bounds what these data reveal about a person. Treat them like a coarse copy "
+            "No budget bounds what these data reveal about a person. Treat them like a copy "
             "of the records when you decide who may have them.",
             "Not differentially private.",
         )

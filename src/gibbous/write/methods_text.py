@@ -62,7 +62,7 @@ def _short(facts: Facts, tables: Tables | None) -> Iterator[str]:
         yield "> **NOT DIFFERENTIALLY PRIVATE.** No budget bounds what these data reveal about a person."
         if total.kind == "l_diversity":
             yield "> l-diversity limits how sure one redrawn value is; it does not hide who is in the data."
-        yield "> Treat them like a coarse copy of the records when you decide who may have them."
+        yield "> Treat them like a copy of the records when you decide who may have them."
     yield ""
 
 
@@ -105,7 +105,7 @@ def _table_lines(tables: Tables, schema: Schema) -> Iterator[str]:
     yield from (_table_line(table, schema) for table in found)
     yield ""
     yield (
-        "*Typical noise* is the standard deviation, in records: about two noisy counts in three lie "
+        "*Typical noise* is the standard deviation, in records: about two noisy counts in three, or more, lie "
         "within it of the true count."
         + (" A count that is not *kept* is not published at all." if thresholds else "")
     )

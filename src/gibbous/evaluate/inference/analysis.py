@@ -334,8 +334,8 @@ def _remarks(each: Sequence[models.Fitted]) -> tuple[str, ...]:
         alike: dict[tuple[int, ...], list[str]] = {}
         for name, numbers in hit.items():
             alike.setdefault(tuple(numbers), []).append(name)
-        for numbers, names in alike.items():
-            said.append(f"{_few(names)}: not estimated in {_which(numbers, len(each))} ({why}).")
+        for sets, names in alike.items():
+            said.append(f"{_few(names)}: not estimated in {_which(sets, len(each))} ({why}).")
     if dropped := sum(one.dropped for one in each):
         said.append(f"{dropped:,} rows of all sets have missing values and were left out.")
     return tuple(said)
