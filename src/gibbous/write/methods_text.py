@@ -105,8 +105,8 @@ def _table_lines(tables: Tables, schema: Schema) -> Iterator[str]:
     yield from (_table_line(table, schema) for table in found)
     yield ""
     yield (
-        "*Typical noise* is the standard deviation, in records: about two noisy counts in three, or more, lie "
-        "within it of the true count."
+        "*Typical noise* is the standard deviation, in records: about two noisy counts in three, or more, "
+        "lie within it of the true count."
         + (" A count that is not *kept* is not published at all." if thresholds else "")
     )
 
