@@ -243,25 +243,42 @@ def table() -> str:
     return "\n".join(lines)
 
 
+AIM = {"method": "AIM (dated figure)", "tv2": 0.0301, "tv3": 0.0692, "cpu_seconds": 644.0}
+# private-pgm on the same rows, one run, another list of random triples; no package installs it.
+
+
 def figure(path: Path, data: str = "adult", epsilon: float = 1.0) -> None:
-    """TV2 against CPU seconds, one mark a method; mean of its runs."""
+    """TV of pairs against CPU seconds, one mark a method; mean of its runs."""
     import altair as alt
     import pandas as pd
 
-    rows = [
-        r for r in known() if r["data"] == data and r["epsilon"] == epsilon and r.get("cpu_seconds")
-    ]
-    frame = pd.DataFrame(rows).groupby("method", as_index=False)[["tv2", "cpu_seconds"]].mean()
-    floor = np.mean([r["tv2"] for r in known() if r["method"] == "resampled" and r["data"] == data])
-    base = alt.Chart(frame).encode(
-        x=alt.X("cpu_seconds:Q", scale=alt.Scale(type="log"), title="CPU seconds (log)"),
-        y=alt.Y("tv2:Q", title="TV2, mean over all pairs (lower is closer)"),
+    rows = [r for r in known() if r["data"] == data and r["epsilon"] == epsilon]
+    floor = np.mean([r["tv2"] for r in rows if r["method"] == "resampled"])
+    timed = [r for r in rows if r.get("cpu_seconds")]
+    frame = pd.DataFrame(timed).groupby("method", as_index=False)[["tv2", "cpu_seconds"]].mean()
+    if (data, epsilon) == ("adult", 1.0):
+        frame = pd.concat([frame, pd.DataFrame([AIM])[list(frame.columns)]], ignore_index=True)
+    # Names of marks that lie together stand above and below in turn.
+    frame = frame.sort_values(["cpu_seconds", "tv2"]).reset_index(drop=True)
+    x = alt.X("cpu_seconds:Q", scale=alt.Scale(type="log", domain=[0.3, 3000]))
+    x = x.title("CPU seconds (logarithmic)")
+    y = alt.Y("tv2:Q", scale=alt.Scale(domain=[0, 0.14]))
+    y = y.title("mean distance over all pairs of columns (less is closer)")
+    base = alt.Chart(frame).encode(x=x, y=y)
+    ours = alt.datum.method == "adaptive_gibbs"
+    marks = base.mark_point(filled=True, size=90, opacity=1).encode(
+        color=alt.condition(ours, alt.value("#1f6f8b"), alt.value("#8c6a9e"))
     )
-    marks = base.mark_point(filled=True, size=90).encode(color=alt.Color("method:N", legend=None))
-    names = base.mark_text(align="left", dx=9, fontSize=12).encode(text="method:N")
+    words = base.encode(text="method:N")
+    names = [
+        words.transform_filter(
+            f"indexof({list(frame.method[start::2])}, datum.method) >= 0"
+        ).mark_text(align="left", dx=9, dy=6 if start else -6, fontSize=12)
+        for start in (0, 1)
+    ]
     line = alt.Chart(pd.DataFrame({"y": [floor]})).mark_rule(strokeDash=[4, 4]).encode(y="y:Q")
-    chart = (line + marks + names).properties(
-        width=560, height=330, title=f"{data}, epsilon {epsilon:g}; dashed: records resampled"
+    chart = alt.layer(line, marks, *names).properties(
+        width=620, height=340, title=f"{data}, epsilon {epsilon:g}; dashed: records resampled"
     )
     chart.save(str(path))
 
