@@ -273,7 +273,7 @@ def figure(path: Path, data: str = "adult", epsilon: float = 1.0) -> None:
     names = [
         words.transform_filter(
             f"indexof({list(frame.method[start::2])}, datum.method) >= 0"
-        ).mark_text(align="left", dx=9, dy=6 if start else -6, fontSize=12)
+        ).mark_text(align="left", dx=9, dy=-6 if start else 6, fontSize=12)
         for start in (0, 1)
     ]
     line = alt.Chart(pd.DataFrame({"y": [floor]})).mark_rule(strokeDash=[4, 4]).encode(y="y:Q")
