@@ -281,6 +281,8 @@ def figure(path: Path, data: str = "adult", epsilon: float = 1.0) -> None:
         width=620, height=340, title=f"{data}, epsilon {epsilon:g}; dashed: records resampled"
     )
     chart.save(str(path))
+    if path.suffix == ".svg":
+        path.write_text(path.read_text().rstrip() + "\n")
 
 
 def install(folder: Path) -> None:
