@@ -12,10 +12,12 @@ from gibbous.core.tables import Counts, Dense
 from gibbous.disintegrate.numpy_engine import NumpyEngine
 from gibbous.structure.cliques import (
     Limits,
+    _held,
     _kept,
     _Worth,
     context_of,
     expected_error,
+    gaps,
     pairs,
     triples,
 )
@@ -57,7 +59,28 @@ def test_a_score_is_the_distance_less_the_expected_error() -> None:
 def test_a_pick_closes_itself_and_what_it_holds_and_lowers_what_it_overlaps() -> None:
     cliques = [(0, 1), (0, 1, 2), (1, 2), (0, 3), (0, 1, 3)]
 
-    assert _kept(cliques, [1]).tolist() == [0.0, 0.0, 0.0, 1.0, 0.5]
+    held = _held(cliques)
+    kept = _kept(held, np.ones(5), 1)
+
+    assert kept.tolist() == [0.0, 0.0, 0.0, 1.0, 0.5]
+    assert _kept(held, kept, 4).tolist() == [0.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_distances_are_those_of_one_table_after_the_other_over_many_batches() -> None:
+    rng = np.random.default_rng(3)
+    cells = [2, 5, 300_000, 7, 1, 262_144, 9] + [100] * 5000
+    counts = [Counts(context_of((n, 1), (0, 1)), Dense(rng.integers(0, 9, (n, 1)))) for n in cells]
+    expected = [rng.uniform(0, 9, n) for n in cells]
+
+    found = gaps(counts, expected)
+
+    plain = [
+        np.abs(one.cells.values.ravel() - model).sum()
+        for one, model in zip(counts, expected, strict=True)
+        if isinstance(one.cells, Dense)
+    ]
+    np.testing.assert_allclose(found, plain, rtol=1e-12)
+    assert gaps([], []).shape == (0,)
 
 
 def test_pairs_leave_out_single_levels_and_large_tables() -> None:

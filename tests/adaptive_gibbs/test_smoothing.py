@@ -90,3 +90,14 @@ def test_shares_of_a_column_are_a_distribution() -> None:
         shares = one_way(counts, 30.0, 375.0, ordered=ordered)
         assert shares.min() >= 0
         assert shares.sum() == pytest.approx(1.0)
+
+
+def test_cells_known_better_than_the_grid_of_ratios_keep_what_was_measured() -> None:
+    rng = np.random.default_rng(0)
+    true = rng.dirichlet(np.full(100, 0.5)) * 40_000
+    reference = true * np.exp(rng.normal(0, 0.5, 100))
+    noisy = true + rng.normal(0, 1.0, 100)
+
+    found = denoised(noisy, 1.0, [reference])
+
+    assert np.abs(found - true).sum() <= np.abs(noisy - true).sum()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Dense, Goal, LogLinear, Table
+from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table
 from gibbous.structure.cliques import (
     Candidates,
     Clique,
@@ -53,8 +54,10 @@ ONCE = (Schedule(steps=1, passes=1),)
 HOLD, UNSURE = 0.08, 3.0  # see `held_back`
 DAMPED = 0.06  # of a cell's noise: below it, a fit takes smaller steps
 RAKES = 4
+MOST_LEVELS = 1_024  # of a column that the model looks at; a wider one is drawn by its 1-way table
 AVERAGED = 12  # times that the chains are counted for the margins of the rows
 GOAL_CELLS = 4_000_000  # most cells of all margins that rows are closed to
+GOAL_PAIRS = 2_016  # all pairs of 64 columns: of wider tables only measured ones are closed to
 WEIGHT_ONE_WAY = 3.0
 CLOSED = 65_536  # most rows that are closed to their margins together
 SEED = 1  # of the chains: public, and the same for all; the noise alone is secret
@@ -69,7 +72,7 @@ class Known:
         tables: as they were released.
         components: of all tables.
         references: of each measured clique, what its counts are compared with when noise is taken out.
-        shares: one distribution a column.
+        shares: one distribution a column, in codes of the model once there is one.
         rows: noisy number of records, >= 1.
         model, chains: fitted to all that; None before the first fit.
     """
@@ -82,6 +85,25 @@ class Known:
     rows: float = 1.0
     model: LogLinear | None = None
     chains: Chains | None = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Codes of each column of the model."""
+        return model_sizes(self.schema)
+
+
+def model_sizes(schema: Schema) -> tuple[int, ...]:
+    """Codes of each column of the model: its levels, or 1 where it has more than MOST_LEVELS.
+
+    All levels of such a column are merged, and drawn within that one group by the column's noisy
+    shares; by the schema alone, so that nothing is paid for it. Levels that a structural zero
+    tells apart cannot be merged.
+    """
+    ruled = {name for rule in schema.impossible for name, _ in rule.where}
+    return tuple(
+        1 if size > MOST_LEVELS and column.name not in ruled else size
+        for column, size in zip(schema.columns, schema.sizes, strict=True)
+    )
 
 
 def threads() -> int:
@@ -108,13 +130,18 @@ def bought(known: Known, tables: Sequence[Table]) -> Known:
         tables=(*known.tables, *tables),
         components=components,
         rows=rows,
-        shares=tuple(shares),
+        shares=tuple(shares) if known.model is None else _of_model(shares, known.sizes),
     )
 
 
 def begun(known: Known) -> Known:
-    """With chains of independent columns."""
-    model = independent(known.shares)
+    """With chains of independent columns, wide ones merged: their shares stay as they are now."""
+    merged = tuple(
+        None if size == len(own) else Merged(np.zeros(len(own), dtype=np.int64), own)
+        for size, own in zip(known.sizes, known.shares, strict=True)
+    )
+    known = replace(known, shares=_of_model(known.shares, known.sizes))
+    model = independent(known.shares, merged if any(merged) else ())
     most = max(CHAINS[0], min(CHAINS[1], DRAWS // len(known.shares)))
     count = int(np.clip(2 * known.rows, CHAINS[0], most))
     chains = start(model, known.schema, known.shares, count, seed=SEED)
@@ -123,14 +150,14 @@ def begun(known: Known) -> Known:
 
 def whole(schema: Schema, limits: Limits) -> bool:
     """Whether the table of all columns is no larger than those of all pairs together."""
-    cells = math.prod(schema.sizes)
-    both = sum(math.prod(schema.sizes[j] for j in pair) for pair in pairs(schema.sizes, limits))
-    return cells <= min(both, limits.cells)
+    sizes = model_sizes(schema)
+    both = sum(sizes[a] * sizes[b] for a, b in pairs(sizes, limits))
+    return math.prod(sizes) <= min(both, limits.cells)
 
 
 def cross_table(known: Known) -> Candidates:
     """The table of all columns with more than one level, as the only candidate."""
-    sizes = known.schema.sizes
+    sizes = known.sizes
     clique = tuple(j for j, size in enumerate(sizes) if size > 1)
     expected = known.rows * _outer([known.shares[j] for j in clique]).ravel()
     return Candidates((clique,), (context_of(sizes, clique),), (expected,), np.zeros(1))
@@ -139,7 +166,7 @@ def cross_table(known: Known) -> Candidates:
 def candidates(known: Known, sigma: float, limits: Limits) -> Candidates:
     """What may be measured next, and what the model expects there."""
     assert known.chains is not None
-    sizes = known.schema.sizes
+    sizes = known.sizes
     cliques = pairs(sizes, limits) + triples(sizes, known.references, limits)
     scale = known.rows / known.chains.count
     found = margins(known.chains, sizes, cliques) if cliques else ()
@@ -226,7 +253,7 @@ def moved(before: Candidates, picked: Sequence[int], known: Known) -> float:
     assert known.chains is not None
     cliques = [before.cliques[at] for at in picked]
     scale = known.rows / known.chains.count
-    after = margins(known.chains, known.schema.sizes, cliques)
+    after = margins(known.chains, known.sizes, cliques)
     distance = sum(
         float(np.abs(counts.ravel() * scale - before.expected[at]).sum())
         for counts, at in zip(after, picked, strict=True)
@@ -238,8 +265,8 @@ def finished(known: Known) -> LogLinear:
     """The model with what fresh rows are brought to: its own margins of pairs, averaged over sweeps."""
     assert known.model is not None
     assert known.chains is not None
-    sizes, chains = known.schema.sizes, known.chains
-    wanted = pairs(sizes, Limits(GOAL_CELLS, GOAL_CELLS))
+    sizes, chains = known.sizes, known.chains
+    wanted = goal_pairs(sizes, known.references)
     sums = [np.zeros(tuple(sizes[j] for j in pair)) for pair in wanted]
     if wanted and not listable(sizes):
         for _ in range(AVERAGED):
@@ -257,6 +284,15 @@ def finished(known: Known) -> LogLinear:
     natural = known.rows * 1.005
     closed = int(natural / math.ceil(natural / CLOSED) + 32)  # blocks of one size, none cut short
     return replace(known.model, goals=tuple(goals), closed=closed)
+
+
+def goal_pairs(sizes: Sequence[int], measured_: Collection[Clique]) -> tuple[Clique, ...]:
+    """Pairs that rows are closed to: all of them, or of wide tables those inside a measured clique."""
+    limits = Limits(GOAL_CELLS, GOAL_CELLS)
+    if math.comb(sum(size > 1 for size in sizes), 2) <= GOAL_PAIRS:
+        return pairs(sizes, limits)
+    held = {pair for clique in measured_ for pair in itertools.combinations(clique, 2)}
+    return pairs(sizes, limits, among=held)
 
 
 def margin(table: np.ndarray, columns: Clique) -> np.ndarray:
@@ -289,6 +325,13 @@ def choose_and_measure(
     if len(found.cliques) <= picks:
         return tuple(range(len(found.cliques)))
     return pick(curator, found, picks, epsilon=epsilon)
+
+
+def _of_model(shares: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Shares in codes of the model: 1 of a column whose levels are all merged."""
+    return tuple(
+        own if size == len(own) else np.ones(1) for own, size in zip(shares, sizes, strict=True)
+    )
 
 
 def _outer(shares: Sequence[np.ndarray]) -> np.ndarray:

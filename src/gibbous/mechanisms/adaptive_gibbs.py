@@ -32,6 +32,7 @@ USUAL_ERROR, USUAL_SHARE, GROWTH = 0.0078, 0.3, 0.23
 PICKS = 16  # cheapest picks a column, if every pick were a cheapest one
 STILL = 0.65  # share of the expected error: a round that moves the model less buys less noise next
 FASTER = 4  # times the budget of a pick after such a round
+WIDE, MOST_WIDENED = 32, 4  # columns from which on a round takes more than a quarter of them
 PATIENCE = 40  # rounds after which each round is bought at twice the price of the last one
 
 
@@ -50,7 +51,8 @@ class AdaptiveGibbs:
     most half; the rest buys picks at 1 / (16 columns) of it each, of which the share `choice` pays
     for choosing. After a round that moved the model by less than 0.65 of the expected error, a pick
     costs four times as much; from round 40 on, twice as much each round. The last round spends what
-    is left. A round takes a quarter as many picks as there are columns.
+    is left. A round takes a quarter as many picks as there are columns m, times m / 32 (at most 4)
+    where m is above 32.
 
     Guarantee:
         (epsilon, delta)-DP for everything released, by zero-concentrated composition, add/remove or
@@ -101,8 +103,8 @@ class AdaptiveGibbs:
                 f"gaussian noise, sigma {ones.info().scale:.6g} counts",
             )
         ]
-        picks = pairs(schema.sizes, limits)
-        cells = sum(math.prod(schema.sizes[j] for j in clique) for clique in picks)
+        sizes = _rounds.model_sizes(schema)
+        cells = sum(sizes[a] * sizes[b] for a, b in pairs(sizes, limits))
         if first < rho:
             spends.append(
                 Spend(
@@ -193,7 +195,8 @@ class AdaptiveGibbs:
     def _first(self, schema: Schema) -> Fraction:
         """Budget of the 1-way tables before anything is known; all of it where there are no pairs."""
         rho = self._rho()
-        return rho * FIRST if pairs(schema.sizes, Limits(self.cells)) else rho
+        sizes = _rounds.model_sizes(schema)
+        return rho * FIRST if pairs(sizes, Limits(self.cells)) else rho
 
     def _top_up(self, schema: Schema, rows: float) -> Fraction:
         """What further 1-way tables cost: a public rule of rho, the noisy rows and the schema."""
@@ -223,8 +226,10 @@ class AdaptiveGibbs:
         )
 
     def _picks(self, schema: Schema) -> int:
-        """Tables a round."""
-        return max(2, -(-_free(schema) // 4))
+        """Tables a round: a quarter of the columns; of wide tables more, so that rounds stay few."""
+        free = _free(schema)
+        widened = min(MOST_WIDENED * WIDE, max(WIDE, free))
+        return max(2, -(-free * widened // (4 * WIDE)))
 
     def _most_rounds(self) -> int:
         """No more rounds than this: from `PATIENCE` on the price of a pick doubles."""
@@ -249,5 +254,5 @@ class AdaptiveGibbs:
 
 
 def _free(schema: Schema) -> int:
-    """Columns with more than one level."""
-    return sum(size > 1 for size in schema.sizes)
+    """Columns with more than one code in the model."""
+    return sum(size > 1 for size in _rounds.model_sizes(schema))

@@ -7,6 +7,7 @@ second is a function of the model, the noise and the schema.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -27,6 +28,8 @@ OVERLAP = (
     0.5  # what a candidate keeps of its worth once a clique that shares a pair with it is picked
 )
 
+BATCH = 1 << 18  # cells that are compared at a time
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -43,17 +46,28 @@ class Limits:
 
 def context_of(sizes: Sequence[int], clique: Clique) -> Context:
     """The dense table of a clique; its cells reshape to one axis a column, in order."""
-    *parents, target = clique
-    return Context((target,), tuple(parents), (sizes[target],), tuple(sizes[c] for c in parents))
+    return _context(clique, tuple(sizes[c] for c in clique))
 
 
-def pairs(sizes: Sequence[int], limits: Limits) -> tuple[Clique, ...]:
-    """All pairs of columns with more than one level whose table is within the limits."""
+@functools.lru_cache(maxsize=1 << 15)
+def _context(clique: Clique, sizes: tuple[int, ...]) -> Context:
+    """Made once: thousands are looked up by every pick, and the same object is found fastest."""
+    return Context(clique[-1:], clique[:-1], sizes[-1:], sizes[:-1])
+
+
+def pairs(
+    sizes: Sequence[int], limits: Limits, *, among: Collection[Clique] | None = None
+) -> tuple[Clique, ...]:
+    """All pairs of columns with more than one level whose table is within the limits.
+
+    Args:
+        among: pairs that may be taken; None for all.
+    """
     free = [j for j, size in enumerate(sizes) if size > 1]
     found = [
         pair
         for pair in itertools.combinations(free, 2)
-        if sizes[pair[0]] * sizes[pair[1]] <= limits.cells
+        if sizes[pair[0]] * sizes[pair[1]] <= limits.cells and (among is None or pair in among)
     ]
     return _within(found, sizes, limits.all_cells)
 
@@ -137,8 +151,8 @@ def pick(
         of slope at most 1. docs/proofs/adaptive_gibbs.md.
     """
     chosen: list[int] = []
+    held, kept = _held(candidates.cliques), np.ones(len(candidates.cliques))
     for _ in range(picks):
-        kept = _kept(candidates.cliques, chosen)
         left = np.flatnonzero(kept > 0).tolist()
         if not left:
             break
@@ -150,6 +164,7 @@ def pick(
             accounting="zcdp",
         )
         chosen.append(left[picked])
+        kept = _kept(held, kept, left[picked])
     return tuple(chosen)
 
 
@@ -170,24 +185,42 @@ class _Worth:
 def gaps(counts: Sequence[Counts], expected: Sequence[np.ndarray]) -> np.ndarray:
     """L1 distance of each secret table from what the model expects, float64 (tables,)."""
     found = np.empty(len(expected))
-    for at, (one, model) in enumerate(zip(counts, expected, strict=True)):
-        assert isinstance(one.cells, Dense)
-        found[at] = np.abs(one.cells.values.ravel() - model).sum()
+    cells = np.array([one.size for one in expected], dtype=np.int64)
+    # Small tables are compared many at a time: a call for each would cost more than the sums.
+    cuts = np.flatnonzero(np.diff(np.cumsum(cells) // BATCH, prepend=0)).tolist()
+    for low, high in itertools.pairwise(sorted({0, *cuts, len(expected)})):
+        values = []
+        for one in counts[low:high]:
+            assert isinstance(one.cells, Dense)
+            values.append(one.cells.values.ravel())
+        far = np.abs(np.concatenate(values) - np.concatenate(expected[low:high]))
+        starts = np.cumsum(cells[low:high]) - cells[low:high]
+        found[low:high] = np.add.reduceat(far, starts)
     return found
 
 
-def _kept(cliques: Sequence[Clique], chosen: Sequence[int]) -> np.ndarray:
-    """What each candidate keeps of its worth after the picks so far: 0 where it is out."""
-    kept = np.ones(len(cliques))
-    for pick_ in chosen:
-        own = set(cliques[pick_])
-        for at, clique in enumerate(cliques):
-            shared = len(own.intersection(clique))
-            if shared == len(clique):
-                kept[at] = 0.0
-            elif shared >= 2:
-                kept[at] *= OVERLAP
-    return kept
+def _held(cliques: Sequence[Clique]) -> np.ndarray:
+    """Which columns each clique holds, int8 (columns, cliques)."""
+    columns = 1 + max((clique[-1] for clique in cliques), default=0)
+    owner = np.repeat(np.arange(len(cliques)), [len(clique) for clique in cliques])
+    held = np.zeros((columns, len(cliques)), dtype=np.int8)
+    held[[column for clique in cliques for column in clique], owner] = 1
+    return held
+
+
+def _kept(held: np.ndarray, kept: np.ndarray, picked: int) -> np.ndarray:
+    """What each candidate keeps of its worth after one more pick: 0 where it is out.
+
+    Args:
+        held: see `_held`.
+        kept: before the pick, float64 (cliques,).
+        picked: its index.
+    """
+    own = held[:, picked] > 0
+    shared, sizes = held[own].sum(axis=0), held.sum(axis=0)
+    lowered: np.ndarray = np.where(shared >= 2, OVERLAP * kept, kept)
+    lowered[shared == sizes] = 0.0
+    return lowered
 
 
 def _within(found: Sequence[Clique], sizes: Sequence[int], most: int) -> tuple[Clique, ...]:

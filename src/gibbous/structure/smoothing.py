@@ -52,14 +52,19 @@ def _posterior(noisy: np.ndarray, sigma: float, reference: np.ndarray) -> tuple[
     top = max(20.0, min(LARGEST, 1.1 * float(seen.max())))
     ratios = np.concatenate([[0.0], np.geomspace(SMALLEST, top, GRID)])
     cells = base[:, None] * ratios
-    logs = -0.5 * ((noisy[:, None] - cells) / sigma) ** 2
+    # An atom stands for all ratios up to halfway to the next: without its width, cells that are known
+    # better than the grid is fine would be moved onto the grid.
+    between = cells * (np.log(top / SMALLEST) / (GRID - 1) / np.sqrt(12.0))
+    spread = between**2 + sigma**2
+    logs = -0.5 * ((noisy[:, None] - cells) ** 2 / spread + np.log(spread))
     shift = logs.max(axis=1, keepdims=True)
     likely = np.exp(logs - shift)
     law = np.full(len(ratios), 1.0 / len(ratios))
     for _ in range(STEPS):
         law = law * (likely.T @ (1.0 / (likely @ law))) / len(noisy)
     mixed = likely @ law
-    means: np.ndarray = (likely * cells) @ law / mixed
+    within = cells + between**2 / spread * (noisy[:, None] - cells)
+    means: np.ndarray = (likely * within) @ law / mixed
     return float(np.log(mixed).sum() + shift.sum()), means
 
 
