@@ -12,7 +12,7 @@ TYPED = [
     (["schme"], "UNKNOWNVERB", "Did you mean 'gibbous schema'?"),
     (["synthesise"], "UNKNOWNVERB", "Did you mean 'gibbous synthesize'?"),
     (["generate"], "UNKNOWNVERB", "Use `gibbous synthesize`."),
-    (["evaluate"], "UNKNOWNVERB", "Verbs are "),
+    (["frobnicate"], "UNKNOWNVERB", "Verbs are "),
     (["schema", "infr"], "UNKNOWNVERB", "Did you mean 'gibbous schema infer'?"),
     (["ledger", "shwo"], "UNKNOWNVERB", "Did you mean 'gibbous ledger show'?"),
     (["schema"], "NOVERB", "Verbs are infer, import, check."),
@@ -61,6 +61,7 @@ def test_every_verb_has_help_and_an_out_option_has_its_short_form(cli: Cli) -> N
 
     assert set(verbs) == {
         "schema", "methods", "plan", "synthesize", "verify", "ledger", "demo", "warmup",
+        "evaluate", "report", "infer", "audit", "compare",
     }  # fmt: skip
     for verb in verbs:
         for path in [[verb, name] for name in inner.get(verb, [])] or [[verb]]:
