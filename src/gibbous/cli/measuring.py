@@ -105,6 +105,9 @@ def report(
         Path | None, typer.Option("--holdout", help="Records no synthesizer saw.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of samples and references.")] = 0,
+    study: Annotated[
+        Path | None, typer.Option("--study", help="Folder of a study: its map, for internal use.")
+    ] = None,
     overwrite: Overwrite = False,
     sep: Sep = ",",
     encoding: Encoding = "utf-8",
@@ -127,6 +130,7 @@ def report(
         targets=targets or [],
         formulas=formula or [],
         seed=seed,
+        study=study,
     )
     report_verb.run(release, audience, out, compared, overwrite, json, quiet)
 

@@ -26,6 +26,7 @@ class Compared:
 
     Attributes:
         findings: a file of findings, in place of an evaluation now.
+        study: folder of a study, whose risk-utility map is shown.
         options: makes the reading options; late, because the reader is a heavy import.
     """
 
@@ -39,6 +40,7 @@ class Compared:
     targets: Sequence[str] = ()
     formulas: Sequence[str] = ()
     seed: int = 0
+    study: Path | None = None
 
     @property
     def given(self) -> list[str]:
@@ -51,6 +53,7 @@ class Compared:
             "--sensitive": self.sensitive,
             "--targets": self.targets,
             "--formula": self.formulas,
+            "--study": self.study,
         }
         return [flag for flag, value in named.items() if value]
 
@@ -80,9 +83,12 @@ def run(
             bars("report", 0, 1)
             path = faces.report(release, "public", out, overwrite=overwrite)
         else:
+            mapped = _study(compared.study)
             found = _findings(release, out, compared, overwrite, bars)
             bars("report", 0, 1)
-            path = faces.report(release, "internal", out, findings=found, overwrite=overwrite)
+            path = faces.report(
+                release, "internal", out, findings=found, overwrite=overwrite, **mapped
+            )
     _said(path, audience, out, json, quiet)
 
 
@@ -127,13 +133,25 @@ def _check(audience: str, out: Path | None, compared: Compared) -> None:
             "--real FILE evaluates now; --findings FILE takes what gibbous evaluate wrote.",
             "Pass --out report.internal.html and one of the two.",
         )
-    if compared.findings is not None and len(given) > 1:
+    beside = [f for f in given if f not in ("--findings", "--study")]
+    if compared.findings is not None and beside:
         raise UsageError(
             "FINDINGS",
-            f"{', '.join(f for f in given if f != '--findings')} was given together with --findings.",
+            f"{', '.join(beside)} was given together with --findings.",
             "The findings of a file are shown as they are.",
             "Leave the other flags out, or pass --real to evaluate again.",
         )
+
+
+def _study(folder: Path | None) -> dict[str, Any]:
+    """A study and the axes of its map: pairs where they were measured, else its first finding."""
+    if folder is None:
+        return {}
+    from gibbous.frontier.study import Study
+
+    study = Study.load(folder)
+    y = "tv2" if "tv2" in study.metrics() else study.metrics()[0]
+    return {"study": study, "axes": ("epsilon_proven", y)}
 
 
 def _findings(

@@ -66,3 +66,13 @@ def text(value: Fraction) -> str:
     digits = str(abs(number.numerator)).rjust(scale + 1, "0")
     whole, rest = (digits[:-scale], digits[-scale:]) if scale else (digits, "")
     return ("-" if value < 0 else "") + whole + (f".{rest}" if rest else "")
+
+
+def root_down(square: Fraction) -> Fraction:
+    """A fraction at or below the square root: math.isqrt rounds down exactly.
+
+    Args:
+        square: >= 0.
+    """
+    unit = 10**18
+    return Fraction(math.isqrt(int(square * unit * unit)), unit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from gibbous.core import compiled
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
+from gibbous.core.cores import usable_cores
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense, Sparse
@@ -43,7 +43,7 @@ class LocalEngine:
         memory_limit: int | None = None,
     ) -> None:
         self.options = options
-        self.threads = max(1, usable_threads() if threads is None else threads)
+        self.threads = max(1, usable_cores() if threads is None else threads)
         self.memory_limit = memory.default_limit() if memory_limit is None else memory_limit
         self._records = records.Records()
 
@@ -138,11 +138,3 @@ class LocalEngine:
             elif one is not None:
                 out.append(one)
         return tuple(Counts(c, cells) for c, cells in zip(contexts, out, strict=True))
-
-
-def usable_threads() -> int:
-    """Cores that this process may use, at most NUMBA_NUM_THREADS if that is set."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else (os.cpu_count() or 1)
-    wanted = os.environ.get("NUMBA_NUM_THREADS", "")
-    return min(cores, int(wanted)) if wanted.isdigit() and int(wanted) > 0 else cores

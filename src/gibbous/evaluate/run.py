@@ -19,6 +19,7 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluate.findings import Findings
+from gibbous.evaluate.risk.findings import NAMES as RISKS
 from gibbous.evaluate.tables import Subject, plain, subject
 
 Columns = str | Sequence[str] | None
@@ -65,20 +66,7 @@ PARTS = (
     Part(_UTILITY + "lasso", ("lasso_path", "lasso_mse"), ("targets",), needs="targets", fits=True),
     Part(
         "gibbous.evaluate.risk.findings",
-        (
-            "intruder_mode",
-            "intruder_mean",
-            "population_unique",
-            "replicated_unique",
-            "disco",
-            "cap",
-            "dcr",
-            "membership_distance",
-            "membership_density",
-            "link_gain",
-            "output_l",
-            "output_k",
-        ),
+        RISKS,
         ("keys", "sensitive", "fraction"),
         narrows=True,
     ),

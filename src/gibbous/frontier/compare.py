@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.cores import usable_cores
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
@@ -113,7 +114,7 @@ def compare(
             cell.arm.mechanism()  # refuses a wrong parameter before the first run
     facts = _facts(job, public_data)
     store = Store(None if resume is None else Path(resume), facts)
-    _run(todo, job, store, workers or _cores(), progress)
+    _run(todo, job, store, workers or usable_cores(), progress)
     found = [row for cell in todo for row in store.get(cell) or ()]
     return Study(tuple(found), facts)
 
@@ -212,8 +213,3 @@ def _listed(value: Names) -> tuple[str, ...]:
     if value is None:
         return ()
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _cores() -> int:
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed else os.cpu_count() or 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.core.finding import Better
 from gibbous.core.json_values import plain
 from gibbous.frontier.grid import REFERENCES
@@ -150,6 +150,28 @@ class Study:
                 "Choose another --out.",
             ) from None
         return place
+
+    @staticmethod
+    def load(folder: str | Path) -> Study:
+        """Read what `write` wrote.
+
+        Raises:
+            InputRejected: the folder holds no study.
+        """
+        import polars as pl
+
+        place = Path(folder)
+        try:
+            rows = pl.read_parquet(place / "study.parquet").to_dicts()
+            facts = json.loads((place / "points.json").read_text(encoding="utf-8"))["facts"]
+        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+            raise InputRejected(
+                "STUDY",
+                f"{str(place)!r} holds no study.",
+                "gibbous compare writes study.parquet and points.json into its folder.",
+                "Give that folder.",
+            ) from None
+        return Study(tuple(rows), facts)
 
     def to_json(self) -> dict[str, Any]:
         """Settings, points and refusals as plain values."""

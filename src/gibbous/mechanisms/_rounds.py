@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 
+from gibbous.core.cores import usable_cores
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table
@@ -108,7 +108,7 @@ def model_sizes(schema: Schema) -> tuple[int, ...]:
 
 def threads() -> int:
     """Threads of the sweeps; they never change a byte."""
-    return max(1, min(4, os.cpu_count() or 1))
+    return min(4, usable_cores())
 
 
 def bought(known: Known, tables: Sequence[Table]) -> Known:
@@ -310,12 +310,6 @@ def possible(schema: Schema, clique: Clique) -> np.ndarray:
             every = [where.get(j, list(range(schema.sizes[j]))) for j in clique]
             mask[np.ix_(*every)] = 0.0
     return mask
-
-
-def root_down(square: Fraction) -> Fraction:
-    """A fraction at or below the square root: math.isqrt rounds down exactly."""
-    unit = 10**18
-    return Fraction(math.isqrt(int(square * unit * unit)), unit)
 
 
 def choose_and_measure(

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation, approximate, zcdp
-from gibbous.core.exact import exact
+from gibbous.core.exact import exact, root_down
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import Rule, at_least, check, param, probability
 from gibbous.core.plan import Plan, Spend
@@ -174,7 +174,7 @@ class AdaptiveGibbs:
             choice = unit * exact(self.choice)
             sigma = self._gaussian(schema, unit - choice, 1).info().scale
             found = _rounds.candidates(known, sigma, Limits(self.cells))
-            epsilon = _rounds.root_down(8 * choice)
+            epsilon = root_down(8 * choice)
             picked = _rounds.choose_and_measure(known, curator, found, picks, epsilon)
             if len(found.cliques) > picks:
                 left -= len(picked) * epsilon**2 / 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +10,7 @@ from typing import ClassVar
 from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation, approximate, zcdp
 from gibbous.core.context import Context
-from gibbous.core.exact import exact
+from gibbous.core.exact import exact, root_down
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import Rule, at_least, check, param, probability
 from gibbous.core.plan import Plan, Spend
@@ -178,7 +177,7 @@ class NoisyPegs:
         return 0 if self.contexts else network_picks(free, self.parents)
 
     def _pick_epsilon(self, schema: Schema) -> Fraction:
-        return _root_down(8 * self._rho(schema)["choice"] / self._picks(schema))
+        return root_down(8 * self._rho(schema)["choice"] / self._picks(schema))
 
     def _unused(self, schema: Schema, network: Network) -> Fraction:
         """What is left of the share for choosing: how many picks were made is public."""
@@ -212,9 +211,3 @@ class NoisyPegs:
 
 def _sigma(noise: Noise) -> float:
     return noise.info().scale
-
-
-def _root_down(square: Fraction) -> Fraction:
-    """A fraction at or below the square root: math.isqrt rounds down exactly."""
-    unit = 10**18
-    return Fraction(math.isqrt(int(square * unit * unit)), unit)

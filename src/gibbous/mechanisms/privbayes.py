@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation, approximate, pure, zcdp
 from gibbous.core.context import Context
-from gibbous.core.exact import exact
+from gibbous.core.exact import exact, root_down
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import Rule, at_least, check, param, probability
 from gibbous.core.plan import Plan, Spend
@@ -137,7 +137,7 @@ class Privbayes:
         return choose_greedy(
             curator,
             self.parents,
-            epsilon=share / picks if pure_picks else _root_down(8 * share / picks),
+            epsilon=share / picks if pure_picks else root_down(8 * share / picks),
             accounting="pure" if pure_picks else "zcdp",
             max_cells=self._room(schema, rows),
             most=CANDIDATES,
@@ -197,9 +197,3 @@ def prefix_joined(schema: Schema, network: Network) -> tuple[Context, ...]:
         joint,
         *(conditional(schema, j, network.parents[j], max_keys=MAX_CELLS) for j in free[head:]),
     )
-
-
-def _root_down(square: Fraction) -> Fraction:
-    """A fraction at or below the square root: math.isqrt rounds down exactly."""
-    unit = 10**18
-    return Fraction(math.isqrt(int(square * unit * unit)), unit)

@@ -81,6 +81,7 @@ def report(
     *,
     findings: Findings | str | Path | None = None,
     study: Any = None,
+    axes: tuple[str, str] = ("epsilon_proven", "tv2"),
     overwrite: bool = False,
 ) -> Path:
     """Write a report of a release: one self-contained HTML file, and its JSON twin beside it.
@@ -93,6 +94,7 @@ def report(
             is sealed again.
         findings: of `evaluate`, or the file of them; for the internal report.
         study: points of a risk-utility map, for the internal report.
+        axes: columns of the study for x and y.
         overwrite: replace files that are there.
     Returns:
         The path of the HTML file.
@@ -128,7 +130,7 @@ def report(
             "Pass findings=evaluate(...), or the path of findings.json, and out='report.internal.html'.",
         )
     found = findings if isinstance(findings, Findings) else read_findings(findings)
-    return internal_report(found, out, release=release, study=study, overwrite=overwrite)
+    return internal_report(found, out, release=release, study=study, axes=axes, overwrite=overwrite)
 
 
 def _release(synthetic: Any) -> Release | Path | None:

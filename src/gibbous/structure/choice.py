@@ -221,7 +221,7 @@ def pair_scores(
             of_parent = margins.shares[context.parents[0]]
             of_target = margins.shares[context.targets[0]]
             apart = margins.rows * np.outer(of_parent, of_target)
-            scores[i] = np.abs(_dense(secret) - apart).sum() - held.price(context.cells)
+            scores[i] = np.abs(dense(secret) - apart).sum() - held.price(context.cells)
         return scores
 
     return score
@@ -236,7 +236,7 @@ def parent_scores(contexts: Sequence[Context], margins: Margins, caution: Cautio
     def score(counts: Sequence[Counts]) -> np.ndarray:
         scores = np.empty(len(contexts))
         for i, (context, secret) in enumerate(zip(contexts, counts, strict=True)):
-            table = _dense(secret)
+            table = dense(secret)
             apart = table.sum(axis=1, keepdims=True) * margins.shares[context.targets[0]]
             scores[i] = np.abs(table - apart).sum() - caution.price(context.cells)
         return scores
@@ -323,7 +323,8 @@ def _tree(search: _Search, free: list[int]) -> tuple[list[int], dict[int, tuple[
     return order, chosen
 
 
-def _dense(secret: Counts) -> np.ndarray:
+def dense(secret: Counts) -> np.ndarray:
+    """Secret counts as float64 (keys, levels), whatever way they are kept."""
     context = secret.context
     if isinstance(secret.cells, Dense):
         return secret.cells.values.astype(np.float64)

@@ -13,9 +13,9 @@ import numpy as np
 from gibbous.core.context import Context
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Counts, Dense
+from gibbous.core.tables import Counts
 from gibbous.privacy.calibrate import steps
-from gibbous.structure.choice import Network
+from gibbous.structure.choice import Network, dense
 
 Option = tuple[int, tuple[int, ...]]
 """(column, parents)."""
@@ -128,7 +128,7 @@ def scores(
     for place, ((column, _), context, secret) in enumerate(
         zip(options, tables, counts, strict=True)
     ):
-        cube = _dense(secret).reshape(context.target_sizes)
+        cube = dense(secret).reshape(context.target_sizes)
         axis = context.targets.index(column)
         joint = np.moveaxis(cube, axis, -1).reshape(-1, cube.shape[axis])
         rows = joint.sum()
@@ -136,12 +136,3 @@ def scores(
             apart = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / rows
             found[place] = np.abs(joint - apart).sum() / 2
     return found
-
-
-def _dense(secret: Counts) -> np.ndarray:
-    cells = secret.cells
-    if isinstance(cells, Dense):
-        return cells.values.astype(np.float64)
-    out = np.zeros((secret.context.keys, secret.context.levels))
-    out[cells.keys.astype(np.int64), cells.levels.astype(np.int64)] = cells.values
-    return out

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from gibbous.core.codes import Codes
+from gibbous.core.cores import usable_cores
 from gibbous.core.errors import UsageError
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key
@@ -242,7 +242,4 @@ def _spread(work: object, rows: int, threads: int) -> None:
 
 
 def _threads(threads: int | None) -> int:
-    if threads is not None:
-        return max(1, threads)
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed else os.cpu_count() or 1
+    return usable_cores() if threads is None else max(1, threads)
