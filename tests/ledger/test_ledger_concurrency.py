@@ -24,33 +24,30 @@ DATA = bytes(range(32))
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 
-def attempts(job: tuple[str, int]) -> tuple[int, list[float]]:
+def attempts(job: tuple[str, int]) -> int:
     """Reserve often; any error but a refusal is spurious and fails the test."""
     path, count = job
-    ledger, granted, seconds = Ledger.open(Path(path)), 0, []
+    ledger, granted = Ledger.open(Path(path)), 0
     for _ in range(count):
-        start = time.perf_counter()
         try:
             ledger.reserve(DATA, pure(Fraction("0.1")), mechanism="x", request=os.urandom(8))
             granted += 1
         except BudgetExhausted:
             pass
-        seconds.append(time.perf_counter() - start)
-    return granted, seconds
+    return granted
 
 
-def race(path: Path, processes: int, count: int, cap: str) -> list[float]:
-    """Returns the seconds of each attempt."""
+def race(path: Path, processes: int, count: int, cap: str) -> None:
+    """All processes reserve at once; exactly what the cap covers is granted."""
     ledger = Ledger.open(path)
     ledger.cap(DATA, Fraction(cap), Fraction(0))
     with multiprocessing.get_context("fork").Pool(processes) as pool:
         found = pool.map(attempts, [(str(path), count)] * processes, chunksize=1)
 
     wanted = Fraction(cap) // Fraction("0.1")
-    assert sum(granted for granted, _ in found) == wanted
+    assert sum(found) == wanted
     assert len(ledger.account(DATA).releases) == wanted
     ledger.verify()
-    return sorted(s for _, seconds in found for s in seconds)
 
 
 def test_h1_six_processes_are_granted_exactly_what_the_cap_covers(tmp_path: Path) -> None:
@@ -59,9 +56,7 @@ def test_h1_six_processes_are_granted_exactly_what_the_cap_covers(tmp_path: Path
 
 @pytest.mark.slow
 def test_h1_sixteen_processes_with_two_hundred_attempts_each(tmp_path: Path) -> None:
-    seconds = race(tmp_path / "ledger.sqlite", 16, 200, "1")
-
-    assert seconds[int(0.99 * len(seconds))] < 0.1
+    race(tmp_path / "ledger.sqlite", 16, 200, "1")
 
 
 def test_h1_processes_may_all_be_the_first(tmp_path: Path) -> None:
@@ -69,7 +64,7 @@ def test_h1_processes_may_all_be_the_first(tmp_path: Path) -> None:
     with multiprocessing.get_context("fork").Pool(6) as pool:
         found = pool.map(attempts, [(str(path), 3)] * 6, chunksize=1)
 
-    assert sum(granted for granted, _ in found) == 18
+    assert sum(found) == 18
     assert len(Ledger.open(path).entries()) == 18
 
 

@@ -17,15 +17,21 @@ class Codes:
         schema: says what the codes mean.
         values: (rows, columns) unsigned integers, column-major, so that `values.T` is contiguous.
         secret: codes of the confidential records: never printed, pickled or written.
+        numbers: ((column position, float64 (rows,)), ...) of numeric columns whose numbers are known,
+            not only their bins: of records that are summed, or of rows that a model drew. Where a
+            code says missing, the number means nothing.
     """
 
     schema: Schema
     values: np.ndarray
     secret: bool = False
+    numbers: tuple[tuple[int, np.ndarray], ...] = ()
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[1] != len(self.schema):
             raise ValueError("values must be (rows, columns of the schema)")
+        if any(found.shape != (len(self.values),) for _, found in self.numbers):
+            raise ValueError("numbers must be one a row")
 
     @property
     def rows(self) -> int:
@@ -37,6 +43,20 @@ class Codes:
         """(columns, rows), C-contiguous: what kernels read."""
         return self.values.T
 
+    def number(self, place: int) -> np.ndarray:
+        """Numbers of one column, float64 (rows,).
+
+        Raises:
+            KeyError: they are not known.
+        """
+        return dict(self.numbers)[place]
+
+    def part(self, which: slice | np.ndarray) -> Codes:
+        """Some of the rows, with their numbers."""
+        numbers = tuple((place, found[which]) for place, found in self.numbers)
+        values = np.ascontiguousarray(self.values.T[:, which]).T
+        return Codes(self.schema, values, self.secret, numbers)
+
     def __repr__(self) -> str:
         if self.secret:
             return "<Codes, secret>"
@@ -45,7 +65,7 @@ class Codes:
     def __reduce__(self) -> tuple[object, ...]:
         if self.secret:
             raise TypeError("codes of confidential records are never pickled")
-        return (Codes, (self.schema, self.values, False))
+        return (Codes, (self.schema, self.values, False, self.numbers))
 
 
 def empty_codes(schema: Schema, rows: int) -> np.ndarray:

@@ -40,6 +40,7 @@ class Plan:
         memory_bytes: estimate of peak memory beyond the records themselves.
         errors: (name, value) expected errors, e.g. ("noise sd of one cell, counts", 17.4).
         warnings: for people, each a full sentence.
+        numbers: positions of numeric columns whose numbers, not only their bins, are summed.
     """
 
     mechanism: str
@@ -54,6 +55,7 @@ class Plan:
     memory_bytes: int = 0
     errors: tuple[tuple[str, float], ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    numbers: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Plan of {self.mechanism}: {self.headline()}>"

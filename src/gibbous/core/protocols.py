@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -13,7 +13,9 @@ from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
+from gibbous.core.moment import Moment
 from gibbous.core.plan import Plan
+from gibbous.core.recode import Change
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Cells, Counts, NoiseInfo, Table, Tables
 
@@ -71,6 +73,27 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class NumberEngine(Engine, Protocol):
+    """An engine that also sums numbers, and shows its records recoded or in random parts."""
+
+    def sums(self, moments: Sequence[Moment]) -> tuple[Counts, ...]:
+        """For each moment, a Dense int64 (keys, levels) of sums within the cells.
+
+        Raises:
+            EngineFailure: numbers of a factor were not kept (`scan(..., numbers=...)`).
+        """
+        ...
+
+    def recoded(self, changes: Mapping[int, Change]) -> Engine:
+        """An engine of its own with the same records under a coarser public schema."""
+        ...
+
+    def split(self, parts: int, words: Words64) -> tuple[Engine, ...]:
+        """Engines of their own; each record is in one of them, drawn independently of what it says."""
+        ...
+
+
 class RowDraw(Protocol):
     """A way of drawing rows in which the draw itself is what costs.
 
@@ -109,6 +132,14 @@ class Noise(Protocol):
 
     def add(self, cells: Cells, *, progress: Progress = silent) -> Cells:
         """Noisy cells from exact ones; a thresholded noise drops cells of a Sparse."""
+        ...
+
+
+class MomentNoise(Noise, Protocol):
+    """Integer noise that knows its price on sums, too."""
+
+    def moment_cost(self, moment: Moment, relation: Relation, max_rows: int) -> Claim:
+        """Cost of releasing the sums of one moment with this noise."""
         ...
 
 
@@ -151,6 +182,27 @@ class CuratorLike(Protocol):
                 run's relation, for one row, is `sensitivity`.
             accounting: "pure" charges epsilon, "zcdp" charges epsilon^2/8 (bounded range).
         """
+        ...
+
+    def noisy_moments(
+        self, moments: Sequence[Moment], noises: Sequence[MomentNoise]
+    ) -> tuple[Table, ...]:
+        """Sum numbers within cells and add integer noise once, each moment with its own noise.
+
+        Charges noise.moment_cost(moment, relation, max_rows) each.
+        """
+        ...
+
+    def recoded(self, changes: Mapping[int, Change]) -> CuratorLike:
+        """The same run, with the same budget, seen under a coarser public schema; costs nothing.
+
+        Args:
+            changes: public maps by column position: from the schema, or from noisy tables.
+        """
+        ...
+
+    def split(self, parts: int) -> tuple[CuratorLike, ...]:
+        """The same run on random parts of the records; each part pays beside the others."""
         ...
 
     def report(self, stage: str, done: int, total: int) -> None:

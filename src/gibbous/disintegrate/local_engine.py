@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -13,10 +13,12 @@ from gibbous.core import compiled
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.cores import usable_cores
-from gibbous.core.protocols import Progress, silent
+from gibbous.core.moment import Moment
+from gibbous.core.protocols import Progress, Words64, silent
+from gibbous.core.recode import Change, recoded
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense, Sparse
-from gibbous.disintegrate import layout, memory, records
+from gibbous.disintegrate import layout, memory, records, sums
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
@@ -69,9 +71,12 @@ class LocalEngine:
         *,
         key: bytes,
         progress: Progress = silent,
+        numbers: Sequence[int] = (),
     ) -> bytes:
         """Open, validate and encode the input and keep it inside; see `core.protocols.Engine`."""
-        codes, mark = records.scan(source, schema, key=key, options=self.options, progress=progress)
+        codes, mark = records.scan(
+            source, schema, key=key, options=self.options, progress=progress, numbers=numbers
+        )
         self._records.take(codes)
         return mark
 
@@ -94,6 +99,28 @@ class LocalEngine:
             return self._tally(records.contiguous(codes), contexts, progress)
         except MemoryError:
             raise memory.out_of_memory() from None
+
+    def sums(self, moments: Sequence[Moment]) -> tuple[Counts, ...]:
+        """Sums of products of grid numbers; see `core.protocols.NumberEngine`."""
+        codes = self._records.look()
+        layout.check_contexts([one.context for one in moments], codes.schema)
+        return sums.sums(codes, moments)
+
+    def recoded(self, changes: Mapping[int, Change]) -> LocalEngine:
+        """An engine with the same records under a coarser public schema."""
+        return self.from_codes(
+            recoded(self._records.look(), changes),
+            threads=self.threads,
+            memory_limit=self.memory_limit,
+        )
+
+    def split(self, parts: int, words: Words64) -> tuple[LocalEngine, ...]:
+        """Engines with the records of random parts; see `core.protocols.NumberEngine`."""
+        found = records.parted(self._records.look(), parts, words)
+        return tuple(
+            self.from_codes(one, threads=self.threads, memory_limit=self.memory_limit)
+            for one in found
+        )
 
     def estimate(self, contexts: Sequence[Context], rows: int) -> int:
         """Bytes that `tally` will need at its peak, beyond the records; an upper bound."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -10,10 +10,12 @@ import numpy as np
 
 from gibbous.core.codes import Codes
 from gibbous.core.context import WORD, Context, keys_of, levels_of
-from gibbous.core.protocols import Progress, silent
+from gibbous.core.moment import Moment
+from gibbous.core.protocols import Progress, Words64, silent
+from gibbous.core.recode import Change, recoded
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense, Sparse
-from gibbous.disintegrate import layout, memory, records
+from gibbous.disintegrate import layout, memory, records, sums
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
@@ -59,9 +61,12 @@ class NumpyEngine:
         *,
         key: bytes,
         progress: Progress = silent,
+        numbers: Sequence[int] = (),
     ) -> bytes:
         """Open, validate and encode the input and keep it inside; see `core.protocols.Engine`."""
-        codes, mark = records.scan(source, schema, key=key, options=self.options, progress=progress)
+        codes, mark = records.scan(
+            source, schema, key=key, options=self.options, progress=progress, numbers=numbers
+        )
         self._records.take(codes)
         return mark
 
@@ -90,6 +95,23 @@ class NumpyEngine:
             raise memory.out_of_memory() from None
         progress("count", len(contexts), len(contexts))
         return tuple(out)
+
+    def sums(self, moments: Sequence[Moment]) -> tuple[Counts, ...]:
+        """Sums of products of grid numbers; see `core.protocols.NumberEngine`."""
+        codes = self._records.look()
+        layout.check_contexts([one.context for one in moments], codes.schema)
+        return sums.sums(codes, moments)
+
+    def recoded(self, changes: Mapping[int, Change]) -> NumpyEngine:
+        """An engine with the same records under a coarser public schema."""
+        return self.from_codes(
+            recoded(self._records.look(), changes), memory_limit=self.memory_limit
+        )
+
+    def split(self, parts: int, words: Words64) -> tuple[NumpyEngine, ...]:
+        """Engines with the records of random parts; see `core.protocols.NumberEngine`."""
+        found = records.parted(self._records.look(), parts, words)
+        return tuple(self.from_codes(one, memory_limit=self.memory_limit) for one in found)
 
     def estimate(self, contexts: Sequence[Context], rows: int) -> int:
         """Bytes that `tally` will need at its peak, beyond the records; an upper bound."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -80,7 +81,13 @@ class Records:
 
 
 def scan(
-    source: Any, schema: Schema, *, key: bytes, options: ReadOptions | None, progress: Progress
+    source: Any,
+    schema: Schema,
+    *,
+    key: bytes,
+    options: ReadOptions | None,
+    progress: Progress,
+    numbers: Sequence[int] = (),
 ) -> tuple[Codes, bytes]:
     """Read, fingerprint, validate and encode.
 
@@ -88,6 +95,7 @@ def scan(
         source: a path or a frame.
         key: secret key of this installation's ledger.
         options: how to read a text file; None for the defaults.
+        numbers: positions of numeric columns whose numbers are kept beside their bins.
     Returns:
         Secret codes, and the keyed fingerprint (32 bytes) of the rows as they were read.
     Guarantee:
@@ -104,7 +112,7 @@ def scan(
     progress("read", 0, 100)
     mark, known = Fingerprint(key, schema.null), dictionaries(schema)
     with read_slices(source, schema=schema, options=options or ReadOptions()) as (rows, frames):
-        encoder = Encoder(schema, rows, words=_words(schema))
+        encoder = Encoder(schema, rows, words=_words(schema), numbers=numbers)
         for frame in frames:
             part = coded(frame, known)
             encoder.add(part)
@@ -113,6 +121,17 @@ def scan(
     codes = encoder.finish()
     progress("read", 100, 100)
     return codes, mark.digest()
+
+
+def parted(codes: Codes, parts: int, words: Words64) -> list[Codes]:
+    """Records divided at random: each goes to one part, independently of what it says.
+
+    Args:
+        parts: how many, >= 1.
+        words: cryptographic words; a word modulo `parts` is uniform up to parts / 2^64.
+    """
+    chosen = words(codes.rows) % np.uint64(parts)
+    return [codes.part(chosen == np.uint64(part)) for part in range(parts)]
 
 
 def contiguous(codes: Codes) -> np.ndarray:

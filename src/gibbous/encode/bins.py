@@ -56,6 +56,35 @@ def bin_codes(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault
     return _settle(codes, values, column)
 
 
+def numbers(values: pl.Series, column: Column) -> np.ndarray:
+    """Numbers of a numeric or date column that `bin_codes` accepted, within its bounds.
+
+    Args:
+        values: as for `bin_codes`.
+    Returns:
+        float64 (rows,); dates as proleptic ordinals; the lower bound where null.
+    """
+    low, high = float(column.edges[0]), float(column.edges[-1])
+    if column.kind == "date":
+        found = _days(values, column)[0].astype(np.float64)
+    elif values.dtype in (pl.String, pl.Categorical, pl.Enum):
+        text = as_text(values)
+        read = text.cast(pl.Float64, strict=False)
+        found = read.fill_null(math.nan).to_numpy(writable=True)
+        left = np.isnan(found) & text.is_not_null().to_numpy()
+        if left.any():
+            part = text.filter(pl.Series(left)).to_list()
+            found[left] = [
+                float(Decimal(one)) if _NUMBER.fullmatch(one) else float(one) for one in part
+            ]
+    else:
+        found = values.cast(pl.Float64).fill_null(math.nan).to_numpy(writable=True)
+    if values.null_count():
+        found[values.is_null().to_numpy()] = low
+    inside: np.ndarray = np.clip(found, low, high)
+    return inside
+
+
 def check_bounds(column: Column) -> None:
     """Refuse bounds of whole numbers beyond 64 bits.
 
@@ -205,7 +234,16 @@ def _bin_exact(number: Decimal, column: Column) -> int:
 def _dates(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault]]:
     if values.dtype == pl.Null:
         return np.zeros(len(values), dtype=np.int32), []
+    ordinals, faults = _days(values, column)
+    codes, more = _settle(_bin_whole(ordinals, column), values, column)
+    return codes, faults + more
+
+
+def _days(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault]]:
+    """Proleptic ordinals, int64 (rows,), and what cannot be read."""
     faults: list[Fault] = []
+    if values.dtype == pl.Null:
+        return np.full(len(values), int(column.edges[0]), dtype=np.int64), faults
     if isinstance(values.dtype, pl.Datetime):
         days = values.dt.date()
         timed = (days.cast(values.dtype) != values).fill_null(value=False)
@@ -221,8 +259,7 @@ def _dates(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault]]:
         ordinals = np.where(ordinals < 0, int(column.edges[0]), ordinals)
     else:
         raise wrong_type(values, column)
-    codes, more = _settle(_bin_whole(ordinals, column), values, column)
-    return codes, faults + more
+    return ordinals, faults
 
 
 def _ordinals(text: pl.Series, form: str | None) -> np.ndarray:

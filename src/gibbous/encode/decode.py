@@ -43,10 +43,13 @@ def decode(
     """
     import polars as pl
 
-    columns = []
+    columns, drawn = [], dict(codes.numbers)
     for index, column in enumerate(codes.schema):
         found = codes.by_column[index]
         if column.binned:
+            if index in drawn:
+                columns.append(_known(column, found, drawn[index]))
+                continue
             draw = words(stream_key(seed, _STREAM, set_index, index), start_row, codes.rows)
             columns.append(_within(column, found, draw))
         else:
@@ -63,6 +66,27 @@ def _levels(column: Column, codes: np.ndarray, dictionary: bool) -> pl.Series:
     if dictionary and labels.dtype == pl.String:
         labels = labels.cast(pl.Enum(labels.drop_nulls()))
     return labels.gather(pl.Series(codes))
+
+
+def _known(column: Column, codes: np.ndarray, numbers: np.ndarray) -> pl.Series:
+    """Numbers that a model drew: within the bounds, at the declared precision."""
+    import polars as pl
+
+    from gibbous.encode.bins import EPOCH, check_bounds
+
+    check_bounds(column)
+    inside = np.clip(numbers, float(column.edges[0]), float(column.edges[-1]))
+    if column.integer or column.kind == "date":
+        whole = np.rint(inside).astype(np.int64)
+        values = pl.Series(column.name, whole)
+        if column.kind == "date":
+            values = pl.Series(column.name, (whole - EPOCH).astype(np.int32)).cast(pl.Date)
+    else:
+        places = column.decimals
+        values = pl.Series(column.name, inside if places is None else np.round(inside, places))
+    if not column.missing:
+        return values
+    return values.set(pl.Series(codes == column.missing_code), None)
 
 
 def _within(column: Column, codes: np.ndarray, draw: np.ndarray) -> pl.Series:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
@@ -55,6 +57,7 @@ class Encoder:
         schema: the declared schema.
         rows: number of rows of all slices together.
         words, max_levels: as for `encode`.
+        numbers: positions of numeric columns whose numbers are kept beside their bins.
     """
 
     def __init__(
@@ -64,8 +67,10 @@ class Encoder:
         *,
         words: Words64 | None = None,
         max_levels: int = MAX_LEVELS,
+        numbers: Sequence[int] = (),
     ) -> None:
         _check_sizes(schema, max_levels)
+        self._numbers = {place: np.zeros(rows) for place in numbers}
         self.done = 0
         self._schema = schema
         self._words = words
@@ -90,6 +95,9 @@ class Encoder:
             codes, wrong = encode_column(frame.get_column(column.name), column, accepted)
             if not wrong:
                 self._values[start : self.done, index] = codes
+            if index in self._numbers and not wrong:
+                found = bins.numbers(frame.get_column(column.name), column)
+                self._numbers[index][start : self.done] = found
             for fault in wrong:
                 place, known = (index, fault.name), self._faults.get((index, fault.name))
                 self._faults[place] = fault.later(start) if known is None else known.and_also(fault)
@@ -105,13 +113,15 @@ class Encoder:
         """
         refuse(in_order(self._faults))
         _check_impossible(self._schema, self._values)
-        values, unit = self._values, self._schema.unit
+        numbers = tuple(self._numbers.items())
+        codes = Codes(self._schema, self._values, secret=True, numbers=numbers)
+        unit = self._schema.unit
         if unit is not None and self._people:
             people = pl.concat(self._people)
             keep = bounded(people, unit.max_rows, self._words or _system_words())
             if keep is not None:
-                values = np.ascontiguousarray(values.T[:, keep]).T
-        return Codes(self._schema, values, secret=True)
+                return codes.part(keep)
+        return codes
 
 
 def encode_column(

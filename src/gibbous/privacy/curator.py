@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NoReturn
@@ -13,7 +14,18 @@ from gibbous.core.claim import Claim, Relation, pure, zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure, PrivacyRefused
-from gibbous.core.protocols import Engine, Noise, Progress, RowDraw, Words64, silent
+from gibbous.core.moment import Moment
+from gibbous.core.protocols import (
+    Engine,
+    MomentNoise,
+    Noise,
+    NumberEngine,
+    Progress,
+    RowDraw,
+    Words64,
+    silent,
+)
+from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense, Table
 from gibbous.privacy import accountant, entropy
@@ -36,13 +48,13 @@ class Curator:
     """
 
     __slots__ = (
-        "_budget",
         "_cache",
         "_engine",
         "_progress",
+        "_purse",
         "_relation",
         "_schema",
-        "_spent",
+        "_views",
         "_words",
     )
 
@@ -57,10 +69,11 @@ class Curator:
         progress: Progress = silent,
     ) -> None:
         self._engine: Engine | None = engine
-        self._budget, self._schema, self._relation = budget, schema, relation
+        self._purse = Purse(budget)
+        self._schema, self._relation = schema, relation
         self._words, self._progress = words, progress
-        self._spent: list[Claim] = []
         self._cache: dict[Context, Counts] = {}
+        self._views: list[Curator] = []
 
     def __repr__(self) -> str:
         return f"<Curator, {'open' if self._engine else 'closed'}>"
@@ -85,8 +98,8 @@ class Curator:
 
     @property
     def spent(self) -> tuple[Claim, ...]:
-        """What was paid so far, in order."""
-        return tuple(self._spent)
+        """What was paid so far, in order; of parts, what was paid on the part that paid most often."""
+        return max(self._purse.paths(), key=len)
 
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
         """Spend: count the contexts once and add noise once, as one joint release.
@@ -149,6 +162,60 @@ class Curator:
             scores, epsilon=epsilon, sensitivity=Fraction(sensitivity * self.max_rows)
         )
 
+    def noisy_moments(
+        self, moments: Sequence[Moment], noises: Sequence[MomentNoise]
+    ) -> tuple[Table, ...]:
+        """Spend: sum numbers within cells and add integer noise once.
+
+        Args:
+            moments: sums of grid numbers, or of products of two.
+            noises: one a moment; each knows its price.
+        Returns:
+            One public table a moment, in grid units.
+        """
+        for one, noise in zip(moments, noises, strict=True):
+            self._pay(noise.moment_cost(one, self._relation, self.max_rows))
+        found = self._wide().sums(moments)
+        return tuple(
+            Table(secret.context, noise.add(secret.cells, progress=self._progress), noise.info())
+            for secret, noise in zip(found, noises, strict=True)
+        )
+
+    def recoded(self, changes: Mapping[int, Change]) -> Curator:
+        """The same run seen under a coarser public schema, with the same budget; free.
+
+        Args:
+            changes: public maps by column position: from the schema, or from noisy tables.
+        Returns:
+            A view; it is closed with this curator.
+        """
+        return self._view(self._wide().recoded(changes), self._purse, changes)
+
+    def split(self, parts: int) -> tuple[Curator, ...]:
+        """The same run on random parts of the records; free.
+
+        A record's part is drawn with cryptographic words, whatever it says, so that one record is in
+        one part: what is spent on a part is spent beside the others (MECHANISMS s9.6, both relations:
+        a record that is replaced keeps its part).
+
+        Args:
+            parts: how many, >= 1.
+        Returns:
+            Curators; they are closed with this one.
+        Raises:
+            PrivacyRefused: a privacy unit has several rows, which may lie in different parts.
+        """
+        if self.max_rows > 1:
+            raise PrivacyRefused(
+                "PARTS",
+                "Records were to be divided at random, and one person may have several.",
+                "A person in several parts pays in each.",
+                "Use a method without parts, or a privacy unit of one row.",
+            )
+        purses = self._purse.divided(parts)
+        engines = self._wide().split(parts, self._words)
+        return tuple(self._view(e, p, {}) for e, p in zip(engines, purses, strict=True))
+
     def draw(self, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
         """Spend: draw rows from exact counts; the draw itself is the mechanism.
 
@@ -176,6 +243,8 @@ class Curator:
 
         Counts that a score or a draw saw are set to zero, in case that it kept them.
         """
+        for view in self._views:
+            view.close()
         if self._engine is not None:
             self._engine.close()
         self._engine = None
@@ -201,16 +270,41 @@ class Curator:
                 "This is a fault of the noise or of the draw that priced it.",
                 state="The reserved budget stays spent; nothing was released.",
             )
-        if not accountant.within(self._budget, [*self._spent, price]):
+        if not self._purse.pay(price):
             raise PrivacyRefused(
                 "OVERSPEND",
                 f"The method asked for more than it planned: {price.words()} on top of "
-                f"{len(self._spent)} earlier purchases.",
-                f"This run reserved {self._budget.words()}.",
+                f"{len(self.spent)} earlier purchases.",
+                f"This run reserved {self._purse.budget.words()}.",
                 "This is a fault of the method: its plan and its run disagree.",
                 state="The reserved budget stays spent; nothing was released.",
             )
-        self._spent.append(price)
+
+    def _wide(self) -> NumberEngine:
+        if self._engine is None:
+            raise _closed()
+        if not isinstance(self._engine, NumberEngine):
+            raise EngineFailure(
+                "ENGINE",
+                f"The engine {self._engine.name!r} only counts.",
+                "This method sums numbers, recodes columns or divides the records.",
+                "Use engine='local'.",
+            )
+        return self._engine
+
+    def _view(self, engine: Engine, purse: Purse, changes: Mapping[int, Change]) -> Curator:
+        schema = recoded_schema(self._schema, changes) if changes else self._schema
+        view = Curator(
+            engine,
+            purse.budget,
+            schema,
+            relation=self._relation,
+            words=self._words,
+            progress=self._progress,
+        )
+        view._purse = purse
+        self._views.append(view)
+        return view
 
     def _count(self, contexts: Sequence[Context], *, keep: bool) -> list[Counts]:
         if self._engine is None:
@@ -224,6 +318,48 @@ class Curator:
         if keep:
             self._cache.update(fresh)
         return [fresh[c] if c in fresh else self._cache[c] for c in contexts]
+
+
+class Purse:
+    """A reserved budget and what was paid out of it; divided, each part pays beside the others.
+
+    Args:
+        budget: the claim that the ledger reserved.
+        parent: the purse that this one is a part of.
+    """
+
+    __slots__ = ("_paid", "_parent", "_parts", "budget")
+
+    def __init__(self, budget: Claim, parent: Purse | None = None) -> None:
+        self.budget, self._parent = budget, parent
+        self._paid: list[Claim] = []
+        self._parts: list[list[Purse]] = []
+
+    def pay(self, price: Claim) -> bool:
+        """Note a purchase, unless it is not covered on some path through the parts."""
+        self._paid.append(price)
+        top = self
+        while top._parent is not None:
+            top = top._parent
+        if all(accountant.within(self.budget, path) for path in top.paths()):
+            return True
+        self._paid.pop()
+        return False
+
+    def divided(self, parts: int) -> tuple[Purse, ...]:
+        """Purses of the parts of one division of the records."""
+        found = [Purse(self.budget, self) for _ in range(parts)]
+        self._parts.append(found)
+        return tuple(found)
+
+    def paths(self) -> Iterator[tuple[Claim, ...]]:
+        """What one record can have paid for: own purchases and, of each division, those of one part.
+
+        Of parts that paid the same only one is followed.
+        """
+        choices = [{path for part in group for path in part.paths()} for group in self._parts]
+        for chosen in itertools.product(*choices):
+            yield tuple(self._paid) + tuple(itertools.chain(*chosen))
 
 
 def _wipe(counts: Counts) -> None:

@@ -10,11 +10,13 @@ import numpy as np
 from gibbous.core.claim import Claim, Relation, approximate, pure, zcdp
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.exact import Number
+from gibbous.core.moment import Moment, gaussian_price, geometric_price
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.tables import Cells, Dense, NoiseInfo, Sparse
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.rounding import positive
 from gibbous.privacy.calibrate.scales import (
+    dyadic_root_up,
     gaussian_rho,
     gaussian_sigma,
     geometric_epsilon,
@@ -55,6 +57,11 @@ class Geometric:
         epsilon = geometric_epsilon(self.scale, tables, relation, max_rows)
         return pure(epsilon, relation=relation, source=PROOF)
 
+    def moment_cost(self, moment: Moment, relation: Relation, max_rows: int) -> Claim:
+        """Price of this noise on the sums of one moment: L1 / scale."""
+        epsilon = geometric_price(moment, self.scale, relation, max_rows)
+        return pure(epsilon, relation=relation, source=PROOF)
+
     def info(self) -> NoiseInfo:
         """What is published about it."""
         return NoiseInfo("geometric", float(self.scale))
@@ -90,6 +97,11 @@ class Gaussian:
     def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
         """Price of this noise on `tables` histograms of the same records, from sigma alone."""
         rho = gaussian_rho(self.sigma, tables, relation, max_rows)
+        return zcdp(rho, relation=relation, source=PROOF)
+
+    def moment_cost(self, moment: Moment, relation: Relation, max_rows: int) -> Claim:
+        """Price of this noise on the sums of one moment: L2^2 / (2 sigma^2)."""
+        rho = gaussian_price(moment, self.sigma, relation, max_rows)
         return zcdp(rho, relation=relation, source=PROOF)
 
     def info(self) -> NoiseInfo:
@@ -194,6 +206,25 @@ def gaussian_for(
     """Discrete Gaussian noise for `tables` tables whose price is at most rho, exactly."""
     noise = Gaussian(gaussian_sigma(rho, tables, relation, max_rows))
     assert noise.cost(tables, relation, max_rows).rho <= positive("rho", rho)
+    return noise
+
+
+def moment_geometric_for(
+    epsilon: Number, moment: Moment, relation: Relation = "add_remove", max_rows: int = 1
+) -> Geometric:
+    """Geometric noise for the sums of one moment whose price is at most epsilon, exactly."""
+    noise = Geometric(moment.l1(relation, max_rows) / positive("epsilon", epsilon))
+    assert noise.moment_cost(moment, relation, max_rows).epsilon <= positive("epsilon", epsilon)
+    return noise
+
+
+def moment_gaussian_for(
+    rho: Number, moment: Moment, relation: Relation = "add_remove", max_rows: int = 1
+) -> Gaussian:
+    """Discrete Gaussian noise for the sums of one moment whose price is at most rho, exactly."""
+    square = moment.l2_squared(relation, max_rows) / (2 * positive("rho", rho))
+    noise = Gaussian(dyadic_root_up(square))
+    assert noise.moment_cost(moment, relation, max_rows).rho <= positive("rho", rho)
     return noise
 
 
