@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.frontier.study import Study
 
 
@@ -178,3 +178,25 @@ def test_a_study_is_written_tidy(tmp_path: Path) -> None:
     assert frame.height == 9
     assert set(frame["epsilon_claimed"]) == {1.0, 2.0}
     assert json.loads((tmp_path / "points.json").read_text())["confidential"] is True
+
+
+def test_a_written_study_is_loaded_as_it_was(tmp_path: Path) -> None:
+    written = study(public_data=True)
+
+    found = Study.load(written.write(tmp_path / "study"))
+
+    assert found.facts == {"public_data": True}
+    assert found.points() == written.points()
+    assert found.metrics() == ("tv2",)
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", '{"points": []}'])
+def test_a_folder_without_a_study_is_refused(tmp_path: Path, text: str | None) -> None:
+    folder = study().write(tmp_path / "study")
+    if text is None:
+        (folder / "study.parquet").write_bytes(b"PAR1")
+    else:
+        (folder / "points.json").write_text(text)
+
+    with pytest.raises(InputRejected, match="holds no study"):
+        Study.load(folder)

@@ -261,7 +261,7 @@ def test_what_is_no_file_of_findings_is_refused(text: str, tmp_path: Path) -> No
         read_findings(tmp_path / "absent.json")
 
 
-def test_the_map_of_a_study_shows_its_means_and_their_intervals() -> None:
+def small_study() -> Study:
     rows = [
         {"label": label, "mechanism": label, "epsilon": eps, "delta": None, "l": None, "repeat": i,
          "kind": "pure", "unit": "artifact", "epsilon_claimed": eps, "epsilon_proven": eps,
@@ -270,9 +270,11 @@ def test_the_map_of_a_study_shows_its_means_and_their_intervals() -> None:
          "cpu_seconds": 1.0, "memory_planned": 1, "failed": ""}
         for label, k in (("one", 0.1), ("two", 0.2)) for eps in (0.5, 2.0) for i in range(3)
     ]  # fmt: skip
-    study = Study(tuple(rows), {"public_data": True})
+    return Study(tuple(rows), {"public_data": True})
 
-    made_page = internal_page(Findings(()), study=study)
+
+def test_the_map_of_a_study_shows_its_means_and_their_intervals() -> None:
+    made_page = internal_page(Findings(()), study=small_study())
 
     figure = next(b for s in made_page.sections if s.name == "map" for b in s.blocks)
     assert isinstance(figure, Figure)
@@ -282,6 +284,19 @@ def test_the_map_of_a_study_shows_its_means_and_their_intervals() -> None:
     }  # fmt: skip
     assert points[0]["tv2"] == pytest.approx(0.1 / 0.5 + 0.01)
     assert points[0]["tv2_low"] < points[0]["tv2"] < points[0]["tv2_high"]  # type: ignore[operator]
+
+
+def test_the_face_takes_a_study_and_its_axes(nasty: Path, tmp_path: Path) -> None:
+    study = Study.load(small_study().write(tmp_path / "study"))
+
+    path = faces.report(
+        nasty, "internal", tmp_path / "r.html", findings=Findings(()), study=study,
+        axes=("epsilon_claimed", "tv2"),
+    )  # fmt: skip
+
+    twin = json.loads(page.twin_path(path).read_text())
+    shown = next(s for s in twin["sections"] if s["name"] == "map")
+    assert "epsilon_claimed" in json.dumps(shown)
 
 
 def test_evaluate_gives_findings_that_write_their_report(nasty: Path, tmp_path: Path) -> None:

@@ -1,3 +1,3 @@
 """What is taken when nothing is said; apart, so that help need not import what reads configurations."""
 
-DEFAULT_METHOD = "noisy_pegs"
+DEFAULT_METHOD = "adaptive_gibbs"

@@ -40,7 +40,7 @@ def paid_rows(mechanism: Any, rows: int | None, sets: int) -> int:
             "ROWS",
             f"{mechanism.about.name} was asked for without a number of rows.",
             "Each drawn row is what costs, so the number must be fixed before the run.",
-            "Give --rows, or use noisy_pegs, whose rows are free after its tables.",
+            "Give --rows, or use adaptive_gibbs, whose rows are free after its tables.",
         )
     return rows * sets
 
@@ -71,7 +71,7 @@ def row_plan(
         warnings += (
             (
                 f"The whole file costs epsilon = {float(total.epsilon):g}: a bound that large "
-                "excludes almost nothing. noisy_pegs and sbhg pay once for any number of rows."
+                "excludes almost nothing. adaptive_gibbs and noisy_pegs pay once for any number of rows."
             ),
         )
     cells = sum(c.cells for c in contexts)
