@@ -27,16 +27,28 @@ if TYPE_CHECKING:
     from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
     from gibbous.mechanisms.block_pegs import BlockPegs
     from gibbous.mechanisms.bootstrap import Bootstrap
+    from gibbous.mechanisms.cdf import Cdf
     from gibbous.mechanisms.contingency import Contingency
+    from gibbous.mechanisms.dirichlet import Dirichlet
     from gibbous.mechanisms.diverse_pegs import DiversePegs
+    from gibbous.mechanisms.dp_prior import DpPrior
     from gibbous.mechanisms.exponential_pegs import ExponentialPegs
+    from gibbous.mechanisms.imputation import Imputation
     from gibbous.mechanisms.laplace import Laplace
+    from gibbous.mechanisms.modips import Modips
+    from gibbous.mechanisms.multiple_synthesis import MultipleSynthesis
     from gibbous.mechanisms.noisy_pegs import NoisyPegs
+    from gibbous.mechanisms.onthemap import Onthemap
+    from gibbous.mechanisms.parallel import Parallel
     from gibbous.mechanisms.pegs import Pegs
+    from gibbous.mechanisms.per_set import PerSet
+    from gibbous.mechanisms.perturbed_histogram import PerturbedHistogram
+    from gibbous.mechanisms.perturbed_imputation import PerturbedImputation
     from gibbous.mechanisms.privbayes import Privbayes
     from gibbous.mechanisms.registry import methods
     from gibbous.mechanisms.sba import Sba
     from gibbous.mechanisms.sbhg import Sbhg
+    from gibbous.mechanisms.smoothed_histogram import SmoothedHistogram
     from gibbous.pipeline import load_schema, plan, synthesize
     from gibbous.privacy.ledger import Ledger
     from gibbous.read.infer import infer_schema
@@ -50,21 +62,33 @@ _WHERE = {
     "AdaptiveGibbs": "gibbous.mechanisms.adaptive_gibbs",
     "BlockPegs": "gibbous.mechanisms.block_pegs",
     "Bootstrap": "gibbous.mechanisms.bootstrap",
+    "Cdf": "gibbous.mechanisms.cdf",
     "Claim": "gibbous.core.claim",
     "Column": "gibbous.core.schema",
     "Contingency": "gibbous.mechanisms.contingency",
+    "Dirichlet": "gibbous.mechanisms.dirichlet",
     "DiversePegs": "gibbous.mechanisms.diverse_pegs",
+    "DpPrior": "gibbous.mechanisms.dp_prior",
     "ExponentialPegs": "gibbous.mechanisms.exponential_pegs",
+    "Imputation": "gibbous.mechanisms.imputation",
     "Laplace": "gibbous.mechanisms.laplace",
     "Ledger": "gibbous.privacy.ledger",
+    "Modips": "gibbous.mechanisms.modips",
+    "MultipleSynthesis": "gibbous.mechanisms.multiple_synthesis",
     "NoisyPegs": "gibbous.mechanisms.noisy_pegs",
+    "Onthemap": "gibbous.mechanisms.onthemap",
+    "Parallel": "gibbous.mechanisms.parallel",
     "Pegs": "gibbous.mechanisms.pegs",
+    "PerSet": "gibbous.mechanisms.per_set",
+    "PerturbedHistogram": "gibbous.mechanisms.perturbed_histogram",
+    "PerturbedImputation": "gibbous.mechanisms.perturbed_imputation",
     "Plan": "gibbous.core.plan",
     "Privbayes": "gibbous.mechanisms.privbayes",
     "Release": "gibbous.core.release",
     "Sba": "gibbous.mechanisms.sba",
     "Sbhg": "gibbous.mechanisms.sbhg",
     "Schema": "gibbous.core.schema",
+    "SmoothedHistogram": "gibbous.mechanisms.smoothed_histogram",
     "Study": "gibbous.frontier.study",
     "Synthesizer": "gibbous.estimator",
     "Unit": "gibbous.core.schema",
@@ -85,21 +109,33 @@ __all__ = [
     "AdaptiveGibbs",
     "BlockPegs",
     "Bootstrap",
+    "Cdf",
     "Claim",
     "Column",
     "Contingency",
+    "Dirichlet",
     "DiversePegs",
+    "DpPrior",
     "ExponentialPegs",
+    "Imputation",
     "Laplace",
     "Ledger",
+    "Modips",
+    "MultipleSynthesis",
     "NoisyPegs",
+    "Onthemap",
+    "Parallel",
     "Pegs",
+    "PerSet",
+    "PerturbedHistogram",
+    "PerturbedImputation",
     "Plan",
     "Privbayes",
     "Release",
     "Sba",
     "Sbhg",
     "Schema",
+    "SmoothedHistogram",
     "Study",
     "Synthesizer",
     "Unit",
@@ -148,8 +184,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_WHERE[name]), name)
         globals()[name] = value
         return value
-    if name == "infer":
-        return importlib.import_module("gibbous.infer")
+    if name in ("infer", "studies"):
+        return importlib.import_module(f"gibbous.{name}")
     raise AttributeError(f"module 'gibbous' has no attribute {name!r}")
 
 

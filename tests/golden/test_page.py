@@ -182,8 +182,8 @@ def test_s2_alpha_of_a_whole_file_at_epsilon_1() -> None:
 
 
 def test_s2_mcclure_and_reiter_are_one_column_and_one_or_n_draws() -> None:
-    assert float(c.dp_prior_alpha(1, 1)) == pytest.approx(1 / math.expm1(1))
-    assert float(c.dp_prior_alpha(1, 50)) == pytest.approx(1 / math.expm1(1 / 50))
+    assert float(c.prior_alpha(1, 1)) == pytest.approx(1 / math.expm1(1))
+    assert float(c.prior_alpha(1, 50)) == pytest.approx(1 / math.expm1(1 / 50))
 
 
 def test_s2_beyond_1e15_a_count_vanishes_beside_alpha() -> None:

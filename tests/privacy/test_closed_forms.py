@@ -62,9 +62,9 @@ def test_no_diversity_allows_certainty(l):
 
 
 def test_prior_counts_of_bowen2016():
-    assert float(c.md_alpha(7, 10**6)) == pytest.approx(912.71, abs=0.005)
-    assert float(c.md_alpha(7, 20)) == pytest.approx(0.01825, abs=5e-6)
-    assert float(c.dp_prior_alpha(1, 10**6)) == pytest.approx(10**6 - 0.5, rel=1e-9)
+    assert float(c.dirichlet_alpha(7, 10**6)) == pytest.approx(912.71, abs=0.005)
+    assert float(c.dirichlet_alpha(7, 20)) == pytest.approx(0.01825, abs=5e-6)
+    assert float(c.prior_alpha(1, 10**6)) == pytest.approx(10**6 - 0.5, rel=1e-9)
 
 
 def test_scales_of_truncated_noise():
@@ -74,7 +74,7 @@ def test_scales_of_truncated_noise():
 
 
 def test_smoothing_share_tends_to_bins_over_bins_plus_epsilon():
-    assert float(c.smoothed_lambda(2, 30, 10**9)) == pytest.approx(30 / 32, rel=1e-8)
+    assert float(c.smoothed_share(2, 30, 10**9, 10**9)) == pytest.approx(30 / 32, rel=1e-8)
 
 
 @pytest.mark.parametrize("eps0", ["1e-12", "0.001", "0.0769230769", "1", "30", "699"])

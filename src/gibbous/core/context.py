@@ -7,7 +7,7 @@ function of its parent columns. The key function is public and fixed without loo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -78,6 +78,16 @@ class Context:
     parent_sizes: tuple[int, ...]
     key: Key = Radix()
     support: Support = "dense"
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Thousands of contexts are looked up by every paid choice: hashed once, and of whole numbers
+        # alone, so that a copy in another process has the same.
+        parts = (self.targets, self.parents, self.target_sizes, self.parent_sizes, self.key)
+        object.__setattr__(self, "_hash", hash((*parts, self.support == "dense")))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def levels(self) -> int:

@@ -15,8 +15,8 @@ from gibbous.core.plan import Plan
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 
-Sampler = Callable[[Tables, int, int | None, Any], Any]
-"""sampler(tables, rows, seed, given) -> a frame of rows drawn from public tables."""
+Sampler = Callable[[Tables, int, int | None, Any, int], Any]
+"""sampler(tables, rows, seed, given, set_index) -> a frame of rows drawn from public tables."""
 
 
 class Receipt(Mapping[str, Any]):
@@ -103,7 +103,7 @@ class Release:
         return f"<Release{where}: {sets}; {self.claim.words()}>"
 
     @answering
-    def sample(self, rows: int, seed: int | None = None, *, given: Any = None) -> Any:
+    def sample(self, rows: int, seed: int | None = None, *, given: Any = None, set: int = 1) -> Any:
         """Draw more rows from the public tables: post-processing, costs nothing.
 
         Args:
@@ -113,6 +113,8 @@ class Release:
                 for all rows or one a row, or a frame of `rows` rows. The other columns are drawn
                 given them. They are copied into the output: what is confidential does not belong
                 there. Only for releases with a log-linear model (adaptive_gibbs).
+            set: as further rows of which set, from 1: drawn from that set's tables, where every set
+                was noised for itself. The seed of the release gives the rows of that set again.
         Returns:
             A frame.
         Raises:
@@ -131,7 +133,9 @@ class Release:
                 "With its method each drawn row was itself what cost.",
                 "Use its sets, or a method whose rows are free after its tables (NoisyPegs, Sbhg).",
             )
-        return self.sampler(self.tables, rows, seed, given)
+        if isinstance(set, bool) or not isinstance(set, int) or not 1 <= set <= len(self.sets):
+            raise no_such_set(set, len(self.sets))
+        return self.sampler(self.tables, rows, seed, given, set - 1)
 
     def to_json(self) -> dict[str, Any]:
         """The public facts about it, without any row."""
@@ -142,3 +146,13 @@ class Release:
             "plan": self.plan.to_json(),
             "receipt": self.receipt.to_json(),
         }
+
+
+def no_such_set(number: object, sets: int) -> UsageError:
+    """The error for a set that a release does not have."""
+    return UsageError(
+        "SET",
+        f"Rows of set {number!r} were asked for.",
+        f"The release has sets 1 to {sets}.",
+        "Correct set, or leave it out.",
+    )

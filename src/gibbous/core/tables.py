@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, NoReturn
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
 
 from gibbous.core.context import Context
 from gibbous.core.schema import Schema
+
+if TYPE_CHECKING:
+    from gibbous.core.cell_model import CellModel
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -177,8 +180,9 @@ class Recipe:
     """How rows are drawn from public tables: post-processing, part of the release, no cost.
 
     Attributes:
-        draw: "ancestral" (each table's targets given columns drawn before), "gibbs", or "loglinear"
-            (Gibbs from `Tables.model`; the tables are what the model was fitted to).
+        draw: "ancestral" (each table's targets given columns drawn before), "gibbs", "loglinear"
+            (Gibbs from `Tables.model`; the tables are what the model was fitted to), or "cells"
+            (a cell of `Tables.model`, then numbers within it).
         order: positions in `Tables.items` in the order they are drawn; for gibbs one table a column,
             and this is the scan order.
         sweeps: Gibbs passes a row.
@@ -194,7 +198,7 @@ class Recipe:
             (structure.reconcile).
     """
 
-    draw: Literal["ancestral", "gibbs", "loglinear"]
+    draw: Literal["ancestral", "gibbs", "loglinear", "cells"]
     order: tuple[int, ...]
     sweeps: int = 1
     kappa: float = 0.0
@@ -212,21 +216,76 @@ class Tables:
         items: the tables that rows are drawn from, in the order of the method.
         recipe: how.
         extra: further published tables (for example 1-way margins bought for structure).
-        model: what rows are drawn from where the recipe says "loglinear"; made from the tables alone.
+        model: what rows are drawn from where the recipe says "loglinear" or "cells"; made from the
+            tables alone.
+        copies: tables of sets 1, 2, ... where every set was noised for itself; set 0 is drawn from
+            this object's own. () where one noise serves all sets.
+        parts: tables of random parts of the records; rows are then drawn from the parts, and `items`,
+            `extra` and `model` are empty.
+        shares: public share of the rows that each part gives; () for the noisy totals of the parts.
     """
 
     schema: Schema
     items: tuple[Table, ...]
     recipe: Recipe
     extra: tuple[Table, ...] = field(default=())
-    model: LogLinear | None = None
+    model: LogLinear | CellModel | None = None
+    copies: tuple[Tables, ...] = ()
+    parts: tuple[Tables, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.parts and (self.items or self.extra or self.model is not None):
+            raise ValueError("rows are drawn from tables or from parts, not from both")
+        if any(copy.copies for copy in self.copies):
+            raise ValueError("a copy has no copies")
+        if self.shares and len(self.shares) != len(self.parts):
+            raise ValueError("each part has its share")
 
     def __repr__(self) -> str:
+        if self.parts:
+            return f"<Tables: {len(self.parts)} parts of the records; {len(self.schema)} columns>"
         more = f" and {len(self.extra)} more" if self.extra else ""
-        return f"<Tables: {len(self.items)} noisy tables to draw from{more}; {len(self.schema)} columns>"
+        sets = f", for each of {len(self.copies) + 1} sets" if self.copies else ""
+        return (
+            f"<Tables: {len(self.items)} noisy tables to draw from{more}{sets}; "
+            f"{len(self.schema)} columns>"
+        )
+
+    def of_set(self, index: int) -> Tables:
+        """The tables that one synthetic set is drawn from.
+
+        Args:
+            index: of the set, from 0; beyond the last copy it starts again.
+        """
+        if any(part.copies for part in self.parts):
+            return replace(self, parts=tuple(part.of_set(index) for part in self.parts))
+        if not self.copies:
+            return self
+        place = index % (len(self.copies) + 1)
+        return self.copies[place - 1] if place else replace(self, copies=())
+
+    @property
+    def noisings(self) -> int:
+        """How many sets were noised for themselves; 1 where one noise serves all sets."""
+        return max([len(self.copies) + 1, *(part.noisings for part in self.parts)])
+
+    def published(self) -> tuple[Table, ...]:
+        """Every table that is published: items and extra, of all copies and parts."""
+        found = self.items + self.extra
+        for member in self.parts + self.copies:
+            found += member.published()
+        return found
 
     def noisy_rows(self) -> int:
-        """Estimate of the number of records: inverse-variance mean of the dense tables' totals, >= 0."""
+        """Estimate of the number of records, >= 0: the mean over tables, added up over parts.
+
+        The mean is by inverse variance, over the totals of the dense tables of all copies.
+        """
+        return max(0, round(self._rows()[0]))
+
+    def _rows(self) -> tuple[float, float]:
+        """The estimate, and the precision that it has by the noise of its tables."""
         totals, weights = [], []
         for table in self.items + self.extra:
             values = table.cells.values
@@ -234,6 +293,13 @@ class Tables:
             # A thresholded table loses small cells: it is used only when nothing else is there.
             lost = 1e-6 if isinstance(table.cells, Sparse) else 1.0
             weights.append(lost / (max(values.size, 1) * max(table.noise.variance, 1e-9)))
-        if not totals:
-            return 0
-        return max(0, round(float(np.average(totals, weights=weights))))
+        if self.parts:
+            each = [part._rows() for part in self.parts]
+            totals.append(sum(max(0.0, total) for total, _ in each))
+            weights.append(1.0 / sum(1.0 / max(weight, 1e-300) for _, weight in each))
+        for total, weight in (copy._rows() for copy in self.copies):
+            totals.append(total)
+            weights.append(weight)
+        if not totals or not sum(weights):
+            return 0.0, 0.0
+        return float(np.average(totals, weights=weights)), sum(weights)

@@ -1,11 +1,11 @@
-"""The rounds of adaptive_gibbs: what is known so far, one more purchase, and the model fitted to it."""
+"""The rounds of adaptive_gibbs: one more purchase, and the model fitted to all that is known."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from gibbous.core.cores import usable_cores
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table
+from gibbous.core.tables import Goal, LogLinear
+from gibbous.mechanisms._adaptive_known import Known, bought, model_sizes, most_chains
 from gibbous.structure.cliques import (
     Candidates,
     Clique,
@@ -25,23 +26,18 @@ from gibbous.structure.cliques import (
     pick,
     triples,
 )
-from gibbous.structure.components import Components, added, centered
+from gibbous.structure.components import centered
 from gibbous.structure.reconcile import rake
-from gibbous.structure.smoothing import denoised, one_way
+from gibbous.structure.smoothing import denoised
 from gibbous.synthesize.loglinear import (
-    Chains,
     Schedule,
     Target,
     fit,
-    independent,
     margins,
-    start,
     sweep,
 )
 from gibbous.synthesize.loglinear.exact import law, listable
 
-CHAINS = (4096, 50_000)
-DRAWS = 1_500_000  # most values in all chains together
 ROUND = 2 * (Schedule(steps=2, sweeps=2, passes=1, gain=0.5),)
 LAST = tuple(
     Schedule(steps=3, sweeps=2, passes=1, gain=gain)
@@ -50,60 +46,18 @@ LAST = tuple(
 CROWDED = (
     3.0  # cliques a column from which on steps are shortened: each adds its own sampling noise
 )
-ONCE = (Schedule(steps=1, passes=1),)
-HOLD, UNSURE = 0.08, 3.0  # see `held_back`
+EXACT = Schedule(steps=4, passes=4)  # of a model whose rows can be listed: ends when settled
+HOLD, UNSURE = 0.04, 3.0  # see `held_back`
+APART = 4  # sweeps after which copies of a chain have gone their own ways
+AGAIN = 4  # steps of the last fit after which tables are compared with the model anew
+BETWEEN = 0.02  # of the independent table in a reference: between chains nothing was seen
 DAMPED = 0.06  # of a cell's noise: below it, a fit takes smaller steps
 RAKES = 4
-MOST_LEVELS = 1_024  # of a column that the model looks at; a wider one is drawn by its 1-way table
 AVERAGED = 12  # times that the chains are counted for the margins of the rows
 GOAL_CELLS = 4_000_000  # most cells of all margins that rows are closed to
 GOAL_PAIRS = 2_016  # all pairs of 64 columns: of wider tables only measured ones are closed to
 WEIGHT_ONE_WAY = 3.0
 CLOSED = 65_536  # most rows that are closed to their margins together
-SEED = 1  # of the chains: public, and the same for all; the noise alone is secret
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """What was bought, and the model made of it. Public.
-
-    Attributes:
-        schema: public.
-        tables: as they were released.
-        components: of all tables.
-        references: of each measured clique, what its counts are compared with when noise is taken out.
-        shares: one distribution a column, in codes of the model once there is one.
-        rows: noisy number of records, >= 1.
-        model, chains: fitted to all that; None before the first fit.
-    """
-
-    schema: Schema
-    tables: tuple[Table, ...] = ()
-    components: Components = field(default_factory=Components)
-    references: dict[Clique, tuple[np.ndarray, ...]] = field(default_factory=dict)
-    shares: tuple[np.ndarray, ...] = ()
-    rows: float = 1.0
-    model: LogLinear | None = None
-    chains: Chains | None = None
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Codes of each column of the model."""
-        return model_sizes(self.schema)
-
-
-def model_sizes(schema: Schema) -> tuple[int, ...]:
-    """Codes of each column of the model: its levels, or 1 where it has more than MOST_LEVELS.
-
-    All levels of such a column are merged, and drawn within that one group by the column's noisy
-    shares; by the schema alone, so that nothing is paid for it. Levels that a structural zero
-    tells apart cannot be merged.
-    """
-    ruled = {name for rule in schema.impossible for name, _ in rule.where}
-    return tuple(
-        1 if size > MOST_LEVELS and column.name not in ruled else size
-        for column, size in zip(schema.columns, schema.sizes, strict=True)
-    )
 
 
 def threads() -> int:
@@ -111,46 +65,9 @@ def threads() -> int:
     return min(4, usable_cores())
 
 
-def bought(known: Known, tables: Sequence[Table]) -> Known:
-    """The same and further tables; shares and the number of rows follow."""
-    entries = []
-    for table in tables:
-        assert isinstance(table.cells, Dense)
-        shape = table.context.parent_sizes + table.context.target_sizes
-        values = table.cells.values.reshape(shape).astype(np.float64)
-        entries.append((table.context.columns, values, max(table.noise.variance, 1e-6)))
-    components = added(known.components, entries)
-    rows = max(1.0, components.total())
-    shares = []
-    for j, column in enumerate(known.schema.columns):
-        counts, sigma = components.table((j,))
-        shares.append(one_way(counts, sigma, rows, ordered=column.ordered))
-    return replace(
-        known,
-        tables=(*known.tables, *tables),
-        components=components,
-        rows=rows,
-        shares=tuple(shares) if known.model is None else _of_model(shares, known.sizes),
-    )
-
-
-def begun(known: Known) -> Known:
-    """With chains of independent columns, wide ones merged: their shares stay as they are now."""
-    merged = tuple(
-        None if size == len(own) else Merged(np.zeros(len(own), dtype=np.int64), own)
-        for size, own in zip(known.sizes, known.shares, strict=True)
-    )
-    known = replace(known, shares=_of_model(known.shares, known.sizes))
-    model = independent(known.shares, merged if any(merged) else ())
-    most = max(CHAINS[0], min(CHAINS[1], DRAWS // len(known.shares)))
-    count = int(np.clip(2 * known.rows, CHAINS[0], most))
-    chains = start(model, known.schema, known.shares, count, seed=SEED)
-    return replace(known, model=model, chains=chains)
-
-
 def whole(schema: Schema, limits: Limits) -> bool:
     """Whether the table of all columns is no larger than those of all pairs together."""
-    sizes = model_sizes(schema)
+    sizes = model_sizes(schema, limits)
     both = sum(sizes[a] * sizes[b] for a, b in pairs(sizes, limits))
     return math.prod(sizes) <= min(both, limits.cells)
 
@@ -191,9 +108,52 @@ def measured(
         if clique not in references:
             independent_ = known.rows * _outer([known.shares[j] for j in clique])
             seen = found.expected[at].reshape(independent_.shape)
-            # Between chains nothing was seen: a little of the independent table stays possible.
-            references[clique] = (0.98 * seen + 0.02 * independent_, independent_)
+            references[clique] = ((1 - BETWEEN) * seen + BETWEEN * independent_, independent_)
     return bought(replace(known, references=references), tables)
+
+
+def concluded(known: Known) -> Known:
+    """Fitted for the last time, to tables that are compared with all that the model now knows."""
+    if listable(known.sizes):
+        return fitted(known, LAST)
+    known = multiplied(known)
+    for first in range(0, len(LAST), AGAIN):
+        known = fitted(seen_again(known), LAST[first : first + AGAIN])
+    return known
+
+
+def multiplied(known: Known) -> Known:
+    """With as many chains as there may be: where records are few, the last fit is too fine for 2 each."""
+    assert known.model is not None
+    assert known.chains is not None
+    times = most_chains(known.sizes) // known.chains.count
+    if times < 2:
+        return known
+    state = np.ascontiguousarray(np.tile(known.chains.state, (1, times)))
+    chains = sweep(known.model, replace(known.chains, state=state), APART, threads=threads())
+    return replace(known, chains=chains)
+
+
+def seen_again(known: Known) -> Known:
+    """With a third reference for each clique: what the model says of it by its other cliques.
+
+    That is its margin with the clique's own theta taken out, at the same 1-way shares. Columns that
+    say nearly the same lend each other their tables this way.
+    """
+    assert known.model is not None
+    assert known.chains is not None
+    cliques = tuple(known.references)
+    theta = dict(zip(known.model.cliques, known.model.theta, strict=True))
+    references = {}
+    counted = margins(known.chains, known.sizes, cliques) if cliques else ()
+    for clique, counts in zip(cliques, counted, strict=True):
+        own = [known.shares[j] for j in clique]
+        apart = _outer(own)
+        seen = (1 - BETWEEN) * counts / known.chains.count + BETWEEN * apart
+        without = rake(seen * np.exp(-np.clip(theta[clique], -10.0, 10.0)) + 1e-12, own)
+        third = known.rows * ((1 - BETWEEN) * without + BETWEEN * apart)
+        references[clique] = (*known.references[clique][:2], third)
+    return replace(known, references=references)
 
 
 def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
@@ -202,7 +162,8 @@ def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
     assert known.chains is not None
     model, chains, wanted = known.model, known.chains, targets(known)
     if listable(model.sizes):
-        schedules = ONCE  # without Monte Carlo there is nothing to average
+        # Without Monte Carlo there is nothing to average: fewer steps, each to the end.
+        schedules = (len(schedules) // 2) * (EXACT,)
     crowd = sum(len(clique) for clique in known.references) / len(model.sizes)
     for schedule in schedules:
         gain = schedule.gain * min(1.0, CROWDED / max(crowd, 1.0))
@@ -217,7 +178,7 @@ def targets(known: Known) -> list[Target]:
     found = [Target((j,), shares) for j, shares in enumerate(known.shares)]
     for clique, references in known.references.items():
         counts, sigma = known.components.table(clique)
-        cells = denoised(counts, sigma, references) * possible(known.schema, clique)
+        cells = denoised(counts, sigma, references) * possible(known.seen, clique)
         shares = rake(cells + 1e-12, [known.shares[j] for j in clique])
         found.append(Target(clique, shares, DAMPED * sigma / known.rows))
     return found
@@ -279,7 +240,7 @@ def finished(known: Known) -> LogLinear:
     goals = [Goal((j,), shares, WEIGHT_ONE_WAY) for j, shares in enumerate(known.shares)]
     for pair, total in zip(wanted, sums, strict=True):
         own = [known.shares[j] for j in pair]
-        smooth = (total + 1e-6 * total.sum() * _outer(own)) * possible(known.schema, pair)
+        smooth = (total + 1e-6 * total.sum() * _outer(own)) * possible(known.seen, pair)
         goals.append(Goal(pair, rake(smooth + 1e-15, own)))
     natural = known.rows * 1.005
     closed = int(natural / math.ceil(natural / CLOSED) + 32)  # blocks of one size, none cut short
@@ -319,13 +280,6 @@ def choose_and_measure(
     if len(found.cliques) <= picks:
         return tuple(range(len(found.cliques)))
     return pick(curator, found, picks, epsilon=epsilon)
-
-
-def _of_model(shares: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """Shares in codes of the model: 1 of a column whose levels are all merged."""
-    return tuple(
-        own if size == len(own) else np.ones(1) for own, size in zip(shares, sizes, strict=True)
-    )
 
 
 def _outer(shares: Sequence[np.ndarray]) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -16,7 +16,9 @@ from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
-from gibbous.mechanisms import _plans, _rounds
+from gibbous.mechanisms import _adaptive_known, _plans, _rounds
+from gibbous.mechanisms._adaptive_known import Known
+from gibbous.mechanisms._adaptive_memory import working_bytes
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.calibrate import rho_from_approx
 from gibbous.privacy.noise import gaussian_for
@@ -103,7 +105,7 @@ class AdaptiveGibbs:
                 f"gaussian noise, sigma {ones.info().scale:.6g} counts",
             )
         ]
-        sizes = _rounds.model_sizes(schema)
+        sizes = _adaptive_known.model_sizes(schema, limits)
         cells = sum(sizes[a] * sizes[b] for a, b in pairs(sizes, limits))
         if first < rho:
             spends.append(
@@ -120,7 +122,7 @@ class AdaptiveGibbs:
             one_way=size * final.info().scale,
             two_way=size * size * two_way.info().scale,
         )
-        return _plans.table_plan(
+        found = _plans.table_plan(
             self,
             schema,
             rows,
@@ -133,37 +135,39 @@ class AdaptiveGibbs:
             warnings=warnings,
             more_cells=min(cells, limits.all_cells),
         )
+        return replace(found, memory_bytes=found.memory_bytes + working_bytes(sizes, limits))
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: 1-way tables, then rounds of choices and tables, to the last fraction."""
         schema = curator.schema
-        left, known = self._rho(), _rounds.Known(schema)
+        left, known = self._rho(), Known(schema, schema)
         for share in (self._first(schema), None):
             price = share if share is not None else self._top_up(schema, known.rows)
             price = min(price, left)
             if price > 0:
                 noise = self._gaussian(schema, price, len(schema))
-                known = _rounds.bought(known, curator.noisy_counts(one_ways(schema), noise))
+                known = _adaptive_known.bought(known, curator.noisy_counts(one_ways(schema), noise))
                 left -= self._cost(schema, noise, len(schema))
-        known = _rounds.begun(known)
+        known = _adaptive_known.begun(known, Limits(self.cells))
+        merged = _adaptive_known.changes(known.model.merged if known.model else ())
+        curator = curator.recoded(merged) if merged else curator
         if self._first(schema) < self._rho():
             whole = _rounds.whole(schema, Limits(self.cells))
             spend = self._at_once if whole else self._rounds
-            known = _rounds.fitted(spend(curator, known, left), _rounds.LAST)
+            known = _rounds.concluded(spend(curator, known, left))
         model = _rounds.finished(known)
         recipe = Recipe("loglinear", (), sweeps=self.sweeps)
         return Tables(schema, known.tables, recipe, model=model)
 
-    def _at_once(self, curator: CuratorLike, known: _rounds.Known, left: Fraction) -> _rounds.Known:
+    def _at_once(self, curator: CuratorLike, known: Known, left: Fraction) -> Known:
         """Spend: the table of all columns, where it is smaller than those of all pairs."""
         found = _rounds.cross_table(known)
-        return _rounds.measured(
-            known, curator, found, (0,), self._gaussian(curator.schema, left, 1)
-        )
+        noise = self._gaussian(curator.schema, left, 1)
+        return _rounds.measured(known, curator, found, (0,), noise)
 
-    def _rounds(self, curator: CuratorLike, known: _rounds.Known, left: Fraction) -> _rounds.Known:
+    def _rounds(self, curator: CuratorLike, known: Known, left: Fraction) -> Known:
         schema, whole = curator.schema, left
-        unit = left / (PICKS * max(2, _free(schema)))
+        unit = left / (PICKS * max(2, self._free(schema)))
         picks, number, last = self._picks(schema), 0, False
         while not last:
             curator.report("rounds", int(100 * (1 - left / whole)), 100)
@@ -195,7 +199,7 @@ class AdaptiveGibbs:
     def _first(self, schema: Schema) -> Fraction:
         """Budget of the 1-way tables before anything is known; all of it where there are no pairs."""
         rho = self._rho()
-        sizes = _rounds.model_sizes(schema)
+        sizes = _adaptive_known.model_sizes(schema, Limits(self.cells))
         return rho * FIRST if pairs(sizes, Limits(self.cells)) else rho
 
     def _top_up(self, schema: Schema, rows: float) -> Fraction:
@@ -227,7 +231,7 @@ class AdaptiveGibbs:
 
     def _picks(self, schema: Schema) -> int:
         """Tables a round: a quarter of the columns; of wide tables more, so that rounds stay few."""
-        free = _free(schema)
+        free = self._free(schema)
         widened = min(MOST_WIDENED * WIDE, max(WIDE, free))
         return max(2, -(-free * widened // (4 * WIDE)))
 
@@ -239,7 +243,7 @@ class AdaptiveGibbs:
         """Least and greatest sigma of a round's tables."""
         rest = self._rho() - self._first(schema)
         least = (self._rho() * (1 - MOST_ONE_WAY)) * (1 - exact(self.choice))
-        cheapest = least / (PICKS * max(2, _free(schema)))
+        cheapest = least / (PICKS * max(2, self._free(schema)))
         one, most = (self._gaussian(schema, price, 1).info().scale for price in (rest, cheapest))
         return one, most
 
@@ -252,7 +256,6 @@ class AdaptiveGibbs:
     def _price(self, rho: Fraction) -> Claim:
         return zcdp(rho, relation=self.relation, source=PROOF)
 
-
-def _free(schema: Schema) -> int:
-    """Columns with more than one code in the model."""
-    return sum(size > 1 for size in _rounds.model_sizes(schema))
+    def _free(self, schema: Schema) -> int:
+        """Columns with more than one code in the model."""
+        return sum(size > 1 for size in _adaptive_known.model_sizes(schema, Limits(self.cells)))

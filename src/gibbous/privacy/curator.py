@@ -337,14 +337,17 @@ class Purse:
 
     def pay(self, price: Claim) -> bool:
         """Note a purchase, unless it is not covered on some path through the parts."""
-        self._paid.append(price)
         top = self
         while top._parent is not None:
             top = top._parent
-        if all(accountant.within(self.budget, path) for path in top.paths()):
-            return True
-        self._paid.pop()
-        return False
+        self._paid.append(price)
+        covered = False
+        try:
+            covered = all(accountant.within(self.budget, path) for path in top.paths())
+        finally:
+            if not covered:
+                self._paid.pop()
+        return covered
 
     def divided(self, parts: int) -> tuple[Purse, ...]:
         """Purses of the parts of one division of the records."""

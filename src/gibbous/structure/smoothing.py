@@ -16,14 +16,17 @@ GRID = 40  # ratios a reference is multiplied by
 STEPS = 40  # of the fixed-point iteration
 SMALLEST, LARGEST = 0.02, 1000.0
 TINY = 1e-9
+EXPECTED = 3.0  # cells' worth of the law of ratios that is expected before a table is seen
+NOTHING, BELOW, ABOVE = 0.2, 1.2, 0.6  # its share at 0; how slowly it falls in log ratio from 1
 
 
 def denoised(counts: np.ndarray, sigma: float, references: Sequence[np.ndarray]) -> np.ndarray:
     """Posterior means of the cells of one table: nonparametric empirical Bayes.
 
     The true cell is reference x ratio. The law of the ratio over the cells of the table is
-    estimated by maximum likelihood from the table itself, and the mean of each cell given its noisy
-    count is returned. Of several references the one that makes the counts likeliest is taken.
+    estimated by maximum likelihood from the table itself and a few cells' worth of a law that is the
+    same for all tables, and the mean of each cell given its noisy count is returned. Of several
+    references the one that makes the counts likeliest is taken.
 
     Args:
         counts: noisy, any shape.
@@ -59,13 +62,21 @@ def _posterior(noisy: np.ndarray, sigma: float, reference: np.ndarray) -> tuple[
     logs = -0.5 * ((noisy[:, None] - cells) ** 2 / spread + np.log(spread))
     shift = logs.max(axis=1, keepdims=True)
     likely = np.exp(logs - shift)
-    law = np.full(len(ratios), 1.0 / len(ratios))
+    law = before = _expected(ratios)
     for _ in range(STEPS):
-        law = law * (likely.T @ (1.0 / (likely @ law))) / len(noisy)
+        law = law * (likely.T @ (1.0 / (likely @ law))) + EXPECTED * before
+        law = law / law.sum()
     mixed = likely @ law
     within = cells + between**2 / spread * (noisy[:, None] - cells)
     means: np.ndarray = (likely * within) @ law / mixed
     return float(np.log(mixed).sum() + shift.sum()), means
+
+
+def _expected(ratios: np.ndarray) -> np.ndarray:
+    """Law of ratios before a table is seen: a table of few cells says little about its own."""
+    away = np.log(ratios[1:])
+    falling = np.exp(np.where(away < 0.0, away / BELOW, -away / ABOVE))
+    return np.concatenate([[NOTHING], (1.0 - NOTHING) * falling / falling.sum()])
 
 
 def one_way(counts: np.ndarray, sigma: float, total: float, *, ordered: bool) -> np.ndarray:

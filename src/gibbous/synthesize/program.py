@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gibbous.core.cell_model import CellModel
 from gibbous.core.context import Context, Hashed, MinHash, Radix, hash_weights, strides
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Tables
+from gibbous.core.tables import LogLinear, Tables
+from gibbous.synthesize.cells.rows import CellsReady, ready_cells
 from gibbous.synthesize.conditionals import Conditional, conditionals, margins, parent_codes
 from gibbous.synthesize.layout import (
     AT_CELLS,
@@ -102,7 +104,7 @@ class Program:
     flat: Flat
 
 
-def prepare(tables: Tables) -> Program | Ready:
+def prepare(tables: Tables) -> Program | Ready | CellsReady:
     """Compile a release into a program: conditionals, alias tables, lookups; or a model's layout.
 
     Args:
@@ -111,8 +113,12 @@ def prepare(tables: Tables) -> Program | Ready:
         ResourceLimit: a table is too large to draw from.
     """
     schema, recipe = tables.schema, tables.recipe
+    if recipe.draw == "cells":
+        if not isinstance(tables.model, CellModel):
+            raise ValueError("a recipe of cells has a cell model")
+        return ready_cells(schema, tables.model)
     if recipe.draw == "loglinear":
-        if tables.model is None:
+        if not isinstance(tables.model, LogLinear):
             raise ValueError("a log-linear recipe has a model")
         return ready(schema, tables.model, recipe.sweeps)
     rules, chained = rules_of(schema), recipe.draw == "gibbs"

@@ -14,9 +14,14 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import Tables
 from gibbous.synthesize import reference
+from gibbous.synthesize.cells.rows import CellRows, CellsReady
 from gibbous.synthesize.loglinear.rows import ModelRows, Ready, checked
 from gibbous.synthesize.masks import possible
+from gibbous.synthesize.parted import Parted, PartedRows, Rows, part_seed, part_shares
 from gibbous.synthesize.program import Program, prepare
+
+Prepared = Program | Ready | CellsReady | Parted
+Source = Tables | Prepared
 
 CHUNK = 1 << 18
 _SLICE = 1 << 15  # rows a thread takes at a time
@@ -24,7 +29,7 @@ _START, _PASS, _AGAIN = 0, 1, 2  # kinds of streams
 
 
 def sample(
-    tables: Tables | Program | Ready,
+    tables: Source,
     rows: int,
     *,
     seed: int,
@@ -36,10 +41,11 @@ def sample(
     """Draw rows from public tables: post-processing, no cost.
 
     Args:
-        tables: a release, or a program prepared from it.
+        tables: a release, or what `prepared` made of it.
         rows: how many.
         seed: sampling seed; the same seed gives the same rows.
-        set_index: number of the synthetic set; other sets are independent draws.
+        set_index: number of the synthetic set; other sets are independent draws, from their own
+            tables where every set was noised for itself.
         start: number of the first row; rows start..start + rows of the set are returned.
         threads: how many; None for all cores. Never changes a byte.
         given: codes of columns by position, one value or one a row; the others are drawn given
@@ -51,7 +57,7 @@ def sample(
             drawn from given some columns.
         ResourceLimit: a table is too large to draw from.
     """
-    run = _run(_prepared(tables), seed, set_index)
+    run = _run(prepared(tables, set_index), seed, set_index)
     if given is None:
         return run.rows(start, rows, _threads(threads))
     if not isinstance(run, ModelRows):
@@ -65,7 +71,7 @@ def sample(
 
 
 def stream(
-    tables: Tables | Program | Ready,
+    tables: Source,
     rows: int,
     *,
     seed: int,
@@ -83,7 +89,7 @@ def stream(
     Yields:
         Codes of up to `chunk` rows; nothing for rows = 0.
     """
-    run = _run(_prepared(tables), seed, set_index)
+    run = _run(prepared(tables, set_index), seed, set_index)
     for done in range(0, rows, chunk):
         progress("rows", done, rows)
         yield run.rows(start + done, min(chunk, rows - done), _threads(threads))
@@ -91,19 +97,37 @@ def stream(
 
 
 def sample_reference(
-    tables: Tables | Program | Ready, rows: int, *, seed: int, set_index: int = 0, start: int = 0
+    tables: Source, rows: int, *, seed: int, set_index: int = 0, start: int = 0
 ) -> Codes:
     """What `sample` must equal, by the numpy twin alone."""
-    return _run(_prepared(tables), seed, set_index, compiled=False).rows(start, rows, 1)
+    found = prepared(tables, set_index)
+    return _run(found, seed, set_index, compiled=False).rows(start, rows, 1)
 
 
-def _prepared(tables: Tables | Program | Ready) -> Program | Ready:
-    return prepare(tables) if isinstance(tables, Tables) else tables
+def prepared(tables: Source, set_index: int = 0) -> Prepared:
+    """What drawing rows needs of a release, made once for many calls.
+
+    Args:
+        tables: a release; what was prepared already is returned as it is.
+        set_index: which set's tables, where every set was noised for itself.
+    """
+    if not isinstance(tables, Tables):
+        return tables
+    own = tables.of_set(set_index)
+    if own.parts:
+        return Parted(own.schema, tuple(prepared(part) for part in own.parts), part_shares(own))
+    return prepare(own)
 
 
-def _run(
-    program: Program | Ready, seed: int, set_index: int, *, compiled: bool = True
-) -> _Run | ModelRows:
+def _run(program: Prepared, seed: int, set_index: int, *, compiled: bool = True) -> Rows:
+    if isinstance(program, Parted):
+        runs = [
+            _run(one, part_seed(seed, number), set_index, compiled=compiled)
+            for number, one in enumerate(program.members)
+        ]
+        return PartedRows(program, runs, seed, set_index)
+    if isinstance(program, CellsReady):
+        return CellRows(program, seed, set_index)
     if isinstance(program, Ready):
         return ModelRows(program, seed, set_index, compiled=compiled)
     return _Run(program, seed, set_index, compiled=compiled)

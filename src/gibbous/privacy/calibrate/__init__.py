@@ -6,6 +6,7 @@ _published are a paper's formula where it differs from the true one.
 """
 
 from gibbous.privacy.calibrate.composition import composed_delta, composed_epsilon
+from gibbous.privacy.calibrate.dips import dirichlet_alpha, prior_alpha, smoothed_share
 from gibbous.privacy.calibrate.diversity import (
     alpha_from_beta,
     beta_from_alpha,
@@ -32,13 +33,6 @@ from gibbous.privacy.calibrate.gibbs import (
     pmi_alpha,
     tilt_pure,
     tilt_zcdp,
-)
-from gibbous.privacy.calibrate.histograms import (
-    dp_prior_alpha,
-    md_alpha,
-    smoothed_lambda,
-    truncated_laplace_epsilon,
-    truncated_laplace_scale,
 )
 from gibbous.privacy.calibrate.sba import (
     expected_l1,
@@ -67,6 +61,10 @@ from gibbous.privacy.calibrate.stable import (
     stable_geometric_cost,
 )
 from gibbous.privacy.calibrate.tails import gaussian_tail, geometric_tail
+from gibbous.privacy.calibrate.truncation import (
+    truncated_laplace_epsilon,
+    truncated_laplace_scale,
+)
 from gibbous.privacy.calibrate.zcdp import (
     delta_from_zcdp,
     epsilon_from_zcdp,
@@ -87,8 +85,8 @@ __all__ = [
     "composed_epsilon",
     "conditional",
     "delta_from_zcdp",
+    "dirichlet_alpha",
     "diverse_beta",
-    "dp_prior_alpha",
     "draws",
     "eps0_from_alpha",
     "epsilon_from_zcdp",
@@ -105,7 +103,6 @@ __all__ = [
     "l_from_fraction_published",
     "laplace_threshold",
     "max_probability_beta",
-    "md_alpha",
     "mixed_with_uniform",
     "pegs_alpha",
     "pegs_alpha_published",
@@ -113,6 +110,7 @@ __all__ = [
     "pegs_pure",
     "pegs_zcdp",
     "pmi_alpha",
+    "prior_alpha",
     "proposition1",
     "proposition1_published",
     "pure_to_zcdp",
@@ -121,7 +119,7 @@ __all__ = [
     "rho_from_approx",
     "sba_delta",
     "sba_threshold",
-    "smoothed_lambda",
+    "smoothed_share",
     "stable_gaussian",
     "stable_gaussian_cost",
     "stable_geometric",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from gibbous.synthesize.loglinear.chains import Chains, independent, margins, start, sweep
 from gibbous.synthesize.loglinear.fit import Fitted, Schedule, Target, fit, with_cliques
+from gibbous.synthesize.loglinear.refit import Refitting, prepared, refitted
 
 __all__ = [
     "Chains",
     "Fitted",
+    "Refitting",
     "Schedule",
     "Target",
     "fit",
     "independent",
     "margins",
+    "prepared",
+    "refitted",
     "start",
     "sweep",
     "with_cliques",

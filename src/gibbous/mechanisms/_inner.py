@@ -1,0 +1,201 @@
+"""The method inside a combinator: named with its options, so that it survives JSON; built when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from gibbous.core.about import About
+from gibbous.core.claim import Claim
+from gibbous.core.codes import Codes
+from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
+from gibbous.core.params import as_json, build, describe
+from gibbous.core.protocols import Mechanism
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Tables
+from gibbous.mechanisms import registry
+
+Options = tuple[tuple[str, object], ...]
+BUDGET = ("epsilon", "delta", "relation")
+COMBINATORS = ("per_set", "parallel")
+
+
+def settle(combinator: Any) -> None:
+    """Bring `method`, `options` and the budget of a combinator into their frozen form.
+
+    A mechanism given as `method` becomes its registered name and its parameters. What is left None of
+    epsilon, delta and relation is the method's own.
+
+    Raises:
+        ParameterError: options have another form.
+        UsageError: there is no such method, or it has no such option.
+    """
+    given = combinator.method
+    options = _pairs(combinator)
+    if not isinstance(given, str):
+        own = _parameters(given)
+        options = {**{k: v for k, v in own.items() if k not in BUDGET}, **options}
+        budget = {k: own.get(k) for k in BUDGET}
+        object.__setattr__(combinator, "method", given.about.name)
+    else:
+        budget = {}
+    known = {p.name: p.default for p in describe(registry.load(combinator.method))}
+    for name in BUDGET:
+        value = getattr(combinator, name)
+        if value is None:
+            value = budget.get(name, known.get(name))
+        if name != "relation" and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if name not in known and name == "relation":
+            value = value or "add_remove"
+        elif name not in known and value is not None:
+            raise _no_budget(combinator, name)
+        object.__setattr__(combinator, name, value)
+    kept = {k: v for k, v in options.items() if k not in known or v != known[k]}
+    object.__setattr__(combinator, "options", tuple(sorted(kept.items())))
+    made(combinator)  # its own checks
+
+
+def made(combinator: Any, epsilon: float | None = None, delta: float | None = None) -> Mechanism:
+    """The method inside, with its options and a budget.
+
+    Args:
+        epsilon, delta: in place of the combinator's own.
+    """
+    kind = registry.load(combinator.method)
+    known = {p.name for p in describe(kind)}
+    budget = {
+        "epsilon": combinator.epsilon if epsilon is None else epsilon,
+        "delta": combinator.delta if delta is None else delta,
+        "relation": combinator.relation,
+    }
+    inside = {k: v for k, v in budget.items() if k in known and v is not None}
+    built: Mechanism = build(kind, {**dict(combinator.options), **inside})
+    return built
+
+
+def refuse(combinator: Any, allowed: tuple[str, ...] = ()) -> None:
+    """Refuse what cannot be combined: a combinator inside another, and bins that each run would buy anew.
+
+    Args:
+        allowed: combinators that may be inside.
+    """
+    name = combinator.method
+    if dict(combinator.options).get("scale") == "paid":
+        raise _own_bins("set or part")
+    if name in COMBINATORS and name not in allowed:
+        raise UsageError(
+            "NESTED",
+            f"{type(combinator).__name__} was asked for around {name}.",
+            "A combinator takes a method that is none itself; parallel takes per_set.",
+            "For parts with noise for every set use Parallel(PerSet(method)).",
+        )
+
+
+class Card:
+    """`about` of a combinator: of the class its own card, of an instance one that fits its method.
+
+    Args:
+        own: the card of the class.
+        inside: whether rows that a method pays for stay what an instance releases.
+    """
+
+    def __init__(self, own: About) -> None:
+        self.own = own
+
+    def __get__(self, instance: Any, owner: type) -> About:
+        """The card."""
+        if instance is None:
+            return self.own
+        card = made(instance).about
+        unit = self.own.unit if card.releases == "tables" else "dataset"
+        return replace(
+            self.own,
+            title=f"{card.title} ({card.name}), {self.own.title}",
+            paper=f"{card.paper}; {self.own.paper}",
+            kind=card.kind,
+            releases=card.releases,
+            unit=unit,
+            limit=card.limit,
+        )
+
+
+def one_schema(found: list[Tables] | list[Codes], schema: Schema, what: str) -> Schema:
+    """The schema that all results have in common.
+
+    Raises:
+        PrivacyRefused: a method that pays for bins found other ones each time.
+    """
+    if any(one.schema != found[0].schema for one in found):
+        error = _own_bins(what)
+        error.state = "What was reserved stays spent; nothing was released."
+        raise error
+    return found[0].schema if found else schema
+
+
+def summed(claims: list[Claim]) -> Claim:
+    """Purchases of one kind on the same records, added up exactly."""
+    total = claims[0]
+    for claim in claims[1:]:
+        total = total.then(claim)
+    return total
+
+
+def _pairs(combinator: Any) -> dict[str, object]:
+    given = combinator.options
+    try:
+        pairs = dict(given.items() if isinstance(given, Mapping) else given)
+        if any(not isinstance(name, str) for name in pairs):
+            raise TypeError
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "PARAM",
+            f"options of {type(combinator).__name__} has the wrong form.",
+            "It names parameters of the method inside, with their values.",
+            "For example options={'parents': 2}.",
+        ) from None
+    return {name: _frozen(value) for name, value in pairs.items()}
+
+
+def _parameters(given: Any) -> dict[str, object]:
+    about = getattr(given, "about", None)
+    if isinstance(given, type) or not isinstance(about, About):
+        raise ParameterError(
+            "PARAM",
+            f"method is a {type(given).__name__}.",
+            "It is a registered name, or a mechanism.",
+            "For example method='noisy_pegs', or method=NoisyPegs(parents=2).",
+        )
+    if about.name not in registry.names() or type(given) is not registry.load(about.name):
+        raise UsageError(
+            "UNREGISTERED",
+            f"The method {about.name!r} is not registered.",
+            "A combinator keeps its method by name, so that a receipt can name it.",
+            "Register it under the entry points gibbous.mechanisms.",
+        )
+    return {name: _frozen(value) for name, value in as_json(given).items()}
+
+
+def _frozen(value: object) -> object:
+    if isinstance(value, Mapping):
+        return tuple((str(k), _frozen(v)) for k, v in value.items())
+    return tuple(_frozen(v) for v in value) if isinstance(value, list | tuple) else value
+
+
+def _own_bins(what: str) -> PrivacyRefused:
+    return PrivacyRefused(
+        "SCHEMAS",
+        f"The method inside pays for bins, and would have other ones for each {what}.",
+        "All rows of a release are under one schema.",
+        "Use public bins, or the method without this combinator.",
+    )
+
+
+def _no_budget(combinator: Any, name: str) -> PrivacyRefused:
+    return PrivacyRefused(
+        "NOBUDGET",
+        f"{name} was given for {type(combinator).__name__} around {combinator.method}.",
+        f"{combinator.method} has no {name}.",
+        f"Leave {name} out, or choose another method.",
+    )

@@ -1,0 +1,1 @@
+"""Rows from a cell model: fit (noisy sums in), parameters (of one set), rows (out)."""

@@ -1,0 +1,119 @@
+"""Records for a regression: the distinct rows of a joint table with their counts, and one-hot designs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gibbous.core.context import strides
+from gibbous.core.extras import need
+from gibbous.core.stream import stream_key, words
+from gibbous.core.tables import Counts, Dense
+
+_STREAM = 0x696D70  # "imp"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Records:
+    """The distinct rows of the confidential table. Secret: cannot be printed or pickled.
+
+    Attributes:
+        codes: int32 (columns, distinct).
+        counts: int64 (distinct,): records with each; > 0.
+        sizes: number of codes of each column.
+    """
+
+    codes: np.ndarray
+    counts: np.ndarray
+    sizes: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return "<Records, secret>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("confidential records are never pickled")
+
+    @property
+    def total(self) -> int:
+        """Number of records."""
+        return int(self.counts.sum())
+
+    def margin(self, column: int) -> np.ndarray:
+        """Records at each code of one column, int64 (levels,)."""
+        found = np.zeros(self.sizes[column], dtype=np.int64)
+        np.add.at(found, self.codes[column], self.counts)
+        return found
+
+    def others(self, column: int) -> tuple[int, ...]:
+        """Columns that one column is regressed on: all others with more than one level."""
+        return tuple(j for j, size in enumerate(self.sizes) if j != column and size > 1)
+
+    def listed(self, most: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """Distinct-row numbers with weights that stand for all records: no weight above 1.
+
+        The step of a stochastic solver is set for weights of 1, and a heavier line would make it
+        diverge; far lighter lines would slow it down. So a row is listed several times.
+
+        Args:
+            most: up to this many records, each has a line of its own.
+        Returns:
+            int64 (lines,) row numbers, float64 (lines,) weights, and the records of a weight of 1.
+        """
+        unit = max(1.0, self.total / most)
+        copies = np.ceil(self.counts / unit).astype(np.int64)
+        lines = np.repeat(np.arange(len(copies)), copies)
+        return lines, (self.counts / (copies * unit))[lines], unit
+
+    def sampled(self, most: int, seed: int) -> np.ndarray:
+        """Distinct-row numbers of at most `most` records, in random order, int64.
+
+        A record is drawn without replacement; a row that several records hold may come several times.
+        """
+        order = np.argsort(words(stream_key(seed, _STREAM), 0, self.total), kind="stable")[:most]
+        return np.searchsorted(np.cumsum(self.counts), order, side="right")
+
+
+def records_of(counts: Counts) -> Records:
+    """The rows behind a joint table: every combination that occurs, with its count.
+
+    Args:
+        counts: of a context over all columns with exact keys; secret.
+    """
+    context, cells = counts.context, counts.cells
+    if isinstance(cells, Dense):
+        keys, levels = np.nonzero(cells.values)
+        held = cells.values[keys, levels]
+    else:
+        seen = cells.values > 0
+        keys, levels, held = cells.keys[seen], cells.levels[seen], cells.values[seen]
+    sizes = dict(zip(context.columns, context.parent_sizes + context.target_sizes, strict=True))
+    codes = np.zeros((len(sizes), len(held)), dtype=np.int32)
+    for columns, widths, numbers in (
+        (context.parents, context.parent_sizes, keys),
+        (context.targets, context.target_sizes, levels),
+    ):
+        whole = numbers.astype(np.uint64)
+        for column, step, size in zip(columns, strides(widths), widths, strict=True):
+            codes[column] = (whole // np.uint64(step)) % np.uint64(size)
+    return Records(codes, held.astype(np.int64), tuple(sizes[j] for j in sorted(sizes)))
+
+
+def design(records: Records, columns: tuple[int, ...]) -> Any:
+    """One indicator a level of each column: scipy CSR (distinct, levels of all columns together)."""
+    sparse = need("scipy.sparse", "evaluate")
+    starts = starts_of(records.sizes, columns)
+    rows = records.codes.shape[1]
+    places = records.codes[list(columns)].T + starts[:-1].astype(np.int32)
+    index = np.arange(0, rows * len(columns) + 1, max(len(columns), 1), dtype=np.int32)
+    if not columns:
+        index = np.zeros(rows + 1, dtype=np.int32)
+    ones = np.ones(places.size)
+    return sparse.csr_matrix((ones, places.ravel(), index), shape=(rows, int(starts[-1])))
+
+
+def starts_of(sizes: tuple[int, ...], columns: tuple[int, ...]) -> np.ndarray:
+    """First indicator of each column, and their number: int64 (columns + 1,)."""
+    widths = [sizes[column] for column in columns]
+    return np.concatenate([[0], np.cumsum(widths, dtype=np.int64)]).astype(np.int64)
