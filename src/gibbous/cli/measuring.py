@@ -211,11 +211,55 @@ def compare(
     compare_verb.run(config, out, workers, public_data, ledger, json, quiet)
 
 
+def study(
+    name: Annotated[
+        str, typer.Argument(help="bowen2016-1 and so on; a wrong name lists all.", metavar="NAME")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder; goes on where it stopped.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The short setting in place of the paper's.")
+    ] = False,
+    reps: Annotated[
+        int | None, typer.Option("--reps", min=1, help="Repeats of each setting.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes; default: all cores.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of every draw.")] = 0,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="A table in place of the study's own.")
+    ] = None,
+    schema: SchemaFile = None,
+    restart: Annotated[
+        bool, typer.Option("--no-resume", help="Refuse a folder of an earlier start.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run an experiment of a paper again: its tables here, files and figures in a folder."""
+    from gibbous.cli import study_verb
+
+    settings = {
+        "quick": quick,
+        "reps": reps,
+        "workers": workers,
+        "seed": seed,
+        "data": data,
+        "schema": schema,
+        "resume": not restart,
+    }
+    study_verb.run(name, out, settings, json, quiet)
+
+
 VERBS = (
     (evaluate, "How good and how risky synthetic rows are; confidential."),
     (report, "The public or the internal report of a release."),
     (infer, "Estimates and intervals from a release."),
     (audit, "Try to refute what a method claims."),
     (compare, "Methods side by side on one table."),
+    (study, "The experiments of the papers, run again."),
 )
 """(function, short help), in the order of the help page."""

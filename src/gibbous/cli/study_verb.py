@@ -1,0 +1,66 @@
+"""`gibbous study`: the simulations of the papers, run again; tables here, files in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gibbous.cli import show
+from gibbous.cli.progress import Bars
+from gibbous.core.errors import OutputNotWritten
+
+
+def run(
+    name: str,
+    out: Path | None,
+    settings: dict[str, Any],
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Run, or go on with, a study, print its tables and write its files.
+
+    Args:
+        name: one of `studies.names()`.
+        out: folder; None writes nothing.
+        settings: quick, reps, workers, seed, data, schema and resume of `studies.run`.
+    """
+    from gibbous import studies
+
+    if out is not None and out.exists() and not out.is_dir():
+        raise OutputNotWritten(
+            "STUDY",
+            f"{str(out)!r} is a file.",
+            "A study goes into a folder, new or of an earlier start.",
+            "Choose another --out.",
+        )
+    with Bars(quiet=quiet or json) as bars:
+        ran = studies.run(name, out=out, progress=bars, **settings)
+    if json:
+        from gibbous.core.json_values import plain
+
+        show.as_json(plain(ran.to_json()) | {"written": None if out is None else str(out)})
+        return
+    if not quiet:
+        _tables(ran)
+    if ran.confidential:
+        show.line(
+            "Confidential: these figures were computed against the table that was given; publishing "
+            "them is a release of its own unless its records are public."
+        )
+    where = "nothing was written (--out)" if out is None else f"in {show.quoted(out)}"
+    show.line(f"{name}: {ran.settings.reps} repeats, {len(ran.rows)} rows; {where}.")
+
+
+def _tables(ran: Any) -> None:
+    show.line(f"{ran.study.title} ({ran.study.paper})")
+    show.line(ran.study.reproduces)
+    for table in ran.tables():
+        show.line()
+        show.line(table.title)
+        show.table(table.headers, [[_shown(cell) for cell in row] for row in table.rows])
+
+
+def _shown(cell: Any) -> str:
+    if cell is None or cell != cell:
+        return ""
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)

@@ -1,0 +1,273 @@
+"""bowen2016, simulation study 2: mean and variance of a bounded normal variable.
+
+Law of the data: n draws of N(0, sigma^2), clamped to public bounds in units of sigma. Sets drawn from
+a normal model enter through their mean and variance, whose joint law is known; rows of histograms are
+drawn one by one. All is simulated by its law: nothing here protects anybody.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from gibbous.studies import panels
+from gibbous.studies.bowen2016_1 import ORIGINAL
+from gibbous.studies.histograms import Floats, Ints, counted, moments, scott, shares, smoothed_share
+from gibbous.studies.laws import Draws
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.scores import Inferred, scored, several, single
+
+_NUMBER: Final = 2  # of this study, in the path of every draw
+BOUNDS: Final = {"asymmetric": (-3.0, 4.0), "symmetric": (-4.0, 4.0)}
+"""In units of sigma. The numbers are lost from the text: the printed medians of 7, 10 and 21 bins need
+a range of about 7 sigma, whose lower end the text calls the nearer one."""
+PRINTED_BINS: Final = {40: 7, 100: 10, 1000: 21}
+MODIPS: Final = ("modips, split", "modips, non-split")
+PERTURBED: Final = ("perturbed histogram as printed", "perturbed histogram, public bins")
+SMOOTHED: Final = ("smoothed histogram as printed", "smoothed histogram, public bins")
+MS: Final = "MS, no noise"
+METHODS: Final = (*MODIPS, *PERTURBED, *SMOOTHED, MS, ORIGINAL)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """The records of all repeats and what a curator computes from them.
+
+    Attributes:
+        x: float64 (repeats, n).
+        mean, variance: divisor n - 1; float64 (repeats,).
+        low, high: the public bounds.
+    """
+
+    x: Floats
+    mean: Floats
+    variance: Floats
+    low: float
+    high: float
+
+    @property
+    def n(self) -> int:
+        """Records of one repeat."""
+        return int(self.x.shape[1])
+
+
+def cells(settings: Settings) -> tuple[Cell, ...]:
+    """One cell a scenario and budget."""
+    values = settings.values
+    return tuple(
+        Cell(
+            f"{bounds}.n={n}.sigma={sigma}.lne={power}",
+            {"bounds": bounds, "n": n, "sigma": sigma, "power": power},
+        )
+        for bounds in values["bounds"]
+        for n in values["n"]
+        for sigma in values["sigma"]
+        for power in values["ln_epsilon"]
+    )
+
+
+def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
+    """Two rows a method, for the mean and for the variance."""
+    bounds, n, sigma, power = (cell.params[k] for k in ("bounds", "n", "sigma", "power"))
+    epsilon, sets = math.exp(power), int(settings.values["sets"])
+    scenario = Draws(settings.seed, (_NUMBER, list(BOUNDS).index(bounds), n, round(sigma * 1000)))
+    held = sample(scenario.at(0), settings.reps, n, sigma, BOUNDS[bounds])
+    rows = []
+    for number, method in enumerate(METHODS):
+        draws = scenario.at(number + 1, power + 1000)
+        q, v, bins = released(method, draws, held, epsilon=epsilon, sets=sets)
+        facts = {
+            "bounds": bounds, "n": n, "sigma": sigma, "ln_epsilon": power, "epsilon": epsilon,
+            "method": method, "true_epsilon": true_epsilon(method, epsilon), "bins": bins,
+        }  # fmt: skip
+        for parameter, found, truth in zip(
+            ("mean", "variance"), _inferred(q, v, n), (0.0, float(sigma) ** 2), strict=True
+        ):
+            unit = float(sigma) if parameter == "mean" else float(sigma) ** 2
+            score = scored(Inferred(found.estimate / unit, found.half / unit), truth / unit)
+            rows.append(facts | {"parameter": parameter} | score)
+    return rows
+
+
+def sample(draws: Draws, repeats: int, n: int, sigma: float, bounds: tuple[float, float]) -> Sample:
+    """Records of all repeats, clamped to the bounds (units of sigma)."""
+    low, high = bounds[0] * sigma, bounds[1] * sigma
+    x = np.clip(draws.normal(repeats, n) * sigma, low, high)
+    return Sample(x, x.mean(axis=1), x.var(axis=1, ddof=1), low, high)
+
+
+def released(
+    method: str, draws: Draws, held: Sample, *, epsilon: float, sets: int
+) -> tuple[Floats, Floats, float | None]:
+    """Mean and variance of each synthetic set: float64 (sets, repeats) twice, and the median bins."""
+    if method == ORIGINAL:
+        return held.mean[None, :], held.variance[None, :], None
+    if method == MS or method in MODIPS:
+        whole = (np.broadcast_to(a, (sets, a.size)) for a in (held.mean, held.variance))
+        mean, variance = whole
+        if method != MS:
+            mean, variance = sanitized(draws, held, epsilon / sets, sets, split=method == MODIPS[0])
+        return *_normal_sets(draws, mean, variance, held.n), None
+    bins = _bins(method, held)
+    counts = counted(held.x, held.low, held.high, bins)
+    if method in PERTURBED:
+        # One count changes by 1 if a record goes, two if one is replaced, as n released rows imply.
+        reach = 1 if method == PERTURBED[0] else 2
+        noise = draws.at(1).laplace(sets, *counts.shape) * (reach * sets / epsilon)
+        p = shares(counts + noise, np.broadcast_to(bins, (sets, bins.size)))
+    else:
+        weight = smoothed_share(epsilon, bins, held.n)[:, None]
+        p = ((1 - weight) * shares(counts, bins) + weight * shares(0 * counts, bins))[None]
+    found = moments(draws.at(2), p, bins, held.n, held.low, held.high)
+    return *found, float(np.median(bins))
+
+
+def sanitized(
+    draws: Draws, held: Sample, epsilon: float, sets: int, *, split: bool
+) -> tuple[Floats, Floats]:
+    """Noisy mean and variance of each set at epsilon a set, clipped to what data can have.
+
+    The mean changes by R / n and the variance by R^2 / n if one record is replaced. Split: half the
+    budget each; non-split: both with the scale of their sum.
+    """
+    n, width = held.n, held.high - held.low
+    reach = (width / n, width**2 / n)
+    scales = [2 * r / epsilon if split else sum(reach) / epsilon for r in reach]
+    most = width**2 * n / (4 * (n - 1)) if n % 2 == 0 else width**2 * (n + 1) / (4 * n)
+    mean = held.mean + scales[0] * draws.at(1).laplace(sets, held.mean.size)
+    variance = held.variance + scales[1] * draws.at(2).laplace(sets, held.mean.size)
+    return np.clip(mean, held.low, held.high), np.clip(variance, 0.0, most)
+
+
+def true_epsilon(method: str, epsilon: float) -> float | None:
+    """What a release costs if one record is replaced, where epsilon is charged; None: no bound.
+
+    Scott's rule reads the spread off the records, and the number of bins is released as it is.
+    """
+    bounded = method in MODIPS or method in (PERTURBED[1], SMOOTHED[1])
+    return epsilon if bounded else None
+
+
+def _normal_sets(draws: Draws, mean: Floats, variance: Floats, n: int) -> tuple[Floats, Floats]:
+    """Posterior sigma^2 and mu under 1/sigma^2, then mean and variance of n normal rows."""
+    shape, half = mean.shape, (n - 1) / 2
+    squared = variance * half / draws.at(3).gamma(half, *shape)
+    mu = mean + np.sqrt(squared / n) * draws.at(4).normal(*shape)
+    drawn = mu + np.sqrt(squared / n) * draws.at(5).normal(*shape)
+    return drawn, squared * draws.at(6).gamma(half, *shape) / half
+
+
+def _bins(method: str, held: Sample) -> Ints:
+    """Scott's rule with the records' own spread as printed, or with the public range over 7."""
+    width = held.high - held.low
+    if method in (PERTURBED[0], SMOOTHED[0]):
+        return scott(np.sqrt(held.variance), held.n, width)
+    return scott(np.full(held.mean.size, width / 7), held.n, width)
+
+
+def _inferred(q: Floats, v: Floats, n: int) -> tuple[Inferred, Inferred]:
+    of_variance = 2 * v**2 / (n - 1)
+    if len(q) == 1:
+        return single(q[0], v[0] / n, df=n - 1), single(v[0], of_variance[0])
+    return several(q, v / n), several(v, of_variance)
+
+
+def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
+    """Bins beside the printed medians, then each measure of both parameters."""
+    del settings
+    shown = [row for row in rows if row["sigma"] == rows[0]["sigma"]]
+    powers = sorted({row["ln_epsilon"] for row in rows})
+    kept = [p for p in powers if p % 2 == 0] if len(powers) > 6 else powers
+    found = [_bin_table(rows)]
+    for parameter in ("mean", "variance"):
+        for measure in ("bias", "rmse", "coverage", "width"):
+            groups: dict[tuple[Any, ...], dict[int, Any]] = {}
+            for row in shown:
+                if row["parameter"] == parameter:
+                    key = (row["bounds"], row["n"], row["method"])
+                    groups.setdefault(key, {})[row["ln_epsilon"]] = row[measure]
+            lines = tuple((*k, *(_rounded(by.get(p)) for p in kept)) for k, by in groups.items())
+            headers = ("bounds", "n", "method", *(f"e^{p}" for p in kept))
+            title = f"{measure} of the {parameter} by epsilon, sigma = {rows[0]['sigma']}"
+            title += "" if measure == "coverage" else ", in units of sigma"
+            title += "^2" if parameter == "variance" and measure != "coverage" else ""
+            found.append(Table(f"{parameter}-{measure}", title, headers, lines))
+    return tuple(found)
+
+
+def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
+    """Bias, RMSE and coverage of both parameters for each kind of bounds, a panel a scenario."""
+    columns = len(settings.values["sigma"])
+    return tuple(
+        _figure(
+            [r for r in rows if (r["bounds"], r["parameter"]) == (bounds, parameter)],
+            measure,
+            columns=columns if columns > 1 else 3,
+        )
+        for bounds in settings.values["bounds"]
+        for parameter in ("mean", "variance")
+        for measure in ("bias", "rmse", "coverage")
+    )
+
+
+def _figure(rows: Sequence[Row], measure: str, *, columns: int) -> Figure:
+    bounds, parameter = rows[0]["bounds"], rows[0]["parameter"]
+    title = f"{'RMSE' if measure == 'rmse' else measure} of the {parameter}"
+    if measure != "coverage":
+        title += {"mean": ", σ", "variance": ", σ²"}[parameter]
+    chart = panels.lines(
+        [{**row, "panel": f"n = {row['n']:,}, σ = {row['sigma']}"} for row in rows],
+        x="ln_epsilon",
+        y=measure,
+        by="method",
+        panel="panel",
+        order=METHODS,
+        columns=columns,
+        titles=("ln ε of the whole release", title),
+        limits=(0.0, 1.0) if measure == "coverage" else None,
+        reference={"bias": 0.0, "coverage": 0.95}.get(measure),
+    )
+    return Figure(f"bowen2016-2-{bounds}-{parameter}-{measure}", f"{title}, {bounds} bounds", chart)
+
+
+def _bin_table(rows: Sequence[Row]) -> Table:
+    found = {
+        (r["bounds"], r["n"], r["sigma"], r["method"]): r["bins"]
+        for r in rows
+        if r["bins"] is not None
+    }
+    lines = tuple((*key, PRINTED_BINS.get(key[1]), bins) for key, bins in found.items())
+    headers = ("bounds", "n", "sigma", "method", "printed median", "median here")
+    return Table("bins", "Bins of the histograms", headers, lines)
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+STUDY = Study(
+    name="bowen2016-2",
+    title="Study 2: mean and variance of a bounded normal variable",
+    paper="bowen2016, s4.2 and supplement",
+    reproduces=(
+        "Figures 4 and 5, supplement figures 3 to 9 and table 2: modips with a split and a non-split "
+        "budget, perturbed and smoothed histograms, with bounds that are and are not symmetric."
+    ),
+    full={
+        "reps": 5000,
+        "sets": 10,
+        "bounds": list(BOUNDS),
+        "n": [40, 100, 1000],
+        "sigma": [1, 2, 3],
+        "ln_epsilon": list(range(-8, 9)),
+    },
+    quick={"reps": 300, "n": [40, 1000], "sigma": [1], "ln_epsilon": [-6, 0, 3, 6]},
+    cells=cells,
+    run_cell=run_cell,
+    tables=tables,
+    figures=figures,
+)

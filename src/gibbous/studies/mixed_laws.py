@@ -1,0 +1,197 @@
+"""The laws of synthesizers of a mixed table: cells of categorical columns, two numeric columns in each.
+
+Numbers are centered and scaled: in each cell both columns have mean 0 and variance 1 and the public
+bounds -3 and 3, which changes nothing because every method moves with public bounds. The methods
+simulate on constructed data; nothing here protects anybody.
+
+Shapes: S sets, T repeats, K cells, 2 columns. n is public; neighbors replace one record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gibbous.studies.laws import Draws, multinomial
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+REACH: Final = 3.0  # of the public bounds, in standard deviations
+RANGE: Final = 2 * REACH
+PRIOR: Final = 1 / 3  # virtual records of each cell
+FLOOR: Final = 1e-4  # least variance of a sanitized covariance, public
+PARTS: Final = 6  # statistics that share the budget: counts, two means, two variances, a covariance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary:
+    """What is known of tables: of the records (S = 1) or of synthetic sets.
+
+    Attributes:
+        counts: rows of each cell, float64 (S, T, K).
+        means: of each cell, NaN where it is empty, float64 (S, T, K, 2).
+        pooled: covariance within cells: variances and covariance, float64 (S, T, 3).
+    """
+
+    counts: Floats
+    means: Floats
+    pooled: Floats
+
+    @property
+    def df(self) -> Floats:
+        """Degrees of freedom of the pooled covariance: rows less cells that have rows."""
+        found: Floats = self.counts.sum(axis=-1) - (self.counts > 0).sum(axis=-1)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """The confidential records of all repeats.
+
+    Attributes:
+        cell: of each record, int64 (T, n).
+        x: float64 (T, n, 2).
+        summary: of them, with S = 1.
+    """
+
+    cell: Ints
+    x: Floats
+    summary: Summary
+
+    @property
+    def n(self) -> int:
+        """Records of one repeat."""
+        return int(self.cell.shape[1])
+
+
+def records(draws: Draws, repeats: int, n: int, chances: Floats, correlation: float) -> Records:
+    """Multinomial cells, bivariate normal numbers, clamped to the bounds."""
+    counts = multinomial(draws.at(1), n, np.broadcast_to(chances, (repeats, chances.size)))
+    sizes = counts.astype(np.int64).ravel()
+    cell: Ints = np.repeat(np.tile(np.arange(chances.size), repeats), sizes).reshape(repeats, n)
+    first, other = (draws.at(2, j).normal(repeats, n) for j in (0, 1))
+    second = correlation * first + np.sqrt(1 - correlation**2) * other
+    x = np.clip(np.stack([first, second], axis=-1), -REACH, REACH)
+    one = summarized(cell, x, chances.size)
+    return Records(cell, x, Summary(one.counts[None], one.means[None], one.pooled[None]))
+
+
+def summarized(cell: Ints, x: Floats, cells: int) -> Summary:
+    """Counts, means and pooled covariance of rows; without the axis of sets."""
+    repeats = cell.shape[0]
+    place = (cell + cells * np.arange(repeats)[:, None]).ravel()
+
+    def summed(values: Floats) -> Floats:
+        found = np.bincount(place, values.ravel(), minlength=repeats * cells).astype(np.float64)
+        return found.reshape(repeats, cells)
+
+    counts = np.bincount(place, minlength=repeats * cells).reshape(repeats, cells).astype(float)
+    filled = np.maximum(counts, 1)
+    means = np.stack([summed(x[..., j]) / filled for j in (0, 1)], axis=-1)
+    df = counts.sum(axis=-1) - (counts > 0).sum(axis=-1)
+    pooled = [
+        ((x[..., i] * x[..., j]).sum(axis=-1) - (counts * means[..., i] * means[..., j]).sum(-1))
+        / np.maximum(df, 1)
+        for i, j in ((0, 0), (1, 1), (0, 1))
+    ]
+    return Summary(
+        counts, np.where(counts[..., None] > 0, means, np.nan), np.stack(pooled, axis=-1)
+    )
+
+
+def multiple_synthesis(draws: Draws, held: Records, sets: int) -> Summary:
+    """MS: every parameter from its posterior, then n rows, for each set; no noise."""
+    known = held.summary
+    counts, means, pooled = (_spread(a, sets) for a in (known.counts, known.means, known.pooled))
+    return _drawn(draws, counts, np.nan_to_num(means), pooled, held)
+
+
+def modips(draws: Draws, held: Records, epsilon: float, sets: int, *, sound: bool) -> Summary:
+    """modips, split and clipped; each of six statistics gets epsilon / (6 m) for each set.
+
+    As printed, counts change by 1, a cell's mean by R / n_k and each entry of the pooled covariance
+    by R^2 / (n - K). Sound: counts change by 2 in all, the sums of a column by R in all, and the
+    covariance by 2 R^2 / (n - K), because a record may change its cell; means are noisy sums over
+    noisy counts. Of the variances both agree.
+    """
+    known, scale = held.summary, PARTS * sets / epsilon
+    counts = known.counts + scale * (2 if sound else 1) * draws.at(1).laplace(
+        sets, *known.counts.shape[1:]
+    )
+    counts = np.clip(counts, 0, held.n)
+    noise = scale * RANGE * draws.at(2).laplace(sets, *known.means.shape[1:])
+    exact = np.nan_to_num(known.means)
+    if sound:
+        sums = exact * known.counts[..., None] + noise
+        means = sums / np.maximum(counts, 1)[..., None]
+    else:
+        means = exact + noise / np.maximum(known.counts, 1)[..., None]
+    reach = RANGE**2 / known.df[..., None] * np.array([1.0, 1.0, 2.0 if sound else 1.0])
+    pooled = known.pooled + scale * reach * draws.at(3).laplace(sets, *known.pooled.shape[1:])
+    return _drawn(draws, counts, np.clip(means, -REACH, REACH), _possible(pooled), held)
+
+
+def _drawn(draws: Draws, counts: Floats, means: Floats, pooled: Floats, held: Records) -> Summary:
+    """Parameters from the posterior given (noisy) statistics, and what n rows drawn from it show."""
+    shape, df = counts.shape, held.summary.df
+    weights = draws.at(11).gamma(PRIOR + counts, *shape)
+    chances = weights / weights.sum(axis=-1, keepdims=True)
+    root = _inverse_wishart(draws.at(12), pooled, np.broadcast_to(df, shape[:2]))
+    size = np.maximum(counts, 1)[..., None]
+    mu = means + _turned(root, draws.at(13).normal(*shape, 2)) / np.sqrt(size)
+    drawn = multinomial(draws.at(14), held.n, chances)
+    rows = np.maximum(drawn, 1)[..., None]
+    shown = mu + _turned(root, draws.at(15).normal(*shape, 2)) / np.sqrt(rows)
+    left = held.n - (drawn > 0).sum(axis=-1).astype(np.float64)
+    spread = _lower(draws.at(16), left)
+    covariance = _product(np.matmul(root, spread)) / left[..., None]
+    return Summary(drawn, np.where(drawn[..., None] > 0, shown, np.nan), covariance)
+
+
+def _inverse_wishart(draws: Draws, pooled: Floats, df: Floats) -> Floats:
+    """A root C of Sigma = C C', Sigma inverse Wishart with df and scale df times pooled."""
+    a = np.zeros((*pooled.shape[:-1], 2, 2))
+    a[..., 0, 0] = np.sqrt(pooled[..., 0])
+    a[..., 1, 0] = pooled[..., 2] / a[..., 0, 0]
+    a[..., 1, 1] = np.sqrt(np.maximum(pooled[..., 1] - a[..., 1, 0] ** 2, 0))
+    lower = _lower(draws, df)
+    inverse = np.zeros_like(a)  # of the transpose of lower
+    inverse[..., 0, 0], inverse[..., 1, 1] = 1 / lower[..., 0, 0], 1 / lower[..., 1, 1]
+    inverse[..., 0, 1] = -lower[..., 1, 0] / (lower[..., 0, 0] * lower[..., 1, 1])
+    root: Floats = np.matmul(a, inverse) * np.sqrt(df)[..., None, None]
+    return root
+
+
+def _lower(draws: Draws, df: Floats) -> Floats:
+    """The root L of a Wishart matrix L L' with df degrees of freedom (Bartlett)."""
+    lower = np.zeros((*df.shape, 2, 2))
+    lower[..., 0, 0] = np.sqrt(2 * draws.at(1).gamma(df / 2, *df.shape))
+    lower[..., 1, 1] = np.sqrt(2 * draws.at(2).gamma((df - 1) / 2, *df.shape))
+    lower[..., 1, 0] = draws.at(3).normal(*df.shape)
+    return lower
+
+
+def _product(root: Floats) -> Floats:
+    """Variances and covariance of root root'."""
+    squared = np.matmul(root, np.swapaxes(root, -1, -2))
+    return np.stack([squared[..., 0, 0], squared[..., 1, 1], squared[..., 0, 1]], axis=-1)
+
+
+def _turned(root: Floats, z: Floats) -> Floats:
+    """root z for every cell."""
+    turned: Floats = np.matmul(root[..., None, :, :], z[..., None])[..., 0]
+    return turned
+
+
+def _possible(pooled: Floats) -> Floats:
+    """The nearest numbers that can be a covariance of bounded records: post-processing."""
+    variances = np.clip(pooled[..., :2], FLOOR, RANGE**2 / 3)
+    most = np.sqrt(variances.prod(axis=-1)) * (1 - 1e-6)
+    return np.concatenate([variances, np.clip(pooled[..., 2], -most, most)[..., None]], axis=-1)
+
+
+def _spread(values: Floats, sets: int) -> Floats:
+    return np.broadcast_to(values, (sets, *values.shape[1:]))

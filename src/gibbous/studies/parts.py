@@ -1,0 +1,108 @@
+"""What a study consists of: settings in, independent cells, rows of figures, tables and drawings out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+"""One tidy line of results: names of columns to numbers, texts, booleans or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One independent part of a study, run in one process and kept when it is done.
+
+    Attributes:
+        name: of letters, digits, ".", "_", "=" and "-": a file is named after it.
+        params: what the part is about, JSON values.
+    """
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that the rows of a study depend on.
+
+    Attributes:
+        reps: repeats of each simulated setting.
+        seed: of every draw.
+        quick: the short setting that tests use.
+        values: the study's own settings, JSON values.
+        data: a table given with --data; None: the study's own.
+        schema: the schema file of that table; None: the study knows it, or infers it.
+    """
+
+    reps: int
+    seed: int
+    quick: bool
+    values: Mapping[str, Any]
+    data: Path | None = None
+    schema: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is printed.
+
+    Attributes:
+        name: of letters, digits and hyphens.
+        title: one line.
+        headers: one a column.
+        rows: cells, as texts or numbers.
+    """
+
+    name: str
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """A drawing: `runner` writes it as NAME.svg.
+
+    Attributes:
+        name: of letters, digits and hyphens.
+        title: what it shows, in one line.
+        chart: of Altair, for example from `gibbous.studies.panels.lines`.
+    """
+
+    name: str
+    title: str
+    chart: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One study. A module of this package makes one and calls it STUDY.
+
+    Attributes:
+        name: what `gibbous study` calls it.
+        title: one line.
+        paper: where it is from, with the section.
+        reproduces: what of the paper comes out of it, in one or two sentences.
+        full: settings as the paper has them; "reps" is taken out of them.
+        quick: settings for a run of seconds, laid over `full`.
+        cells: the independent parts for some settings, in a fixed order.
+        run_cell: the rows of one part; depends on its arguments alone (other processes call it).
+        tables: what is printed, from all rows in the order of the cells.
+        figures: what is drawn, from the same rows.
+        takes_data: whether --data and --schema mean something here.
+    """
+
+    name: str
+    title: str
+    paper: str
+    reproduces: str
+    full: Mapping[str, Any]
+    quick: Mapping[str, Any]
+    cells: Callable[[Settings], Sequence[Cell]]
+    run_cell: Callable[[Cell, Settings], list[dict[str, Any]]]
+    tables: Callable[[Sequence[Row], Settings], tuple[Table, ...]]
+    figures: Callable[[Sequence[Row], Settings], tuple[Figure, ...]]
+    takes_data: bool = False

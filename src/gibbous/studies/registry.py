@@ -1,0 +1,39 @@
+"""Studies by name. A new study adds one line here."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+
+from gibbous.core.errors import UsageError
+from gibbous.studies.parts import Study
+
+MODULES = {
+    "bowen2016-1": "gibbous.studies.bowen2016_1",
+    "bowen2016-2": "gibbous.studies.bowen2016_2",
+    "bowen2016-3": "gibbous.studies.bowen2016_3",
+}
+"""Name -> the module that defines STUDY."""
+
+
+def names() -> tuple[str, ...]:
+    """Names of all studies; loads none."""
+    return tuple(MODULES)
+
+
+def load(name: str) -> Study:
+    """The study of a name.
+
+    Raises:
+        UsageError: there is no such study; the nearest name is offered.
+    """
+    if name not in MODULES:
+        near = difflib.get_close_matches(name, MODULES, 1, 0.5)
+        raise UsageError(
+            "UNKNOWNSTUDY",
+            f"There is no study {name!r}.",
+            f"Studies are {', '.join(MODULES)}.",
+            f"Did you mean {near[0]!r}?" if near else "Choose one of these.",
+        )
+    study: Study = importlib.import_module(MODULES[name]).STUDY
+    return study

@@ -1,0 +1,90 @@
+"""Estimates of simulated releases in, their intervals out, and how good both are over the repeats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gibbous.core.extras import need
+from gibbous.evaluate.inference import rules
+
+Floats = npt.NDArray[np.float64]
+LEVEL: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inferred:
+    """Estimates and half widths of their intervals, one a repeat: float64 (repeats,) each.
+
+    A repeat whose variance is 0 has no interval: it is not usable [bowen2016, table 1 of the
+    supplement].
+    """
+
+    estimate: Floats
+    half: Floats
+
+    @property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """Which repeats have an interval."""
+        return np.isfinite(self.estimate) & np.isfinite(self.half) & (self.half > 0)
+
+
+def single(q: Floats, v: Floats, *, df: float = np.inf) -> Inferred:
+    """One set: q plus and minus the quantile times sqrt(v), as if its rows were records.
+
+    Args:
+        q, v: estimate and variance, float64 (repeats,).
+        df: degrees of freedom of v; infinite takes the normal quantile.
+    """
+    return Inferred(q, _quantile(np.full_like(v, df)) * np.sqrt(v))
+
+
+def several(q: Floats, v: Floats, *, noise: float | Floats = 0.0) -> Inferred:
+    """Several sets: T = W + B/m + V_s with Reiter's degrees of freedom.
+
+    Args:
+        q, v: float64 (sets, repeats); NaN where a set has no such estimate.
+        noise: V_s, variance of the estimate due to noise that all sets share; 0 where each set has
+            its own, because B then shows it.
+    Source:
+        [bowen2016, eq. 8-10] (reiter2003); docs/reference/combining-rules.md for V_s.
+    """
+    found = rules.spread(q, v)
+    variance = rules.reiter2003(found)
+    return Inferred(found.mean, _quantile(variance.df) * np.sqrt(variance.total + noise))
+
+
+def scored(found: Inferred, truth: float) -> dict[str, Any]:
+    """Bias, RMSE, coverage and mean width over the usable repeats, with Monte Carlo errors.
+
+    Returns:
+        bias, bias_se, rmse, coverage, coverage_se, width and usable (share of the repeats); None
+        where no repeat is usable.
+    """
+    usable = found.usable
+    count = int(usable.sum())
+    share = count / usable.size
+    if not count:
+        names = ("bias", "bias_se", "rmse", "coverage", "coverage_se", "width")
+        return dict.fromkeys(names) | {"usable": share}
+    error, half = found.estimate[usable] - truth, found.half[usable]
+    coverage = float(np.mean(np.abs(error) <= half))
+    return {
+        "bias": float(error.mean()),
+        "bias_se": float(error.std() / np.sqrt(count)),
+        "rmse": float(np.sqrt(np.mean(error**2))),
+        "coverage": coverage,
+        "coverage_se": float(np.sqrt(max(coverage * (1 - coverage), 1 / count) / count)),
+        "width": float(2 * half.mean()),
+        "usable": share,
+    }
+
+
+def _quantile(df: Floats) -> Floats:
+    special = need("scipy.special", "evaluate")
+    at = (1 + LEVEL) / 2
+    known = np.where(np.isfinite(df), np.minimum(df, 1e10), 1e10)
+    return np.where(df > 0, special.stdtrit(np.maximum(known, 1e-3), at), np.nan)
