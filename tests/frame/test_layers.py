@@ -25,6 +25,7 @@ OWNERS = {
         "evaluate",
         "frontier",
         "studies",
+        "flows",
         "data",
         "core/release.py",
     ),

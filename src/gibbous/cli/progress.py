@@ -24,7 +24,7 @@ WORDS = {
     "compile": "compiling kernels",
     "compare": "comparing with the real records",
     "report": "writing the report",
-    "runs": "running methods",
+    "runs": "running",
     "audit": "auditing",
 }
 
