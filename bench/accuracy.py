@@ -6,18 +6,22 @@
     python bench/accuracy.py --figure docs/reference/accuracy.svg
 
 Every run is a process of its own, for gibbous as for a peer, and one line of bench/results/accuracy.jsonl;
-a line that is there is not run again. All get the same training rows as codes under the same public
-domain, the same epsilon and delta (whole budget: no peer needs preprocessing here), and hand back as many
-rows. TVk is the mean total variation distance over all 1- and 2-way and 100 random 3- and 4-way margins
-against the training rows; AUC is of gradient boosting trained on synthetic rows and tested on rows that no
-synthesizer saw. The tables lie beside the repository (../shared/data).
+a line that is there is not run again but with --again, and the last one counts. An hour of CPU is the
+most. All get the same training rows as codes under the same public domain, the same epsilon and delta
+(whole budget: no peer needs preprocessing here), and hand back as many rows. TVk is the mean total
+variation distance over all 1- and 2-way and 100 random 3- and 4-way margins against the training rows;
+AUC is of gradient boosting trained on synthetic rows and tested on rows that no synthesizer saw. The
+tables lie beside the repository (../shared/data).
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import itertools
 import json
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +45,7 @@ PACKAGES = {"dpmm": "dpmm==0.1.9", "smartnoise": "smartnoise-synth==1.0.8"}
 OURS = ("adaptive_gibbs", "noisy_pegs", "privbayes", "sbhg")
 REFERENCES = ("independent", "resampled")
 TARGETS = {"adult": 14, "discharge13": 7, "acs_ma2019": 9}  # income, disposition, tenure
+HOUR = 3600  # CPU seconds a run may take
 HOLDOUT = 5  # one row in five is kept for testing where the data have no split of their own
 
 
@@ -82,9 +87,11 @@ def auc(split: Split, rows: np.ndarray) -> float:
 
     target = TARGETS[split.name]
     others = [j for j in range(len(split.sizes)) if j != target]
-    seen = np.unique(rows[:, target])
+    seen, counts = np.unique(rows[:, target], return_counts=True)
+    seen = seen[counts > 1]  # one row cannot be held out for early stopping
     if len(seen) < 2:
         return float("nan")
+    rows = rows[np.isin(rows[:, target], seen)]
     model = HistGradientBoostingClassifier(random_state=0)
     model.fit(rows[:, others], rows[:, target])
     scores = model.predict_proba(split.test[:, others])
@@ -124,6 +131,11 @@ def ours(method: str, split: Split, epsilon: float, delta: float, seed: int) -> 
     return sample(tables, len(codes), seed=seed).values.astype(np.int64)
 
 
+def at_most_an_hour() -> None:
+    """In the child: CPU time, so that a busy machine does not shorten the hour."""
+    resource.setrlimit(resource.RLIMIT_CPU, (HOUR, HOUR + 60))
+
+
 def one(method: str, split: Split, epsilon: float, delta: float, seed: int, peers: Path) -> Any:
     """Rows and their cost, made in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -142,9 +154,11 @@ def one(method: str, split: Split, epsilon: float, delta: float, seed: int, peer
             [str(python), *script, str(source), str(target), *budget],
             capture_output=True,
             text=True,
-            timeout=3600,
             check=False,
+            preexec_fn=at_most_an_hour,
         )
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            raise TimeoutError
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
         cost = json.loads(target.with_suffix(".json").read_text())
@@ -154,8 +168,6 @@ def one(method: str, split: Split, epsilon: float, delta: float, seed: int, peer
 
 def run_here(given: argparse.Namespace) -> None:
     """The child process of one run of gibbous."""
-    import resource
-
     from gibbous import __version__
 
     split = load(given.data[0])
@@ -176,14 +188,26 @@ def run_here(given: argparse.Namespace) -> None:
 
 
 def known() -> list[dict[str, Any]]:
+    """The last line of each run."""
     if not RESULTS.exists():
         return []
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    rows = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    return list({(r["method"], r["data"], r["epsilon"], r["seed"]): r for r in rows}.values())
+
+
+def build() -> str:
+    """Names the code that made a release: eight digits of a digest of its sources."""
+    digest = hashlib.sha256()
+    for part in ("mechanisms", "structure", "synthesize"):
+        for path in sorted((HERE.parent / "src" / "gibbous" / part).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
 
 
 def measure(given: argparse.Namespace) -> None:
     RESULTS.parent.mkdir(exist_ok=True)
     done = {(r["method"], r["data"], r["epsilon"], r["seed"]) for r in known()}
+    done = set() if given.again else done
     for data in given.data:
         split = load(data)
         grid = itertools.product(given.epsilon, range(given.seeds), given.methods)
@@ -192,6 +216,8 @@ def measure(given: argparse.Namespace) -> None:
                 continue
             row = {"method": method, "data": data, "epsilon": epsilon, "seed": seed}
             row |= {"delta": given.delta, "rows": len(split.train), "columns": len(split.sizes)}
+            if method in (*OURS, "independent"):
+                row["build"] = build()
             try:
                 if method == "resampled":
                     rng = np.random.default_rng(seed)
@@ -199,8 +225,8 @@ def measure(given: argparse.Namespace) -> None:
                     cost: dict[str, Any] = {}
                 else:
                     made, cost = one(method, split, epsilon, given.delta, seed, given.peers)
-            except subprocess.TimeoutExpired:
-                row["failed"] = "more than an hour"
+            except TimeoutError:
+                row["failed"] = "more than one CPU hour"
             except RuntimeError as error:
                 if method not in PEERS:
                     raise
@@ -212,39 +238,69 @@ def measure(given: argparse.Namespace) -> None:
             print(json.dumps(row), flush=True)
 
 
-def table() -> str:
-    """Means over seeds, one Markdown table a data set and epsilon."""
-    lines = []
-    rows = known()
-    for data, epsilon in sorted({(r["data"], r["epsilon"]) for r in rows}):
-        here = [r for r in rows if (r["data"], r["epsilon"]) == (data, epsilon)]
-        lines += [
-            f"\n**{data}, epsilon {epsilon:g}**\n",
-            "| method | version | runs | TV1 | TV2 | TV3 | TV4 | AUC | CPU s | peak MB |",
-            "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-        ]
-        means = []
-        for method in dict.fromkeys(r["method"] for r in here):
-            runs = [r for r in here if r["method"] == method]
-            good = [r for r in runs if "failed" not in r]
-            if not good:
-                lines.append(f"| {method} | | {len(runs)} | {runs[0]['failed']} |||||||")
-                continue
-            fields = ("tv1", "tv2", "tv3", "tv4", "auc", "cpu_seconds", "peak_mb")
-            mean = {f: np.mean([r.get(f, np.nan) for r in good]) for f in fields}
-            means.append((mean["tv2"], method, good, mean))
-        for _, method, good, mean in sorted(means, key=lambda m: m[0]):
-            version = f"{good[0].get('package', '')} {good[0].get('version', '')}".strip()
-            cost = [f"{mean[f]:.3g}" if mean[f] == mean[f] else "" for f in ("cpu_seconds",)]
-            peak = f"{mean['peak_mb']:.0f}" if mean["peak_mb"] == mean["peak_mb"] else ""
-            shown = [f"{mean[f]:.4f}" for f in ("tv1", "tv2", "tv3", "tv4")]
-            cells = [method, version, str(len(good)), *shown, f"{mean['auc']:.3f}", *cost, peak]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+FIELDS = ("tv1", "tv2", "tv3", "tv4", "auc", "cpu_seconds", "peak_mb")
+DATED = (  # PERFORMANCE.md: one run each on the same rows of Adult, other random triples and fours
+    ("private-pgm AIM, full size, dated", 1.0, 0.0064, 0.0301, 0.0692, 0.1164, 0.904, 644, 5451),
+    ("private-pgm MST, dated", 1.0, 0.0061, 0.0457, 0.0976, 0.1609, 0.835, 83, 2029),
+    ("private-pgm AIM, 1 MB model, dated", 0.1, 0.041, 0.101, 0.173, 0.237, 0.857, 138, None),
+    ("private-pgm AIM, 1 MB model, dated", 10.0, 0.0013, 0.017, 0.051, 0.094, 0.917, 747, 5700),
+)
 
 
-AIM = {"method": "AIM (dated figure)", "tv2": 0.0301, "tv3": 0.0692, "cpu_seconds": 644.0}
-# private-pgm on the same rows, one run, another list of random triples; no package installs it.
+@dataclass(frozen=True)
+class Line:
+    """Means over the runs of one method; NaN where a field was not measured."""
+
+    name: str
+    epsilon: float
+    runs: int
+    means: dict[str, float]
+
+
+def lines(data: str) -> list[Line]:
+    """What is known of a data set: measured runs, and the dated figures of what no index has."""
+    rows = [r for r in known() if r["data"] == data and "failed" not in r]
+    found = []
+    for epsilon, method in sorted({(r["epsilon"], r["method"]) for r in rows}):
+        runs = [r for r in rows if (r["epsilon"], r["method"]) == (epsilon, method)]
+        means = {f: float(np.mean([r.get(f, np.nan) for r in runs])) for f in FIELDS}
+        version = f" {runs[0]['version']}" if method in PEERS else ""
+        found.append(Line(method + version, epsilon, len(runs), means))
+    if data == "adult":
+        for name, epsilon, *numbers in DATED:
+            values = (np.nan if n is None else float(n) for n in numbers)
+            found.append(Line(name, float(epsilon), 1, dict(zip(FIELDS, values, strict=True))))
+    return found
+
+
+def table(data: str) -> str:
+    """One Markdown table: every epsilon, closest pairs first; what failed is said below it."""
+    out = [
+        "| epsilon | method | runs | TV1 | TV2 | TV3 | TV4 | AUC | CPU s | peak MB |",
+        "|---:|---|---:|---|---|---|---|---|---:|---:|",
+    ]
+    found = lines(data)
+    floor = [one for one in found if one.name == "resampled"]
+    rest = [one for one in found if one.name != "resampled"]
+    for one in floor + sorted(rest, key=lambda o: (ORDER.index(o.epsilon), o.means["tv2"])):
+        name = f"**{one.name}**" if one.name == "adaptive_gibbs" else one.name
+        name = "records resampled" if one.name == "resampled" else name
+        cells = ["-" if one in floor else f"{one.epsilon:g}", name, str(one.runs)]
+        cells += [_short(one.means[f], 4) for f in FIELDS[:4]] + [_short(one.means["auc"], 3)]
+        cpu, peak = one.means["cpu_seconds"], one.means["peak_mb"]
+        cells.append("" if np.isnan(cpu) else f"{cpu:.1f}" if cpu < 9.95 else f"{cpu:,.0f}")
+        cells.append("" if np.isnan(peak) else f"{peak:,.0f}")
+        out.append("| " + " | ".join(cells) + " |")
+    failed = [r for r in known() if r["data"] == data and "failed" in r]
+    out += [f"\n{r['method']}, epsilon {r['epsilon']:g}: {r['failed']}." for r in failed]
+    return "\n".join(out)
+
+
+ORDER = (1.0, 10.0, 0.1)
+
+
+def _short(value: float, digits: int) -> str:
+    return "" if np.isnan(value) else f"{value:.{digits}f}".removeprefix("0")
 
 
 def figure(path: Path, data: str = "adult", epsilon: float = 1.0) -> None:
@@ -252,37 +308,56 @@ def figure(path: Path, data: str = "adult", epsilon: float = 1.0) -> None:
     import altair as alt
     import pandas as pd
 
-    rows = [r for r in known() if r["data"] == data and r["epsilon"] == epsilon]
-    floor = np.mean([r["tv2"] for r in rows if r["method"] == "resampled"])
-    timed = [r for r in rows if r.get("cpu_seconds")]
-    frame = pd.DataFrame(timed).groupby("method", as_index=False)[["tv2", "cpu_seconds"]].mean()
-    if (data, epsilon) == ("adult", 1.0):
-        frame = pd.concat([frame, pd.DataFrame([AIM])[list(frame.columns)]], ignore_index=True)
-    # Names of marks that lie together stand above and below in turn.
-    frame = frame.sort_values(["cpu_seconds", "tv2"]).reset_index(drop=True)
-    x = alt.X("cpu_seconds:Q", scale=alt.Scale(type="log", domain=[0.3, 3000]))
+    found = [one for one in lines(data) if one.epsilon == epsilon]
+    floor = next(one.means["tv2"] for one in found if one.name == "resampled")
+    marks = [one for one in found if one.means["cpu_seconds"] > 0]
+    frame = pd.DataFrame([{"method": one.name.split(",")[0]} | one.means for one in marks])
+    frame = frame.sort_values("cpu_seconds").reset_index(drop=True)
+    x = alt.X("cpu_seconds:Q", scale=alt.Scale(type="log", domain=[0.3, 2000], nice=False))
     x = x.title("CPU seconds (logarithmic)")
     y = alt.Y("tv2:Q", scale=alt.Scale(domain=[0, 0.14]))
     y = y.title("mean distance over all pairs of columns (less is closer)")
     base = alt.Chart(frame).encode(x=x, y=y)
     ours = alt.datum.method == "adaptive_gibbs"
-    marks = base.mark_point(filled=True, size=90, opacity=1).encode(
+    points = base.mark_point(filled=True, size=90, opacity=1).encode(
         color=alt.condition(ours, alt.value("#1f6f8b"), alt.value("#8c6a9e"))
     )
-    words = base.encode(text="method:N")
+    # A name stands left of a mark at the right edge, and below one that has another right above it.
+    left, below = frame.cpu_seconds > 250, _just_below(frame)
     names = [
-        words.transform_filter(
-            f"indexof({list(frame.method[start::2])}, datum.method) >= 0"
-        ).mark_text(align="left", dx=9, dy=-6 if start else 6, fontSize=12)
-        for start in (0, 1)
+        alt.Chart(frame[(left == side) & (below == under)])
+        .encode(x=x, y=y, text="method:N")
+        .mark_text(
+            align="right" if side else "left",
+            dx=-9 if side else 9,
+            dy=9 if under else -5,
+            fontSize=12,
+        )
+        for side in (True, False)
+        for under in (True, False)
     ]
     line = alt.Chart(pd.DataFrame({"y": [floor]})).mark_rule(strokeDash=[4, 4]).encode(y="y:Q")
-    chart = alt.layer(line, marks, *names).properties(
-        width=620, height=340, title=f"{data}, epsilon {epsilon:g}; dashed: records resampled"
+    chart = alt.layer(line, points, *names).properties(
+        width=640, height=340, title=_title(data, epsilon)
     )
     chart.save(str(path))
     if path.suffix == ".svg":
         path.write_text(path.read_text().rstrip() + "\n")
+
+
+def _just_below(frame: Any) -> Any:
+    """Marks with another one above them, so near that names would touch."""
+    import pandas as pd
+
+    x, y = np.log10(frame.cpu_seconds.to_numpy()), frame.tv2.to_numpy()
+    near = np.abs(x[:, None] - x) < 0.6
+    higher = (y - y[:, None] < 0.008) & (y - y[:, None] >= 0) & ~np.eye(len(x), dtype=bool)
+    return pd.Series((near & higher).any(axis=1))
+
+
+def _title(data: str, epsilon: float) -> str:
+    dated = "; private-pgm: dated figures" if data == "adult" else ""
+    return f"{data}, epsilon {epsilon:g}. Dashed: records resampled{dated}"
 
 
 def install(folder: Path) -> None:
@@ -303,6 +378,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--methods", nargs="+", default=[*REFERENCES, *OURS, *PEERS])
     parser.add_argument("--peers", type=Path, default=Path("peers"))
+    parser.add_argument("--again", action="store_true", help="run what was run before; it counts")
     parser.add_argument("--install", type=Path)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--figure", type=Path)
@@ -314,7 +390,7 @@ def main() -> None:
     elif given.run:
         run_here(given)
     elif given.table:
-        print(table())
+        print("\n\n".join(f"**{data}**\n\n{table(data)}" for data in given.data))
     elif given.figure:
         figure(given.figure)
     else:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gibbous.mechanisms.diverse_pegs import DiversePegs
     from gibbous.mechanisms.dp_prior import DpPrior
     from gibbous.mechanisms.exponential_pegs import ExponentialPegs
+    from gibbous.mechanisms.flows_laplace import FlowsLaplace
     from gibbous.mechanisms.imputation import Imputation
     from gibbous.mechanisms.laplace import Laplace
     from gibbous.mechanisms.modips import Modips
@@ -70,6 +71,7 @@ _WHERE = {
     "DiversePegs": "gibbous.mechanisms.diverse_pegs",
     "DpPrior": "gibbous.mechanisms.dp_prior",
     "ExponentialPegs": "gibbous.mechanisms.exponential_pegs",
+    "FlowsLaplace": "gibbous.mechanisms.flows_laplace",
     "Imputation": "gibbous.mechanisms.imputation",
     "Laplace": "gibbous.mechanisms.laplace",
     "Ledger": "gibbous.privacy.ledger",
@@ -117,6 +119,7 @@ __all__ = [
     "DiversePegs",
     "DpPrior",
     "ExponentialPegs",
+    "FlowsLaplace",
     "Imputation",
     "Laplace",
     "Ledger",

@@ -9,7 +9,7 @@ from gibbous.core.claim import Claim
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Mechanism
-from gibbous.core.release import Release
+from gibbous.core.release import Release, no_such_set
 from gibbous.core.schema import Schema
 
 
@@ -85,7 +85,12 @@ class Synthesizer:
 
     @answering
     def fit(
-        self, table: Any, schema: Schema | str | Path, *, rows: int | None = None
+        self,
+        table: Any,
+        schema: Schema | str | Path,
+        *,
+        rows: int | None = None,
+        sets: int = 1,
     ) -> Synthesizer:
         """Spend the method's claim on the table; keep only public results.
 
@@ -93,6 +98,7 @@ class Synthesizer:
             table: a path or a frame (pandas, polars, pyarrow).
             schema: a Schema or a path to a schema file.
             rows: rows to pay for; only for methods that pay by the row.
+            sets: synthetic sets to pay for: with rows of their own, or with noise of their own (PerSet).
         Returns:
             self, with `release_` and `claim_`.
         Raises:
@@ -105,24 +111,26 @@ class Synthesizer:
             schema,
             self.method,
             rows=rows,
+            sets=sets,
             seed=self.seed,
             engine=self.engine,
             ledger=self.ledger,
             accept_inferred=self.accept_inferred,
         )
         self.claim_: Claim = self.release_.claim
-        self._handed_out = 0
+        self._handed_out = [0] * sets
         return self
 
     @answering
-    def sample(self, n: int, *, seed: int | None = None) -> Any:
+    def sample(self, n: int, *, seed: int | None = None, set: int = 1) -> Any:
         """Draw n synthetic rows, as the kind of frame that was fitted.
 
         Args:
             n: number of rows, >= 0.
             seed: sampling seed of this call; None continues from the constructor's seed.
+            set: rows of which set, from 1.
         Raises:
-            UsageError: not fitted.
+            UsageError: not fitted, or there is no such set.
             PrivacyRefused: a method that pays by the row has no rows left.
         """
         if not hasattr(self, "release_"):
@@ -133,9 +141,11 @@ class Synthesizer:
                 "Call fit first.",
             )
         if self.release_.tables is not None:
-            return self.release_.sample(n, seed=self.seed if seed is None else seed)
-        paid = self.release_.sets[0]
-        left = len(paid) - self._handed_out
+            return self.release_.sample(n, seed=self.seed if seed is None else seed, set=set)
+        if set not in range(1, len(self._handed_out) + 1):
+            raise no_such_set(set, len(self._handed_out))
+        paid, start = self.release_.sets[set - 1], self._handed_out[set - 1]
+        left = len(paid) - start
         if n > left:
             raise PrivacyRefused(
                 "PAIDROWS",
@@ -143,5 +153,5 @@ class Synthesizer:
                 "With this method each drawn row is itself what costs.",
                 "Fit with a larger rows=, or use NoisyPegs, whose rows are free after the tables.",
             )
-        start, self._handed_out = self._handed_out, self._handed_out + n
+        self._handed_out[set - 1] += n
         return paid[start : start + n]

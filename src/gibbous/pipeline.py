@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from gibbous import disintegrate
+from gibbous import asked, disintegrate
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import BudgetExhausted, GibbousError, PrivacyRefused, UsageError
 from gibbous.core.exact import Number, exact
-from gibbous.core.facts import fact_words
 from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
@@ -36,7 +34,7 @@ from gibbous.write.like import frame_kind, together
 from gibbous.write.more import draw as draw_more
 from gibbous.write.package import check_output, write_file
 
-DEFAULT_METHOD = "noisy_pegs"
+DEFAULT_METHOD = "adaptive_gibbs"
 
 
 def load_schema(schema: Schema | str | Path) -> Schema:
@@ -83,12 +81,12 @@ def plan(
     """
     schema = settled(load_schema(schema), accept_inferred=accept_inferred)
     mechanism = _mechanism(method)
-    rows, sets = _sizes(rows, sets)
+    rows, sets = asked.sizes(rows, sets)
     found: Plan = mechanism.plan(schema, rows, sets)
     if found.total.is_dp and schema.inferred() and not accept_inferred:
-        raise _inferred(schema)
+        raise asked.inferred(schema)
     if found.total.is_dp and schema.unit is None:
-        raise _undeclared_unit()
+        raise asked.undeclared_unit()
     limits.check_budget(found, rows, understand=understand)
     if budget is not None:
         limits.check_dp(found)
@@ -161,7 +159,7 @@ def synthesize(
         understand=understand,
         budget=budget,
     )
-    _check_choices(seed, format)
+    asked.check_choices(seed, format)
     seed = None if seed is None else int(seed)
     check_memory(planned.memory_bytes, default_limit())
     target = check_output(out, overwrite=overwrite, source=source) if out else None
@@ -241,8 +239,9 @@ class _Job:
         engine = self.engine
         worker = disintegrate.engine(engine, self.options) if isinstance(engine, str) else engine
         try:
+            kept = {"numbers": self.plan.numbers} if self.plan.numbers else {}
             found = worker.scan(
-                self.source, self.schema, key=self.ledger.key, progress=self.progress
+                self.source, self.schema, key=self.ledger.key, progress=self.progress, **kept
             )
             yield worker, known or found
         finally:
@@ -279,14 +278,18 @@ class _Job:
         finally:
             curator.close()
 
-    def facts(self) -> Facts:
-        """What the certificate says."""
+    def facts(self, schema: Schema) -> Facts:
+        """What the certificate says.
+
+        Args:
+            schema: what was released, which is coarser than the one given where bins were paid for.
+        """
         return Facts(
-            schema=self.schema,
+            schema=schema,
             plan=self.plan,
             about=self.mechanism.about,
             relation=_relation(self.mechanism),
-            uncovered=self.schema.inferred() if self.plan.total.is_dp else (),
+            uncovered=schema.inferred() if self.plan.total.is_dp else (),
         )
 
 
@@ -314,7 +317,7 @@ def _packaged(job: _Job, target: Path, format: str, csv_raw: bool, overwrite: bo
             for index in range(job.plan.sets):
                 batches = _batches(result, job.plan, index, draft.seed, job.progress)
                 draft.write_set(index, batches, format=format, csv_raw=csv_raw)
-            return draft.finish(job.facts())
+            return draft.finish(job.facts(result.schema))
 
 
 def _in_memory(job: _Job) -> Release:
@@ -334,18 +337,19 @@ def _in_memory(job: _Job) -> Release:
         for codes in _batches(result, job.plan, index, seed, job.progress):
             frames.append(decode(codes, seed=seed, set_index=index, start_row=start))
             start += codes.rows
-        sets.append(together(frames, job.schema))
+        sets.append(together(frames, result.schema))
     receipt = certify(
-        job.facts(),
+        job.facts(result.schema),
         hold,
         seed=seed,
         rows=tuple(len(frame) for frame in sets),
         digest=package.digest_of(result),
         tables=result if isinstance(result, Tables) else None,
+        numbers=tuple(p for p, _ in result.numbers) if isinstance(result, Codes) else (),
     )
     return Release(
         sets=tuple(sets),
-        schema=job.schema,
+        schema=result.schema,
         claim=job.plan.total,
         plan=job.plan,
         tables=result if isinstance(result, Tables) else None,
@@ -363,41 +367,7 @@ def _batches(
         yield from stream(result, rows, seed=seed, set_index=index, progress=progress)
         return
     share = result.rows // planned.sets
-    yield Codes(result.schema, result.values[index * share : (index + 1) * share])
-
-
-def _sizes(rows: Any, sets: Any) -> tuple[int | None, int]:
-    if not ((rows is None or _is_whole(rows, 0)) and _is_whole(sets, 1)):
-        raise UsageError(
-            "ROWS",
-            f"rows={rows} and sets={sets} were asked for.",
-            "They are whole numbers, rows >= 0 and sets >= 1.",
-            "Correct the number of rows or of sets.",
-        )
-    return None if rows is None else int(rows), int(sets)
-
-
-def _check_choices(seed: object, format: object) -> None:
-    """Refuse, before anything is spent, what would only be noticed after the charge."""
-    if seed is not None and not _is_whole(seed):
-        raise UsageError(
-            "SEED",
-            f"The seed is a {type(seed).__name__}.",
-            "It is a whole number.",
-            "Correct seed.",
-        )
-    if format not in ("parquet", "csv"):
-        raise UsageError(
-            "FORMAT", f"The format is {format!r}.", "It is 'parquet' or 'csv'.", "Correct format."
-        )
-
-
-def _is_whole(value: object, lowest: int | None = None) -> bool:
-    return (
-        isinstance(value, Integral)
-        and not isinstance(value, bool)
-        and (lowest is None or int(value) >= lowest)
-    )
+    yield result.part(slice(index * share, (index + 1) * share))
 
 
 def _seed(seed: int | None) -> int:
@@ -433,27 +403,7 @@ def settled(schema: Schema, *, accept_inferred: bool) -> Schema:
     return replace(schema, unit=Unit(source="inferred"))
 
 
-def _undeclared_unit() -> PrivacyRefused:
-    return PrivacyRefused(
-        "UNIT",
-        "The schema does not say what one privacy unit is.",
-        "A unit is one row, or one person with at most max_rows rows.",
-        "Declare [unit] in the schema; --accept-inferred assumes one row, and says so.",
-    )
-
-
 def _epsilon(total: Claim) -> Fraction:
     """Epsilon of a total; of one that is stated in zCDP, at delta 1e-6."""
     found = as_approximate(total, Fraction(1, 10**6)) if total.kind == "zcdp" else total
     return found.epsilon
-
-
-def _inferred(schema: Schema) -> PrivacyRefused:
-    facts = schema.inferred()
-    return PrivacyRefused(
-        "INFERRED",
-        f"The schema holds {len(facts)} facts that were read off the data: {fact_words(facts)}.",
-        "A claim of differential privacy covers only facts that are public or paid for.",
-        "Check them and mark them declared, or pass --accept-inferred: the release then says "
-        "which facts its guarantee does not cover.",
-    )

@@ -1,4 +1,4 @@
-"""Many columns, and a column of thousands of levels: what is left out, by which public rule."""
+"""Many columns, and a column of thousands of levels: what is merged or left out, by which public rule."""
 
 from __future__ import annotations
 
@@ -10,65 +10,95 @@ import numpy as np
 import pytest
 
 from gibbous.core.exact import exact
-from gibbous.core.schema import Impossible
-from gibbous.mechanisms import _rounds, adaptive_gibbs
+from gibbous.core.schema import Column, Impossible, impossible_mask
+from gibbous.mechanisms import _adaptive_known, _rounds, adaptive_gibbs
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.structure.cliques import Limits
+from gibbous.structure.merging import MOST_GROUPS
 from gibbous.synthesize.sample import sample
 from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
 
 LEVELS = 10_000
 SIZES = (LEVELS, 3, 4, 2)
+LIMITS = Limits()
 
 
-def long_rows(rows: int) -> np.ndarray:
-    """Half of the records at level 7 of the first column, the others anywhere; the rest tied."""
-    values = chain_rows(SIZES, rows)
+def long_rows(rows: int, levels: int = LEVELS) -> np.ndarray:
+    """Half of the records at level 7 of the first column; the second column follows the others' thirds."""
+    values = chain_rows((levels, *SIZES[1:]), rows)
     rng = np.random.default_rng(1)
-    values[:, 0] = np.where(rng.random(rows) < 0.5, 7, rng.integers(0, LEVELS, rows))
+    values[:, 0] = np.where(rng.random(rows) < 0.5, 7, rng.integers(0, levels, rows))
+    follows = (values[:, 0] != 7) & (rng.random(rows) < 0.8)
+    values[:, 1] = np.where(follows, values[:, 0] * 3 // levels, values[:, 1])
     return values
 
 
-def test_a_column_of_ten_thousand_levels_is_drawn_by_its_noisy_table() -> None:
+def followed(values: np.ndarray, levels: int = LEVELS) -> float:
+    """Share of the records away from level 7 whose second column is the third of the first one."""
+    away = values[values[:, 0] != 7].astype(np.int64)
+    return float((away[:, 1] == away[:, 0] * 3 // levels).mean())
+
+
+@pytest.mark.statistical
+def test_a_column_of_ten_thousand_levels_takes_part_in_the_model() -> None:
     schema, rows = schema_of(*SIZES), long_rows(20_000)
 
     tables, curator = ran(AdaptiveGibbs(epsilon=5.0), schema, rows)
     drawn = sample(tables, 20_000, seed=1).values
 
     assert tables.model is not None
-    assert tables.model.sizes == (1, 3, 4, 2)
-    assert all(0 not in t.context.columns or len(t.context.columns) == 1 for t in tables.items)
+    assert 2 <= tables.model.sizes[0] <= MOST_GROUPS
+    assert tables.model.sizes[1:] == (3, 4, 2)
+    assert (0, 1) in tables.model.cliques
     rho = rho_from_approx(exact(5.0), exact(1e-9))
     assert rho * (1 - Fraction(1, 10**8)) < paid(curator) <= rho
-    assert (drawn[:, 0] == 7).mean() == pytest.approx(0.5, abs=0.05)
-    assert len(np.unique(drawn[:, 0])) > 100
+    assert (drawn[:, 0] == 7).mean() == pytest.approx(0.5, abs=0.03)
+    assert len(np.unique(drawn[:, 0])) > 1000
+    # The noise has no seed. Four runs: .023 to .037 below the records, ties within .002.
+    assert followed(rows) - 0.08 < followed(drawn) < followed(rows) + 0.03
     tie = [(one[:, 2] == one[:, 1]).mean() for one in (rows, drawn)]
-    assert abs(tie[0] - tie[1]) < 0.1  # eight runs: .055 to .057; independent columns: 0.5 and more
+    assert abs(tie[0] - tie[1]) < 0.03
 
 
-def test_shares_of_merged_levels_come_from_the_released_tables_alone() -> None:
-    schema, rows = schema_of(*SIZES), long_rows(3000)
+def test_groups_of_an_ordered_column_are_runs_of_neighbors() -> None:
+    schema = schema_of(500, 3, 4, 2)
+    ages = Column("c0", "numeric", edges=tuple(float(v) for v in range(500)), missing=True)
+    schema = replace(schema, columns=(ages, *schema.columns[1:]))
 
-    tables, _ = ran(AdaptiveGibbs(epsilon=1.0), schema, rows)
+    tables, _ = ran(AdaptiveGibbs(epsilon=1.0), schema, long_rows(3000, 500))
 
     assert tables.model is not None
     merged = tables.model.merged[0]
     assert merged is not None
-    ones = [table for table in tables.items if len(table.context.columns) == 1]
-    again = _rounds.begun(_rounds.bought(_rounds.Known(schema), ones))
-    assert again.model is not None
-    np.testing.assert_array_equal(merged.shares, again.model.merged[0].shares)
-    raw = np.bincount(rows[:, 0], minlength=LEVELS) / len(rows)
-    assert np.abs(merged.shares - raw).sum() > 0.1
+    assert (np.diff(merged.groups) >= 0).all()
+    assert (merged.groups[:-1] < merged.groups[-1]).all()  # missing stays apart
 
 
 def test_levels_that_a_structural_zero_tells_apart_are_not_merged() -> None:
-    schema = schema_of(2000, 2000, 3)
-    ruled = replace(schema, impossible=(Impossible((("c0", (5,)), ("c2", (1,)))),))
+    rule = Impossible((("c0", (5, 6)), ("c2", (1,))))
+    ruled = replace(schema_of(300, 2, 4), impossible=(rule,))
+    rows = np.random.default_rng(0).integers(0, (300, 2, 4), (3000, 3))
+    rows = rows[~impossible_mask(ruled, rows)]
 
-    assert _rounds.model_sizes(schema) == (1, 1, 3)
-    assert _rounds.model_sizes(ruled) == (2000, 1, 3)
-    assert _rounds.model_sizes(schema_of(_rounds.MOST_LEVELS, 3)) == (_rounds.MOST_LEVELS, 3)
+    tables, _ = ran(AdaptiveGibbs(epsilon=1.0), ruled, rows)
+    drawn = sample(tables, 3000, seed=1).values
+
+    assert tables.model is not None
+    merged = tables.model.merged[0]
+    assert merged is not None
+    assert not set(merged.groups[[5, 6]]) & set(np.delete(merged.groups, [5, 6]))
+    assert not impossible_mask(ruled, drawn).any()
+
+
+def test_the_schema_alone_bounds_the_groups() -> None:
+    ruled = replace(
+        schema_of(500, 200), impossible=tuple(Impossible((("c1", (k,)),)) for k in range(150))
+    )
+
+    assert _adaptive_known.model_sizes(schema_of(5000, 3, 129, 128), LIMITS) == (128, 3, 128, 128)
+    assert _adaptive_known.model_sizes(schema_of(5000, 3), Limits(cells=100)) == (10, 3)
+    assert _adaptive_known.model_sizes(ruled, LIMITS) == (128, 151)
 
 
 def test_two_long_columns_and_nothing_else_are_drawn() -> None:
@@ -77,6 +107,15 @@ def test_two_long_columns_and_nothing_else_are_drawn() -> None:
     tables, _ = ran(AdaptiveGibbs(epsilon=1.0), schema_of(2000, 2000), rows)
 
     assert sample(tables, 50, seed=1).values.shape == (50, 2)
+
+
+def test_where_no_pair_of_groups_is_small_enough_columns_are_drawn_apart() -> None:
+    rows = np.random.default_rng(0).integers(0, 500, (3000, 3))
+
+    tables, curator = ran(AdaptiveGibbs(epsilon=1.0, cells=4), schema_of(500, 500, 500), rows)
+
+    assert paid(curator) <= rho_from_approx(exact(1.0), exact(1e-9))
+    assert sample(tables, 50, seed=1).values.shape == (50, 3)
 
 
 def test_rows_of_wide_tables_are_closed_to_measured_pairs_alone() -> None:

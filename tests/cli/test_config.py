@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gibbous.cli.config import number, resolve
+from gibbous.cli.config import method_of, number, resolve
 from gibbous.core.errors import ParameterError, UsageError
 from gibbous.core.exact import exact
+from gibbous.core.schema import Column, Schema
 
 TOML = """
 data = "in.csv"
@@ -32,6 +33,8 @@ keys = ["age"]
 [audit]
 runs = 9
 """
+
+SCHEMA = Schema(tuple(Column(name, "binary", levels=("a", "b")) for name in "xyzuv"))
 
 
 @pytest.fixture
@@ -146,3 +149,15 @@ def test_a_budget_is_the_same_key_with_or_without_its_section() -> None:
 
     assert str(found.params["epsilon"]) == "0.5"
     assert found.params["relation"] == "replace_one"
+
+
+@pytest.mark.parametrize("key", ["output.per_set=true", None])
+def test_per_set_gives_every_set_noise_of_its_own(release_toml: Path, key: str | None) -> None:
+    flags = {} if key else {"output.per_set": True}
+    found = resolve(release_toml, [key] if key else [], flags)
+
+    method = method_of(found)
+
+    assert found.per_set
+    assert method.about.name == "per_set"
+    assert method.plan(SCHEMA, 40, 3).params["method"] == "sbhg"

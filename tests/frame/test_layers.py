@@ -36,7 +36,7 @@ OWNERS = {
     "rich": ("cli",),
     "pytest": ("contract",),
     "scipy": ("contract", "evaluate", "studies"),
-    "sklearn": ("evaluate", "synthesize/imputation"),
+    "sklearn": ("evaluate",),
     "formulaic": ("evaluate",),
     "altair": ("report", "studies"),
     "jinja2": ("report",),

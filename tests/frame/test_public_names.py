@@ -24,6 +24,7 @@ NAMES = {
     "DiversePegs",
     "DpPrior",
     "ExponentialPegs",
+    "FlowsLaplace",
     "Imputation",
     "Laplace",
     "Ledger",

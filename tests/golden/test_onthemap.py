@@ -124,3 +124,13 @@ def test_chernoffs_bound_on_kept_origins_holds_in_simulation() -> None:
 
     assert 0 < bound < 389 * 0.2
     assert binom.cdf(bound, 389, 0.2) < delta
+
+
+def test_a_tiny_epsilon_falls_back_on_theorem_41_instead_of_filling_memory() -> None:
+    n, c = 1_000_000, odds(1e-6)
+
+    def bound(a: float) -> float:
+        return exact_delta(n, n, a, c, cells=1000.0, others=999 * a)
+
+    assert bound(pure_alpha(n, c)) == 0
+    assert bound(pure_alpha(n, c) / 2) == 1

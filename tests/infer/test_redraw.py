@@ -11,7 +11,7 @@ import pytest
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import UsageError
-from gibbous.core.tables import Dense, LogLinear, NoiseInfo, Sparse, Table, Tables
+from gibbous.core.tables import Dense, LogLinear, NoiseInfo, Recipe, Sparse, Table, Tables
 from gibbous.evaluate.inference.redraw import noise, noise_variance, redrawn
 from tests.infer.made import cross, share_of_first
 
@@ -177,13 +177,16 @@ def test_a_model_saved_beside_its_tables_is_fitted_again() -> None:
     assert found.variance[0] > 0
 
 
-def test_a_model_that_cannot_be_fitted_again_leaves_v_s_unknown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from gibbous.evaluate.inference import redraw
-
-    tables = replace(cross(COUNTS, 6.0), model=LogLinear((2, 2), (), ()))
-    monkeypatch.setattr(redraw, "_own_refit", lambda seed: None)
+def test_a_model_that_cannot_be_fitted_again_leaves_v_s_unknown() -> None:
+    """Its clique of three columns is in none of the tables."""
+    theta = np.zeros((2, 2, 2))
+    wide = cross(np.zeros(8), 6.0)
+    tables = replace(
+        cross(COUNTS, 6.0),
+        schema=wide.schema,
+        recipe=Recipe("loglinear", ()),
+        model=LogLinear((2, 2, 2), ((0, 1, 2),), (theta,)),
+    )
 
     found = noise_variance(tables, share_of_first, seed=1)
 

@@ -202,13 +202,25 @@ def test_rows_given_some_columns_follow_the_conditional_law(
         assert not made.unlikely(seen[inside], conditional)
 
 
-def test_given_columns_may_differ_from_row_to_row() -> None:
+@pytest.mark.statistical
+@pytest.mark.parametrize("way", ["chains", "at once"])
+def test_given_columns_may_differ_from_row_to_row(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     schema, model = made.schema(MIXED), made.model(MIXED, LOOP, 3)
-    column = np.arange(100) % 4
+    if way == "chains":
+        monkeypatch.setattr(exact, "MOST_CELLS", 0)
+    column = np.arange(40_000) % 4
 
-    drawn = sample(made.tables(schema, model), 100, seed=2, given={3: column}).by_column
+    drawn = sample(made.tables(schema, model, 25), 40_000, seed=2, given={3: column}).by_column
 
     assert np.array_equal(drawn[3], column)
+    seen = margins(np.ascontiguousarray(drawn), MIXED, [(0, 1, 2, 3)])[0]
+    truth = made.law(model, schema)
+    for code in range(4):
+        conditional = truth[..., code] / truth[..., code].sum()
+        assert not made.unlikely(seen[..., code], conditional)
+        assert made.unlikely(seen[..., code], truth.sum(axis=3)), "the other rows' codes show"
 
 
 def test_refuses_given_columns_that_leave_no_possible_row() -> None:

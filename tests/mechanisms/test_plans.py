@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gibbous.contract.audits import relations
 from gibbous.core.claim import Claim, approximate, pure
 from gibbous.core.errors import ParameterError, PrivacyRefused, ResourceLimit, UsageError
 from gibbous.core.params import as_json, build, describe
@@ -37,6 +38,7 @@ NAMES = (
     "diverse_pegs",
     "dp_prior",
     "exponential_pegs",
+    "flows_laplace",
     "imputation",
     "laplace",
     "modips",
@@ -53,6 +55,7 @@ NAMES = (
     "sbhg",
     "smoothed_histogram",
 )
+NO_EPSILON = ("bootstrap", "contingency", "diverse_pegs", "imputation", "multiple_synthesis")
 
 
 def schema_of(*sizes: int, unit: Unit | None = None) -> Schema:
@@ -298,12 +301,12 @@ def test_sigma_of_noisy_pegs_follows_its_share_and_number_of_tables() -> None:
 # --- monotone, exact, JSON
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in NAMES if n not in ("bootstrap", "contingency", "diverse_pegs")]
-)
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in NO_EPSILON])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_more_epsilon_is_a_larger_claim_and_never_more_noise(name: str, relation: Any) -> None:
     kind = registry.load(name)
+    if relation not in relations(kind):
+        pytest.skip("the method is proven under the other relation alone")
     plans = [
         kind(epsilon=e, relation=relation).plan(SMALL, 50)
         for e in (1e-6, 0.01, 0.1, 1.0, 10.0, 100.0)
@@ -455,11 +458,11 @@ def test_l_of_one_is_announced_as_copying() -> None:
 BAD = [0.0, -1.0, math.nan, math.inf, "1", None, True, 1e-320, 1e-13, 1e5, 1e9]
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in NAMES if n not in ("bootstrap", "contingency", "diverse_pegs")]
-)
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in NO_EPSILON])
 @pytest.mark.parametrize("value", BAD, ids=repr)
 def test_e1_e2_e3_e4_an_impossible_epsilon_is_refused(name: str, value: Any) -> None:
+    if value is None and name in ("parallel", "per_set"):
+        pytest.skip("None is a method inside without a budget")
     with pytest.raises(ParameterError, match="epsilon"):
         registry.load(name)(epsilon=value)
 

@@ -24,6 +24,7 @@ from gibbous.cli.flags import (
     LedgerPath,
     Method,
     Overwrite,
+    PerSetNoise,
     Quiet,
     Relation,
     Rows,
@@ -165,6 +166,7 @@ def plan(
     relation: Relation = None,
     rows: Rows = None,
     sets: Sets = None,
+    per_set: PerSetNoise = False,
     accept_inferred: Accept = False,
     i_understand: Understand = False,
     json: Json = False,
@@ -176,7 +178,9 @@ def plan(
     from gibbous.cli.config import resolve
 
     request = resolve(
-        config, setting or [], request_flags(schema, method, epsilon, delta, relation, rows, sets)
+        config,
+        setting or [],
+        request_flags(schema, method, epsilon, delta, relation, rows, sets, per_set),
     )
     plan_verb.run(request, accept_inferred, i_understand, json, quiet)
 
@@ -193,6 +197,7 @@ def synthesize(
     relation: Relation = None,
     rows: Rows = None,
     sets: Sets = None,
+    per_set: PerSetNoise = False,
     seed: Seed = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the release.")] = None,
     format: Format = None,
@@ -220,7 +225,7 @@ def synthesize(
     from gibbous.cli import synthesize_verb
     from gibbous.cli.config import resolve
 
-    flags = request_flags(schema, method, epsilon, delta, relation, rows, sets) | {
+    flags = request_flags(schema, method, epsilon, delta, relation, rows, sets, per_set) | {
         "data": data,
         "output.seed": seed,
         "output.format": format,

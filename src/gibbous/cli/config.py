@@ -22,7 +22,7 @@ TOP = ("data", "schema")
 SECTIONS = {
     "privacy": ("relation", "epsilon", "delta", "shares"),
     "mechanism": ("name",),  # and its parameters
-    "output": ("rows", "sets", "seed", "format", "path"),
+    "output": ("rows", "sets", "per_set", "seed", "format", "path"),
     "evaluate": ("keys", "sensitive", "targets", "holdout", "path"),
     "audit": (),
 }
@@ -42,6 +42,7 @@ class Request:
         method: registered name.
         params: of the method, as given (defaults are not filled in).
         rows: rows a set; None for the noisy number of rows.
+        per_set: every set has noise of its own.
         sets, seed, format, out: as in `gibbous synthesize`.
     """
 
@@ -51,6 +52,7 @@ class Request:
     params: dict[str, object]
     rows: int | None
     sets: int
+    per_set: bool
     seed: int | None
     format: str
     out: Path | None
@@ -90,6 +92,7 @@ def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, ob
         method=_text("mechanism.name", merged.pop("mechanism.name", DEFAULT_METHOD)),
         rows=_count("output.rows", merged.pop("output.rows", None), 0),
         sets=_count("output.sets", merged.pop("output.sets", 1), 1) or 1,
+        per_set=_truth("output.per_set", merged.pop("output.per_set", False)),
         seed=_count("output.seed", merged.pop("output.seed", None), None),
         format=str(form),
         out=_path("output.path", out),
@@ -132,6 +135,16 @@ def read_config(path: Path) -> dict[str, object]:
         if isinstance(flat.get(key), str):
             flat[key] = path.parent / str(flat[key])
     return flat
+
+
+def method_of(request: Request) -> Mechanism:
+    """The mechanism of a request; with noise of its own for every set, where that is asked for."""
+    built = build_method(request.method, request.params)
+    if not request.per_set:
+        return built
+    from gibbous.mechanisms.per_set import PerSet
+
+    return PerSet(built)
 
 
 def build_method(name: str, given: Mapping[str, object]) -> Mechanism:
@@ -310,6 +323,12 @@ def _count(key: str, value: object, lowest: int | None) -> int | None:
         more = "" if lowest is None else f", >= {lowest}"
         raise _wrong(key, f"--{key.partition('.')[2]}", f"a whole number{more}")
     return int(str(value))
+
+
+def _truth(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(key, f"--{key.partition('.')[2].replace('_', '-')}", "true or false")
+    return value
 
 
 def _wrong(key: str, flag: str, allowed: str) -> UsageError:

@@ -46,6 +46,10 @@ Rows = Annotated[
     int | None, typer.Option("--rows", "-n", help="Rows of one set; default: the noisy count.")
 ]
 Sets = Annotated[int | None, typer.Option("--sets", help="Synthetic sets; default 1.")]
+PerSetNoise = Annotated[
+    bool,
+    typer.Option("--per-set", help="Noise of its own for every set; the sets share the budget."),
+]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seeds sampling only; noise has no seed.")]
 Format = Annotated[str | None, typer.Option("--format", help="parquet or csv; default parquet.")]
 CsvRaw = Annotated[
@@ -76,6 +80,7 @@ def request_flags(
     relation: str | None,
     rows: int | None,
     sets: int | None,
+    per_set: bool,
 ) -> dict[str, object]:
     """Flags of a request under the dotted names of release.toml."""
     return {
@@ -86,6 +91,7 @@ def request_flags(
         "privacy.relation": relation,
         "output.rows": rows,
         "output.sets": sets,
+        "output.per_set": per_set or None,
     }
 
 

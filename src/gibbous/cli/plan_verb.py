@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gibbous.cli import show
-from gibbous.cli.config import Request, build_method
+from gibbous.cli.config import Request, method_of
 from gibbous.core.plan import Plan
 
 
@@ -16,7 +16,7 @@ def run(request: Request, accept_inferred: bool, understand: bool, json: bool, q
     from gibbous.pipeline import plan, settled
     from gibbous.read.schema_file import load_schema
 
-    method = build_method(request.method, request.params)
+    method = method_of(request)
     schema = settled(load_schema(request.schema), accept_inferred=accept_inferred)
     made = plan(
         schema,
@@ -38,7 +38,8 @@ def run(request: Request, accept_inferred: bool, understand: bool, json: bool, q
 def details(made: Plan) -> None:
     """The parts of a plan, for people."""
     given = ", ".join(f"{k}={v}" for k, v in made.params.items()) or "no parameters"
-    rows = "the noisy number of rows" if made.rows is None else f"{made.rows:,} rows"
+    unknown = "as many rows as records" if made.total.fixed else "the noisy number of rows"
+    rows = unknown if made.rows is None else f"{made.rows:,} rows"
     show.line(f"{made.mechanism} ({given}), {show.counted(made.sets, 'set')} of {rows}")
     if made.spends:
         show.table(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gibbous.cli import show
-from gibbous.cli.config import FORMATS, Request, build_method, number
+from gibbous.cli.config import FORMATS, Request, method_of, number
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.release import Release
@@ -62,7 +62,7 @@ def run(request: Request, how: Run) -> None:
     _check_engine(how.engine)
     if how.budget is not None:
         number("budget", how.budget)  # refused here if it is none; passed on as it was written
-    method = build_method(request.method, request.params)
+    method = method_of(request)
     from gibbous.pipeline import synthesize
 
     with _at_most(how.threads), Bars(quiet=how.quiet or how.json) as bars:

@@ -139,13 +139,15 @@ def features(output: Tables | Codes) -> Features:
         }
     # What a table is about must be public, so its shape is a feature like any other.
     found: dict[Hashable, Hashable] = {"levels": output.schema.sizes}
-    tables = output.items + output.extra
+    tables = output.published()
     found["contexts"] = tuple(t.context for t in tables)
+    met: Counter[Hashable] = Counter()
     for table in tables:
-        name = table.context
+        met[table.context] += 1  # of several sets, or parts, one after the other
+        name = (table.context, met[table.context])
         if isinstance(table.cells, Dense):
             for place, value in enumerate(table.cells.values.ravel().tolist()):
-                found[name, divmod(place, name.levels)] = value
+                found[name, divmod(place, table.context.levels)] = value
         else:
             places = zip(table.cells.keys.tolist(), table.cells.levels.tolist(), strict=True)
             for place_, value in zip(places, table.cells.values.tolist(), strict=True):

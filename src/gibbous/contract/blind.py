@@ -51,7 +51,7 @@ def described(output: Tables | Codes) -> tuple[object, ...]:
     if isinstance(output, Codes):
         return (output.values.shape, output.values.tobytes())
     cells: list[object] = []
-    for table in output.items + output.extra:
+    for table in output.published():
         arrays = [table.cells.values]
         if isinstance(table.cells, Sparse):
             arrays += [table.cells.keys, table.cells.levels]

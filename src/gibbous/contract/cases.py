@@ -39,7 +39,21 @@ class Neighbors:
 def secret(schema: Schema, values: np.ndarray) -> Codes:
     """Codes marked secret, in the layout that engines use."""
     by_column = np.ascontiguousarray(np.asarray(values, dtype=schema.code_dtype()).T)
-    return Codes(schema, by_column.T, secret=True)
+    numbers = tuple(
+        (place, _numbers(column, by_column[place]))
+        for place, column in enumerate(schema)
+        if column.binned
+    )
+    return Codes(schema, by_column.T, secret=True, numbers=numbers)
+
+
+def _numbers(column: Column, codes: np.ndarray) -> np.ndarray:
+    """A number for each code of a numeric column: the middle of its bin, or the lower bound if missing."""
+    edges = np.array([float(edge) for edge in column.edges])
+    middle = (
+        np.floor((edges[:-1] + edges[1:]) / 2) if column.integer else (edges[:-1] + edges[1:]) / 2
+    )
+    return np.append(middle, [edges[0]] * (column.size - column.bins))[codes]
 
 
 def binary_schema(columns: int = 3) -> Schema:

@@ -212,7 +212,7 @@ def _a_key_that_no_record_has_looks_like_zeros(kind: type[Any]) -> None:
     for output in outputs:
         if not isinstance(output, Tables):
             return
-        for table in output.items + output.extra:
+        for table in output.published():
             if table.context.support == "dense":
                 _must(isinstance(table.cells, Dense), "a dense table does not list every cell")
                 _must(
@@ -412,7 +412,7 @@ def _margin_distance(one: Mechanism, case: Case, rows: int) -> float:
 def _bytes(output: Tables | Codes) -> bytes:
     if isinstance(output, Codes):
         return output.values.tobytes()
-    return b"".join(t.cells.values.tobytes() for t in output.items + output.extra)
+    return b"".join(t.cells.values.tobytes() for t in output.published())
 
 
 def _typical() -> Case:

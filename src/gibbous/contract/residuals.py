@@ -68,19 +68,38 @@ def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
     for _ in range(fits):
         output = release(one, schema, values, None, plan.total)
         assert isinstance(output, Tables)
-        tables = output.items + output.extra
+        tables = added(output.parts) if output.parts else output.published()
         exact = exact_counts(schema, values, [t.context for t in tables])
         for table, truth in zip(tables, exact, strict=True):
             places, moved = _residuals(table, truth)
             doubt.note(table, places, moved)
             squares.append(moved**2 / table.noise.variance)
             weight += len(moved) * _spread(table.noise)
-            kept &= _above(table)
-        priced &= _priced(tables, plan.total, relation_of(one))
+        for part in output.parts or (output,):
+            kept &= all(_above(table) for table in part.published())
+            priced &= _priced(part.published(), plan.total, relation_of(one))
     pooled = np.concatenate(squares)
     energy = float(pooled.mean()) if len(pooled) else 1.0
     z = (energy - 1) * len(pooled) / math.sqrt(max(weight, 1.0))
     return Residuals(len(pooled), energy, z, doubt.still(), kept, priced)
+
+
+def added(parts: tuple[Tables, ...]) -> tuple[Table, ...]:
+    """Counts of all records from those of their parts, for contexts that every part counted once.
+
+    The sum of the parts' noise is stated as Gaussian noise of the same variance, whatever its law.
+    """
+    each = [
+        {t.context: t for t in part.published() if isinstance(t.cells, Dense)} for part in parts
+    ]
+    found = []
+    for context in each[0]:
+        if all(context in one for one in each):
+            tables = [one[context] for one in each]
+            counts = np.sum([table.cells.values for table in tables], axis=0)
+            scale = math.sqrt(sum(table.noise.variance for table in tables))
+            found.append(Table(context, Dense(counts), NoiseInfo("gaussian", scale)))
+    return tuple(found)
 
 
 class _Places:

@@ -6,6 +6,7 @@ in our favour. A claim is never relabelled: the relation it was proven under sta
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -35,6 +36,7 @@ class Claim:
         relation: the neighbor relation of the proof.
         basis: proven here, published (only the paper says so), heuristic.
         source: paper and equation, or the proof page.
+        fixed: columns in which neighbors agree: they are public, and the claim does not cover them.
     """
 
     kind: Kind
@@ -46,6 +48,7 @@ class Claim:
     relation: Relation = "add_remove"
     basis: Basis = "proven"
     source: str = ""
+    fixed: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Claim: {self.words()}>"
@@ -68,6 +71,7 @@ class Claim:
         return replace(
             self,
             kind=kind,
+            fixed=_either(self.fixed, other.fixed),
             epsilon=self.epsilon + other.epsilon,
             delta=self.delta + other.delta,
             rho=self.rho + other.rho,
@@ -94,6 +98,7 @@ class Claim:
         return replace(
             self,
             kind=kind,
+            fixed=_either(self.fixed, other.fixed),
             epsilon=max(self.epsilon, other.epsilon),
             delta=max(self.delta, other.delta),
             rho=max(self.rho, other.rho),
@@ -124,7 +129,8 @@ class Claim:
             return self.amount()
         pays = f"per {self.unit}" if self.unit in ("row", "block") else "in total"
         relation = "add or remove one" if self.relation == "add_remove" else "replace one"
-        return f"{self.amount()} {pays} ({relation}, {self.basis})"
+        public = f" with {', '.join(self.fixed)} public" if self.fixed else ""
+        return f"{self.amount()} {pays} ({relation}{public}, {self.basis})"
 
     def amount(self) -> str:
         """Kind and numbers alone: for a part of a cost, whose relation stands beside the total."""
@@ -150,7 +156,7 @@ class Claim:
             "relation": self.relation,
             "basis": self.basis,
             "source": self.source,
-        }
+        } | ({"fixed": json.dumps(self.fixed)} if self.fixed else {})
 
     @staticmethod
     def from_json(data: dict[str, str]) -> Claim:
@@ -171,6 +177,7 @@ class Claim:
             relation=data["relation"],  # type: ignore[arg-type]
             basis=data["basis"],  # type: ignore[arg-type]
             source=data["source"],
+            fixed=tuple(str(name) for name in json.loads(data.get("fixed", "[]"))),
         )
 
 
@@ -223,6 +230,11 @@ def _mixed(what: str, one: str, two: str) -> PrivacyRefused:
         "A total is stated in one definition.",
         "Convert one of them by a proven conversion (privacy.accountant), or state them apart.",
     )
+
+
+def _either(one: tuple[str, ...], two: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns that one of two claims leaves out."""
+    return tuple(dict.fromkeys(one + two))
 
 
 def _weaker(one: Basis, two: Basis) -> Basis:

@@ -136,6 +136,7 @@ def claim(one: Onthemap) -> Claim:
         unit="dataset",
         relation=one.relation,
         source=PROOF,
+        fixed=(one.destination,) if one.destination else (),
     )
 
 

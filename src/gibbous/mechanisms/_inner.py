@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from decimal import Decimal
+from typing import Any, Literal
 
 from gibbous.core.about import About
 from gibbous.core.claim import Claim
@@ -17,6 +18,9 @@ from gibbous.core.tables import Tables
 from gibbous.mechanisms import registry
 
 Options = tuple[tuple[str, object], ...]
+Own = Literal["own"]
+OWN: Own = "own"
+"""Stands for the budget and the relation of the method inside."""
 BUDGET = ("epsilon", "delta", "relation")
 COMBINATORS = ("per_set", "parallel")
 
@@ -24,8 +28,8 @@ COMBINATORS = ("per_set", "parallel")
 def settle(combinator: Any) -> None:
     """Bring `method`, `options` and the budget of a combinator into their frozen form.
 
-    A mechanism given as `method` becomes its registered name and its parameters. What is left None of
-    epsilon, delta and relation is the method's own.
+    A mechanism given as `method` becomes its registered name and its parameters. What is left "own" of
+    epsilon, delta and relation becomes the method's own; None where it has none.
 
     Raises:
         ParameterError: options have another form.
@@ -43,8 +47,10 @@ def settle(combinator: Any) -> None:
     known = {p.name: p.default for p in describe(registry.load(combinator.method))}
     for name in BUDGET:
         value = getattr(combinator, name)
-        if value is None:
+        if value == OWN:
             value = budget.get(name, known.get(name))
+        elif value is None and name in known:
+            raise _unstated(combinator, name)
         if name != "relation" and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if name not in known and name == "relation":
@@ -180,7 +186,18 @@ def _parameters(given: Any) -> dict[str, object]:
 def _frozen(value: object) -> object:
     if isinstance(value, Mapping):
         return tuple((str(k), _frozen(v)) for k, v in value.items())
+    if isinstance(value, Decimal):  # of a configuration file
+        return float(value)
     return tuple(_frozen(v) for v in value) if isinstance(value, list | tuple) else value
+
+
+def _unstated(combinator: Any, name: str) -> ParameterError:
+    return ParameterError(
+        "PARAM",
+        f"{name} of {type(combinator).__name__} is None.",
+        f"It is what the method inside takes, or {OWN!r} for its own.",
+        f"A budget is stated, never assumed. For example {name}={OWN!r}.",
+    )
 
 
 def _own_bins(what: str) -> PrivacyRefused:

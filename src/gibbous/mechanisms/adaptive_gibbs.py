@@ -45,6 +45,7 @@ class AdaptiveGibbs:
 
     A log-linear model of any set of tables is fitted by persistent Gibbs chains; rows are drawn
     from it, and the few values that bring the rows' margins to the model's are changed.
+    Of columns of more than 128 levels the model sees groups, made of the noisy 1-way tables.
 
     How the budget is divided is a public rule, the same for all data (rho from epsilon and delta).
     A tenth of rho buys 1-way tables. Where the table of all columns has no more cells than those of
@@ -179,6 +180,10 @@ class AdaptiveGibbs:
             sigma = self._gaussian(schema, unit - choice, 1).info().scale
             found = _rounds.candidates(known, sigma, Limits(self.cells))
             epsilon = root_down(8 * choice)
+            if (
+                not found.cliques
+            ):  # merged columns may be wider than the schema's bound by a few groups
+                break
             picked = _rounds.choose_and_measure(known, curator, found, picks, epsilon)
             if len(found.cliques) > picks:
                 left -= len(picked) * epsilon**2 / 8

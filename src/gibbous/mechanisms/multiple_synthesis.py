@@ -46,7 +46,8 @@ class MultipleSynthesis:
         None: the posterior is that of the exact counts, means and covariances. Claimed by the paper:
         none. For studies on public data. Audited: nothing to audit.
     Source:
-        [bowen2016, s4] (MS, the non-private baseline); Rubin (1993).
+        [bowen2016, s4] (MS, the non-private baseline); Rubin (1993);
+        docs/proofs/multiple_synthesis.md.
     """
 
     about: ClassVar[About] = About(

@@ -19,7 +19,7 @@ from gibbous.core.protocols import CuratorLike, Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _inner, _plans
-from gibbous.mechanisms._inner import Options
+from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms.limits import budget
 
 PROOF = "docs/proofs/parallel.md"
@@ -63,12 +63,14 @@ class Parallel:
         "noisy_pegs", help="The method inside: a registered name, or a mechanism."
     )
     parts: int = param(2, few, unit="parts", help="Random parts of the records.")
-    epsilon: float | None = param(
-        None, budget, unit="nats", help="The budget of a part; None for the method's own."
+    epsilon: float | Own | None = param(
+        OWN, budget, unit="nats", help="The budget of a part; own: that of the method inside."
     )
-    delta: float | None = param(None, probability, help="Of a part; None for the method's own.")
+    delta: float | Own | None = param(
+        OWN, probability, help="Of a part; own: that of the method inside."
+    )
     relation: Relation = param(
-        None, help="Which tables count as neighbors; None for the method's own."
+        OWN, help="Which tables count as neighbors; own: that of the method inside."
     )
     options: Options = param((), help="Further parameters of the method inside, by name.")
 

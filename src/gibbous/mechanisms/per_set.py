@@ -18,7 +18,7 @@ from gibbous.core.protocols import CuratorLike, Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.mechanisms import _inner, registry
-from gibbous.mechanisms._inner import Options
+from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.calibrate import epsilon_from_zcdp, rho_from_approx
 
@@ -62,14 +62,17 @@ class PerSet:
     method: str | Mechanism = param(
         "noisy_pegs", help="The method inside: a registered name, or a mechanism."
     )
-    epsilon: float | None = param(
-        None, budget, unit="nats", help="The whole budget of all sets; None for the method's own."
+    epsilon: float | Own | None = param(
+        OWN,
+        budget,
+        unit="nats",
+        help="The whole budget of all sets; own: that of the method inside.",
     )
-    delta: float | None = param(
-        None, probability, help="Of all sets together; None for the method's own."
+    delta: float | Own | None = param(
+        OWN, probability, help="Of all sets together; own: that of the method inside."
     )
     relation: Relation = param(
-        None, help="Which tables count as neighbors; None for the method's own."
+        OWN, help="Which tables count as neighbors; own: that of the method inside."
     )
     options: Options = param((), help="Further parameters of the method inside, by name.")
 

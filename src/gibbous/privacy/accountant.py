@@ -154,6 +154,8 @@ def _deltas(spends: Sequence[Claim]) -> Fraction:
 def _check_pair(budget: Claim, spend: Claim) -> None:
     if spend.kind not in _COVERS[budget.kind]:
         raise _no_conversion(spend.kind, budget.kind)
+    if set(spend.fixed) - set(budget.fixed):
+        raise _not_covered(set(spend.fixed) - set(budget.fixed))
     if spend.relation != budget.relation:
         raise PrivacyRefused(
             "MIXED",
@@ -161,6 +163,15 @@ def _check_pair(budget: Claim, spend: Claim) -> None:
             "One total has one neighbor relation.",
             "Price the purchase under the relation of the budget; its number changes with it.",
         )
+
+
+def _not_covered(names: set[str]) -> PrivacyRefused:
+    return PrivacyRefused(
+        "FIXED",
+        f"A purchase leaves {', '.join(sorted(names))} unprotected, and the budget does not.",
+        "A total covers what each of its parts covers.",
+        "Reserve a claim that names these columns as public.",
+    )
 
 
 def _no_conversion(one: Kind, two: Kind) -> PrivacyRefused:

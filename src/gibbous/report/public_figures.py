@@ -116,6 +116,9 @@ def spends(plan: Plan) -> Figure | None:
 def data(release: Release) -> Iterator[Block]:
     """Noisy tables listed, and each column's noisy margin beside its synthetic one."""
     schema, tables = release.schema, release.tables
+    if tables is not None:  # of the first set, or part: the others are of the same kind
+        tables = tables.of_set(0)
+        tables = tables.parts[0] if tables.parts else tables
     if not any(release.receipt["rows"]) and tables is None:
         yield Text("The synthetic sets have no rows.")
         return

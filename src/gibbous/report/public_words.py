@@ -7,7 +7,7 @@ from math import exp
 
 from gibbous.core.claim import short as exact
 from gibbous.core.release import Release
-from gibbous.core.tables import Table, Tables
+from gibbous.core.tables import Tables
 from gibbous.report import odds
 from gibbous.report.numbers import percent, short
 from gibbous.write.words import SOURCES
@@ -65,11 +65,9 @@ def _released(release: Release) -> str:
     many = "One synthetic data set" if sets == 1 else f"{sets} synthetic data sets"
     text = f"{many} of {size} and {len(schema)} columns, made from the confidential records{name}. "
     if release.tables is not None:
-        tables = "one table" if receipt["tables"] == 1 else f"{receipt['tables']} tables"
-        cut = any(t.noise.threshold is not None for t in _tables(release.tables))
+        cut = any(t.noise.threshold is not None for t in release.tables.published())
         return text + (
-            f"The records were counted once, in {tables}, and a random amount (noise) was added to each "
-            "count, once. "
+            f"{_counted(release.tables)}"
             + ("Of some tables only noisy counts above a threshold were kept. " if cut else "")
             + "Every synthetic row was drawn from the noisy counts and from nothing else; the noisy "
             "counts are published, too."
@@ -82,8 +80,23 @@ def _released(release: Release) -> str:
     return text + "The rows were drawn from counts of the records. No counts are published."
 
 
-def _tables(tables: Tables) -> tuple[Table, ...]:
-    return (*tables.items, *tables.extra)
+def _counted(tables: Tables) -> str:
+    number = len(tables.published())
+    many = "one table" if number == 1 else f"{number} tables"
+    text = (
+        f"The records were counted once, in {many}, and a random amount (noise) was added to each count, "
+        "once. "
+    )
+    if tables.noisings > 1:
+        text = (
+            f"For each of the {tables.noisings} sets the records were counted, in {many} altogether, and a "
+            "random amount (noise) was added to each count; a set is drawn from its own counts. "
+        )
+    if tables.parts:
+        text += (
+            f"Before that, each record was put into one of {len(tables.parts)} parts by chance. "
+        )
+    return text
 
 
 def _promised(release: Release) -> str:

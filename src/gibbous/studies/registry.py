@@ -12,6 +12,11 @@ MODULES = {
     "bowen2016-1": "gibbous.studies.bowen2016_1",
     "bowen2016-2": "gibbous.studies.bowen2016_2",
     "bowen2016-3": "gibbous.studies.bowen2016_3",
+    "park2013": "gibbous.studies.park2013",
+    "park2014": "gibbous.studies.park2014",
+    "sbhg-1": "gibbous.studies.sbhg_1",
+    "sbhg-2": "gibbous.studies.sbhg_2",
+    "sbhg-3": "gibbous.studies.sbhg_3",
 }
 """Name -> the module that defines STUDY."""
 

@@ -54,6 +54,7 @@ def certify(
     rows: tuple[int, ...],
     digest: str,
     tables: Tables | None,
+    numbers: tuple[int, ...] = (),
     files: dict[str, Any] | None = None,
 ) -> Receipt:
     """Write down one release.
@@ -64,6 +65,7 @@ def certify(
         rows: rows of each set.
         digest: of the tables or drawn rows, as committed.
         tables: the public tables; None when the rows were what was paid for.
+        numbers: positions of columns of such rows that were drawn as numbers, not as bins.
         files: formats and guarded cells of the written sets.
     """
     plan, about, unit = facts.plan, facts.about, facts.schema.unit
@@ -86,15 +88,17 @@ def certify(
             "params": plan.params,
         },
         "uncovered": list(facts.uncovered),
+        "discovered": discovered(facts.schema),
         "assumptions": assumptions(facts),
         "plan": plan.to_json(),
         "rows": list(rows),
         "rows_from": "given" if plan.rows is not None else "noisy count",
         "sets": len(rows),
-        "sanitized": "once" if tables is not None else "per set",
+        "sanitized": "once" if tables is not None and tables.noisings == 1 else "per set",
         "seed": seed,
         "digest": digest,
-        "tables": None if tables is None else len(tables.items) + len(tables.extra),
+        "tables": None if tables is None else len(tables.published()),
+        "numbers": list(numbers),
         "files": files or {},
         "versions": versions(),
         "ledger": hold.proof(),
@@ -112,6 +116,16 @@ def guarantee(plan: Plan, uncovered: tuple[str, ...] = ()) -> str:
     if uncovered:
         total += f"; {NOT_DP} with respect to {fact_words(uncovered)}"
     return total
+
+
+def discovered(schema: Schema) -> list[str]:
+    """Facts of the released schema that were paid for, as 'column: fact'."""
+    return [
+        f"{column.name}: {fact}"
+        for column in schema
+        for fact, source in column.sources
+        if source == "discovered"
+    ]
 
 
 def assumptions(facts: Facts) -> list[str]:

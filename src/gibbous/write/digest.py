@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbous.core.cell_model import CellModel
 from gibbous.core.codes import Codes
 from gibbous.core.tables import Dense, LogLinear, Table, Tables
 from gibbous.read.schema_write import schema_json
@@ -25,22 +26,29 @@ def digest_of(result: Tables | Codes) -> str:
     found = hashlib.sha256(b"gibbous-release-1")
     found.update(_json(schema_json(result.schema)))
     if isinstance(result, Codes):
-        found.update(_json({"rows": result.rows}))
+        drawn = [place for place, _ in result.numbers]
+        found.update(_json({"rows": result.rows} | ({"numbers": drawn} if drawn else {})))
         for column in result.by_column:
             found.update(np.ascontiguousarray(column, dtype="<u4").tobytes())
+        for place, numbers in result.numbers:
+            found.update(as_written(result, place, numbers).astype("<f8").tobytes())
         return found.hexdigest()
-    found.update(_json({"recipe": recipe_json(result), "items": len(result.items)}))
-    for table in result.items + result.extra:
-        found.update(_json(table_json(table)))
-        for array in _arrays(table):
-            found.update(_json(array.shape))
-            found.update(array.tobytes())
-    if result.model is not None:
-        found.update(_json({"model": model_json(result.model)}))
-        for name, values in model_arrays(result.model).items():
-            found.update(_json([name, len(values)]))
-            found.update(values.tobytes())
+    _add_tables(found, result)
     return found.hexdigest()
+
+
+def as_written(codes: Codes, place: int, numbers: np.ndarray) -> np.ndarray:
+    """Numbers of one column as a file holds them: within the bounds, rounded; the lower bound if missing."""
+    column = codes.schema.columns[place]
+    low, high = float(column.edges[0]), float(column.edges[-1])
+    found = np.clip(numbers, low, high)
+    if column.integer or column.kind == "date":
+        found = np.rint(found)
+    elif column.decimals is not None:
+        found = np.round(found, column.decimals)
+    if column.missing:
+        found = np.where(codes.by_column[place] == column.missing_code, low, found)
+    return np.asarray(found + 0.0)  # -0.0 and 0.0 are one number
 
 
 def recipe_json(tables: Tables) -> dict[str, Any]:
@@ -57,8 +65,10 @@ def recipe_json(tables: Tables) -> dict[str, Any]:
     }
 
 
-def model_json(model: LogLinear) -> dict[str, Any]:
+def model_json(model: LogLinear | CellModel) -> dict[str, Any]:
     """Everything of a model but its numbers, as plain JSON values."""
+    if isinstance(model, CellModel):
+        return _cells_json(model)
     return {
         "sizes": list(model.sizes),
         "cliques": [list(clique) for clique in model.cliques],
@@ -71,8 +81,10 @@ def model_json(model: LogLinear) -> dict[str, Any]:
     }
 
 
-def model_arrays(model: LogLinear) -> dict[str, np.ndarray]:
+def model_arrays(model: LogLinear | CellModel) -> dict[str, np.ndarray]:
     """The numbers of a model, each kind one flat array, in the order of `model_json`."""
+    if isinstance(model, CellModel):
+        return _cells_arrays(model)
     merged = [one for one in model.merged if one is not None]
     return {
         "theta": _flat(model.theta, "<f8"),
@@ -80,6 +92,11 @@ def model_arrays(model: LogLinear) -> dict[str, np.ndarray]:
         "groups": _flat([one.groups for one in merged], "<i8"),
         "shares": _flat([one.shares for one in merged], "<f8"),
     }
+
+
+def further(tables: Tables) -> dict[str, tuple[Tables, ...]]:
+    """What a release of tables is made of beyond its own: tables of further sets, or of parts."""
+    return {"set": tables.copies, "part": tables.parts}
 
 
 def table_json(table: Table) -> dict[str, Any]:
@@ -94,6 +111,47 @@ def table_json(table: Table) -> dict[str, Any]:
             "threshold": noise.threshold,
         },
     }
+
+
+def _add_tables(found: Any, tables: Tables) -> None:
+    """Add the numbers of one set of tables, then those of its further sets or parts."""
+    found.update(_json({"recipe": recipe_json(tables), "items": len(tables.items)}))
+    for table in tables.items + tables.extra:
+        found.update(_json(table_json(table)))
+        for array in _arrays(table):
+            found.update(_json(array.shape))
+            found.update(array.tobytes())
+    if tables.model is not None:
+        found.update(_json({"model": model_json(tables.model)}))
+        for name, values in model_arrays(tables.model).items():
+            found.update(_json([name, len(values)]))
+            found.update(values.tobytes())
+    for kind, others in further(tables).items():
+        if others:
+            found.update(_json([kind, len(others), list(tables.shares)]))
+        for other in others:
+            _add_tables(found, other)
+
+
+def _cells_json(model: CellModel) -> dict[str, Any]:
+    return {
+        "kind": "cells",
+        "sizes": list(model.sizes),
+        "numbers": list(model.numbers),
+        "prior": float(model.prior),
+        "draws": model.draws,
+        "values": model.values,
+        "covariances": len(model.covariances),
+        "sums": [{"factors": list(one.factors), **table_json(one.table)} for one in model.sums],
+    }
+
+
+def _cells_arrays(model: CellModel) -> dict[str, np.ndarray]:
+    floats = {
+        name: _flat([getattr(model, name)], "<f8")
+        for name in ("counts", "support", "means", "covariances", "freedom")
+    }
+    return floats | {"sums": _flat([one.table.cells.values for one in model.sums], "<i8")}
 
 
 def _arrays(table: Table) -> list[np.ndarray]:

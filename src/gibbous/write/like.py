@@ -25,8 +25,7 @@ class FrameKind:
         return replace(
             release,
             sets=Converted(release.sets, self.convert),
-            sampler=inner
-            and (lambda tables, rows, seed, given: self.convert(inner(tables, rows, seed, given))),
+            sampler=inner and (lambda *asked: self.convert(inner(*asked))),
         )
 
 

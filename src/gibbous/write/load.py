@@ -97,12 +97,16 @@ def released_tables(folder: Path, schema: Schema, receipt: dict[str, Any]) -> Ta
         if (folder / "tables").exists():
             raise rejected("TABLES", "it has tables, which its certificate does not know")
         return None
-    listed = {f"tables/{name}" for name in listed_files(folder / "tables")} | {"tables/tables.json"}
+    listed = {f"tables/{name}" for name in listed_files(folder / "tables")}
     if listed != {name for name in manifest.found(folder) if name.startswith("tables/")}:
         raise rejected("TABLES", "tables.json does not list the tables that are there")
     tables = read_tables(folder / "tables", schema)
-    if len(tables.items) + len(tables.extra) != receipt["tables"]:
+    if len(tables.published()) != receipt["tables"]:
         raise rejected("TABLES", "it has another number of tables than its certificate says")
+    if tables.noisings not in (1, receipt["sets"]):
+        raise rejected("TABLES", "it has tables for another number of sets than there are")
+    if receipt["sanitized"] != ("per set" if tables.noisings > 1 else "once"):
+        raise rejected("TABLES", "its certificate does not say which sets share their noise")
     if digest_of(tables) != receipt.get("digest"):
         raise rejected("TABLES", "its tables are not those that its certificate was made for")
     return tables

@@ -19,21 +19,23 @@ from gibbous.write.files import (
 )
 
 FORMAT = "gibbous-release/1"
-MAX_FILES = 10_000
+MAX_FILES = 100_000
 INTERNAL = b"contains unprotected statistics of the confidential data"
 _PRIVATE = (b"PRIVATE", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # checkpoints, pickles
+TABLES = r"tables/((set|part)_[0-9]{3,4}/){0,2}"  # of a set, or of a part of the records
 _ROLES = {
     r"synthetic_[1-9][0-9]{0,5}\.(parquet|csv)": "synthetic rows",
     r"schema\.toml": "public schema",
-    r"tables/tables\.json": "noisy tables: contexts and recipe",
-    r"tables/(table|extra)_[0-9]{3,6}\.parquet": "noisy table",
-    r"tables/model_(theta|goals|merged)\.parquet": "numbers of the model that rows are drawn from",
+    rf"{TABLES}tables\.json": "noisy tables: contexts and recipe",
+    rf"{TABLES}(table|extra)_[0-9]{{3,6}}\.parquet": "noisy table",
+    rf"{TABLES}model_[a-z]{{1,20}}\.parquet": "numbers of the model that rows are drawn from",
     r"ledger\.json": "certificate",
     r"METHODS\.md": "methods for people",
     r"codebook\.html": "codebook",
     r"report\.public\.html": "public report",
     r"report\.public\.json": "public report, as data",
 }
+_FOLDER = re.compile(r"tables(/(set|part)_[0-9]{3,4}){0,2}")
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
 
@@ -150,21 +152,22 @@ def found(folder: Path) -> list[str]:
     if folder.is_symlink() or not folder.is_dir():
         raise rejected("FOLDER", "it is not a folder")
     names: list[str] = []
-    for base, prefix in ((folder, ""), (folder / "tables", "tables/")):
-        if not base.is_dir() or base.is_symlink():
-            continue
-        with os.scandir(base) as entries:
+    todo = [""]
+    while todo:
+        prefix = todo.pop()
+        with os.scandir(folder / prefix) as entries:
             for entry in entries:
-                names += _name(entry, prefix)
-                if len(names) > MAX_FILES:
+                if entry.is_dir(follow_symlinks=False) and _FOLDER.fullmatch(prefix + entry.name):
+                    todo.append(f"{prefix}{entry.name}/")
+                else:
+                    names += _name(entry, prefix)
+                if len(names) + len(todo) > MAX_FILES:
                     raise rejected("FILES", f"it has more than {MAX_FILES:,} files")
     return sorted(names)
 
 
 def _name(entry: os.DirEntry[str], prefix: str) -> list[str]:
     name, mode = prefix + entry.name, entry.stat(follow_symlinks=False).st_mode
-    if name == "tables" and stat.S_ISDIR(mode):
-        return []
     if not stat.S_ISREG(mode):
         raise rejected("KIND", f"{_shown(name)} is a link, folder or device")
     if name in ("manifest.json", "SHA256SUMS"):

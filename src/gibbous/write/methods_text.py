@@ -9,7 +9,7 @@ from gibbous.core.claim import Claim, short
 from gibbous.core.facts import fact_words
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Table, Tables
-from gibbous.write.certificate import Facts, assumptions, guarantee
+from gibbous.write.certificate import Facts, assumptions, discovered, guarantee
 from gibbous.write.words import SOURCES, words_used
 
 MEANINGLESS = 20  # an epsilon beyond which odds are not worth printing
@@ -36,6 +36,7 @@ def methods_text(facts: Facts, tables: Tables | None, *, sets: int, csv: bool, r
         *_said(facts),
         *_assumed(facts),
         *_uncovered(facts),
+        *_discovered(facts),
         *_limits(facts),
         *_files(tables, csv, raw),
         *_words(facts),
@@ -71,18 +72,21 @@ def _done(facts: Facts, tables: Tables | None, sets: int) -> Iterator[str]:
     yield "## What was done"
     yield ""
     yield f"Method: {about.title} (`{about.name}`), after {plain(_source(about.paper))}."
-    rows = "as many rows as the noisy count says" if plan.rows is None else f"{plan.rows:,} rows"
+    unknown = (
+        "as many rows as records" if plan.total.fixed else "as many rows as the noisy count says"
+    )
+    rows = unknown if plan.rows is None else f"{plan.rows:,} rows"
     yield f"Result: {'1 synthetic set' if sets == 1 else f'{sets} synthetic sets'} of {rows}."
     yield ""
     if tables is not None:
         yield (
-            "The records were counted once, in the tables listed here, and a random amount (*noise*) was "
-            "added to each count, once. Then the records were put away: every synthetic row was "
+            f"{_counted(tables)} Then the records were put away: every synthetic row was "
             "drawn from the noisy counts and from nothing else. The noisy counts are in `tables/`. More "
             "rows can be drawn from them at no further price."
         )
         yield ""
-        yield from _table_lines(tables, facts.schema)
+        first = tables.of_set(0)
+        yield from _table_lines(first.parts[0] if first.parts else first, facts.schema)
     elif plan.total.is_dp:
         yield (
             "The records were counted, and every synthetic row was drawn from those counts by a rule "
@@ -95,6 +99,26 @@ def _done(facts: Facts, tables: Tables | None, sets: int) -> Iterator[str]:
             "are published."
         )
     yield ""
+
+
+def _counted(tables: Tables) -> str:
+    """How often the records were counted and noised."""
+    text = (
+        "The records were counted once, in the tables listed here, and a random amount (*noise*) was "
+        "added to each count, once."
+    )
+    if tables.noisings > 1:
+        text = (
+            f"For each of the {tables.noisings} sets the records were counted, in tables like those listed "
+            "here (which are those of set 1), and a random amount (*noise*) was added to each count; each "
+            "set has noise of its own, and is drawn from its own tables."
+        )
+    if tables.parts:
+        text += (
+            f" Before that, each record was put into one of {len(tables.parts)} parts by chance, whatever it "
+            "says. Each part has tables of its own (those listed are of part 1), and the rows are mixed."
+        )
+    return text
 
 
 def _table_lines(tables: Tables, schema: Schema) -> Iterator[str]:
@@ -148,8 +172,10 @@ def _meaning(facts: Facts) -> Iterator[str]:
     unit = plain(_unit(facts))
     yield "## What the guarantee says"
     yield ""
-    yield f"Protected is {unit}: presence in the data, and all values."
+    yield f"Protected is {unit}: {_covered(total)}."
     other = "without it" if total.relation == "add_remove" else "with other values in its place"
+    if total.fixed:
+        other += f", {plain(', '.join(total.fixed))} unchanged"
     yield f"Two versions of the data are compared: the data as they are, and the data {other}."
     yield _odds(total)
     if total.relation == "add_remove" and total.kind != "zcdp":
@@ -158,6 +184,14 @@ def _meaning(facts: Facts) -> Iterator[str]:
             "is 2 epsilon."
         )
     yield ""
+
+
+def _covered(total: Claim) -> str:
+    """What the guarantee covers of a unit, and what it leaves out."""
+    if not total.fixed:
+        return "presence in the data, and all values"
+    names = plain(", ".join(total.fixed))
+    return f"all values except {names}; how many records each value of {names} has is public"
 
 
 def _odds(total: Claim) -> str:
@@ -216,6 +250,21 @@ def _uncovered(facts: Facts) -> Iterator[str]:
     )
     yield ""
     yield from (f"- {plain(group)}" for group in fact_words(inferred).split("; "))
+    yield ""
+
+
+def _discovered(facts: Facts) -> Iterator[str]:
+    found = discovered(facts.schema)
+    if not found:
+        return
+    yield "## Facts that were paid for"
+    yield ""
+    yield (
+        "These facts of the schema were found in the confidential data by noisy means. Their price is part "
+        "of the total above:"
+    )
+    yield ""
+    yield from (f"- {plain(group)}" for group in fact_words(found).split("; "))
     yield ""
 
 

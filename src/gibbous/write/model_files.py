@@ -1,4 +1,6 @@
-"""A log-linear model <-> Parquet files beside its tables; no pickle, and nothing read is trusted.
+"""A model <-> Parquet files beside its tables; no pickle, and nothing read is trusted.
+
+A log-linear model is here, a cell model in cell_files.
 
 `model_theta.parquet` and `model_goals.parquet` hold the cells of all cliques (goals) one after the
 other, the last column of a clique fastest; `model_merged.parquet` the group and the share of each
@@ -9,46 +11,46 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gibbous.core.cell_model import CellModel
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Goal, LogLinear, Merged
-from gibbous.disintegrate.writer import new_file
 from gibbous.synthesize.loglinear.layout import model_rules
+from gibbous.write import cell_files
 from gibbous.write.digest import model_arrays, model_json
 from gibbous.write.files import rejected
+from gibbous.write.number_files import read_numbers, write_numbers
 
-if TYPE_CHECKING:
-    import polars as pl
-
-MAX_CELLS = 1 << 27  # of all cliques, or of all goals: 1 GiB of numbers
 MAX_CLIQUES = 1 << 20
 MAX_CLOSED = 1 << 22
 _THETA, _GOALS, _MERGED = "model_theta.parquet", "model_goals.parquet", "model_merged.parquet"
-_ROW_GROUP = 1 << 20
 
 
-def write_model(model: LogLinear, folder: Path) -> dict[str, Any]:
+def write_model(model: LogLinear | CellModel, folder: Path) -> dict[str, Any]:
     """Write the numbers of a model; returns the rest of it for tables.json."""
-    import polars as pl
-
+    if isinstance(model, CellModel):
+        cell_files.write_cells(model, folder)
+        return model_json(model)
     arrays = model_arrays(model)
-    _write(folder / _THETA, pl.DataFrame({"theta": arrays["theta"]}))
-    _write(folder / _GOALS, pl.DataFrame({"share": arrays["goals"]}))
+    write_numbers(folder / _THETA, {"theta": arrays["theta"]})
+    write_numbers(folder / _GOALS, {"share": arrays["goals"]})
     if len(arrays["groups"]):
-        merged = pl.DataFrame({"group": arrays["groups"], "share": arrays["shares"]})
-        _write(folder / _MERGED, merged)
+        merged = {"group": arrays["groups"], "share": arrays["shares"]}
+        write_numbers(folder / _MERGED, merged)
     return model_json(model)
 
 
 def model_files(data: dict[str, Any]) -> tuple[str, ...]:
     """Names of the files of a model."""
+    if data.get("kind") == "cells":
+        return cell_files.names(data)
     return (_THETA, _GOALS, _MERGED) if data["merged"] else (_THETA, _GOALS)
 
 
-def read_model(folder: Path, data: dict[str, Any], schema: Schema) -> LogLinear:
+def read_model(folder: Path, data: dict[str, Any], schema: Schema) -> LogLinear | CellModel:
     """Read what `write_model` wrote.
 
     Args:
@@ -58,6 +60,8 @@ def read_model(folder: Path, data: dict[str, Any], schema: Schema) -> LogLinear:
     Raises:
         ModelRejected: a size, column, number or file is not what it must be.
     """
+    if data.get("kind") == "cells":
+        return cell_files.read_cells(folder, data, schema)
     sizes = _sizes(data, schema)
     cliques = [_columns(one, sizes) for one in _listed(data["cliques"])]
     if len(set(cliques)) != len(cliques):
@@ -130,7 +134,7 @@ def _read_cells(
     shapes = [tuple(sizes[c] for c in clique) for clique in cliques]
     # Python integers: a foreign file may name astronomical cliques.
     cells = [math.prod(shape) for shape in shapes]
-    values = _read(path, {name: "f"}, sum(cells))[0]
+    values = read_numbers(path, {name: "f"}, sum(cells))[0]
     parts = np.split(values, np.cumsum(cells)[:-1]) if cells else []
     return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
@@ -141,7 +145,7 @@ def _merged(
     if not columns:
         return ()
     levels = [schema.sizes[column] for column in columns]
-    groups, shares = _read(folder / _MERGED, {"group": "i", "share": "f"}, sum(levels))
+    groups, shares = read_numbers(folder / _MERGED, {"group": "i", "share": "f"}, sum(levels))
     found: list[Merged | None] = [None] * len(sizes)
     ends = np.cumsum(levels)
     for column, end, length in zip(columns, ends, levels, strict=True):
@@ -153,29 +157,3 @@ def _merged(
             raise rejected("MODEL", "the shares within a group of its model do not sum to 1")
         found[column] = Merged(own, part)
     return tuple(found)
-
-
-def _read(path: Path, kinds: dict[str, str], rows: int) -> list[np.ndarray]:
-    """Columns of a file of which everything is known but the numbers."""
-    import polars as pl
-
-    from gibbous.write.parquet_guard import guarded_read, metadata
-
-    if rows > MAX_CELLS:
-        raise rejected("SHAPE", f"{path.name} would have {rows} cells")
-    wanted = {name: pl.Float64 if kind == "f" else pl.Int64 for name, kind in kinds.items()}
-    found = metadata(path)
-    if found.columns != wanted or found.rows != rows:
-        raise rejected("SHAPE", f"{path.name} does not have the columns or cells that are listed")
-    frame = guarded_read(path)
-    if frame.height != rows or any(frame.null_count().row(0)):
-        raise rejected("SHAPE", f"{path.name} has missing cells")
-    arrays = [frame.get_column(name).to_numpy().copy() for name in kinds]
-    if not all(np.isfinite(values).all() for values in arrays):
-        raise rejected("MODEL", f"{path.name} holds a number that is not finite")
-    return arrays
-
-
-def _write(path: Path, frame: pl.DataFrame) -> None:
-    with new_file(path) as file:
-        frame.write_parquet(file, compression="zstd", row_group_size=_ROW_GROUP)

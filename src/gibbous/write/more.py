@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def draw(tables: Tables, rows: int, seed: int | None, given: Any = None) -> pl.DataFrame:
+def draw(
+    tables: Tables, rows: int, seed: int | None, given: Any = None, set_index: int = 0
+) -> pl.DataFrame:
     """Draw rows from public tables: post-processing, no cost.
 
     Args:
         rows: number of rows, >= 0.
-        seed: sampling seed; the seed of a release gives its first set again. None draws one.
+        seed: sampling seed; the seed of a release gives its sets again. None draws one.
         given: columns with values that are not drawn: see `Release.sample`.
+        set_index: which set, from 0.
     Raises:
         UsageError: these tables cannot be drawn from given some columns, or given is unusable.
         SchemaMismatch: a given value is outside the schema.
@@ -32,10 +35,12 @@ def draw(tables: Tables, rows: int, seed: int | None, given: Any = None) -> pl.D
 
     start = drawn_seed() if seed is None else seed
     if given is None:
-        return decode(sample(tables, rows, seed=start), seed=start)
+        found = sample(tables, rows, seed=start, set_index=set_index)
+        return decode(found, seed=start, set_index=set_index)
     frame = _frame(given, rows)
     codes = given_codes(tables.schema, frame)
-    drawn = decode(sample(tables, rows, seed=start, given=codes), seed=start)
+    some = sample(tables, rows, seed=start, set_index=set_index, given=codes)
+    drawn = decode(some, seed=start, set_index=set_index)
     # A given value is kept as it is: the code of a bin would come back as any value of the bin.
     kept = [frame.get_column(name).cast(drawn.schema[name], strict=False) for name in frame.columns]
     whole = [one for one in kept if not one.null_count() or one.name in _nullable(tables.schema)]

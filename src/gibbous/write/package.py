@@ -188,6 +188,10 @@ class Package:
         self._start(codes.schema)
         with new_file(self._partial.path / "rows.npy") as file:
             np.save(file, np.ascontiguousarray(codes.by_column), allow_pickle=False)
+        with new_file(self._partial.path / "numbers.npy") as file:
+            places = np.array([place for place, _ in codes.numbers], dtype=np.float64)
+            drawn = np.array([found for _, found in codes.numbers]).reshape(len(places), codes.rows)
+            np.save(file, np.column_stack([places, drawn]), allow_pickle=False)
         self._keep(codes, "rows")
 
     def drawn_result(self, schema: Schema) -> Tables | Codes:
@@ -246,6 +250,7 @@ class Package:
             rows=tuple(numbers),
             digest=self._partial.state["digest"],
             tables=tables,
+            numbers=self._numbers(),
             files={"csv": csv, "csv_raw": raw, "guarded_cells": guarded},
         )
         text = methods_text(facts, tables, sets=len(numbers), csv=csv, raw=raw)
@@ -268,6 +273,10 @@ class Package:
 
     def _public(self) -> Tables | None:
         return self._result if isinstance(self._result, Tables) else None
+
+    def _numbers(self) -> tuple[int, ...]:
+        drawn = self._result.numbers if isinstance(self._result, Codes) else ()
+        return tuple(place for place, _ in drawn)
 
     def _start(self, schema: Schema) -> None:
         assert self._hold is not None, "the reservation comes before the draw"
@@ -293,7 +302,7 @@ class Package:
             found = (
                 read_tables(self._partial.package / "tables", schema)
                 if kind == "tables"
-                else _read_rows(self._partial.path / "rows.npy", schema)
+                else _read_rows(self._partial.path, schema)
             )
             if digest_of(found) == digest:
                 return found
@@ -346,12 +355,14 @@ def write_file(
     return target
 
 
-def _read_rows(path: Path, schema: Schema) -> Codes:
-    with path.open("rb") as file:
-        values = np.load(file, allow_pickle=False)
+def _read_rows(folder: Path, schema: Schema) -> Codes:
+    values, numbers = (
+        np.load(folder / name, allow_pickle=False) for name in ("rows.npy", "numbers.npy")
+    )
     sizes = np.array(schema.sizes)
     if values.ndim != 2 or len(values) != len(schema) or values.dtype.kind != "u":
         raise ValueError("not the rows of this schema")
     if values.size and (values.max(axis=1) >= sizes).any():
         raise ValueError("a code outside its column")
-    return Codes(schema, values.T)
+    drawn = tuple((int(row[0]), row[1:].copy()) for row in numbers)
+    return Codes(schema, values.T, numbers=drawn)

@@ -42,7 +42,8 @@ class Partial:
     def clear(self) -> None:
         """Remove what was drawn and written, so that it can be drawn again."""
         files.remove_folder(self.package)
-        (self.path / "rows.npy").unlink(missing_ok=True)
+        for name in ("rows.npy", "numbers.npy"):
+            (self.path / name).unlink(missing_ok=True)
         self.save(digest=None, kind=None)
         files.make_folder(self.package)
 

@@ -23,7 +23,7 @@ from gibbous.core.tables import (
     Tables,
 )
 from gibbous.disintegrate.writer import new_file
-from gibbous.write.digest import recipe_json, table_json
+from gibbous.write.digest import further, recipe_json, table_json
 from gibbous.write.files import make_folder, read_json, refusing, rejected, sync_folder, write_json
 from gibbous.write.model_files import model_files, read_model, write_model
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 FORMAT = "gibbous-tables/1"
 MAX_CELLS = 1 << 28  # of one table: 2 GiB of counts
 MAX_SWEEPS = 1 << 20
+MAX_MEMBERS = 9_999  # sets, or parts
+MAX_DEPTH = 2
+MODELS = ("loglinear", "cells")  # recipes whose rows come from a model
 _NAME = re.compile(r"(table|extra)_[0-9]{3,6}\.parquet")
 _ROW_GROUP = 1 << 20
 
@@ -54,7 +57,7 @@ def write_tables(tables: Tables, folder: Path) -> None:
                 frame.write_parquet(file, compression="zstd", row_group_size=_ROW_GROUP)
             listed[group].append({"file": name, "rows": frame.height, **table_json(table)})
     recipe = recipe_json(tables)
-    document = {
+    document: dict[str, Any] = {
         "format": FORMAT,
         "recipe": recipe,
         "items": listed["table"],
@@ -62,16 +65,24 @@ def write_tables(tables: Tables, folder: Path) -> None:
     }
     if tables.model is not None:
         document["model"] = write_model(tables.model, folder)
+    for kind, others in further(tables).items():
+        if others:
+            document[f"{kind}s"] = len(others)
+            for name, other in zip(member_names(kind, len(others)), others, strict=True):
+                write_tables(other, folder / name)
+    if tables.shares:
+        document["shares"] = list(tables.shares)
     write_json(folder / "tables.json", document)
     sync_folder(folder)
 
 
-def read_tables(folder: Path, schema: Schema) -> Tables:
+def read_tables(folder: Path, schema: Schema, *, depth: int = 0) -> Tables:
     """Read what `write_tables` wrote; nothing in it is trusted.
 
     Args:
         folder: of the tables.
         schema: the public schema of the release.
+        depth: how deep in a release of several sets or parts the folder lies.
     Raises:
         ModelRejected: a size, type, code, order or number is not what it must be.
     """
@@ -87,19 +98,51 @@ def read_tables(folder: Path, schema: Schema) -> Tables:
         sizes = schema.sizes if model is None else model.sizes
         items = tuple(_read_table(folder, entry, schema, sizes) for entry in document["items"])
         extra = tuple(_read_table(folder, entry, schema, sizes) for entry in document["extra"])
-        recipe = _recipe(document["recipe"], items, schema)
-        if (recipe.draw == "loglinear") != (model is not None):
+        copies, parts = (
+            tuple(read_tables(folder / name, schema, depth=depth + 1) for name in names)
+            for names in (_members(document, "set", depth), _members(document, "part", depth))
+        )
+        recipe = _recipe(document["recipe"], items, schema, parted=bool(parts))
+        if (recipe.draw in MODELS) != (model is not None):
             raise rejected("RECIPE", "its recipe and its model do not go together")
-    return Tables(schema, items, recipe, extra, model)
+        return Tables(
+            schema, items, recipe, extra, model, copies, parts, _shares(document, len(parts))
+        )
 
 
-def listed_files(folder: Path) -> tuple[str, ...]:
-    """Names of the table files that tables.json lists."""
+def listed_files(folder: Path, *, depth: int = 0) -> tuple[str, ...]:
+    """Names of the files below the folder that its tables.json lists, itself included."""
     document = read_json(folder / "tables.json")
     with refusing("TABLES", "tables.json does not describe tables"):
         entries = [*document["items"], *document["extra"]]
-        names = tuple(_file_name(entry["file"]) for entry in entries)
-        return names + (model_files(document["model"]) if "model" in document else ())
+        names = ["tables.json", *(_file_name(entry["file"]) for entry in entries)]
+        names += model_files(document["model"]) if "model" in document else ()
+        for kind in ("set", "part"):
+            for name in _members(document, kind, depth):
+                below = listed_files(folder / name, depth=depth + 1)
+                names += [f"{name}/{one}" for one in below]
+    return tuple(names)
+
+
+def member_names(kind: str, count: int) -> tuple[str, ...]:
+    """Folders of the tables of sets 2, 3, ... or of parts 1, 2, ...; sets have the numbers of their rows."""
+    first = 2 if kind == "set" else 1
+    return tuple(f"{kind}_{number:03d}" for number in range(first, first + count))
+
+
+def _members(document: dict[str, Any], kind: str, depth: int) -> tuple[str, ...]:
+    count = document.get(f"{kind}s", 0)
+    if type(count) is not int or not 0 <= count <= MAX_MEMBERS or (count and depth >= MAX_DEPTH):
+        raise rejected("MEMBERS", f"tables.json lists an impossible number of {kind}s")
+    return member_names(kind, count)
+
+
+def _shares(document: dict[str, Any], parts: int) -> tuple[float, ...]:
+    shares = document.get("shares", [])
+    whole = all(type(one) in (int, float) and 0 <= one <= 1 for one in shares)
+    if not whole or (shares and (len(shares) != parts or not 0.99 < sum(shares) < 1.01)):
+        raise rejected("MEMBERS", "the shares of its parts are not shares")
+    return tuple(float(one) for one in shares)
 
 
 def _frame(table: Table, schema: Schema) -> pl.DataFrame:
@@ -238,7 +281,9 @@ def _noise(data: dict[str, Any], name: str) -> NoiseInfo:
     return NoiseInfo(law, float(scale), threshold)
 
 
-def _recipe(data: dict[str, Any], items: tuple[Table, ...], schema: Schema) -> Recipe:
+def _recipe(
+    data: dict[str, Any], items: tuple[Table, ...], schema: Schema, *, parted: bool
+) -> Recipe:
     recipe = Recipe(
         draw=data["draw"],
         order=tuple(data["order"]),
@@ -256,8 +301,8 @@ def _recipe(data: dict[str, Any], items: tuple[Table, ...], schema: Schema) -> R
         raise rejected("RECIPE", "its recipe has a number out of range")
     if type(recipe.kappa) not in (int, float) or not 0 <= recipe.kappa < math.inf:
         raise rejected("RECIPE", "its kappa is not a finite number >= 0")
-    if recipe.draw == "loglinear":
-        if recipe.order:
+    if recipe.draw in MODELS or parted:
+        if recipe.order or (parted and recipe.draw in MODELS):
             raise rejected("RECIPE", "its order names tables that no row is drawn from")
         return recipe
     if sorted(recipe.order) != list(range(len(items))):

@@ -22,7 +22,7 @@ from gibbous.privacy import accountant
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_store import chained
 from gibbous.write import load, manifest
-from gibbous.write.certificate import NOT_DP, claim_of
+from gibbous.write.certificate import NOT_DP, claim_of, discovered
 from gibbous.write.digest import digest_of
 from gibbous.write.files import refusing, rejected
 from gibbous.write.methods_text import plain
@@ -30,6 +30,8 @@ from gibbous.write.rows_check import check_csv, check_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import polars as pl
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -161,6 +163,8 @@ def _check_words(folder: Path, receipt: dict[str, Any], schema: Schema, total: C
         raise rejected("WORDS", "its words do not state its total")
     if total.is_dp and sorted(uncovered) != sorted(schema.inferred()):
         raise rejected("WORDS", "it does not name the facts that were read off the data")
+    if receipt.get("discovered", []) != discovered(schema):
+        raise rejected("WORDS", "it does not name the facts that were paid for")
     silent_gap = (uncovered or not total.is_dp) and NOT_DP not in words
     if silent_gap or receipt["differentially_private"] != (total.is_dp and not uncovered):
         raise rejected("WORDS", "it does not say that it is not differentially private")
@@ -211,6 +215,8 @@ def _check_sets(
     if {name for name in sizes if name.startswith("synthetic_")} != wanted:
         raise rejected("SETS", "it does not have the sets that its certificate names")
     found: list[Codes] = []
+    with refusing("NUMBERS", "its certificate names columns drawn as numbers that it cannot have"):
+        drawn = [place for place in receipt.get("numbers", []) if schema.columns[place].binned]
     for number, rows in enumerate(receipt["rows"], 1):
         progress("verify", number - 1, receipt["sets"])
         codes, frame = check_set(folder / f"synthetic_{number}.parquet", bare, rows)
@@ -218,7 +224,8 @@ def _check_sets(
             raw = bool(receipt["files"].get("csv_raw"))
             check_csv(folder / f"synthetic_{number}.csv", bare, frame, codes, raw=raw)
         if tables is None:
-            found.append(codes)
+            numbers = [(place, _numbers(frame, schema, place)) for place in drawn]
+            found.append(replace(codes, numbers=tuple(numbers)))
     if tables is None:
         _check_drawn(found, schema, receipt)
     progress("verify", receipt["sets"], receipt["sets"])
@@ -226,8 +233,19 @@ def _check_sets(
 
 def _check_drawn(found: Sequence[Codes], schema: Schema, receipt: dict[str, Any]) -> None:
     together = np.concatenate([codes.by_column for codes in found], axis=1)
-    if digest_of(Codes(schema, together.T)) != receipt["digest"]:
+    numbers = tuple(
+        (place, np.concatenate([codes.number(place) for codes in found]))
+        for place, _ in found[0].numbers
+    )
+    if digest_of(Codes(schema, together.T, numbers=numbers)) != receipt["digest"]:
         raise rejected("ROWS", "its rows are not those that the ledger entry was made for")
+
+
+def _numbers(frame: pl.DataFrame, schema: Schema, place: int) -> np.ndarray:
+    from gibbous.encode.bins import numbers
+
+    column = schema.columns[place]
+    return numbers(frame.get_column(column.name), column)
 
 
 def _check_ledger(book: Ledger, receipt: dict[str, Any]) -> None:

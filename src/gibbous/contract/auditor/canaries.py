@@ -89,7 +89,7 @@ class Reader:
         found = Seen(coins, {}, np.zeros(len(coins)))
         own = output.schema == self.setup.schema
         codes = self._codes if own else translated(self.setup, output.schema)
-        for table in output.items + output.extra:
+        for table in output.published():
             places = self._places(table, codes, own)
             noisy = places.noisy(table)
             self._cells(table, places, noisy, found)

@@ -90,6 +90,7 @@ def without_noise(run: Run, seed: int) -> Run:
                 return output
             chosen = words(stream_key(seed, 0x62617265, next(number)), 0, output.rows)
             return Codes(schema, np.asarray(values)[(chosen % np.uint64(len(values))).astype(int)])
+        output = output.parts[0] if output.parts else output
         # A broken method may state another schema: the records are then read under that one.
         whole = Setup("", schema, np.asarray(values), np.asarray(values)[:0])
         codes = translated(whole, output.schema)[0]

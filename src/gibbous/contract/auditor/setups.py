@@ -60,7 +60,7 @@ def crowded(setup: Setup, laws: set[NoiseInfo]) -> Setup | None:
 
 def laws_of(output: Tables | Codes) -> set[NoiseInfo]:
     """The noise that the tables of an output state."""
-    return {t.noise for t in output.items + output.extra} if isinstance(output, Tables) else set()
+    return {t.noise for t in output.published()} if isinstance(output, Tables) else set()
 
 
 def schema_of(columns: int, levels: int) -> Schema:

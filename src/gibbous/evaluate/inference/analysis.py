@@ -242,6 +242,8 @@ class Analysis:
         tables = self.release.tables
         if tables is None or options.rule not in ("auto", "unified") or options.replicates == 0:
             return None
+        if self.facts.sanitized == "per_set" and not self.facts.alike:
+            return None  # what was chosen for each set shows in B alone
         return noise_variance(
             tables,
             estimator,

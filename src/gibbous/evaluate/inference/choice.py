@@ -91,10 +91,12 @@ def _unified(
     ratio, records = sizes(facts, "the unified rule")
     numbers = f"N = {facts.rows:,.0f} rows a set, n = {records:,.0f} ({facts.records_from})"
     start = "Asked for" if rule == "unified" else "Chosen"
-    if facts.sanitized == "per_set" and noise is None and (found.sets >= 2).any():
+    unknown = noise is None or bool(np.isnan(noise.variance).any())
+    if facts.sanitized == "per_set" and unknown and (found.sets >= 2).any():
+        chosen_anew = "" if facts.alike else ", from tables that were chosen for it"
         why = (
-            f"{start} because every set was drawn or noised for itself, at a scale that B shows: "
-            f"T = W N/n + B/m; {numbers}."
+            f"{start} because every set was drawn or noised for itself{chosen_anew}, at a scale that B "
+            f"shows: T = W N/n + B/m; {numbers}."
         )
         measured = rules.unified_measured(found, ratio, records=records, draws=facts.draws)
         return measured, "unified", why
@@ -119,8 +121,8 @@ def _unified(
     if noise is not None:
         why += f" V_s: {noise.source}."
         # What was not found is shown as unknown, not as 0.
-        unknown = np.isnan(noise.variance)
-        variance = replace(variance, noise=np.where(unknown, np.nan, variance.noise))
+        lost = np.isnan(noise.variance)
+        variance = replace(variance, noise=np.where(lost, np.nan, variance.noise))
     return variance, "unified", why
 
 

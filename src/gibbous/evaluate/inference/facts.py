@@ -10,8 +10,22 @@ from gibbous.core.release import Release
 from gibbous.core.tables import Dense, Sparse, Tables
 from gibbous.evaluate.inference.rules import Draws, Sanitized
 
-FITTED = ("pegs", "block_pegs", "diverse_pegs", "exponential_pegs", "contingency")
+FITTED = (
+    "pegs",
+    "block_pegs",
+    "diverse_pegs",
+    "exponential_pegs",
+    "contingency",
+    "imputation",
+    "perturbed_imputation",
+    "dp_prior",
+    "smoothed_histogram",
+)
 """Methods that pay by the row and draw every set from the same fitted conditionals."""
+SHARED = ("cdf",)
+"""Methods that release rows, all sets of which come from one noisy choice."""
+UNPERTURBED = ("contingency", "bootstrap", "multiple_synthesis", "imputation")
+"""Methods whose rows follow the records without any perturbation."""
 CLUSTERS = "Clusters:"
 """Start of the one bias that is about the sampling variance, hence about released tables, too."""
 
@@ -30,6 +44,8 @@ class Facts:
         draws: whether each set has parameters of its own.
         method: name; empty if unknown.
         biases: what no combining rule covers, in words.
+        alike: whether all sets with noise of their own have tables of the same columns. Where tables
+            were chosen for each set, V_s given its tables is not all that differs between sets.
     """
 
     sets: int | None = None
@@ -40,6 +56,7 @@ class Facts:
     draws: Draws = "fitted"
     method: str = ""
     biases: tuple[str, ...] = ()
+    alike: bool = True
 
     @property
     def ratio(self) -> float | None:
@@ -58,15 +75,16 @@ def facts_of(release: Release, records: float | None = None) -> Facts:
     """
     receipt, tables = release.receipt, release.tables
     rows = [float(r) for r in receipt["rows"]]
-    method = str(receipt["method"]["name"])
+    method = inner_method(receipt)
     found = Facts(
         sets=len(rows),
         rows=sum(rows) / len(rows),
         records=checked_size("records", records),
-        sanitized="per_set" if tables is None else "once",
-        draws="fitted" if tables is not None or method in FITTED else "posterior",
+        sanitized=_sanitized(tables, method),
+        draws=_draws(tables, method),
         method=method,
         biases=biases(release),
+        alike=tables is None or _alike(tables),
     )
     if records is not None or tables is None:
         return found
@@ -74,6 +92,12 @@ def facts_of(release: Release, records: float | None = None) -> Facts:
     if not _has_dense(tables):
         words += ", which lack the cells under their threshold: it is too small"
     return replace(found, records=float(max(1, tables.noisy_rows())), records_from=words)
+
+
+def inner_method(receipt: Any) -> str:
+    """Name of the method; of a combinator (per_set, parallel) that of the method inside."""
+    params = receipt["method"].get("params") or {}
+    return str(_innermost(str(receipt["method"]["name"]), params))
 
 
 def biases(release: Release) -> tuple[str, ...]:
@@ -86,7 +110,7 @@ def biases(release: Release) -> tuple[str, ...]:
             "independent: it is too small where rows of a person are alike."
         )
     binned = [column.name for column in release.schema if column.binned]
-    if binned:
+    if binned and not _numbers(release):
         found.append(
             f"Binning: values of {_listed(binned)} are uniform within their bins, so means shift and "
             "slopes on them are flattened where bins are wide."
@@ -109,8 +133,43 @@ def checked_size(name: str, value: float | None) -> float | None:
     return float(value)
 
 
+def _innermost(name: str, params: dict[str, Any]) -> str:
+    if name not in ("per_set", "parallel") or not isinstance(params.get("method"), str):
+        return name
+    return _innermost(params["method"], dict(params.get("options") or ()))
+
+
+def _sanitized(tables: Tables | None, method: str) -> Sanitized:
+    """Whether all sets share one noise."""
+    if tables is None:
+        return "once" if method in SHARED else "per_set"
+    return "per_set" if tables.noisings > 1 else "once"
+
+
+def _draws(tables: Tables | None, method: str) -> Draws:
+    """Whether each set has parameters of its own, drawn from a posterior law."""
+    if tables is None:
+        return "fitted" if method in FITTED + SHARED else "posterior"
+    first = (tables.of_set(0).parts or (tables,))[0]
+    return getattr(first.model, "draws", "fitted")
+
+
+def _alike(tables: Tables) -> bool:
+    """Whether the tables of all sets are of the same columns."""
+    contexts = [
+        {table.context for table in tables.of_set(index).published()}
+        for index in range(tables.noisings)
+    ]
+    return all(one == contexts[0] for one in contexts)
+
+
 def _of_tables(tables: Tables) -> list[str]:
+    if tables.parts:
+        return [_PARTS.format(len(tables.parts)), *_of_tables(tables.of_set(0).parts[0])]
     recipe, found = tables.recipe, []
+    if recipe.draw == "cells":
+        normal = [_NORMAL] if any(column.binned for column in tables.schema) else []
+        return [*normal, _CLIPPING]
     wide = max((len(t.context.columns) for t in tables.items), default=0)
     if wide < len(tables.schema):
         found.append(
@@ -124,7 +183,7 @@ def _of_tables(tables: Tables) -> list[str]:
     elif recipe.fit == "rake":
         found.append("Projection: noisy tables are moved to non-negative ones with common margins.")
     else:
-        found.append("Clipping: negative noisy counts are read as 0, which lifts small cells.")
+        found.append(_CLIPPING)
     if recipe.kappa > 0:
         found.append(
             f"Prior: each conditional is pulled to its margin by kappa = {recipe.kappa:g} counts."
@@ -133,8 +192,8 @@ def _of_tables(tables: Tables) -> list[str]:
 
 
 def _of_rows(receipt: Any) -> list[str]:
-    name = str(receipt["method"]["name"])
-    if name in ("contingency", "bootstrap"):
+    name = inner_method(receipt)
+    if name in UNPERTURBED:
         return []
     sentence = (
         f"Perturbation: {name} moves every conditional toward the uniform one before it draws; how far "
@@ -143,10 +202,29 @@ def _of_rows(receipt: Any) -> list[str]:
     return [sentence]
 
 
+def _numbers(release: Release) -> bool:
+    """Whether numbers were drawn as numbers, not as bins with a place inside."""
+    if release.tables is None:
+        return inner_method(release.receipt) == "multiple_synthesis"
+    first = release.tables.of_set(0)
+    return (first.parts or (first,))[0].recipe.draw == "cells"
+
+
 def _has_dense(tables: Tables) -> bool:
-    return any(isinstance(t.cells, Dense) for t in tables.items + tables.extra)
+    return any(isinstance(t.cells, Dense) for t in tables.published())
 
 
 def _listed(names: list[str], most: int = 6) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+_PARTS = (
+    "Parts: the rows come from tables of {} random parts of the records, each with noise of its own; "
+    "what a part clips or projects it does on fewer records."
+)
+_CLIPPING = "Clipping: negative noisy counts are read as 0, which lifts small cells."
+_NORMAL = (
+    "Normal: numbers follow a normal law within each cell, clipped to the bounds; skewness, heavy tails "
+    "and heaped values of the records are not in the rows."
+)

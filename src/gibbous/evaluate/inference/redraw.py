@@ -12,12 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from gibbous.core.cell_model import CellModel
 from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key, uniforms
-from gibbous.core.tables import Dense, NoiseInfo, Sparse, Table, Tables
+from gibbous.core.tables import Dense, LogLinear, NoiseInfo, Sparse, Table, Tables
 from gibbous.evaluate.inference.choice import Noise
 from gibbous.evaluate.inference.rules import Floats
 
@@ -28,6 +29,7 @@ Refit = Callable[[Tables], Tables]
 
 REPLICATES = 100
 REFITTED = 10  # replicates where each one fits a model again
+REFITTED_AT_ONCE = 40  # the same, where all rows of the model can be listed
 LEAST = 20  # replicates that a variance is taken from
 _STREAM = 0x696E66  # "inf": apart from the streams that drew the released rows
 _FEWER = (
@@ -51,16 +53,17 @@ def noise_variance(
 
     Each replicate adds fresh noise of the published law and scale to the published tables, and draws
     two halves of rows by the public recipe; the covariance of their estimates over the replicates
-    holds the noise and not the rows' own randomness. It assumes that the recipe answers to noise
-    around the published tables as it did around the counts, and that what was chosen with noise (the
-    contexts) would be chosen again.
+    holds the noise and not the rows' own randomness. Where a model was fitted to the tables, the
+    noise is added to what the model says of each table, and the model is fitted to that again. It
+    assumes that the recipe answers to noise there as it did around the counts, and that what was
+    chosen with noise (the contexts) would be chosen again.
 
     Args:
         tables: public.
         estimator: of a table of rows.
         seed: of noise and rows.
         replicates: >= 2; the standard error of the variance is about sqrt(2 / replicates) of it. None
-            takes 100, or 10 where each one fits a model again.
+            takes 100; where each one fits a model again 10, or 40 if the model is small.
         rows: of one half; None takes four times the noisy number of records, 2,000 to 40,000.
         refit: fits again a model that is saved beside its tables; None takes the recipe's own.
         progress: told how many replicates are done.
@@ -69,9 +72,10 @@ def noise_variance(
     Raises:
         UsageError: fewer than two replicates.
     """
-    fitted = getattr(tables, "model", None) is not None
+    tables = tables.of_set(0)  # of sets with noise of their own: V_s is that of one of them
+    center, fit = _around(tables, seed, refit)
     if replicates is None:
-        replicates = REFITTED if fitted else REPLICATES
+        replicates = _usual(tables)
     if replicates < 2:
         raise UsageError(
             "REPLICATES",
@@ -79,16 +83,14 @@ def noise_variance(
             "A variance needs two or more; 100 give it within about 14 %.",
             "Raise replicates.",
         )
-    refit = (refit or _own_refit(seed)) if fitted else None
-    if fitted and refit is None:
+    if fit is None:
         return _unfitted(estimator(_halves(tables, _ROWS[0], seed)[0]).size)
     each = rows or min(max(4 * tables.noisy_rows(), _ROWS[0]), _ROWS[1])
     base = np.mean([estimator(half) for half in _halves(tables, each, seed)], axis=0)
     found = np.full((replicates, 2, base.size), np.nan)
     for replicate in range(replicates):
         progress("noise again", replicate, replicates)
-        fresh = redrawn(tables, seed, replicate)
-        again = refit(fresh) if refit else fresh
+        again = fit(redrawn(center, seed, replicate))
         found[replicate] = [estimator(half) for half in _halves(again, each, seed)]
     progress("noise again", replicates, replicates)
     return _noise(found, base)
@@ -99,6 +101,9 @@ def redrawn(tables: Tables, seed: int, replicate: int) -> Tables:
 
     A thresholded table keeps what exceeds its threshold again; cells that it lost stay lost.
     """
+    if tables.parts:
+        own = [redrawn(part, stream_key(seed, i), replicate) for i, part in enumerate(tables.parts)]
+        return replace(tables, parts=tuple(own))
     parts = [
         tuple(
             replace(t, cells=_fresh(t, stream_key(seed, _STREAM, replicate, group, i)))
@@ -106,7 +111,9 @@ def redrawn(tables: Tables, seed: int, replicate: int) -> Tables:
         )
         for group, members in enumerate((tables.items, tables.extra))
     ]
-    return replace(tables, items=parts[0], extra=parts[1])
+    return replace(
+        tables, items=parts[0], extra=parts[1], model=_redrawn_sums(tables.model, seed, replicate)
+    )
 
 
 def noise(info: NoiseInfo, count: int, key: int) -> np.ndarray:
@@ -138,10 +145,9 @@ def _fresh(table: Table, key: int) -> Dense | Sparse:
 
 def _halves(tables: Tables, rows: int, seed: int) -> tuple[Codes, Codes]:
     """Two tables of rows; the same streams in every replicate, so that only the tables differ."""
-    from gibbous.synthesize.program import prepare
-    from gibbous.synthesize.sample import sample
+    from gibbous.synthesize.sample import prepared, sample
 
-    program = prepare(tables)
+    program = prepared(tables)
     start = stream_key(seed, _STREAM)
     return (
         sample(program, rows, seed=start, set_index=0),
@@ -169,12 +175,64 @@ def _noise(found: np.ndarray, base: Floats) -> Noise:
     )
 
 
-def _own_refit(seed: int) -> Refit | None:
-    """What the log-linear recipe offers for fitting its model again to other tables."""
+def _around(tables: Tables, seed: int, refit: Refit | None) -> tuple[Tables, Refit | None]:
+    """What noise is added to, and what is made of the result; None where a model cannot be fitted."""
     from gibbous.synthesize import loglinear
 
-    own = getattr(loglinear, "refit", None)
-    return None if own is None else lambda tables: own(tables, seed=seed)
+    if tables.parts:
+        centers, fits = zip(*(_around(part, seed, refit) for part in tables.parts), strict=True)
+        if None in fits:
+            return tables, None
+        return replace(tables, parts=centers), lambda fresh: replace(
+            fresh, parts=tuple(fit(part) for fit, part in zip(fits, fresh.parts, strict=True))
+        )
+    if tables.model is None:
+        return tables, lambda fresh: fresh
+    if refit is not None:
+        return tables, refit
+    if isinstance(tables.model, CellModel):
+        return tables, _cells_again
+    start = loglinear.prepared(tables, seed=stream_key(seed, _STREAM))
+    if start is None:
+        return tables, None
+    return start.expected, lambda fresh: loglinear.refitted(start, fresh)
+
+
+def _redrawn_sums(
+    model: LogLinear | CellModel | None, seed: int, replicate: int
+) -> LogLinear | CellModel | None:
+    """A cell model with fresh noise in its sums; another model, or none, as it is."""
+    if not isinstance(model, CellModel):
+        return model
+    keys = [stream_key(seed, _STREAM, replicate, 2, i) for i in range(len(model.sums))]
+    return replace(
+        model,
+        sums=tuple(
+            replace(one, table=replace(one.table, cells=_fresh(one.table, key)))
+            for one, key in zip(model.sums, keys, strict=True)
+        ),
+    )
+
+
+def _cells_again(fresh: Tables) -> Tables:
+    """The cell model of redrawn counts and sums."""
+    from gibbous.synthesize.cells.fit import fitted
+
+    model = fresh.model
+    assert isinstance(model, CellModel)
+    again = fitted(fresh.schema, fresh.items[0], model.sums, prior=model.prior, draws=model.draws)
+    return replace(fresh, model=again)
+
+
+def _usual(tables: Tables) -> int:
+    from gibbous.synthesize.loglinear.exact import listable
+
+    if tables.parts:
+        return min(_usual(part) for part in tables.parts)
+    if not isinstance(tables.model, LogLinear):
+        return REPLICATES
+    small = listable(tables.model.sizes)
+    return REFITTED_AT_ONCE if small else REFITTED
 
 
 def _unfitted(count: int) -> Noise:

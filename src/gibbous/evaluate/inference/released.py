@@ -35,20 +35,41 @@ class Margin:
 def margin(tables: Tables, columns: tuple[int, ...]) -> Margin | None:
     """Counts of the combinations of `columns`, by inverse variance over all dense tables with them.
 
+    Tables of several sets with noise of their own are averaged, those of parts of the records added.
+
     Returns:
         None where no released table holds the columns together, each by its own code. Thresholded
         tables are left out: what they lost makes their sums too small.
     """
-    total = np.zeros(math.prod(tables.schema.sizes[c] for c in columns))
-    precision, used = 0.0, 0
+    found = [margin(copy, columns) for copy in tables.copies]
+    if any(part.copies for part in tables.parts):
+        found += [margin(tables.of_set(i), columns) for i in range(tables.noisings)]
+    elif tables.parts:
+        found.append(_added([margin(part, columns) for part in tables.parts]))
     for table in tables.items + tables.extra:
-        found = _summed(table, columns)
-        if found is None:
-            continue
-        counts, cells = found
-        weight = 1.0 / (max(table.noise.variance, 1e-12) * cells)
-        total, precision, used = total + weight * counts, precision + weight, used + 1
-    return Margin(total / precision, 1.0 / precision, used) if used else None
+        counted = _summed(table, columns, tables.schema)
+        if counted is not None:
+            counts, cells = counted
+            found.append(Margin(counts, max(table.noise.variance, 1e-12) * cells, 1))
+    known = [one for one in found if one is not None]
+    if not known:
+        return None
+    weights = np.array([1.0 / one.variance for one in known])
+    total = sum(
+        (weight * one.counts for weight, one in zip(weights, known, strict=True)),
+        start=np.zeros(math.prod(tables.schema.sizes[c] for c in columns)),
+    )
+    precision = float(weights.sum())
+    return Margin(total / precision, 1.0 / precision, sum(one.tables for one in known))
+
+
+def _added(parts: list[Margin | None]) -> Margin | None:
+    """Counts of all parts of the records together; None where a part does not hold the columns."""
+    known = [one for one in parts if one is not None]
+    if len(known) < len(parts):
+        return None
+    counts = sum((one.counts for one in known), start=np.zeros_like(known[0].counts))
+    return Margin(counts, sum(one.variance for one in known), sum(one.tables for one in known))
 
 
 def shares(found: Margin, records: float) -> tuple[Floats, Floats, Noise]:
@@ -83,7 +104,7 @@ def names(schema: Schema, columns: tuple[int, ...]) -> list[dict[str, str]]:
     ]
 
 
-def _summed(table: Table, columns: tuple[int, ...]) -> tuple[Floats, int] | None:
+def _summed(table: Table, columns: tuple[int, ...], schema: Schema) -> tuple[Floats, int] | None:
     """Counts of the columns in one table, and how many of its cells each is a sum of."""
     context = table.context
     if not isinstance(table.cells, Dense) or not isinstance(context.key, Radix):
@@ -91,6 +112,9 @@ def _summed(table: Table, columns: tuple[int, ...]) -> tuple[Floats, int] | None
     if not set(columns) <= set(context.columns):
         return None
     shape = context.parent_sizes + context.target_sizes
+    sizes = dict(zip(context.columns, shape, strict=True))
+    if any(sizes[column] != schema.sizes[column] for column in columns):
+        return None  # of merged levels, or of a number that is there or not
     cube = table.cells.values.astype(np.float64).reshape(shape)
     axes = tuple(context.columns.index(c) for c in columns)
     others = tuple(a for a in range(cube.ndim) if a not in axes)

@@ -19,6 +19,7 @@ from gibbous.privacy.calibrate.tails_beta import beta_binomial_tail, log_beta_bi
 
 _LARGEST = 700.0  # nats beyond which exp overflows
 _STEP = 1.02
+_MOST = 1 << 17  # tails of one bound
 _SAFE = 1 + 1e-9  # covers the rounding of lgamma, against us
 
 
@@ -108,6 +109,8 @@ def exact_delta(
     count = np.atleast_1d(np.asarray(cells, dtype=float))
     total = others + a
     top = max(0, min(n, math.floor(m / c - a + 1) + 1))
+    if top * len(low) > _MOST:
+        return 1.0  # too many tails to add up: a larger alpha needs fewer, m / c none
     x = np.arange(top + 1, dtype=float)
     law = (high * a)[:, None]
     limit = disclosure_limit(x[None, :], (low * a)[:, None], c)

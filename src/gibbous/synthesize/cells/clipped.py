@@ -13,8 +13,9 @@ MOST_SPREAD = 0.98  # of the largest variance that a mean inside the bounds allo
 INSIDE = 1e-3  # of the range: a wanted mean stays this far from the bounds
 MOST_CORRELATION = 0.999
 _TERMS = 24  # of the expansion of a covariance in powers of the correlation
-_HALVINGS = 40
+_HALVINGS = 30
 _ROUNDS = 60
+_EXACT = 1e-11  # of half a range: a moment that is this near is met
 _STEP = 0.5  # most that one round changes the logarithm of a spread, or a mean in spreads
 
 
@@ -111,23 +112,36 @@ def moments(mean: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _newton(mean: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solve for both at once; unknowns are the mean and the logarithm of the spread."""
+    """Solve for both at once, element by element; unknowns are the mean and the log of the spread."""
     wanted, wanted_square = mean, spread**2 + mean**2
+    mean, spread = mean.copy(), spread.copy()
+    left = np.arange(len(mean))
     for _ in range(_ROUNDS):
-        first, second = moments(mean, spread)
-        lower, upper, inside, edge = _parts(mean, spread)
-        within = mean * inside - spread * edge
-        turned = inside - upper * _density(upper) + lower * _density(lower)
-        # Derivatives by the mean, and by the logarithm of the spread.
-        a, b = inside, -edge * spread
-        c, d = 2 * within, 2 * spread * (spread * turned - mean * edge)
-        off, off_square = wanted - first, wanted_square - second
-        size = a * d - b * c
-        safe = np.where(np.abs(size) > 1e-12, size, 1e-12)
-        step = np.clip((d * off - b * off_square) / safe, -_STEP * spread, _STEP * spread)
-        grown = np.clip((a * off_square - c * off) / safe, -_STEP, _STEP)
-        mean, spread = mean + step, spread * np.exp(grown)
+        first, second = moments(mean[left], spread[left])
+        off, off_square = wanted[left] - first, wanted_square[left] - second
+        open_still = np.maximum(np.abs(off), np.abs(off_square)) > _EXACT
+        left, off, off_square = left[open_still], off[open_still], off_square[open_still]
+        if not len(left):
+            break
+        moved, grown = _step(mean[left], spread[left], off, off_square)
+        mean[left] += moved
+        spread[left] *= np.exp(grown)
     return mean, spread
+
+
+def _step(
+    mean: np.ndarray, spread: np.ndarray, off: np.ndarray, off_square: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """One step of Newton's method, cut to at most half a spread and half in the logarithm."""
+    lower, upper, inside, edge = _parts(mean, spread)
+    turned = inside - upper * _density(upper) + lower * _density(lower)
+    # Derivatives of both moments by the mean, and by the logarithm of the spread.
+    a, b = inside, -edge * spread
+    c, d = 2 * (mean * inside - spread * edge), 2 * spread * (spread * turned - mean * edge)
+    size = a * d - b * c
+    safe = np.where(np.abs(size) > 1e-12, size, 1e-12)
+    moved = np.clip((d * off - b * off_square) / safe, -_STEP * spread, _STEP * spread)
+    return moved, np.clip((a * off_square - c * off) / safe, -_STEP, _STEP)
 
 
 def _parts(

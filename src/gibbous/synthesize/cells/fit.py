@@ -154,7 +154,7 @@ class _Work:
     @property
     def records(self) -> np.ndarray:
         """Noisy counts, at least 1."""
-        return np.maximum(self.noisy, 1.0)
+        return np.asarray(np.maximum(self.noisy, 1.0))
 
     @property
     def clear(self) -> np.ndarray:

@@ -34,7 +34,7 @@ class WholeGrid:
         That of `base` on one table, epsilon-DP without a delta: dropping is post-processing of a
         table whose every cell has noise. Proven: docs/proofs/flows_laplace.md.
     Source:
-        MECHANISMS of docs/proofs/flows_laplace.md; exact geometric draws: Canonne, Kamath and
+        Cormode, Procopiuc, Srivastava and Tran (2012); exact geometric draws: Canonne, Kamath and
         Steinke (2020), algorithms 1 and 2.
 
     Attributes:

@@ -111,8 +111,8 @@ class FlowRows:
         urns, prior, alpha = plain_urns(self.scheme, held, people, weights)
         cells = draw_people(urns, prior, words)
         if self.scheme.accept == "good":
-            virtual = alpha if weights is None else alpha * weights / GRAIN
-            _until_good(self.scheme, held, urns, prior, cells, virtual, words)
+            ratios = np.ones(held.origins) if weights is None else weights / GRAIN
+            _until_good(self.scheme.limit(), held, urns, prior, cells, (alpha, ratios), words)
         return cells
 
     def _decoded(
@@ -200,22 +200,25 @@ def plain_urns(
 
 
 def _until_good(
-    scheme: Scheme,
+    gamma: float,
     held: Held,
     urns: Urns,
     prior: Prior,
     cells: np.ndarray,
-    virtual: np.ndarray,
+    virtual: tuple[np.ndarray, np.ndarray],
     words: Words64,
 ) -> None:
-    """Draw destinations again until gamma-Good, in place."""
+    """Draw destinations again until gamma-Good, in place.
+
+    Args:
+        virtual: virtual records of a least cell of each destination, and a cell's multiple of it.
+    """
     ends = np.cumsum(urns.people)
-    gamma = scheme.limit()
-    shaped = scheme.weights(held.origins) is not None
+    alpha, ratios = virtual
     for group in np.flatnonzero(urns.people > 0).tolist():
         part = slice(int(ends[group] - urns.people[group]), int(ends[group]))
         mine = held.part(group)
-        a = virtual if shaped else np.full(held.origins, virtual[group])
+        a = alpha[group] * ratios
         while not _good(cells[part], mine, a, gamma):
             one = np.zeros_like(urns.people)
             one[group] = urns.people[group]

@@ -130,7 +130,7 @@ def redraw(
 
 def scores(model: Conditional, state: np.ndarray) -> np.ndarray:
     """Log weights float64 (rows, levels) of all rows: the definition of `kernels.scores`."""
-    found = np.tile(model.base, (state.shape[1], 1))
+    found: np.ndarray = np.tile(model.base, (state.shape[1], 1))
     for column, start in zip(model.others, model.starts, strict=True):
         found += model.table[start + state[column].astype(np.int64)]
     return found
@@ -155,13 +155,8 @@ def parts(logs: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
     if broken.any():
         spread = np.ones(logs.shape) if allowed is None else allowed.astype(np.float64)
         shares[broken] = (spread / spread.sum(axis=1, keepdims=True))[broken]
-    whole = np.floor(shares * PARTS).astype(np.int64)
-    np.put_along_axis(
-        whole,
-        shares.argmax(axis=1)[:, None],
-        PARTS
-        - whole.sum(axis=1, keepdims=True)
-        + np.take_along_axis(whole, shares.argmax(axis=1)[:, None], axis=1),
-        axis=1,
-    )
-    return whole.astype(np.uint64)
+    # Rounded down, parts are together at most PARTS: their exact sum is below PARTS + 1.
+    whole: np.ndarray = np.floor(shares * PARTS).astype(np.uint64)
+    lines, likeliest = np.arange(len(whole)), shares.argmax(axis=1)
+    whole[lines, likeliest] += np.uint64(PARTS) - whole.sum(axis=1)
+    return whole

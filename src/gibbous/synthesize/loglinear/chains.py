@@ -20,7 +20,7 @@ from gibbous.synthesize.loglinear.layout import FIRST, SECOND, Flat, flatten, mo
 from gibbous.synthesize.masks import Rule
 
 SLICE = 1 << 13  # chains a thread takes at a time
-START, PASS, AGAIN, RESAMPLE, CLOSE, SPLIT, EXACT = range(7)  # kinds of streams
+START, PASS, AGAIN, RESAMPLE, CLOSE, SPLIT, EXACT, SHUFFLE = range(8)  # kinds of streams
 ATTEMPTS = 100
 
 

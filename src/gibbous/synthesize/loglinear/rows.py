@@ -1,7 +1,7 @@
 """Rows: a released log-linear model in; any number of seeded rows out, closed to its goals.
 
 Row i of a set depends on (seed, set, i) alone: it is cut from the block that holds it, which is
-started, swept and closed as a whole.
+started, swept, closed and shuffled as a whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gibbous.core.schema import Schema, impossible_mask
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import LogLinear
 from gibbous.synthesize.loglinear import reference
-from gibbous.synthesize.loglinear.chains import EXACT, SPLIT, draw, schedule, uniforms_at
+from gibbous.synthesize.loglinear.chains import EXACT, SHUFFLE, SPLIT, draw, schedule, uniforms_at
 from gibbous.synthesize.loglinear.closing import Closing
 from gibbous.synthesize.loglinear.exact import draw_law, law, listable
 from gibbous.synthesize.loglinear.first import Link, first_rows, tree
@@ -169,7 +169,10 @@ class ModelRows:
         numbers = np.arange(block * size, (block + 1) * size, dtype=np.uint64)
         state = self._drawn(numbers, {}, threads)
         self.closing.close(state, block, compiled=self.compiled)
-        return state
+        # Closing visits rows in turn, so the first ones change most; whoever takes some rows of a
+        # block must not get these.
+        places = uniforms_at(numbers, stream_key(*self.seed, SHUFFLE))
+        return np.ascontiguousarray(state[:, np.argsort(places, kind="stable")])
 
     def _drawn(self, numbers: np.ndarray, given: Given, threads: int) -> np.ndarray:
         found = self.found

@@ -1,0 +1,100 @@
+"""Flows: seconds, CPU seconds and peak memory of onthemap draws as tables grow; no claim about other tools.
+
+    python bench/flows.py [--quick]
+
+Each size runs in a process of its own, on constructed tables: destinations of random sizes, origins
+with a heavy tail. CPU seconds are those of the process, so that a busy machine changes little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+SIZES = {
+    "flows 250k, 10^6 origins, 10^4 destinations": (1_000_000, 10_000, 250_000, 0),
+    "flows 500k, 10^6 origins, 10^4 destinations": (1_000_000, 10_000, 500_000, 0),
+    "flows 1M, 10^6 origins, 10^4 destinations": (1_000_000, 10_000, 1_000_000, 0),
+    "flows 2M, 10^6 origins, 10^4 destinations": (1_000_000, 10_000, 2_000_000, 0),
+    "flows 1.5M, 233,726 origins, 100k destinations": (233_726, 100_000, 1_500_000, 0),
+    "flows 1.8k, 233,726 origins, 120 destinations, shrunk": (233_726, 120, 1_800, 1),
+    "flows 3.6k, 233,726 origins, 240 destinations, shrunk": (233_726, 240, 3_600, 1),
+    "Laplace on the grid 10^6 x 10^4, 2M flows": (1_000_000, 10_000, 2_000_000, 2),
+}
+STEPS = ((0.0, 1.0), (15.0, 0.3), (40.0, 0.05))
+
+
+def main() -> None:
+    """Run every size, or one in this process."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--one", default="")
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(_measure(*SIZES[given.one])))
+        return
+    names = list(SIZES)[:2] if given.quick else list(SIZES)
+    for name in names:
+        done = subprocess.run(
+            [sys.executable, __file__, "--one", name], capture_output=True, text=True, check=True
+        )
+        print(json.dumps({"size": name, **json.loads(done.stdout.splitlines()[-1])}), flush=True)
+
+
+def _measure(origins: int, destinations: int, flows: int, kind: int) -> dict[str, float]:
+    from gibbous.core.schema import Column, Schema
+    from gibbous.flows import FlowEngine, Geography, collected, places
+    from gibbous.mechanisms._flows import by_destination, claim, scheme
+    from gibbous.mechanisms.flows_laplace import FlowsLaplace
+    from gibbous.mechanisms.onthemap import Onthemap
+    from gibbous.privacy.entropy import words
+    from gibbous.structure.contexts import joint
+    from gibbous.synthesize.flows.rows import FlowRows
+
+    draws = np.random.default_rng(1)  # constructed data, not a release
+    there = draws.integers(0, destinations, flows)
+    here = (origins * draws.random(flows) ** 3).astype(np.int64)
+    where = [
+        np.column_stack([draws.uniform(43.5, 49.4, n), draws.uniform(-97.2, -89.5, n)])
+        for n in (origins, destinations)
+    ]
+    geography = Geography(*(places(np.arange(len(w)).astype(str), w[:, 0], w[:, 1]) for w in where))
+    schema = Schema(
+        (
+            Column("destination", "nominal", levels=tuple(range(destinations))),
+            Column("origin", "nominal", levels=tuple(range(origins))),
+        )
+    )
+    engine = FlowEngine.holding(geography, collected(there, here, secret=True), schema)
+    start = (time.perf_counter(), time.process_time())
+    if kind == 2:
+        noise = FlowsLaplace(epsilon=1.0)._noise(schema)
+        rows = len(noise.add(engine.tally([joint(schema, "seen")])[0].cells).values)
+    else:
+        extra = {"keep": STEPS, "epsilon": 8.6, "reach": 200.0} if kind else {"epsilon": 4.6}
+        one = Onthemap(
+            delta=1e-5,
+            destination="destination",
+            origins=geography.origins,
+            destinations=geography.destinations,
+            **extra,
+        )
+        draw = FlowRows(scheme(one, schema), claim(one))
+        rows = draw(engine.tally([by_destination(schema, "destination")]), schema, 0, words).rows
+    stop = (time.perf_counter(), time.process_time())
+    return {
+        "rows": rows,
+        "seconds": round(stop[0] - start[0], 2),
+        "cpu_seconds": round(stop[1] - start[1], 2),
+        "peak_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3),
+    }
+
+
+if __name__ == "__main__":
+    main()

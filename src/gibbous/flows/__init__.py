@@ -1,0 +1,33 @@
+"""Flows: origin-destination tables with counts; their reader, their schema and their engine."""
+
+from __future__ import annotations
+
+from gibbous.flows.coarse import coarse, to_places, to_regions
+from gibbous.flows.engine import FlowEngine
+from gibbous.flows.table import (
+    Flows,
+    Geography,
+    collected,
+    flow_schema,
+    flows_of,
+    read_flows,
+)
+from gibbous.structure.regions import Pairs, Places, miles, places, regions
+
+__all__ = [
+    "FlowEngine",
+    "Flows",
+    "Geography",
+    "Pairs",
+    "Places",
+    "coarse",
+    "collected",
+    "flow_schema",
+    "flows_of",
+    "miles",
+    "places",
+    "read_flows",
+    "regions",
+    "to_places",
+    "to_regions",
+]

@@ -1,0 +1,314 @@
+"""park2013, section VI: marginals and LASSO on records drawn by l-diverse and exponential PeGS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, log
+from typing import Any, Final
+
+import numpy as np
+
+from gibbous.core.extras import need
+from gibbous.evaluate.utility.lasso import Moments, moments_of, path
+from gibbous.privacy.calibrate import q_star
+from gibbous.studies import panels
+from gibbous.studies.laws import Draws
+from gibbous.studies.park2014_data import Microdata, table_of
+from gibbous.studies.park2014_laws import diverse, seeds, tilted
+from gibbous.studies.park2014_measures import shares
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, hashed, mixed
+from gibbous.studies.sbhg_laws import Noised, gibbs
+
+_NUMBER: Final = 21  # of this study, in the path of every draw
+DIVERSE: Final = "l-diversity"
+EXPONENTIAL: Final = "exponential"
+ORIGINAL: Final = "records"
+CODES: Final = ("drg", "icd9_prcdr")
+TARGET: Final = "days_n"
+SHOWN: Final = ("days", "icd9_prcdr=NA")
+
+
+def cells(settings: Settings) -> tuple[Cell, ...]:
+    """One cell a method and parameter."""
+    name = "given" if settings.data else table_of(settings, "claims7").source
+    tag = "".join(c if c.isalnum() else "-" for c in name.lower())
+    values = settings.values
+    found = [Cell(f"{tag}.records", {"method": ORIGINAL, "value": None})]
+    found += [
+        Cell(f"{tag}.diverse={share:g}", {"method": DIVERSE, "value": share})
+        for share in values["log_l"]
+    ]
+    found += [
+        Cell(
+            f"{tag}.exponential={epsilon or 'infinity'}", {"method": EXPONENTIAL, "value": epsilon}
+        )
+        for epsilon in values["epsilon"]
+    ]
+    return tuple(found)
+
+
+def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
+    """One row a LASSO penalty, with the distances of the marginals on each."""
+    table = table_of(settings, "claims7")
+    method, value = cell.params["method"], cell.params["value"]
+    target = TARGET if TARGET in table.names else table.names[-1]
+    found = []
+    for repeat in range(1 if method == ORIGINAL else settings.reps):
+        draws = Draws(settings.seed, (_NUMBER, round((value or 0) * 1e3), repeat))
+        rows = synthetic(table, method, value, draws, settings)
+        found.append(_measured(table, rows, target, settings) | _marginals(table, rows))
+    facts = table.facts | {"method": method, "value": value, "repeats": len(found)}
+    facts |= _prices(table, method, value, settings)
+    penalties = settings.values["penalties"]
+    means = {name: np.mean([one[name] for one in found], axis=0) for name in found[0]}
+    flat = {name: float(mean) for name, mean in means.items() if np.ndim(mean) == 0}
+    return [
+        facts | flat
+        | {"penalty": penalty} | {n: float(m[k]) for n, m in means.items() if np.ndim(m)}
+        for k, penalty in enumerate(penalties)
+    ]  # fmt: skip
+
+
+def synthetic(
+    table: Microdata, method: str, value: float | None, draws: Draws, settings: Settings
+) -> Ints:
+    """Rows of a method as printed: uniform seeds, passes with the nearest key where one is unknown."""
+    if method == ORIGINAL:
+        return table.codes
+    values = settings.values
+    tables = hashes(table, values["kept"], settings.seed)
+    found = diverse(tables, value or 0.0) if method == DIVERSE else tilted(tables, value)
+    near = Noised(tuple(Nearest(t) for t in found.tables), found.cumulative)
+    start = seeds(table, values["rows"], draws.at(0), records=False)
+    return gibbs(near, start, draws.at(1), sweeps=values["sweeps"], records=None)
+
+
+def hashes(table: Microdata, kept: int, seed: int) -> tuple[Hashed, ...]:
+    """Hamming LSH: the key of a column is a public random sample of the other columns.
+
+    Source:
+        [park2013, IV.A]; how many coordinates are sampled is not said.
+    """
+    p, found = len(table.names), []
+    for j in range(p):
+        order = np.argsort(Draws(seed, (_NUMBER, 1, j)).uniform(p))
+        context = sorted([int(c) for c in order if c != j][:kept])
+        found.append(hashed(table.codes, table.sizes, j, context))
+    return tuple(found)
+
+
+class Nearest(Hashed):
+    """Conditionals in which an unknown key is read as its neighbor among the keys that occur.
+
+    Keys are sorted in mixed radix, so the neighbor shares a longest prefix of the sampled columns: an
+    approximate nearest neighbor by Hamming distance. On raw keys this leaks which of them occur.
+    """
+
+    def __init__(self, table: Hashed) -> None:
+        super().__init__(table.target, table.context, table.radices, table.keys, table.counts)
+
+    def lines(self, state: Ints) -> Ints:
+        """Line of the nearest key that occurs, int64 (rows,)."""
+        keys = mixed(state[:, self.context], self.radices)
+        after = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        before = np.maximum(after - 1, 0)
+        nearer = np.abs(self.keys[before] - keys) < np.abs(self.keys[after] - keys)
+        return np.where(nearer, before, after)
+
+
+def _marginals(table: Microdata, rows: Ints) -> dict[str, Any]:
+    """Half L1 distances of the code columns from the records and from the uniform law, and entropies."""
+    found: dict[str, Any] = {}
+    for place, name in enumerate(CODES):
+        j = table.index(name) if name in table.names else place
+        real, made = (shares(codes[:, j], table.sizes[j]) for codes in (table.codes, rows))
+        found[f"far{place}"] = float(np.abs(real - made).sum() / 2)
+        found[f"even{place}"] = float(np.abs(1 / table.sizes[j] - made).sum() / 2)
+        found[f"levels{place}"] = float((made > 0).sum())
+    copied = np.isin(mixed(rows, table.sizes), mixed(table.codes, table.sizes))
+    return found | {"copied": float(copied.mean())}
+
+
+def _measured(table: Microdata, rows: Ints, target: str, settings: Settings) -> dict[str, Any]:
+    """Error on the records and two coefficients, over penalties: float64 (penalties,) each."""
+    penalties = np.array(settings.values["penalties"])
+    terms, matrix = _design(table, rows, target)
+    _, real = _design(table, table.codes, target)
+    y = _numbers(table, rows, target)
+    goal = _numbers(table, table.codes, target)
+    moments = moments_of(matrix, y)
+    decreasing = np.argsort(-penalties)
+    slopes = np.zeros((len(penalties), len(terms)))
+    slopes[decreasing] = path(moments, penalties[decreasing])
+    found: dict[str, Any] = {"mse": _errors(moments, slopes, real, goal)}
+    for place, name in enumerate(SHOWN):
+        known = terms.index(name) if name in terms else None
+        found[f"b{place}"] = slopes[:, known] if known is not None else 0 * penalties
+    return found
+
+
+def _errors(moments: Moments, slopes: Floats, real: Any, goal: Floats) -> Floats:
+    guess = moments.target + (real @ slopes.T) - (slopes @ moments.mean)[None, :]
+    found: Floats = ((goal[:, None] - guess) ** 2).mean(axis=0)
+    return found
+
+
+def _numbers(table: Microdata, rows: Ints, name: str) -> Floats:
+    """log(1 + number) of a column: the paper's target is in classes, and stays have a long tail."""
+    values = table.numbers(name, np.arange(table.sizes[table.index(name)]))
+    values = np.where(np.isfinite(values), values, np.arange(len(values)))
+    found: Floats = np.log1p(values)[rows[:, table.index(name)]]
+    return found
+
+
+def _design(table: Microdata, rows: Ints, target: str) -> tuple[list[str], Any]:
+    """Dummies of all other columns, but "days" as a number, as in the paper: sparse (rows, terms)."""
+    sparse = need("scipy.sparse", "evaluate")
+    terms, parts = [], []
+    for j, name in enumerate(table.names):
+        if name == target:
+            continue
+        if name == "days":
+            terms.append(name)
+            parts.append(sparse.csr_matrix(rows[:, [j]].astype(np.float64)))
+            continue
+        terms += [f"{name}={label}" for label in table.labels[j]]
+        ones = (np.ones(len(rows)), (np.arange(len(rows)), rows[:, j]))
+        parts.append(sparse.csr_matrix(ones, shape=(len(rows), table.sizes[j])))
+    return terms, sparse.hstack(parts).tocsr()
+
+
+def _prices(
+    table: Microdata, method: str, value: float | None, settings: Settings
+) -> dict[str, Any]:
+    """What is charged and what it costs: the file under add/remove, and the likeliest value allowed.
+
+    The exponential sampler costs rows x sweeps x columns x epsilon with public contexts and without the
+    nearest-key rule; with that rule on raw keys no proof covers it.
+    """
+    draws = settings.values["rows"] * settings.values["sweeps"] * len(table.names)
+    if method == EXPONENTIAL:
+        cost = None if value is None else draws * value
+        return {"charged": value, "file_epsilon": cost, "likeliest": None}
+    if method == DIVERSE and value:
+        widest = max(table.sizes)
+        return {"charged": None, "file_epsilon": None,
+                "likeliest": q_star(widest, exp(value * log(widest)))}  # fmt: skip
+    return {"charged": None, "file_epsilon": None, "likeliest": 1.0 if method == DIVERSE else None}
+
+
+def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
+    """Marginals (figures 2 and 3), LASSO errors (figure 4), coefficients (figure 5), and costs."""
+    first = [row for row in rows if row["penalty"] == settings.values["penalties"][0]]
+    where = f"{rows[0]['table']}, {rows[0]['records']:,} records"
+    marginals = tuple(
+        (row["method"], _named(row), *(_rounded(row[n]) for n in (
+            "far0", "even0", "levels0", "far1", "even1", "levels1", "copied")))
+        for row in first
+    )  # fmt: skip
+    headers = ("method", "log l or epsilon")
+    of = tuple(
+        f"{code}: {what}" for code in CODES for what in ("to records", "to uniform", "levels")
+    )
+    found = [
+        Table("marginals", f"Half L1 distances of the marginals: {where}",
+              (*headers, *of, "rows that are records"), marginals)
+    ]  # fmt: skip
+    penalties = settings.values["penalties"]
+    named = (("mse", "Error on the records"), ("b0", f"Coefficient of {SHOWN[0]}"),
+             ("b1", f"Coefficient of {SHOWN[1]}"))  # fmt: skip
+    for measure, title in named:
+        lines = [
+            (row["method"], _named(row),
+             *(_rounded(r[measure]) for r in rows
+               if (r["method"], r["value"]) == (row["method"], row["value"])))
+            for row in first
+        ]  # fmt: skip
+        shown = (*headers, *(f"penalty {p:g}" for p in penalties))
+        found.append(Table(measure, f"{title}, target log(1 + {TARGET})", shown, tuple(lines)))
+    costs = tuple(
+        (
+            row["method"],
+            _named(row),
+            row["charged"],
+            row["file_epsilon"],
+            _rounded(row["likeliest"]),
+        )
+        for row in first
+        if row["method"] != ORIGINAL
+    )
+    shown = (*headers, "epsilon charged", "epsilon of the file, at least without the nearest key",
+             "largest probability of a level that the entropy allows")  # fmt: skip
+    return (*found, Table("costs", "What is charged, and what it costs", shown, costs))
+
+
+def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
+    """Figure 4 and figure 5; the marginals as their distance from records and from the uniform law."""
+    del settings
+    lines = [{**row, "setting": f"{row['method']} {_named(row)}".strip()} for row in rows]
+    order = tuple(dict.fromkeys(line["setting"] for line in lines))
+    common = {"x": "penalty", "by": "setting", "order": order, "columns": 2}
+    panes = [
+        {**line, "panel": title}
+        for title in (DIVERSE, EXPONENTIAL)
+        for line in lines
+        if line["method"] in (title, ORIGINAL)
+    ]
+    paths = [
+        {**line, "panel": f"{title}: {name}", "b": line[f"b{place}"]}
+        for title in (DIVERSE, EXPONENTIAL)
+        for place, name in enumerate(SHOWN)
+        for line in lines
+        if line["method"] in (title, ORIGINAL)
+    ]
+    return (
+        Figure("park2013-mse", "LASSO: error on the records", panels.lines(
+            panes, y="mse", panel="panel", scales=("log", "linear"),
+            titles=("penalty λ", "mean squared error"), **common)),
+        Figure("park2013-paths", "LASSO: coefficients", panels.lines(
+            paths, y="b", panel="panel", scales=("log", "linear"), shared=False,
+            titles=("penalty λ", "coefficient"), reference=0.0, **common)),
+    )  # fmt: skip
+
+
+def _named(row: Row) -> str:
+    if row["method"] == ORIGINAL:
+        return ""
+    return "infinity" if row["value"] is None else f"{row['value']:g}"
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+STUDY = Study(
+    name="park2013",
+    title="Marginals and LASSO from l-diverse and exponential Gibbs samplers",
+    paper="park2013, VI",
+    reproduces=(
+        "Figures 2 to 5: marginals of the two code columns, error and coefficients of a LASSO on "
+        "synthetic claims, by log l and epsilon; the length of stay stands for the payment."
+    ),
+    full={
+        "reps": 3,
+        "records": None,
+        "table": "public",
+        "rows": 15_000,
+        "sweeps": 10,
+        "kept": 4,
+        "log_l": [0.0, 0.05, 0.1, 0.15, 0.2, 0.5],
+        "epsilon": [None, 50.0, 10.0, 5.0, 1.0, 0.5],
+        "penalties": [0.001, 0.003, 0.01, 0.03, 0.1],
+        "levels": None,
+    },
+    quick={
+        "reps": 1, "records": 1500, "table": "constructed", "rows": 400, "sweeps": 3,
+        "log_l": [0.0, 0.5], "epsilon": [None, 0.5], "penalties": [0.01, 0.1], "levels": 25,
+    },
+    cells=cells,
+    run_cell=run_cell,
+    tables=tables,
+    figures=figures,
+    takes_data=True,
+)  # fmt: skip

@@ -1,0 +1,94 @@
+"""Runs that end early: an interrupt in a round, and too little memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import gibbous as gb
+from gibbous import pipeline
+from gibbous.contract.saboteurs import patched
+from gibbous.core.errors import ResourceLimit
+from gibbous.core.schema import Schema, Unit
+from gibbous.mechanisms import _adaptive_known, _rounds
+from gibbous.mechanisms._adaptive_memory import _all_triples, working_bytes
+from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
+from gibbous.privacy.ledger import Ledger
+from gibbous.structure.cliques import Limits
+from gibbous.synthesize.loglinear import Schedule
+from tests.adaptive_gibbs.made import chain_rows, schema_of
+
+SIZES = (3, 4, 2, 5, 3)
+METHOD = AdaptiveGibbs(epsilon=1.0)
+
+
+@pytest.fixture
+def schema() -> Schema:
+    found = schema_of(*SIZES)
+    return Schema(found.columns, unit=Unit())
+
+
+@pytest.fixture
+def frame() -> pl.DataFrame:
+    rows = chain_rows(SIZES, 400)
+    return pl.DataFrame({f"c{j}": [f"v{v}" for v in rows[:, j]] for j in range(len(SIZES))})
+
+
+def reserved(ledger: Ledger) -> int:
+    return sum(entry.kind == "reserve" for entry in ledger.entries())
+
+
+def test_an_interrupt_in_a_round_leaves_no_output_and_the_charge_on_the_books(
+    tmp_path: Path, schema: Schema, frame: pl.DataFrame
+) -> None:
+    honest, calls = _rounds.fitted, []
+
+    def interrupted(
+        known: _adaptive_known.Known, schedules: Sequence[Schedule]
+    ) -> _adaptive_known.Known:
+        calls.append(len(known.tables))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return honest(known, schedules)
+
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    with patched(_rounds, "fitted", value=interrupted), pytest.raises(KeyboardInterrupt):
+        gb.synthesize(frame, schema, METHOD, out=tmp_path / "rel", ledger=ledger)
+
+    assert reserved(ledger) == 1
+    assert [name for name in os.listdir(tmp_path) if "rel" in name] == []
+    again = gb.synthesize(frame, schema, METHOD, out=tmp_path / "rel", ledger=ledger, rows=50)
+    assert len(again.sets[0]) == 50
+    assert reserved(ledger) == 2
+
+
+def test_too_little_memory_is_refused_before_anything_is_charged(
+    tmp_path: Path, schema: Schema, frame: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "default_limit", lambda: 1 << 20)
+    ledger = Ledger.open(tmp_path / "ledger.db")
+
+    with pytest.raises(ResourceLimit, match="of memory"):
+        gb.synthesize(frame, schema, METHOD, out=tmp_path / "rel", ledger=ledger)
+
+    assert reserved(ledger) == 0
+    assert not (tmp_path / "rel").exists()
+
+
+def test_the_plan_counts_chains_candidates_and_goals() -> None:
+    sizes = (10,) * 100
+
+    need = working_bytes(sizes, Limits())
+
+    arrays = 3 * 65_536 * 100 + 4950 * 100 * (24 + 3 * 8) + 16_000_000 * 24
+    assert arrays < need < 1 << 30
+    assert AdaptiveGibbs().plan(schema_of(*sizes), None).memory_bytes > need
+
+
+def test_cells_of_all_triples_are_counted_without_listing_them() -> None:
+    assert _all_triples((2, 3, 1, 5, 7)) == 2 * 3 * 5 + 2 * 3 * 7 + 2 * 5 * 7 + 3 * 5 * 7
+    assert _all_triples((4, 5)) == 0

@@ -1,0 +1,330 @@
+"""The draws of the running code follow the enumerated laws; too few virtual records are caught."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chisquare
+
+from gibbous.contract.cases import secret
+from gibbous.contract.runs import release
+from gibbous.contract.saboteurs import patched
+from gibbous.core.schema import Column, Schema
+from gibbous.core.tables import Sparse
+from gibbous.mechanisms.onthemap import Onthemap
+from gibbous.privacy.calibrate.probabilistic import good_odds, is_good
+from gibbous.privacy.noise import Geometric
+from gibbous.structure.regions import places
+from gibbous.synthesize.flows import rows as flow_rows
+from gibbous.synthesize.flows import urn
+from gibbous.synthesize.flows.domain import Held
+from gibbous.synthesize.flows.grid import WholeGrid, exponential_gaps, survival, survivors
+from gibbous.synthesize.flows.rows import plain_urns, shared_out
+from gibbous.synthesize.flows.scheme import Scheme
+from gibbous.synthesize.flows.urn import Urns, draw_people, scaled
+from gibbous.synthesize.flows.virtual import alpha_for, profile, shrunken_alpha
+from tests.onthemap.laws import law, seeded, shrunken_law
+
+LEVEL = 1e-6  # of each statistical test below
+Draws = Counter[tuple[int, ...]]
+
+
+def schema(destinations: int, origins: int) -> Schema:
+    return Schema(
+        (
+            Column("work", "nominal", levels=tuple(f"d{i}" for i in range(destinations))),
+            Column("home", "nominal", levels=tuple(f"o{i}" for i in range(origins))),
+        )
+    )
+
+
+def p_value(seen: Draws, truth: dict[tuple[int, ...], float]) -> float:
+    """Chi-square of outputs against their law; rare ones together."""
+    total = seen.total()
+    common = [s for s, p in truth.items() if p * total >= 5]
+    observed = [seen[s] for s in common]
+    expected = [truth[s] * total for s in common]
+    if total - sum(observed) or sum(expected) < total * (1 - 1e-9):
+        observed.append(total - sum(observed))
+        expected.append(total - sum(expected))
+    return float(chisquare(observed, expected, sum_check=False).pvalue)
+
+
+def many(records: tuple[int, ...], alpha: float, m: int, copies: int, seed: int) -> Draws:
+    """The urn's outputs for many equal destinations."""
+    k, n = len(records), sum(records)
+    ones, unit = scaled(alpha, 1, k, n, m)
+    held = Held.of(
+        np.repeat(np.arange(copies), k),
+        np.tile(np.arange(k), copies),
+        np.tile(np.array(records), copies),
+        copies,
+        k,
+    )
+    on = held.counts > 0
+    urns = Urns(
+        np.full(copies, m),
+        held.records,
+        np.full(copies, unit, dtype=np.uint64),
+        np.full(copies, ones * k, dtype=np.uint64),
+        held.cells[on],
+        np.cumsum(held.counts[on]),
+        held.starts,
+    )
+    people = draw_people(urns, lambda g, p: (p // np.uint64(ones)).astype(np.int64), seeded(seed))
+    return Counter(
+        tuple(np.bincount(one, minlength=k).tolist()) for one in people.reshape(copies, m)
+    )
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("records", [(2, 1, 1), (0, 0, 4), (1, 3, 0)])
+def test_the_urn_follows_the_dirichlet_multinomial_law(records: tuple[int, ...]) -> None:
+    seen = many(records, 0.3, 4, 40_000, 11)
+
+    assert p_value(seen, law(records, np.full(3, 0.3), 4)) > LEVEL
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("wrong", [0.19, 0.43])
+def test_the_same_test_notices_another_alpha(wrong: float) -> None:
+    seen = many((2, 1, 1), 0.3, 4, 40_000, 12)
+
+    assert p_value(seen, law((2, 1, 1), np.full(3, wrong), 4)) < LEVEL
+
+
+@pytest.mark.statistical
+def test_the_law_is_the_same_when_threads_share_the_destinations() -> None:
+    with patched(urn, "CHUNK", value=7_001):
+        seen = many((2, 1, 1), 0.3, 4, 20_000, 13)
+
+    assert seen.total() == 20_000
+    assert p_value(seen, law((2, 1, 1), np.full(3, 0.3), 4)) > LEVEL
+
+
+@pytest.mark.statistical
+def test_the_order_of_people_tells_nothing() -> None:
+    k, n, m, copies = 3, 3, 2, 40_000
+    ones, unit = scaled(0.5, 1, k, n, m)
+    held = Held.of(
+        np.repeat(np.arange(copies), 2),
+        np.tile([0, 2], copies),
+        np.tile([1, 2], copies),
+        copies,
+        k,
+    )
+    urns = Urns(
+        np.full(copies, m),
+        held.records,
+        np.full(copies, unit, dtype=np.uint64),
+        np.full(copies, ones * k, dtype=np.uint64),
+        held.cells,
+        held.sums,
+        held.starts,
+    )
+
+    people = draw_people(urns, lambda g, p: (p // np.uint64(ones)).astype(np.int64), seeded(5))
+
+    first, second = people.reshape(copies, m).T
+    pairs = Counter(zip(first.tolist(), second.tolist(), strict=True))
+    assert (
+        chisquare(np.bincount(first, minlength=3), [copies * w for w in (1 / 3, 1 / 9, 5 / 9)])[1]
+        > LEVEL
+    )
+    both = pairs[0, 2] + pairs[2, 0]
+    assert binom.cdf(pairs[0, 2], both, 0.5) > LEVEL / 2
+    assert binom.sf(pairs[0, 2], both, 0.5) > LEVEL / 2
+
+
+def outputs(one: Any, records: tuple[int, ...], copies: int) -> Draws:
+    """What one run draws for many destinations with the same records."""
+    mine = np.repeat(np.arange(len(records)), records)
+    table = np.column_stack([np.repeat(np.arange(copies), len(mine)), np.tile(mine, copies)])
+    drawn = release(one, schema(copies, len(records)), table, None).values
+    cells = np.zeros((copies, len(records)), dtype=int)
+    np.add.at(cells, (drawn[:, 0].astype(int), drawn[:, 1].astype(int)), 1)
+    return Counter(tuple(row) for row in cells.tolist())
+
+
+@pytest.mark.statistical
+def test_the_whole_mechanism_with_shrinking_follows_the_mixture_over_domains() -> None:
+    copies, steps = 1500, ((0.0, 0.6), (40.0, 0.2))
+    here = places(["a", "b", "c"], [45.0, 45.0, 45.0], [-93.0, -93.1, -94.5])
+    there = places(np.arange(copies), np.full(copies, 45.0), np.full(copies, -93.0))
+    one = Onthemap(
+        epsilon=4.0, delta=0.05, destination="work", keep=steps, origins=here, destinations=there
+    )
+    kept = np.array([0.6, 0.6, 0.2])
+
+    seen = outputs(one, (2, 1, 0), copies)
+
+    alpha = shrunken_alpha(Scheme(4.0, 0.05, keep=steps), kept, None, 3, 3)
+    prior = np.full(3, alpha)
+    assert p_value(seen, shrunken_law((2, 1, 0), prior, 3, kept)) > LEVEL
+    assert p_value(seen, law((2, 1, 0), prior, 3)) < LEVEL
+
+
+@pytest.mark.statistical
+def test_a_tenth_of_the_virtual_records_is_caught_by_the_law() -> None:
+    one = Onthemap(epsilon=1.2, delta=0.01, destination="work")
+    found = profile(None, 3)
+    alpha = alpha_for(Scheme(1.2, 0.01), found, 3, 3)
+    truth = law((1, 2, 0), np.full(3, found.effective(alpha, 3, 3)), 3)
+
+    honest = outputs(one, (1, 2, 0), 2000)
+    with patched(flow_rows, "ALPHA_FACTOR", value=0.1):
+        broken = outputs(one, (1, 2, 0), 2000)
+
+    assert p_value(honest, truth) > LEVEL
+    assert p_value(broken, truth) < LEVEL
+
+
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+def test_every_accepted_output_is_good(spread: float) -> None:
+    n, cells = 6, 40
+    here = places(np.arange(cells), density=np.arange(cells))
+    scheme = Scheme(2.0, 0.2, accept="good", spread=spread, origins=here)
+    held = Held.of(np.zeros(n, dtype=int), np.arange(n), np.ones(n), 1, cells)
+    weights = scheme.weights(cells)
+    _, _, alpha = plain_urns(scheme, held, held.records, weights)
+    ratios = np.ones(cells) if weights is None else weights / weights.min()
+    gamma, a = good_odds(2.0, 0.2), alpha[0] * ratios
+    one = Onthemap(
+        epsilon=2.0, delta=0.2, destination="work", accept="good", spread=spread, origins=here
+    )
+    table = np.column_stack([np.zeros(n), np.arange(n)]).astype(int)
+    records = np.bincount(np.arange(n), minlength=cells)
+
+    drawn = [
+        np.bincount(release(one, schema(1, cells), table, None).values[:, 1], minlength=cells)
+        for _ in range(60)
+    ]
+
+    assert all(is_good(s, records, a, gamma) for s in drawn)
+
+
+@pytest.mark.statistical
+def test_accepted_outputs_follow_the_law_given_good() -> None:
+    records, copies = (1, 0, 0, 3), 1500
+    scheme = Scheme(1.2, 0.5, accept="good")
+    found = profile(None, 4)
+    a = np.full(4, found.effective(alpha_for(scheme, found, 4, 4), 4, 4))
+    plain = law(records, a, 4)
+    good = {
+        s: p * is_good(np.array(s), np.array(records), a, scheme.limit()) for s, p in plain.items()
+    }
+    share = sum(good.values())
+
+    seen = outputs(
+        Onthemap(epsilon=1.2, delta=0.5, destination="work", accept="good"), records, copies
+    )
+
+    assert share < 0.85  # a sixth is rejected
+    assert p_value(seen, {s: p / share for s, p in good.items()}) > LEVEL
+    assert p_value(seen, plain) < LEVEL
+
+
+def test_people_are_shared_out_by_public_totals() -> None:
+    records = np.array([5, 0, 3, 2])
+
+    assert shared_out(records, None).tolist() == [5, 0, 3, 2]
+    assert shared_out(records, 20).tolist() == [10, 0, 6, 4]
+    assert shared_out(records, 7).tolist() == [4, 0, 2, 1]
+    assert shared_out(np.zeros(3, dtype=int), 7).tolist() == [3, 2, 2]
+
+
+def test_each_destination_keeps_its_total() -> None:
+    table = np.array([[0, 1]] * 4 + [[2, 0]] * 3)
+    one = Onthemap(destination="work")
+
+    drawn = release(one, schema(3, 5), table, None, sets=2)
+
+    assert np.bincount(drawn.values[:, 0], minlength=3).tolist() == [8, 0, 6]
+    assert np.bincount(drawn.values[:7, 0], minlength=3).tolist() == [4, 0, 3]
+
+
+def test_coarsening_draws_places_of_the_region_by_public_density() -> None:
+    here = places(list("abcdef"), density=[0, 3, 1, 5, 0, 0], parents={"county": list("xxxyyz")})
+    one = Onthemap(epsilon=40, delta=1e-6, destination="work", level="county", origins=here)
+    table = np.repeat([[0, 0]], 400, axis=0)
+
+    drawn = np.bincount(release(one, schema(1, 6), table, None).values[:, 1], minlength=6)
+
+    assert drawn[:3].sum() == 400
+    assert drawn[0] <= 2  # nobody lives there: kept possible, never likely
+    assert 240 < drawn[1] < 350  # three quarters: +- 5 sd
+
+
+def test_origins_beyond_reach_are_never_drawn() -> None:
+    here = places(["near", "far"], [45.0, 48.0], [-93.0, -93.0])
+    there = places(["d"], [45.0], [-93.0])
+    one = Onthemap(epsilon=0.5, destination="work", reach=100, origins=here, destinations=there)
+
+    drawn = release(one, schema(1, 2), np.array([[0, 0], [0, 0], [0, 1]]), None)
+
+    assert drawn.values[:, 1].tolist() == [0, 0, 0]
+
+
+@pytest.mark.statistical
+def test_simulated_empty_cells_follow_the_law_of_noising_them_all() -> None:
+    scale, threshold, cells, runs = Fraction(3, 2), 1, 600, 60
+
+    found = [survivors(cells, scale, threshold, seeded(100 + i)) for i in range(runs)]
+
+    q = float(survival(scale, threshold))
+    values = np.concatenate([v for _, v in found])
+    spots = np.concatenate([p for p, _ in found]).astype(int)
+    ratio = np.exp(-1 / float(scale))
+    assert binom.cdf(len(values), cells * runs, q) > LEVEL / 2
+    assert binom.sf(len(values), cells * runs, q) > LEVEL / 2
+    steps = np.arange(8)
+    law_of = (1 - ratio) * ratio**steps
+    seen = np.bincount(np.minimum(values - threshold - 1, 8), minlength=9)
+    assert chisquare(seen, len(values) * np.append(law_of, ratio**8)).pvalue > LEVEL
+    assert chisquare(np.bincount(spots // 50, minlength=12)).pvalue > LEVEL
+    wrong = np.exp(-1 / (float(scale) * 0.8))
+    off = np.append((1 - wrong) * wrong**steps, wrong**8)
+    assert chisquare(seen, len(values) * off).pvalue < LEVEL
+
+
+@pytest.mark.statistical
+def test_the_whole_grid_looks_like_noise_on_every_cell() -> None:
+    base, shape = Geometric(Fraction(1)), (40, 25)
+    counts = np.zeros(shape, dtype=np.int64)
+    counts[3, 4], counts[20, 0] = 9, 2
+    keys, levels = np.nonzero(counts)
+    noise = WholeGrid(base, 1, *shape)
+    cells = Sparse(keys.astype(np.uint64), levels.astype(np.uint64), counts[keys, levels])
+
+    total, big = 0, 0
+    for _ in range(40):
+        kept = noise.add(cells)
+        assert isinstance(kept, Sparse)
+        flat = kept.keys * np.uint64(25) + kept.levels
+        assert (np.diff(flat.astype(np.int64)) > 0).all()
+        total += len(flat)
+        big += int(((kept.keys == 3) & (kept.levels == 4)).sum())
+
+    q = float(survival(Fraction(1), 1))
+    expected = 40 * (998 * q) + 40 * 2
+    assert abs(total - expected) < 5 * np.sqrt(40 * 998 * q) + 40
+    assert big == 40
+    assert noise.cost(1, "add_remove", 1).epsilon == 1
+
+
+def test_gaps_of_the_largest_scale_do_not_overflow() -> None:
+    found = exponential_gaps(np.full(2000, 1 << 53), seeded(3))
+
+    assert (found >= 0).all()
+    assert found.mean() / 2**53 == pytest.approx(1, abs=0.2)
+
+
+def test_urns_and_held_cells_do_not_show_what_they_hold() -> None:
+    held = Held.of(np.zeros(1, dtype=int), np.array([7]), np.array([731]), 1, 9)
+    urns = Urns(*[np.array([731])] * 7)
+
+    assert "731" not in f"{held!r} {urns!r} {secret(schema(1, 2), np.array([[0, 1]]))!r}"
