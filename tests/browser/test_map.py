@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gibbous.evaluate.flows_files import Named, opened
 from gibbous.report import flow_map as maps
 from gibbous.report.flow_map_data import map_data
-from gibbous.report.flow_map_draw import panel
-from gibbous.report.flow_map_source import Named, opened
+from gibbous.report.flow_map_draw import panel, shade
 
 from .test_reports import NARROW, Visit, browser
 
@@ -25,6 +26,8 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 NAMES = Named(destination="work", origin="home", count="jobs")
 CIRCLES = """[...document.querySelectorAll('#panel-synthetic .origin')].map(
     e => ['cx', 'cy', 'r'].map(k => Number(e.getAttribute(k))))"""
+SHADED = """[...document.querySelectorAll('#panel-synthetic path.origin')].map(
+    e => e.getAttribute('fill'))"""
 
 
 def tables() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
@@ -108,6 +111,28 @@ def test_the_script_draws_what_the_picture_without_a_script_shows(
         sorted(drawn), sorted([[float(v) for v in m] for m in marks]), atol=0.11
     )
     assert said.endswith(told)
+
+
+def test_the_script_shades_the_area_of_an_origin(browser: Any, tmp_path: Path) -> None:
+    flows, _, places = tables()
+    ring = [[-93.1, 45.0], [-92.9, 45.0], [-92.9, 45.1], [-93.1, 45.1], [-93.1, 45.0]]
+    shape = {"type": "Polygon", "coordinates": [ring]}
+    area = {"type": "Feature", "id": "home 1", "geometry": shape}
+    (tmp_path / "o.json").write_text(json.dumps({"type": "FeatureCollection", "features": [area]}))
+    path = maps.flow_map(
+        flows, "mill", places, tmp_path / "m.html", named=NAMES, outlines=tmp_path / "o.json"
+    )
+
+    with Visit(browser, path) as visit:
+        mill = visit.page.evaluate(SHADED)
+        visit.page.click("#after")
+        school = visit.page.evaluate(SHADED)
+        circles = len(visit.page.evaluate(CIRCLES)) - len(school)
+
+    assert mill == [shade(2)]
+    assert school == [shade(2)]
+    assert circles == 2  # of three homes, one has an area
+    assert visit.said == []
 
 
 def test_no_markup_in_a_name_acts_and_the_policy_refuses_other_scripts(

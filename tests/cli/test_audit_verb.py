@@ -41,7 +41,7 @@ def test_a_sound_method_exits_0_and_the_last_line_is_the_verdict(
 
     lines = capsys.readouterr().out.splitlines()
     assert code == 0
-    assert lines[0] == "laplace(epsilon=1.0, relation=add_remove)"
+    assert lines[0] == "laplace(epsilon=1.0, relation=add_remove, fit=clip)"
     assert any(line.startswith("  self-test without noise: flagged") for line in lines)
     assert lines[-1].startswith("verdict: nothing found. Claimed epsilon = 1, at least ")
 

@@ -238,6 +238,17 @@ def test_sturges_rule_pays_for_n_alone() -> None:
     assert found.schema["income"].bins == 13  # 1 + log2(3000) is 12.6; the noise is tens of records
 
 
+@pytest.mark.parametrize(("records", "bins"), [(None, 13), (20, 6)])
+def test_a_paid_number_of_records_is_used_however_few_rows_are_drawn(
+    records: int | None, bins: int
+) -> None:
+    one = PerturbedHistogram(epsilon=100, bins="sturges", scale="paid", records=records)
+
+    found = one.run(curator(one, MIXED, made(3000), 20), 20)
+
+    assert found.schema["income"].bins == bins  # 1 + log2(3000) is 12.6, 1 + log2(20) is 5.3
+
+
 def test_a_paid_scale_finds_what_the_true_spread_would_give() -> None:
     one = PerturbedHistogram(epsilon=100, bins="freedman_diaconis", scale="paid", scale_share=0.5)
     numbers = made(5000)

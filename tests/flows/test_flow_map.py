@@ -14,12 +14,12 @@ import polars as pl
 import pytest
 
 from gibbous.core.errors import GibbousError, UsageError
+from gibbous.evaluate.flows_files import Named
 from gibbous.flows import Flows, Geography, collected, miles, places
 from gibbous.report import flow_map as maps
 from gibbous.report.flow_map_data import map_data
 from gibbous.report.flow_map_draw import RADIUS, SIZE, places_on, shade
 from gibbous.report.flow_map_outlines import read_outlines
-from gibbous.report.flow_map_source import Named
 from gibbous.report.page import INTERNAL
 
 NAMES = Named(destination="work", origin="home", count="jobs")

@@ -26,6 +26,7 @@ OWNERS = {
         "frontier",
         "studies",
         "flows",
+        "report",
         "data",
         "core/release.py",
     ),

@@ -14,8 +14,11 @@ import pytest
 from gibbous.core.errors import ModelRejected
 from gibbous.core.tables import Tables
 from gibbous.mechanisms.modips import Modips
+from gibbous.mechanisms.per_set import PerSet
 from gibbous.synthesize.sample import sample
+from gibbous.write.certificate import Facts
 from gibbous.write.digest import digest_of
+from gibbous.write.methods_text import methods_text
 from gibbous.write.table_files import listed_files, read_tables, write_tables
 from tests.modips.made import MIXED, people, ran, secret
 
@@ -141,3 +144,16 @@ def test_a_fault_is_refused(fault: str, folder: Path) -> None:
 def test_a_model_of_another_schema_is_refused(folder: Path) -> None:
     with pytest.raises(ModelRejected):
         read_tables(folder, type(MIXED)(MIXED.columns[:3]))
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_the_methods_text_names_sums_and_the_law_of_the_numbers(copies: int) -> None:
+    method = PerSet(Modips(), epsilon=1) if copies > 1 else Modips()
+    made, _ = ran(method, RECORDS, sets=copies)
+    facts = Facts(MIXED, method.plan(MIXED, None, copies), method.about, "add_remove")
+
+    text = methods_text(facts, made, sets=copies, csv=False, raw=False)
+
+    assert "5 tables of sums" in text
+    assert "normal law within each cell" in text
+    assert "uniform draws" not in text

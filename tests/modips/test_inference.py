@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from gibbous.core.cell_model import CellModel
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key
+from gibbous.evaluate.inference.redraw import _cells_again
 from gibbous.mechanisms.modips import Modips
 from gibbous.synthesize.cells.deviates import normals
 from gibbous.synthesize.sample import sample
-from tests.modips.made import AGE, ran, secret
+from tests.modips.made import AGE, people, ran, secret
 
 RECORDS, SETS, TIMES = 400, 3, 250
 TRUTH, SPREAD = 50.0, 12.0
@@ -54,3 +57,15 @@ def test_the_stated_numbers_of_the_coverage_test_follow_from_the_binomial_law() 
 
         assert law.cdf(249) - law.cdf(215) > 1 - 1e-4
     assert stats.binom(TIMES, 0.74).sf(215) < 1e-5
+
+
+@pytest.mark.parametrize("values", ["matched", "clipped"])
+def test_noise_drawn_again_is_fitted_as_the_release_was(values: Any) -> None:
+    """V_s is that of the recipe of the release: its model comes back but for the noise."""
+    tables, _ = ran(Modips(values=values, draws="fitted", prior=5.0), people(100))
+
+    again = _cells_again(tables).model
+
+    assert isinstance(again, CellModel)
+    assert (again.values, again.draws, again.prior) == (values, "fitted", 5.0)
+    assert np.array_equal(again.means, tables.model.means)  # type: ignore[union-attr]

@@ -293,6 +293,23 @@ def test_the_older_definitions_run_on_the_same_table(method: Any, tmp_path: Path
     assert release.claim.relation == "add_remove"
 
 
+def test_a_package_says_that_its_rows_are_as_many_as_records_and_no_noisy_count(
+    tmp_path: Path,
+) -> None:
+    schema = Schema((Column("home", "nominal", levels=("o0", "o1", "o2")),), unit=Unit())
+    frame = pl.DataFrame({"home": ["o0"] * 30 + ["o1"] * 20})
+
+    release = gb.synthesize(
+        frame, schema, Onthemap(delta=1e-3), ledger=tmp_path / "ledger", out=tmp_path / "out"
+    )
+
+    assert release.receipt["rows"] == [50]
+    assert release.receipt["rows_from"] == "number of records"
+    text = (tmp_path / "out" / "METHODS.md").read_text()
+    assert "as many rows as records" in text
+    assert "as the noisy count says" not in text
+
+
 def test_coarse_origins_serve_the_default_method_and_places_come_back(tmp_path: Path) -> None:
     wide = coarse(GEOGRAPHY, "county")
     table = TABLE.with_columns(jobs=pl.col("jobs") * 100)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -253,6 +254,48 @@ def test_groups_of_levels_keep_structural_zeros_that_can_still_be_told() -> None
         recoded_schema(schema, {0: Groups(np.array([0, 2, 2]))})
     codes = Codes(schema, np.array([[2, 3], [1, 0]], dtype=np.uint8))
     assert recoded(codes, {0: Groups(np.array([0, 0, 1]))}).values.tolist() == [[1, 3], [0, 0]]
+
+
+def test_a_structural_zero_over_new_bins_is_dropped_whole() -> None:
+    """What is left of such a rule would forbid more than was declared."""
+    rules = (
+        Impossible((("sex", (0,)), ("days", (2,)))),
+        Impossible((("sex", (1,)), ("cost", (2,)))),
+    )
+
+    found = recoded_schema(replace(SCHEMA, impossible=rules), {2: Edges((0, 10, 30))})
+
+    assert found.impossible == rules[1:]
+
+
+def test_groups_never_forget_that_a_fact_was_read_off_the_records() -> None:
+    for fact in ("bounds", "bins", "missing"):
+        guessed = Schema((replace(COST, sources=((fact, "inferred"),)),))
+
+        mixed = recoded_schema(guessed, {0: Groups(np.array([0, 1, 0, 1]))})
+
+        assert mixed["cost"].kind == "nominal"
+        assert mixed.inferred() == ("cost: levels",)
+    paid = Schema((replace(COST, sources=(("bins", "discovered"),)),))
+    found = recoded_schema(paid, {0: Groups(np.array([0, 1, 0, 1]))})["cost"]
+    assert found.sources == (("levels", "discovered"),)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_moment_of_another_schema_is_refused_before_anything_is_paid(engine: Any) -> None:
+    """Under wider bounds a record adds more than the price of the narrow moment says."""
+    schema = Schema((DAYS,))
+    codes = Codes(schema, np.zeros((3, 1), dtype=np.uint8), True, ((0, np.full(3, 1000.0)),))
+    curator = Curator(engine.from_codes(codes), pure(Fraction(1)), schema, relation="add_remove")
+    wide, cell = curator.recoded({0: Edges((0, 1000))}), Context((), (), (), ())
+    narrow, own = moment(schema, cell, (0,)), moment(wide.schema, cell, (0,))
+
+    with pytest.raises(PrivacyRefused, match="bound"):
+        wide.noisy_moments([narrow], [moment_geometric_for(1, narrow)])
+
+    assert curator.spent == ()
+    assert own.bound > 30 * narrow.bound
+    assert len(wide.noisy_moments([own], [moment_geometric_for(1, own)])) == 1
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -16,7 +16,7 @@ from gibbous.contract.cases import secret
 from gibbous.contract.residuals import residuals
 from gibbous.contract.runs import release
 from gibbous.core.codes import Codes
-from gibbous.core.errors import PrivacyRefused, UsageError
+from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.params import as_json
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.core.tables import Dense, Tables
@@ -223,3 +223,23 @@ def _loss(one: np.ndarray, two: np.ndarray) -> float:
 
 def _in_turns(codes: Codes, parts: int, words: Any) -> list[Codes]:
     return [codes.part(np.arange(codes.rows) % parts == part) for part in range(parts)]
+
+
+@pytest.mark.parametrize("method", ["dp_prior", "dirichlet", "smoothed_histogram", "cdf"])
+def test_fewer_rows_than_parts_are_refused_in_the_plan_where_a_part_must_draw_one(
+    method: str,
+) -> None:
+    mechanism = Parallel(method, parts=5)
+
+    with pytest.raises(ParameterError, match="5 parts"):
+        mechanism.plan(SCHEMA, 3)
+
+    assert mechanism.plan(SCHEMA, 5).rows == 5
+    assert Parallel("pegs", parts=5).plan(SCHEMA, 3).rows == 3  # a part may draw none
+
+
+def test_a_relation_is_refused_around_a_method_that_has_none() -> None:
+    with pytest.raises(PrivacyRefused, match="relation"):
+        Parallel("multiple_synthesis", relation="replace_one")
+
+    assert Parallel("multiple_synthesis").relation == "add_remove"

@@ -12,6 +12,7 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 from gibbous import studies
+from gibbous.studies import park2014
 from gibbous.studies import park2014_measures as measures
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2013 import Nearest
@@ -26,6 +27,7 @@ from gibbous.studies.park2014_laws import (
     seeds,
     tilted,
 )
+from gibbous.studies.parts import Settings
 from gibbous.studies.sbhg_conditionals import disintegrated, hashed
 from gibbous.studies.sbhg_laws import gibbs
 
@@ -229,11 +231,27 @@ def test_shapes_are_those_of_the_public_tables(name: str, shared_data: Path) -> 
     assert found.rows == ROWS[name]
 
 
+def test_the_demonstration_on_a_given_table_starts_at_no_record() -> None:
+    """All records are equal: a seed that is another row was not read off the table."""
+    found = table(np.zeros((50, 6), dtype=np.int64), (9,) * 6)
+    values = {"shown_epsilon": 1.0, "parents": 1}
+
+    given, public = (
+        park2014._demonstration(found, Settings(1, 0, True, values, data))[0]
+        for data in (Path("mine.csv"), None)
+    )
+
+    assert set(public.values()) == {"seed", "0"}
+    assert set(given.values()) - {"seed", "0"}
+
+
 @pytest.mark.slow
 def test_park2014_shows_that_blocks_are_nearer_and_imputation_is_far_at_the_charge() -> None:
     ran = studies.run("park2014", quick=True, workers=1)
+    drawn = [figure.name for figure in ran.figures()]
 
     at = {(r["method"], r["epsilon"]): r for r in ran.rows if r["part"] == "map"}
+    assert drawn == ["park2014-histograms", "park2014-utility", "park2014-risk"]
     assert {row["table"] for row in ran.rows} == {"constructed like discharge13"}
     block, pegs = at["Block PeGS with reset", 10.0], at["PeGS", 10.0]
     assert block["marginal"] < 0.7 * pegs["marginal"]
@@ -247,8 +265,10 @@ def test_park2014_shows_that_blocks_are_nearer_and_imputation_is_far_at_the_char
 @pytest.mark.slow
 def test_park2013_shows_errors_that_grow_with_privacy() -> None:
     ran = studies.run("park2013", quick=True, workers=1)
+    drawn = [figure.name for figure in ran.figures()]
 
     at = {(r["method"], r["value"], r["penalty"]): r for r in ran.rows}
+    assert drawn == ["park2013-mse", "park2013-paths"]
     assert at["records", None, 0.01]["mse"] < at["l-diversity", 0.0, 0.01]["mse"]
     assert at["l-diversity", 0.0, 0.01]["mse"] < at["l-diversity", 0.5, 0.01]["mse"]
     assert at["exponential", None, 0.01]["mse"] < at["exponential", 0.5, 0.01]["mse"]

@@ -56,7 +56,7 @@ def test_cells_survive_with_the_chance_of_laplace_noise(scale: float, *, follows
     kept = (sbhg_laws.sba(counts, Draws(1, (1,)), scale=4 * scale, threshold=9.0) > 0).sum()
 
     chance = float(survival(np.array(3.0), 4.0, 9.0))
-    assert (stats.binomtest(int(kept), 40_000, chance).pvalue > LEVEL) is follows
+    assert bool(stats.binomtest(int(kept), 40_000, chance).pvalue > LEVEL) is follows
 
 
 def test_cells_without_records_get_no_noise() -> None:
@@ -171,7 +171,7 @@ def test_without_noise_and_with_all_columns_kept_rows_follow_the_records() -> No
 def test_starts_have_all_their_cells_in_the_noisy_tables() -> None:
     found = table(correlated((4,) * 4, 400, Draws(7, (1,))))
     noisy = sbhg_laws.noised(
-        disintegrated(found.codes, found.sizes, 1), Draws(7, (2,)), epsilon=1.0
+        disintegrated(found.codes, found.sizes, 1), Draws(7, (2,)), epsilon=0.2
     )
 
     rows = sbhg_laws.starts(found.codes, noisy, Draws(7, (3,)))
@@ -211,13 +211,16 @@ def test_small_u_on_the_sparse_table_comes_from_starting_at_records() -> None:
     assert rows[sbhg_2.LINE_9]["u3"] > 100 * near
 
 
+@pytest.mark.slow
 def test_sbhg_3_runs_on_a_given_table_and_says_so(tmp_path: Any) -> None:
     path = tmp_path / "mine.csv"
     codes = correlated((4, 3, 2), 300, Draws(9, (1,)))
     path.write_text("x,y,z\n" + "\n".join(",".join(map(str, row)) for row in codes) + "\n")
 
     ran = studies.run("sbhg-3", quick=True, workers=1, data=path)
+    drawn = [figure.name for figure in ran.figures()]
 
+    assert drawn == ["sbhg-3-u-u", "sbhg-3-two-ratio"]
     assert ran.confidential
     assert {row["table"] for row in ran.rows} == {"mine.csv"}
     assert {row["records"] for row in ran.rows} == {300}
@@ -234,3 +237,15 @@ def test_seeded_methods_draw_the_same_rows_again() -> None:
     one, two = (sbhg_laws.printed(found, Draws(10, (2,)), **given) for _ in range(2))
 
     assert np.array_equal(one, two)
+
+
+@pytest.mark.slow
+def test_sbhg_2_says_what_each_method_costs_at_least() -> None:
+    ran = studies.run("sbhg-2", quick=True, workers=1, reps=1)
+    drawn = [figure.name for figure in ran.figures()]
+
+    by = {(r["kind"], r["method"], r["k"], r["delta"]): r["true_delta"] for r in ran.rows}
+    assert drawn == ["sbhg-2-k", "sbhg-2-seconds", "sbhg-2-budget"]
+    assert by["sparse", sbhg_2.LINE_9, 2, 0.1] == pytest.approx(0.4013, abs=5e-5)
+    assert by["sparse", sbhg_2.RECORD, 2, 0.1] > 0.55  # most lone records come out as they are
+    assert by["sparse", sbhg_2.SOUND, 2, 1e-4] == 1e-4

@@ -22,7 +22,7 @@ class Asked:
     """What is drawn.
 
     Attributes:
-        columns: names of columns, by the attributes of `report.flow_map_source.Named`.
+        columns: names of columns, by the attributes of `evaluate.flows_files.Named`.
         options: makes the reading options; late, because the reader is a heavy import.
     """
 
@@ -47,8 +47,8 @@ def run(asked: Asked, out: Path, overwrite: bool, json: bool, quiet: bool) -> No
     page = out.suffix.lower() in (".html", ".htm")
     if page or out.suffix.lower() == ".png":
         require(("jinja2",) if page else ("vl_convert",), "report")
+    from gibbous.evaluate.flows_files import Named
     from gibbous.report.flow_map import flow_map
-    from gibbous.report.flow_map_source import Named
 
     with Bars(quiet=quiet or json) as bars:
         bars("map", 0, 1)

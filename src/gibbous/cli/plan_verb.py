@@ -38,7 +38,8 @@ def run(request: Request, accept_inferred: bool, understand: bool, json: bool, q
 def details(made: Plan) -> None:
     """The parts of a plan, for people."""
     given = ", ".join(f"{k}={v}" for k, v in made.params.items()) or "no parameters"
-    unknown = "as many rows as records" if made.total.fixed else "the noisy number of rows"
+    public = made.total.fixed or made.total.kind == "probabilistic"
+    unknown = "as many rows as records" if public else "the noisy number of rows"
     rows = unknown if made.rows is None else f"{made.rows:,} rows"
     show.line(f"{made.mechanism} ({given}), {show.counted(made.sets, 'set')} of {rows}")
     if made.spends:

@@ -61,7 +61,13 @@ def at_epsilon_one(kind: type[Any], relation: Relation) -> Any:
 
 # A fit takes 20 ms: fewer of them, which show an epsilon of about 3. `gibbous audit` has canaries.
 # The methods inside combinators are audited for themselves, and one set or part is one of their fits.
-_FITS = {"adaptive_gibbs": 400, "flows_laplace": 600, "parallel": 200, "per_set": 200, "perturbed_imputation": 400}
+_FITS = {
+    "adaptive_gibbs": 400,
+    "flows_laplace": 600,
+    "parallel": 200,
+    "per_set": 200,
+    "perturbed_imputation": 400,
+}
 
 # With two parents the three columns of the constructed tables are one table: nothing is divided.
 _SHAPES: dict[str, dict[str, Any]] = {
@@ -88,7 +94,13 @@ def applicable(kind: type[Any]) -> list[Saboteur]:
     return [s for s in saboteurs() if s.breaks in wanted]
 
 
-_SINGLE = ("flows_laplace", "laplace", "modips", "perturbed_histogram", "sba")  # one table: there is nothing to divide
+_SINGLE = (
+    "flows_laplace",
+    "laplace",
+    "modips",
+    "perturbed_histogram",
+    "sba",
+)  # one table: there is nothing to divide
 
 
 def _verdicts(kind: type[Any], runs: int, level: float) -> Iterator[Verdict]:

@@ -23,6 +23,7 @@ class About:
         proven: what is proven here, in words, with relation.
         audited: what the audit of the running code checks.
         limit: what drawn rows approach as the budget grows: the records, or only their mode.
+        shared: of rows: all sets are drawn from one noisy answer.
     """
 
     name: str
@@ -35,3 +36,4 @@ class About:
     proven: str
     audited: str
     limit: Literal["records", "mode"] = "records"
+    shared: bool = False

@@ -62,7 +62,8 @@ class Plan:
 
     def __str__(self) -> str:
         """A short table: the total first, then its parts, expected errors and warnings."""
-        unknown = "as many rows as records" if self.total.fixed else "the noisy number of rows"
+        public = self.total.fixed or self.total.kind == "probabilistic"
+        unknown = "as many rows as records" if public else "the noisy number of rows"
         rows = unknown if self.rows is None else f"{self.rows:,} rows"
         facts = [(spend.what, spend.claim.amount(), spend.detail) for spend in self.spends]
         facts += [(name, f"{value:.4g}", "") for name, value in self.errors]

@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
-from gibbous.core.schema import Column, Impossible, Level, Schema, Source
+from gibbous.core.schema import SOURCES, Column, Impossible, Level, Schema, Source
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +139,10 @@ def _labels(column: Column, groups: np.ndarray) -> tuple[Level, ...]:
 
 
 def _kept(column: Column) -> tuple[tuple[str, Source], ...]:
-    return tuple((fact, source) for fact, source in column.sources if fact in ("kind", "levels"))
+    """Sources of a column of groups: its levels are read off whatever its codes were read off."""
+    kind = tuple((fact, source) for fact, source in column.sources if fact == "kind")
+    rest = [source for fact, source in column.sources if fact != "kind"]
+    return (*kind, ("levels", max(rest, key=SOURCES.index))) if rest else kind
 
 
 def _rule(schema: Schema, rule: Impossible, changes: Mapping[int, Change]) -> Impossible | None:

@@ -133,7 +133,11 @@ class Release:
                 "With its method each drawn row was itself what cost.",
                 "Use its sets, or a method whose rows are free after its tables (NoisyPegs, Sbhg).",
             )
-        if isinstance(set, bool) or not isinstance(set, int) or not 1 <= set <= max(len(self.sets), 1):
+        if (
+            isinstance(set, bool)
+            or not isinstance(set, int)
+            or not 1 <= set <= max(len(self.sets), 1)
+        ):
             raise no_such_set(set, len(self.sets))
         return self.sampler(self.tables, rows, seed, given, set - 1)
 

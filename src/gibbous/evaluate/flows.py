@@ -242,8 +242,7 @@ def _margin(real: Trips, other: Trips) -> Measured:
 
 
 def _new(real: Trips, other: Trips) -> Measured:
-    keys = [t.flows.destinations * t.origins + t.flows.origins for t in (real, other)]
-    fresh = ~np.isin(keys[1], keys[0], assume_unique=True)
+    fresh = ~np.isin(other.pairs, real.pairs, assume_unique=True)
     return Measured(float(other.flows.counts[fresh].sum() / other.flows.records))
 
 

@@ -42,6 +42,12 @@ class Trips:
         """Records of each destination, int64 (destinations,)."""
         return self.flows.totals(self.destinations)
 
+    @property
+    def pairs(self) -> np.ndarray:
+        """One number a pair, int64 (pairs,)."""
+        found: np.ndarray = self.flows.destinations * self.origins + self.flows.origins
+        return found
+
     def means(self, below: float = np.inf) -> np.ndarray:
         """Mean distance to each destination, of trips shorter than `below`; NaN where there is none.
 
@@ -109,8 +115,9 @@ def variation_given(real: Trips, other: Trips) -> np.ndarray:
     """Total variation distance of origins given each destination; NaN where either has nobody."""
     one, two = real.totals, other.totals
     both = (one > 0) & (two > 0)
-    keys = [t.flows.destinations * t.origins + t.flows.origins for t in (real, other)]
-    _, here, there = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+    _, here, there = np.intersect1d(
+        real.pairs, other.pairs, assume_unique=True, return_indices=True
+    )
     groups = real.flows.destinations[here]
     with np.errstate(divide="ignore", invalid="ignore"):
         least = np.minimum(

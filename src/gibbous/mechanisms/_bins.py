@@ -177,7 +177,7 @@ def tidy_spreads(mechanism: Any) -> None:
             "PARAM",
             f"spreads of {type(mechanism).__name__} has the wrong form.",
             "It names a public spread > 0 for each numeric column.",
-            "For example spreads={'income': 25_000}.",
+            "For example spreads={'income': 25_000}, on the command line --set 'spreads={income = 25000}'.",
         ) from None
     object.__setattr__(mechanism, "spreads", frozen)
 

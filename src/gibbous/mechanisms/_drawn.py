@@ -28,7 +28,7 @@ def drawn_rows(mechanism: Any, rows: int | None, sets: int) -> int:
         raise ParameterError(
             "ROWS",
             f"{mechanism.about.name} was asked for {rows} rows in {sets} sets.",
-            "Each drawn row is what costs, and there is at least one.",
+            f"{_plans.pays(mechanism)}, and there is at least one.",
             "Give --rows 1 or more.",
         )
     if total > MOST_DRAWS:

@@ -32,7 +32,7 @@ def settle(combinator: Any) -> None:
     epsilon, delta and relation becomes the method's own; None where it has none.
 
     Raises:
-        ParameterError: options have another form.
+        ParameterError: options have another form, or name a part of the budget.
         UsageError: there is no such method, or it has no such option.
     """
     given = combinator.method
@@ -53,8 +53,8 @@ def settle(combinator: Any) -> None:
             raise _unstated(combinator, name)
         if name != "relation" and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        if name not in known and name == "relation":
-            value = value or "add_remove"
+        if name not in known and name == "relation" and value in (None, "add_remove"):
+            value = "add_remove"
         elif name not in known and value is not None:
             raise _no_budget(combinator, name)
         object.__setattr__(combinator, name, value)
@@ -159,8 +159,11 @@ def _pairs(combinator: Any) -> dict[str, object]:
             "PARAM",
             f"options of {type(combinator).__name__} has the wrong form.",
             "It names parameters of the method inside, with their values.",
-            "For example options={'parents': 2}.",
+            "For example options={'parents': 2}, on the command line --set 'options={parents = 2}'.",
         ) from None
+    stray = [name for name in BUDGET if name in pairs]
+    if stray:
+        raise _in_options(combinator, stray[0])
     return {name: _frozen(value) for name, value in pairs.items()}
 
 
@@ -189,6 +192,15 @@ def _frozen(value: object) -> object:
     if isinstance(value, Decimal):  # of a configuration file
         return float(value)
     return tuple(_frozen(v) for v in value) if isinstance(value, list | tuple) else value
+
+
+def _in_options(combinator: Any, name: str) -> ParameterError:
+    return ParameterError(
+        "PARAM",
+        f"options of {type(combinator).__name__} names {name}.",
+        f"{', '.join(BUDGET)} are parameters of {type(combinator).__name__} itself, which hands them down.",
+        f"Give {name}= beside options=, on the command line --{name}.",
+    )
 
 
 def _unstated(combinator: Any, name: str) -> ParameterError:

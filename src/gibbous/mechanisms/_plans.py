@@ -29,6 +29,15 @@ def redrawn(schema: Schema) -> int:
     return max(1, sum(size > 1 for size in schema.sizes))
 
 
+def pays(mechanism: Any) -> str:
+    """What is paid for, or published, where rows themselves are drawn from the records."""
+    if mechanism.about.kind == "none":
+        return "Rows are drawn from the records, and their number is published"
+    if mechanism.about.unit in ("row", "block"):
+        return f"Each drawn {mechanism.about.unit} is what costs"
+    return "The file of drawn rows is what costs"
+
+
 def paid_rows(mechanism: Any, rows: int | None, sets: int) -> int:
     """Rows of all sets, for a mechanism that pays by the row.
 
@@ -39,7 +48,7 @@ def paid_rows(mechanism: Any, rows: int | None, sets: int) -> int:
         raise ParameterError(
             "ROWS",
             f"{mechanism.about.name} was asked for without a number of rows.",
-            "Each drawn row is what costs, so the number must be fixed before the run.",
+            f"{pays(mechanism)}, so the number must be fixed before the run.",
             "Give --rows, or use adaptive_gibbs, whose rows are free after its tables.",
         )
     return rows * sets

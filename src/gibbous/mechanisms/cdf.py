@@ -53,6 +53,7 @@ class Cdf:
         claimed="epsilon over all candidate functions; said to be unusable in practice",
         proven="epsilon over a public grid of functions, columns apart; rows are free",
         audited="rows of the running code; scores of real neighbors move by one at most",
+        shared=True,
     )
 
     epsilon: float = param(1.0, budget, unit="nats", help="The whole budget, over all columns.")

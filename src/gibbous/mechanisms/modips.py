@@ -67,7 +67,7 @@ class Modips:
 
     about: ClassVar[About] = About(
         name="modips",
-        title="Model-based synthesis (modips)",
+        title="Model-based synthesis",
         paper="bowen2016, s3.2",
         unit="artifact",
         kind="pure",

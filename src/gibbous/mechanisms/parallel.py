@@ -11,7 +11,7 @@ import numpy as np
 from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
-from gibbous.core.errors import PrivacyRefused
+from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import Rule, as_json, check, param, probability
 from gibbous.core.plan import Plan, Spend
@@ -84,6 +84,7 @@ class Parallel:
 
         Raises:
             PrivacyRefused: a privacy unit has several rows, which would lie in different parts.
+            ParameterError: fewer rows than parts, of a method whose parts each draw one at least.
         """
         if _plans.most_rows(schema) > 1:
             raise PrivacyRefused(
@@ -92,7 +93,10 @@ class Parallel:
                 "A person whose rows lie in several parts pays in each of them.",
                 "Use the method without parts, or a privacy unit of one row.",
             )
-        one = _inner.made(self).plan(schema, self._most(rows), sets)
+        inside = _inner.made(self)
+        one = inside.plan(schema, self._most(rows), sets)
+        if rows is not None and 0 < rows < self.parts:
+            self._check_empty_part(inside, schema, rows, sets)
         paid = self.about.releases == "rows"
         total = replace(one.total, unit="dataset" if paid else one.total.unit)
         warnings = one.warnings
@@ -131,6 +135,17 @@ class Parallel:
         drawn = [one for one in found if isinstance(one, Codes)]
         _inner.one_schema(drawn, curator.schema, "part")
         return mixed(drawn, sets)
+
+    def _check_empty_part(self, inside: Mechanism, schema: Schema, rows: int, sets: int) -> None:
+        try:
+            inside.plan(schema, 0, sets)
+        except ParameterError:
+            raise ParameterError(
+                "PARTS",
+                f"{rows} rows were asked for from {self.parts} parts of the records.",
+                f"Each part draws a row of its own with {self.method}.",
+                f"Ask for at least {self.parts} rows, or for fewer parts.",
+            ) from None
 
     def _sizes(self, rows: int | None) -> list[int | None]:
         """Rows of each part, public: as equal as they can be, the first ones larger."""

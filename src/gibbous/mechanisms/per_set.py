@@ -199,7 +199,7 @@ def _paid(name: str) -> ParameterError:
     return ParameterError(
         "PARAM",
         f"method of PerSet is {name!r}.",
-        "It is a method that releases tables: rows that are paid for one by one are drawn for every set "
+        "It must be a method that releases tables: one that releases rows draws them anew for every set "
         "as it is.",
         f"Use {name} without per_set, or for example method='noisy_pegs'.",
     )

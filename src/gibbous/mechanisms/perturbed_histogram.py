@@ -58,7 +58,7 @@ class PerturbedHistogram:
         None,
         at_least(1),
         unit="records",
-        help="Public n of the rule; the number of rows if absent.",
+        help="Public n of the rule; if absent the number of rows, or with scale = paid the noisy number.",
     )
     spreads: Spreads = param(
         (), help="Public standard deviation by column (freedman_diaconis: interquartile range)."
@@ -118,9 +118,10 @@ class PerturbedHistogram:
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: buy the scale if asked to, then count the histogram once and add noise once."""
-        rule, schema = self._rule(rows), curator.schema
+        schema = curator.schema
         for_scale, for_table = self._split(schema)
         paid = self._pays(schema)
+        rule = self._rule(None if paid else rows)  # a number of records that is bought comes first
         edges = rule.bought(curator, for_scale) if paid else rule.public(schema)
         view = curator.recoded(edges) if edges else curator
         items = view.noisy_counts((joint(view.schema),), self._noise(view.schema, for_table))

@@ -14,7 +14,7 @@ from gibbous.core.claim import Claim, Relation, pure, zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure, PrivacyRefused
-from gibbous.core.moment import Moment
+from gibbous.core.moment import Moment, moment
 from gibbous.core.protocols import (
     Engine,
     MomentNoise,
@@ -172,10 +172,21 @@ class Curator:
             noises: one a moment; each knows its price.
         Returns:
             One public table a moment, in grid units.
+        Raises:
+            PrivacyRefused: the price is not covered, or a moment's bound is below what a record adds
+                under this curator's schema.
         """
+        if any(o.bound < moment(self._schema, o.context, o.factors).bound for o in moments):
+            raise PrivacyRefused(
+                "BOUND",
+                "A sum was asked for with a bound below the largest number of one record.",
+                "The bound sets the price; it is that of this schema's grids.",
+                "Make the moment from the schema of the curator that is asked.",
+            )
+        engine = self._wide()
         for one, noise in zip(moments, noises, strict=True):
             self._pay(noise.moment_cost(one, self._relation, self.max_rows))
-        found = self._wide().sums(moments)
+        found = engine.sums(moments)
         return tuple(
             Table(secret.context, noise.add(secret.cells, progress=self._progress), noise.info())
             for secret, noise in zip(found, noises, strict=True)

@@ -46,7 +46,7 @@ def noisy(tables: Tables, column: int) -> Noisy | None:
     Returns:
         None when no table has the column as a target.
     """
-    found = [t for t in (*tables.items, *tables.extra) if column in t.context.targets]
+    found = [t for t in (*tables.items, *tables.extra) if _has_levels_of(t, column, tables)]
     if not found:
         return None
     table = min(found, key=lambda t: (not isinstance(t.cells, Dense), _variance(t, column)))
@@ -105,3 +105,9 @@ def _summed(table: Table, column: int) -> np.ndarray:
     place = context.targets.index(column)
     others = tuple(i for i in range(len(context.targets)) if i != place)
     return np.asarray(levels.reshape(context.target_sizes).sum(axis=others))
+
+
+def _has_levels_of(table: Table, column: int, tables: Tables) -> bool:
+    """Whether a table counts the levels of a column, not groups of them."""
+    targets, sizes = table.context.targets, table.context.target_sizes
+    return column in targets and sizes[targets.index(column)] == tables.schema.sizes[column]

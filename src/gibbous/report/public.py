@@ -12,7 +12,9 @@ from gibbous.core.plan import Plan
 from gibbous.core.release import Release
 from gibbous.report import codebook, page, public_figures, public_words
 from gibbous.report.blocks import Block, Bullets, Code, Grid, Notice, Page, Section, Text
-from gibbous.write.words import words_used
+from gibbous.write.words import origin, words_used
+
+_ROWS_FROM = {"noisy count": "from the noisy count"}
 
 
 def public_report(
@@ -137,7 +139,7 @@ def _cost(plan: Plan) -> Iterator[Block]:
 
 def _method(receipt: Any) -> Iterator[Block]:
     about, total = receipt["method"], Claim.from_json(receipt["total"])
-    yield Text(f"{about['title']} ({about['name']}), after {public_words.source(about['paper'])}.")
+    yield Text(f"{about['title']} ({about['name']}), {origin(about['paper'])}.")
     rows = [
         ("Published", "what the paper claims", about["claimed"]),
         ("Published", "with these parameters", receipt["published"]),
@@ -197,7 +199,7 @@ def _receipt(receipt: Any) -> Iterator[Block]:
         ("digest of what was released", str(receipt["digest"])),
         ("sampling seed (the noise has none)", str(receipt["seed"])),
         _drawn(receipt),
-        ("number of rows", "given" if receipt["rows_from"] == "given" else "from the noisy count"),
+        ("number of rows", _ROWS_FROM.get(receipt["rows_from"], receipt["rows_from"])),
         *((f"version of {k}", str(v)) for k, v in receipt["versions"].items()),
     ]
     exact = Claim.from_json(receipt["total"])

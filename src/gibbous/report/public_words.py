@@ -10,7 +10,7 @@ from gibbous.core.release import Release
 from gibbous.core.tables import Tables
 from gibbous.report import odds
 from gibbous.report.numbers import percent, short
-from gibbous.write.words import SOURCES
+from gibbous.write.words import noisy_parts, row_price
 
 
 def summary(release: Release) -> Iterator[tuple[str, str]]:
@@ -45,16 +45,11 @@ def unprotected(release: Release) -> Iterator[str]:
         yield "Presence: l-diversity limits how sure one redrawn value is, not who is in the data."
     yield "The schema itself: names, levels, bounds and cut points are published as they are."
     yield (
-        "Fitness for use: noise, bins and bounds distort, and numbers within a bin are uniform draws. "
+        "Fitness for use: noise, bins and bounds distort, and numbers are drawn anew, "
+        "uniformly within a bin or from a fitted law. "
         "Conclusions that matter should be checked on the original data."
     )
     yield "Against coincidence: a synthetic row may by chance equal a record."
-
-
-def source(paper: str) -> str:
-    """The short source of a method's card, with the titles of the papers that it names."""
-    named = [title for key, title in SOURCES.items() if key in paper]
-    return f"{paper} ({'; '.join(named)})" if named else paper
 
 
 def _released(release: Release) -> str:
@@ -69,15 +64,19 @@ def _released(release: Release) -> str:
         return text + (
             f"{_counted(release.tables)}"
             + ("Of some tables only noisy counts above a threshold were kept. " if cut else "")
-            + "Every synthetic row was drawn from the noisy counts and from nothing else; the noisy "
-            "counts are published, too."
+            + f"Every synthetic row was drawn from the {noisy_parts(release.tables)} and from nothing "
+            "else; they are published, too."
         )
     if release.plan.total.is_dp:
         return text + (
-            "The records were counted, and each synthetic row was drawn from the counts by a rule on "
-            "which one record has a bounded influence. Each row has its price. No counts are published."
+            "Each synthetic row was drawn from counts of the records, or from a model fitted to them, by "
+            "a rule on which one record has a bounded influence. "
+            f"{row_price(release.plan)} Neither counts nor model are published."
         )
-    return text + "The rows were drawn from counts of the records. No counts are published."
+    return text + (
+        "The rows were drawn from counts of the records, or from a model fitted to them. Neither counts "
+        "nor model are published."
+    )
 
 
 def _counted(tables: Tables) -> str:

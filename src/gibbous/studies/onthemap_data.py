@@ -68,9 +68,8 @@ def constructed(seed: int, reach: float, scale: float, jobs: float) -> Commutes:
     works = places([f"w{k}" for k in range(number)], lat, lon)
     sizes = np.maximum(1, np.rint(_sizes(draws.at(4).normal(number), jobs))).astype(int)
     groups = np.repeat(np.arange(number), sizes)
-    wish = np.interp(
-        draws.at(5).uniform(len(groups)), *map(np.array, zip(*QUANTILES, strict=True))
-    )
+    shares, at = np.array(QUANTILES).T
+    wish = np.interp(draws.at(5).uniform(len(groups)), shares, at)
     origins = _chosen(homes, works, groups, wish, draws.at(6).uniform(len(groups)))
     flows = within(collected(groups, origins), Geography(homes, works, reach=reach))
     return Commutes(flows, Geography(homes, works, reach=reach), kept_steps(), (6.23, 21.54))
@@ -86,9 +85,9 @@ def given(settings: Settings, reach: float) -> Commutes:
     Raises:
         UsageError: there is no table of coordinates beside it.
     """
+    from gibbous.evaluate.flows_files import Named, read_places
     from gibbous.flows import read_flows
     from gibbous.read.source import read_columns
-    from gibbous.report.flow_map_source import Named, read_places
 
     assert settings.data is not None
     known = read_places(_beside(settings.data), Named())
@@ -143,7 +142,7 @@ def _homes(draws: Draws, scale: float) -> Places:
     near, far = round(NEAR * scale), round(FAR * scale)
     area = (BEYOND**2 - RANGES[0] ** 2) / (RANGES[0] ** 2 - RANGES[1] ** 2)
     outer = round((far - near) * area)
-    shares, at = map(np.array, zip(*TOWNS, strict=True))
+    shares, at = np.array(TOWNS).T
     inside = np.interp(draws.at(1).uniform(near), shares, at)
     unit = draws.at(2).uniform(far - near + outer)
     low = np.repeat([RANGES[1], RANGES[0]], [far - near, outer])
@@ -157,7 +156,8 @@ def _homes(draws: Draws, scale: float) -> Places:
 def grid(lat: np.ndarray, lon: np.ndarray) -> np.ndarray:
     """A public cell of each place, a quarter of a degree wide (about 17 by 12 miles), text."""
     row, column = (np.floor(4 * v).astype(int) for v in (lat, lon))
-    return np.char.add(np.char.add(row.astype(str), ":"), column.astype(str))
+    made: np.ndarray = np.char.add(np.char.add(row.astype(str), ":"), column.astype(str))
+    return made
 
 
 def _moved(away: np.ndarray, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -174,7 +174,8 @@ def _moved(away: np.ndarray, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _sizes(normal: np.ndarray, jobs: float) -> np.ndarray:
     """Log-normal people of destinations with this mean: most are small, a few large."""
     raw = np.exp(1.1 * normal)
-    return raw * jobs / raw.mean()
+    found: np.ndarray = raw * jobs / raw.mean()
+    return found
 
 
 def _chosen(

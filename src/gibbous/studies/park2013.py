@@ -238,7 +238,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
         for row in first
         if row["method"] != ORIGINAL
     )
-    shown = (*headers, "epsilon charged", "epsilon of the file, at least without the nearest key",
+    shown = (*headers, "epsilon charged", "epsilon of the file, without the nearest key",
              "largest probability of a level that the entropy allows")  # fmt: skip
     return (*found, Table("costs", "What is charged, and what it costs", shown, costs))
 
@@ -248,7 +248,7 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     del settings
     lines = [{**row, "setting": f"{row['method']} {_named(row)}".strip()} for row in rows]
     order = tuple(dict.fromkeys(line["setting"] for line in lines))
-    common = {"x": "penalty", "by": "setting", "order": order, "columns": 2}
+    common: dict[str, Any] = {"x": "penalty", "by": "setting", "order": order, "columns": 2}
     panes = [
         {**line, "panel": title}
         for title in (DIVERSE, EXPONENTIAL)
@@ -264,7 +264,7 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     ]
     return (
         Figure("park2013-mse", "LASSO: error on the records", panels.lines(
-            panes, y="mse", panel="panel", scales=("log", "linear"),
+            panes, y="mse", panel="panel", scales=("log", "log"),
             titles=("penalty λ", "mean squared error"), **common)),
         Figure("park2013-paths", "LASSO: coefficients", panels.lines(
             paths, y="b", panel="panel", scales=("log", "linear"), shared=False,

@@ -13,7 +13,7 @@ from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata, table_of
 from gibbous.studies.park2014_laws import Imputer, added, alpha_printed, blocks, imputer, seeds
 from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
-from gibbous.studies.sbhg_conditionals import Ints, disintegrated
+from gibbous.studies.sbhg_conditionals import Floats, Ints, disintegrated
 from gibbous.studies.sbhg_laws import gibbs, released
 
 _NUMBER: Final = 22  # of this study, in the path of every draw
@@ -64,11 +64,11 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
 
 
 def _demonstration(table: Microdata, settings: Settings) -> list[dict[str, Any]]:
-    """Table 3: a record as seed, then one row for each redrawn column."""
+    """Table 3: a record as seed (of a given table, whose records stay there, a uniform row), then draws."""
     values, draws = settings.values, Draws(settings.seed, (_NUMBER, 1))
     alpha = alpha_printed(values["shown_epsilon"], len(table.names))
     found = added(disintegrated(table.codes, table.sizes, values["parents"]), alpha)
-    state = seeds(table, 1, draws.at(0), records=True)
+    state = seeds(table, 1, draws.at(0), records=settings.data is None)
     rows = [{"step": "seed"} | _labels(table, state[0])]
     for hashed, sums in zip(found.tables, found.cumulative, strict=True):
         one = type(found)((hashed,), (sums,))
@@ -114,14 +114,14 @@ def _histograms(table: Microdata, settings: Settings) -> list[dict[str, Any]]:
 def _map(table: Microdata, cell: Cell, settings: Settings) -> list[dict[str, Any]]:
     """Means of all measures over the repeats, a row an epsilon."""
     values, method = settings.values, cell.params["method"]
-    sampler = _sampler(table, method, settings)
+    sampler, truth = _sampler(table, method, settings), fitted(table, table.codes)
     place = METHODS.index(method)
     rows = []
     for epsilon in _epsilons(method, values):
         found, coefficients = [], []
         for repeat in range(settings.reps):
             draws = Draws(settings.seed, (_NUMBER, 3, place, round((epsilon or 0) * 1e6), repeat))
-            one = measured(table, sampler(epsilon, draws), settings)
+            one = measured(table, sampler(epsilon, draws), truth, settings)
             coefficients.append(one.pop("coefficients"))
             found.append(one)
         means = {name: float(np.mean([one[name] for one in found])) for name in found[0]}
@@ -174,7 +174,7 @@ def _sampler(
 def _epsilons(method: str, values: Any) -> Sequence[float | None]:
     if method in (BOOTSTRAP, UNIFORM):
         return (None,)
-    return values["file_epsilon"] if method == NOISY else values["epsilon"]
+    return tuple(values["file_epsilon"] if method == NOISY else values["epsilon"])
 
 
 def _prices(method: str, epsilon: float | None, rows: int) -> dict[str, Any]:
@@ -190,27 +190,36 @@ def _prices(method: str, epsilon: float | None, rows: int) -> dict[str, Any]:
     return {"epsilon": epsilon, "file_epsilon": None if method == RECORD else rows * epsilon}
 
 
-def measured(table: Microdata, rows: Ints, settings: Settings) -> dict[str, Any]:
-    """All measures of one synthetic table, and the linear coefficients (a measure needs its columns)."""
+def fitted(table: Microdata, rows: Ints) -> tuple[Floats, Floats] | None:
+    """Linear and logistic coefficients; None for a given table without the columns of the paper."""
+    if any(name not in table.names for name in (*KNOWN, "nproc", "mdc", "sev", "cat")):
+        return None
+    return measures.linear(table, rows, *LINEAR), measures.logistic(table, rows, *LOGISTIC)
+
+
+def measured(
+    table: Microdata, rows: Ints, truth: tuple[Floats, Floats] | None, settings: Settings
+) -> dict[str, Any]:
+    """All measures of one synthetic table, and its linear coefficients.
+
+    Args:
+        truth: coefficients on the records; None leaves out what needs the columns of the paper.
+    """
+    found: dict[str, Any] = {"marginal": measures.marginal_distance(table, rows)}
+    made = fitted(table, rows)
+    if truth is None or made is None:
+        return found | {"coefficients": np.zeros(0)}
     places = Draws(settings.seed, (_NUMBER, 4)).uniform(settings.values["targets"]) * table.rows
     targets = table.codes[places.astype(np.int64)]
-    found: dict[str, Any] = {"marginal": measures.marginal_distance(table, rows)}
-    if any(name not in table.names for name in (*KNOWN, "nproc", "mdc", "sev", "cat")):
-        return found | {"coefficients": np.zeros(0)}
-    terms = measures.linear(table, rows, *LINEAR)
-    far = terms - measures.linear(table, table.codes, *LINEAR)
-    odds = measures.logistic(table, rows, *LOGISTIC)
     return found | {
         "given_age": measures.conditional_distance(table, rows, "age_yrs"),
         "given_hosp": measures.conditional_distance(table, rows, "hosp"),
-        "linear": float(np.sqrt(np.sum(far**2))),
-        "logistic": float(
-            np.sqrt(np.sum((odds - measures.logistic(table, table.codes, *LOGISTIC)) ** 2))
-        ),
+        "linear": float(np.linalg.norm(made[0] - truth[0])),
+        "logistic": float(np.linalg.norm(made[1] - truth[1])),
         "mdc_missed": measures.attack(table, rows, KNOWN, "mdc", targets),
         "nproc_error": measures.guessed_number(table, rows, KNOWN, "nproc", targets),
         "unique": float(measures.unique(table, rows, POPULATION)),
-        "coefficients": terms,
+        "coefficients": made[0],
     }
 
 

@@ -192,13 +192,11 @@ def _coded(series: pl.Series) -> tuple[Ints, tuple[str, ...]]:
     """Codes and labels: by the first number of a label where all have one, else by text."""
     import polars as pl
 
-    found, codes = np.unique(
-        series.cast(pl.String).fill_null("(missing)").to_numpy().astype(str), return_inverse=True
-    )
-    numbers = [re.search(r"\d+", label) for label in found]
-    if not all(numbers):
-        return codes.astype(np.int64), tuple(map(str, found))
-    order = np.argsort([float(match[0]) for match in numbers if match], kind="stable")
-    place = np.empty(len(found), dtype=np.int64)
-    place[order] = np.arange(len(found))
-    return place[codes], tuple(map(str, found[order]))
+    text = series.cast(pl.String).fill_null("(missing)")
+    labels = text.unique().sort().to_list()
+    numbers = [re.search(r"\d+", label) for label in labels]
+    if all(numbers):
+        order = np.argsort([float(match[0]) for match in numbers if match], kind="stable")
+        labels = [labels[place] for place in order]
+    codes = text.replace_strict(labels, range(len(labels)), return_dtype=pl.Int64)
+    return codes.to_numpy().astype(np.int64), tuple(labels)

@@ -60,7 +60,8 @@ def seeds(table: Microdata, rows: int, draws: Draws, *, records: bool) -> Ints:
     """Seed rows: records of the table, or uniform over the public levels."""
     if records:
         return table.codes[(draws.uniform(rows) * table.rows).astype(np.int64)].copy()
-    return (draws.uniform(rows, len(table.sizes)) * np.array(table.sizes)).astype(np.int64)
+    found: Ints = (draws.uniform(rows, len(table.sizes)) * np.array(table.sizes)).astype(np.int64)
+    return found
 
 
 def blocks(found: Noised, start: Ints, draws: Draws, *, block: int) -> Ints:

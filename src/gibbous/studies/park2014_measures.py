@@ -40,15 +40,14 @@ def linear(table: Microdata, rows: Ints, target: str, terms: Sequence[str]) -> F
     """Coefficients of least squares, intercept first; terms in real standard deviations."""
     x, y = _design(table, rows, terms), table.numbers(target, rows[:, table.index(target)])
     kept = np.isfinite(y)
-    found: Floats = np.linalg.lstsq(x[kept], y[kept], rcond=None)[0]
-    return found
+    return np.asarray(np.linalg.lstsq(x[kept], y[kept], rcond=None)[0], dtype=np.float64)
 
 
 def logistic(table: Microdata, rows: Ints, target: str, terms: Sequence[str]) -> Floats:
     """Coefficients of a logistic regression of the second level of a column, by Newton steps."""
     x = _design(table, rows, terms)
     y = (rows[:, table.index(target)] == 1).astype(np.float64)
-    b = np.zeros(x.shape[1])
+    b: Floats = np.zeros(x.shape[1])
     for _ in range(30):
         p = 1 / (1 + np.exp(-np.clip(x @ b, -30, 30)))
         slope = x.T @ (y - p) - _RIDGE * len(y) * b
@@ -69,7 +68,7 @@ def attack(
     """
     at = [table.index(name) for name in known]
     levels = table.sizes[table.index(sensitive)]
-    guess = _counted(rows, at, table, table.index(sensitive), levels)(targets)
+    guess = _Counted(rows, at, table, table.index(sensitive), levels)(targets)
     return float(np.mean(guess.argmax(axis=1) != targets[:, table.index(sensitive)]))
 
 
@@ -79,7 +78,7 @@ def guessed_number(
     """Mean distance of a target's number from the mean among rows with its key."""
     at, column = [table.index(name) for name in known], table.index(sensitive)
     levels = table.sizes[column]
-    counts = _counted(rows, at, table, column, levels)(targets)
+    counts = _Counted(rows, at, table, column, levels)(targets)
     values = table.numbers(sensitive, np.arange(levels))
     guess = counts @ values / counts.sum(axis=1)
     return float(np.mean(np.abs(guess - values[targets[:, column]])))
@@ -92,7 +91,7 @@ def unique(table: Microdata, rows: Ints, known: Sequence[str]) -> int:
     return int((np.unique(keys, return_counts=True)[1] == 1).sum())
 
 
-class _counted:  # noqa: N801
+class _Counted:
     """Levels of a column among the rows with the key of each target; of all rows where none has."""
 
     def __init__(

@@ -17,6 +17,7 @@ MODULES = {
     "sbhg-1": "gibbous.studies.sbhg_1",
     "sbhg-2": "gibbous.studies.sbhg_2",
     "sbhg-3": "gibbous.studies.sbhg_3",
+    "onthemap": "gibbous.studies.onthemap",
 }
 """Name -> the module that defines STUDY."""
 

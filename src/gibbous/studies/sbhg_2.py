@@ -212,7 +212,7 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
         if row[other] == 0.1
     ]
     budgets.sort(key=lambda row: (row["panel"], row["value"]))
-    common = {"by": "method", "panel": "panel", "order": METHODS, "columns": 2}
+    common: dict[str, Any] = {"by": "method", "panel": "panel", "order": METHODS, "columns": 2}
     scales: tuple[Literal["linear"], Literal["log"]] = ("linear", "log")
     return (
         Figure("sbhg-2-k", "U by k", panels.lines(
@@ -228,7 +228,7 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
 
 
 def _usual(row: Row) -> bool:
-    return row["epsilon"] == 0.1 and (row["delta"] == 0.1 or row["method"] == SOUND)
+    return bool(row["epsilon"] == 0.1 and (row["delta"] == 0.1 or row["method"] == SOUND))
 
 
 def _rounded(value: Any) -> Any:

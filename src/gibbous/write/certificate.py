@@ -92,9 +92,9 @@ def certify(
         "assumptions": assumptions(facts),
         "plan": plan.to_json(),
         "rows": list(rows),
-        "rows_from": "given" if plan.rows is not None else "noisy count",
+        "rows_from": rows_from(plan, tables),
         "sets": len(rows),
-        "sanitized": "once" if tables is not None and tables.noisings == 1 else "per set",
+        "sanitized": "once" if _once(about, tables) else "per set",
         "seed": seed,
         "digest": digest,
         "tables": None if tables is None else len(tables.published()),
@@ -104,6 +104,18 @@ def certify(
         "ledger": hold.proof(),
     }
     return Receipt(values)
+
+
+def _once(about: About, tables: Tables | None) -> bool:
+    """Whether all sets come from one noisy answer."""
+    return about.shared if tables is None else tables.noisings == 1
+
+
+def rows_from(plan: Plan, tables: Tables | None) -> str:
+    """Where the number of rows is from: "given", "noisy count", or a public "number of records"."""
+    if plan.rows is not None:
+        return "given"
+    return "number of records" if tables is None else "noisy count"
 
 
 def guarantee(plan: Plan, uncovered: tuple[str, ...] = ()) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import exp, sqrt
 
+from gibbous.core.cell_model import CellModel
 from gibbous.core.claim import Claim, short
 from gibbous.core.facts import fact_words
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Table, Tables
 from gibbous.write.certificate import Facts, assumptions, discovered, guarantee
-from gibbous.write.words import SOURCES, words_used
+from gibbous.write.words import noisy_parts, origin, row_price, words_used
 
 MEANINGLESS = 20  # an epsilon beyond which odds are not worth printing
 
@@ -37,7 +38,7 @@ def methods_text(facts: Facts, tables: Tables | None, *, sets: int, csv: bool, r
         *_assumed(facts),
         *_uncovered(facts),
         *_discovered(facts),
-        *_limits(facts),
+        *_limits(facts, tables),
         *_files(tables, csv, raw),
         *_words(facts),
     ]
@@ -71,9 +72,9 @@ def _done(facts: Facts, tables: Tables | None, sets: int) -> Iterator[str]:
     about, plan = facts.about, facts.plan
     yield "## What was done"
     yield ""
-    yield f"Method: {about.title} (`{about.name}`), after {plain(_source(about.paper))}."
+    yield f"Method: {about.title} (`{about.name}`), {plain(origin(about.paper))}."
     unknown = (
-        "as many rows as records" if plan.total.fixed else "as many rows as the noisy count says"
+        "as many rows as records" if tables is None else "as many rows as the noisy count says"
     )
     rows = unknown if plan.rows is None else f"{plan.rows:,} rows"
     yield f"Result: {'1 synthetic set' if sets == 1 else f'{sets} synthetic sets'} of {rows}."
@@ -81,22 +82,23 @@ def _done(facts: Facts, tables: Tables | None, sets: int) -> Iterator[str]:
     if tables is not None:
         yield (
             f"{_counted(tables)} Then the records were put away: every synthetic row was "
-            "drawn from the noisy counts and from nothing else. The noisy counts are in `tables/`. More "
+            f"drawn from the {noisy_parts(tables)} and from nothing else. They are in `tables/`. More "
             "rows can be drawn from them at no further price."
         )
         yield ""
-        first = tables.of_set(0)
-        yield from _table_lines(first.parts[0] if first.parts else first, facts.schema)
+        first = _first(tables)
+        yield from _table_lines(first, facts.schema)
+        yield from _sum_lines(first)
     elif plan.total.is_dp:
         yield (
-            "The records were counted, and every synthetic row was drawn from those counts by a rule "
-            "on which one record has a bounded influence. Each row has its price; more rows would "
-            "cost more. No counts are published."
+            "Every synthetic row was drawn from counts of the records, or from a model fitted to them, by "
+            f"a rule on which one record has a bounded influence. {row_price(plan)} Neither counts nor "
+            "model are published."
         )
     else:
         yield (
-            "The records were counted, and every synthetic row was drawn from those counts. No counts "
-            "are published."
+            "Every synthetic row was drawn from counts of the records, or from a model fitted to them. "
+            "Neither counts nor model are published."
         )
     yield ""
 
@@ -132,6 +134,25 @@ def _table_lines(tables: Tables, schema: Schema) -> Iterator[str]:
         "*Typical noise* is the standard deviation, in records: about two noisy counts in three, or more, "
         "lie within it of the true count."
         + (" A count that is not *kept* is not published at all." if thresholds else "")
+    )
+
+
+def _first(tables: Tables) -> Tables:
+    """The tables that are listed: of set 1, and of part 1 where there are parts."""
+    first = tables.of_set(0)
+    return first.parts[0] if first.parts else first
+
+
+def _sum_lines(tables: Tables) -> Iterator[str]:
+    """The noisy sums of a cell model, which are released beside the counts."""
+    if not isinstance(tables.model, CellModel) or not tables.model.sums:
+        return
+    yield ""
+    yield (
+        f"Beside the counts, {len(tables.model.sums)} tables of sums of numbers, of their squares and of "
+        "products of two were taken, each with noise of its own (scales below). They are in `tables/`, "
+        "too. Numbers are drawn from a normal law within each cell, made from these sums and clipped to "
+        "the bounds."
     )
 
 
@@ -268,7 +289,7 @@ def _discovered(facts: Facts) -> Iterator[str]:
     yield ""
 
 
-def _limits(facts: Facts) -> Iterator[str]:
+def _limits(facts: Facts, tables: Tables | None) -> Iterator[str]:
     total = facts.plan.total
     yield "## What this does not protect"
     yield ""
@@ -277,9 +298,14 @@ def _limits(facts: Facts) -> Iterator[str]:
         yield "- Groups: for g units together the exponent is g epsilon."
         yield "- Against other releases of the same data: their prices add up."
     yield "- The schema itself: names, levels and bounds are published as they are."
+    if tables is None:
+        normal = bool(facts.plan.numbers)
+    else:
+        normal = isinstance(_first(tables).model, CellModel)
+    within = "normal within a cell, then clipped" if normal else "uniform draws within a bin"
     yield (
-        "- Fitness for use: noise, binning and clamping distort; numbers within a bin are uniform "
-        "draws. Check conclusions that matter on the original data."
+        f"- Fitness for use: noise, binning and clamping distort; numbers are {within}. "
+        "Check conclusions that matter on the original data."
     )
     if facts.schema.impossible:
         yield "- Declared impossible combinations are public facts and never occur in the output."
@@ -343,12 +369,6 @@ def _unit(facts: Facts) -> str:
     if unit is None or unit.kind == "row":
         return "any one row"
     return f"any one person (column {unit.column}, at most {unit.max_rows} rows of each)"
-
-
-def _source(paper: str) -> str:
-    """The card's short source, with the titles of the papers that it names."""
-    named = [title for key, title in SOURCES.items() if key in paper]
-    return f"{paper} ({'; '.join(named)})" if named else paper
 
 
 def plain(text: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gibbous.core.cell_model import CellModel
 from gibbous.core.plan import Plan
+from gibbous.core.tables import Tables
 
 SOURCES = {
     "park2014": "Park and Ghosh, PeGS: perturbed Gibbs samplers that generate privacy-compliant "
@@ -13,6 +15,8 @@ SOURCES = {
     "privacy-safe synthetic health data, 2013",
     "bowen2016": "Bowen and Liu, Differentially private data synthesis methods, 2016",
     "sbhg": "a thesis on histograms of many columns with few records a cell",
+    "onthemap": "Machanavajjhala, Kifer, Abowd, Gehrke and Vilhuber, Privacy: theory meets practice on "
+    "the map, 2008",
 }
 
 MEANINGS = {
@@ -36,6 +40,28 @@ MEANINGS = {
     "ledger": "the data holder's record of what each data set has spent; an entry is made before any "
     "record is counted",
 }
+
+
+def origin(paper: str) -> str:
+    """Where a method comes from: the card's short source, with the titles of the papers it names."""
+    named = [title for key, title in SOURCES.items() if key in paper]
+    titles = f" ({'; '.join(named)})" if named else ""
+    return ("of " if paper.startswith("this project") else "after ") + paper + titles
+
+
+def noisy_parts(tables: Tables) -> str:
+    """What rows are drawn from: noisy counts, and noisy sums where a model of numbers rests on them."""
+    members = (tables, *tables.copies, *tables.parts)
+    models = (member.model for member in members)
+    sums = any(isinstance(model, CellModel) and model.sums for model in models)
+    return "noisy counts and sums" if sums else "noisy counts"
+
+
+def row_price(plan: Plan) -> str:
+    """What pays where rows are drawn at a price: each row, each block, or the file as a whole."""
+    if plan.claim.unit in ("row", "block"):
+        return f"Each {plan.claim.unit} has its price; more rows would cost more."
+    return "The price is that of all these rows together; rows drawn later would be paid for anew."
 
 
 def words_used(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -216,12 +216,9 @@ def _redrawn_sums(
 
 def _cells_again(fresh: Tables) -> Tables:
     """The cell model of redrawn counts and sums."""
-    from gibbous.synthesize.cells.fit import fitted
+    from gibbous.synthesize.cells.fit import refitted
 
-    model = fresh.model
-    assert isinstance(model, CellModel)
-    again = fitted(fresh.schema, fresh.items[0], model.sums, prior=model.prior, draws=model.draws)
-    return replace(fresh, model=again)
+    return refitted(fresh)
 
 
 def _usual(tables: Tables) -> int:

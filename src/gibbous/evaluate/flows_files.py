@@ -1,0 +1,184 @@
+"""Files of flows: a release or a table, coordinates, and real flows; what a map is made of."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gibbous.core.errors import SchemaMismatch, UsageError
+from gibbous.core.release import Release
+from gibbous.flows import Flows, Geography, Places, places, read_flows
+from gibbous.read.source import read_columns
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NO_CLAIM = "A table of flows without a certificate: nothing is promised here."
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Names of columns; empty where they follow from the release or the file.
+
+    Attributes:
+        destination, origin, count: of flows; no count where each row is one person.
+        place, lat, lon: of coordinates; the place is by default "id", or the first column.
+        set: which synthetic set, from 1.
+    """
+
+    destination: str = ""
+    origin: str = ""
+    count: str = ""
+    place: str = ""
+    lat: str = "lat"
+    lon: str = "lon"
+    set: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Opened:
+    """What a map is made of. `real` is secret."""
+
+    synthetic: Flows
+    real: Flows | None
+    geography: Geography
+    title: str
+    headline: str
+
+
+def opened(release: Any, coordinates: Any, *, real: Any, named: Named, options: Any) -> Opened:
+    """Read everything.
+
+    Raises:
+        UsageError: columns do not follow from the release and were not named; no such set.
+        SchemaMismatch: a column is missing, or no place of the flows has coordinates.
+    """
+    frame, title, headline, hint = _table(release, named, options)
+    destination, origin, count = _columns(frame, named, hint)
+    listed = _listed(read_columns(coordinates, options=options), named)
+    tables = [frame]
+    if real is not None:
+        tables.append(read_columns(real, options=options))
+    known = _with_unlisted(listed, tables, (destination, origin))
+    geography = Geography(known, known, origin, destination, count)
+    flows, _ = read_flows(frame, geography, options=options)
+    public = Flows(flows.destinations, flows.origins, flows.counts)
+    secret = None
+    if real is not None:
+        # Real flows may come as pairs with counts where the release has one row a person.
+        theirs = named.count if named.count in tables[1].columns else None
+        secret, _ = read_flows(
+            tables[1], Geography(known, known, origin, destination, theirs), options=options
+        )
+    return Opened(public, secret, geography, title, headline)
+
+
+def read_places(coordinates: Any, named: Named, options: Any = None) -> Places:
+    """Places of a file: id, lat, lon; empty coordinates are unknown."""
+    return _places(_listed(read_columns(coordinates, options=options), named))
+
+
+def _table(release: Any, named: Named, options: Any) -> tuple[pl.DataFrame, str, str, str]:
+    """The flows, what they are called, what is promised, and the destination column if it is known."""
+    if isinstance(release, str | os.PathLike) and Path(release).is_dir():
+        from gibbous.write.load import load
+
+        release = load(Path(release))
+    if not isinstance(release, Release):
+        title = Path(release).stem if isinstance(release, str | os.PathLike) else "Flows"
+        return read_columns(release, options=options), title, NO_CLAIM, ""
+    if not 1 <= named.set <= len(release.sets):
+        raise UsageError(
+            "SET",
+            f"There is no set {named.set}.",
+            f"The release has {len(release.sets)}, counted from 1.",
+            "Correct the number.",
+        )
+    title = release.schema.name or "Synthetic flows"
+    hint = release.plan.params.get("destination", "")
+    return read_columns(release.sets[named.set - 1]), title, release.claim.words(), str(hint)
+
+
+def _columns(frame: pl.DataFrame, named: Named, hint: str) -> tuple[str, str, str | None]:
+    count = named.count if named.count in frame.columns else ""
+    rest = [name for name in frame.columns if name != count]
+    destination = named.destination or hint
+    if not destination and len(rest) == 2 and named.origin in rest:
+        destination = next(name for name in rest if name != named.origin)
+    origin = named.origin
+    if not origin and len(rest) == 2 and destination in rest:
+        origin = next(name for name in rest if name != destination)
+    if destination not in frame.columns or origin not in frame.columns or destination == origin:
+        raise UsageError(
+            "MAPCOLUMNS",
+            "The columns of destination and origin do not follow from the table.",
+            f"Columns are {', '.join(map(repr, frame.columns))}.",
+            "Name them: --destination-column and --origin-column (Named(destination=, origin=)).",
+        )
+    return destination, origin, count or None
+
+
+def _listed(frame: pl.DataFrame, named: Named) -> pl.DataFrame:
+    """Columns id, lat, lon of a table of coordinates; nothing else of it is used."""
+    import polars as pl
+
+    place = named.place or ("id" if "id" in frame.columns else frame.columns[0])
+    absent = [name for name in (place, named.lat, named.lon) if name not in frame.columns]
+    if absent:
+        raise SchemaMismatch(
+            "COORDINATES",
+            f"The coordinates have no column {absent[0]!r}.",
+            f"Columns are {', '.join(map(repr, frame.columns))}.",
+            "Name them: --place, --lat, --lon (Named(place=, lat=, lon=)).",
+        )
+    axes = []
+    for axis, name in (("lat", named.lat), ("lon", named.lon)):
+        text = frame.get_column(name)
+        if text.dtype == pl.String:
+            text = text.str.strip_chars().replace("", None)
+        number = text.cast(pl.Float64, strict=False)
+        wrong = (number.is_null() & text.is_not_null()).to_numpy()
+        if wrong.any():
+            raise SchemaMismatch(
+                "COORDINATES",
+                f"Column {name!r} has a value that is no number in data row {int(wrong.argmax()) + 1}.",
+                "Coordinates are decimal degrees; empty ones are unknown.",
+                "Correct that row.",
+            )
+        axes.append(number.alias(axis))
+    return pl.DataFrame([frame.get_column(place).cast(pl.String).alias("id"), *axes])
+
+
+def _with_unlisted(
+    listed: pl.DataFrame, tables: list[pl.DataFrame], columns: tuple[str, str]
+) -> Places:
+    """Places of the file, then those of the flows that it lacks, without coordinates."""
+    import polars as pl
+
+    absent = [c for t in tables for c in columns if c not in t.columns]
+    if absent:
+        raise SchemaMismatch(
+            "NOCOLUMN",
+            f"The real flows have no column {absent[0]!r}.",
+            "Their columns are named as those of the release.",
+            "Rename it.",
+        )
+    seen = pl.concat([t.get_column(c).cast(pl.String).alias("id") for t in tables for c in columns])
+    more = seen.drop_nulls().unique().sort()
+    unknown = more.filter(~more.is_in(listed.get_column("id").implode()))
+    if len(unknown) == len(more):
+        raise SchemaMismatch(
+            "COORDINATES",
+            "No place of the flows is among the coordinates.",
+            "Ids are compared as text, letter by letter.",
+            "Check the file, and which of its columns is the id (--place).",
+        )
+    rest = pl.DataFrame({"id": unknown, "lat": [None] * len(unknown), "lon": [None] * len(unknown)})
+    return _places(pl.concat([listed, rest.cast(listed.schema)]))
+
+
+def _places(listed: pl.DataFrame) -> Places:
+    lat, lon = (listed.get_column(c).fill_null(float("nan")).to_numpy() for c in ("lat", "lon"))
+    return places(listed.get_column("id").to_numpy(), lat, lon)

@@ -1,0 +1,294 @@
+"""onthemap: mean commutes of small destinations, two radii of the domain, and DP alternatives.
+
+One draw of a method is a table of flows; each destination's mean great-circle commute is compared
+with the true one, as in the four figures of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from gibbous.core.extras import need
+from gibbous.evaluate.flows_metrics import SIZES
+from gibbous.evaluate.flows_trips import Trips
+from gibbous.report import theme
+from gibbous.studies import panels
+from gibbous.studies.laws import Draws
+from gibbous.studies.onthemap_data import RANGES, Commutes, constructed, given
+from gibbous.studies.onthemap_laws import METHODS, PRINTED, Method
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+
+_NUMBER: Final = 61  # of this study, in the path of every draw
+_CLASSES: Final = ("short", "moderate", "long")
+TRUTH: Final = "true table"
+_SHOWN: Final = ("epsilon", "method", "class", "destinations", "bias", "error", "empty")
+
+
+def cells(settings: Settings) -> tuple[Cell, ...]:
+    """One cell a radius of the domain, epsilon and method; shrinking at the first epsilon alone."""
+    values = settings.values
+    ranges = values["given_ranges"] if settings.data is not None else values["ranges"]
+    return tuple(
+        Cell(
+            f"reach={reach:g}.epsilon={epsilon:g}.method={k}",
+            {"reach": float(reach), "epsilon": float(epsilon), "method": k},
+        )
+        for reach in ranges
+        for place, epsilon in enumerate(values["epsilon"])
+        for k, method in enumerate(METHODS)
+        if (place == 0 or not method.shrinks) and (settings.data is None or not method.printed)
+    )
+
+
+def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
+    """One row a destination, and one for the table as a whole, averaged over repeats."""
+    reach, method = float(cell.params["reach"]), METHODS[cell.params["method"]]
+    truth = _truth(settings, reach)
+    epsilon = float(cell.params["epsilon"])
+    drawn = _drawn(method, truth, settings, epsilon, int(cell.params["method"]))
+    mine = Trips.of(truth.flows, truth.geography)
+    facts = {"reach": reach, "epsilon": epsilon, "method": method.label, "promise": method.promise}
+    short = truth.cuts[0]
+    columns = {
+        "": _compared(mine, drawn, np.inf),
+        "short_": _compared(mine, drawn, short),
+    }
+    rows = [
+        facts | {"level": "destination", "destination": k, "people": int(people)}
+        | {f"{name}{what}": _plain(v[k]) for name, part in columns.items() for what, v in part.items()}
+        for k, people in enumerate(mine.totals)
+        if people
+    ]  # fmt: skip
+    shares = np.mean([one.shares(truth.cuts) for one in drawn], axis=0)
+    whole = facts | {"level": "table", "destination": None, "people": truth.flows.records}
+    whole |= {
+        f"real_{k}": _plain(v) for k, v in zip(_CLASSES, mine.shares(truth.cuts), strict=True)
+    }
+    whole |= {f"share_{k}": _plain(v) for k, v in zip(_CLASSES, shares, strict=True)}
+    whole["drawn_people"] = float(np.mean([one.flows.records for one in drawn]))
+    return [*rows, whole]
+
+
+def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
+    """Bias and error by size of destination, all and short trips; classes of commutes."""
+    del settings
+    found = []
+    for kind, title in (("", "all trips"), ("short_", "short trips")):
+        lines = [
+            (f"{r['reach']:g}", *(r[name] for name in _SHOWN))
+            for r in _by_size(rows, kind)
+        ]  # fmt: skip
+        found.append(
+            Table(
+                "bias" if not kind else "bias-short",
+                f"Mean commute a destination, {title}: synthetic minus true, miles, by people",
+                (
+                    "miles",
+                    "epsilon",
+                    "method",
+                    "people",
+                    "destinations",
+                    "bias",
+                    "error",
+                    "no trips",
+                ),
+                tuple(lines),
+            )
+        )
+    return (*found, _classes(rows))
+
+
+def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
+    """The paper's figures 1 to 4 (each point a destination), and the error by size, all methods."""
+    del settings
+    drawn = [
+        Figure(
+            f"onthemap-commutes{'-short' if kind else ''}",
+            f"mean commute a destination, {'short' if kind else 'all'} trips",
+            _points(rows, kind),
+        )
+        for kind in ("", "short_")
+    ]
+    order = [m.label for m in METHODS]
+    for kind, title in (("", "all trips"), ("short_", "short trips")):
+        shown = [
+            {**r, "panel": f"within {r['reach']:g} miles, ε = {r['epsilon']:g}"}
+            for r in _by_size(rows, kind)
+            if r["error"] is not None
+        ]
+        chart = panels.lines(
+            shown, x="middle", y="error", by="method", panel="panel", order=order, columns=2,
+            titles=("people of the destination", f"error of mean commute, miles, {title}"),
+            scales=("log", "log"), height=240,
+        )  # fmt: skip
+        drawn.append(
+            Figure(f"onthemap-error{'-short' if kind else ''}", f"error by size, {title}", chart)
+        )
+    return tuple(drawn)
+
+
+def _truth(settings: Settings, reach: float) -> Commutes:
+    if settings.data is not None:
+        return given(settings, reach)
+    values = settings.values
+    return constructed(settings.seed, reach, float(values["scale"]), float(values["jobs"]))
+
+
+def _drawn(
+    method: Method, truth: Commutes, settings: Settings, epsilon: float, number: int
+) -> list[Trips]:
+    delta, reach = float(settings.values["delta"]), truth.geography.reach
+    out = []
+    for rep in range(settings.reps):
+        draws = Draws(settings.seed, (_NUMBER, round(reach), round(1000 * epsilon), number, rep))
+        out.append(Trips.of(method.law(truth, epsilon, delta, draws), truth.geography))
+    return out
+
+
+def _compared(mine: Trips, drawn: Sequence[Trips], below: float) -> dict[str, np.ndarray]:
+    """Of each destination: true mean, that of the first draw, mean bias and error over draws."""
+    real = mine.means(below)
+    gaps = np.array([one.means(below) for one in drawn]) - real
+    known = np.isfinite(gaps)
+    count = np.maximum(known.sum(axis=0), 1)
+    filled = np.where(known, gaps, 0.0)
+    lost = ~known.any(axis=0)
+    return {
+        "real": real,
+        "first": drawn[0].means(below),
+        "bias": np.where(lost, np.nan, filled.sum(axis=0) / count),
+        "error": np.where(lost, np.nan, np.abs(filled).sum(axis=0) / count),
+    }
+
+
+def _by_size(rows: Sequence[Row], kind: str) -> list[dict[str, Any]]:
+    """One row a method, radius and class of size; `empty` is the share of destinations without trips."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if row["level"] == "destination" and row[f"{kind}real"] is not None:
+            size = max(k for k, low in enumerate(SIZES) if row["people"] >= low)
+            groups.setdefault((row["reach"], row["epsilon"], row["method"], size), []).append(row)
+    out = []
+    for (reach, epsilon, method, size), mine in sorted(groups.items(), key=_place):
+        known = [r for r in mine if r[f"{kind}bias"] is not None]
+        last = (
+            f"{SIZES[size]}+"
+            if size == len(SIZES) - 1
+            else f"{SIZES[size]} to {SIZES[size + 1] - 1}"
+        )
+        out.append(
+            {
+                "reach": reach,
+                "epsilon": epsilon,
+                "method": method,
+                "class": last,
+                "middle": float(np.median([r["people"] for r in mine])),
+                "destinations": len(mine),
+                "bias": _mean([r[f"{kind}bias"] for r in known]),
+                "error": _mean([r[f"{kind}error"] for r in known]),
+                "empty": round(1 - len(known) / len(mine), 3),
+            }
+        )
+    return out
+
+
+def _place(item: tuple[tuple[Any, ...], Any]) -> tuple[Any, ...]:
+    reach, epsilon, method, size = item[0]
+    return -reach, -epsilon, [m.label for m in METHODS].index(method), size
+
+
+def _classes(rows: Sequence[Row]) -> Table:
+    lines: list[tuple[Any, ...]] = []
+    for row in rows:
+        if row["level"] != "table":
+            continue
+        miles = f"{row['reach']:g}"
+        if not lines or lines[-1][0] != miles:
+            true = (_rounded(row[f"real_{k}"]) for k in _CLASSES)
+            lines.append((miles, "", TRUTH, *true, row["people"]))
+        shares = (_rounded(row[f"share_{k}"]) for k in _CLASSES)
+        people = round(row["drawn_people"])
+        lines.append((miles, row["epsilon"], row["method"], *shares, people))
+    headers = ("miles", "epsilon", "method", *_CLASSES, "people")
+    return Table("classes", "Shares of short, moderate and long commutes", headers, tuple(lines))
+
+
+def _points(rows: Sequence[Row], kind: str) -> Any:
+    """People of a destination and its mean commute: true, as printed, and ours (figures 1 to 4)."""
+    alt = need("altair", "report")
+    shown = (PRINTED, "onthemap, shrunk", "onthemap, grid cells")
+    names = [TRUTH, *(n for n in shown if any(r["method"] == n for r in rows))]
+    first, drawn = rows[0]["epsilon"], []
+    for reach in dict.fromkeys(row["reach"] for row in rows):
+        points: list[Mapping[str, Any]] = []
+        for row in rows:
+            if (row["level"], row["reach"], row["epsilon"]) != ("destination", reach, first):
+                continue
+            if row["method"] == names[1]:
+                points.append({"x": row["people"], "y": row[f"{kind}real"], "by": TRUTH})
+            if row["method"] in names:
+                points.append({"x": row["people"], "y": row[f"{kind}first"], "by": row["method"]})
+        drawn.append(_panel(alt, points, names, f"within {reach:g} miles"))
+    titled = {
+        "fontSize": theme.TITLE,
+        "color": theme.INK,
+        "fontWeight": "normal",
+        "anchor": "start",
+    }
+    return alt.concat(*drawn, columns=2, spacing=14).configure(**theme.config(), title=titled)
+
+
+def _panel(alt: Any, points: list[Mapping[str, Any]], names: list[str], title: str) -> Any:
+    marks = [(theme.INK, "circle"), *theme.SERIES[1:]][: len(names)]
+    kept = [dict(p) for p in points if p["y"] is not None]
+    by = {"legend": alt.Legend(columns=4), "title": None}
+    chart = alt.Chart(alt.InlineData(values=kept)).mark_point(size=28, strokeWidth=1.2, opacity=0.8)
+    return chart.encode(
+        x=alt.X("x:Q", title="people of the destination",
+                scale=alt.Scale(type="log", nice=False, padding=6), axis=alt.Axis(grid=False, tickCount=5)),
+        y=alt.Y("y:Q", title="mean commute, miles", axis=alt.Axis(tickCount=5)),
+        color=alt.Color("by:N", scale=alt.Scale(domain=names, range=[m[0] for m in marks]), **by),
+        shape=alt.Shape("by:N", scale=alt.Scale(domain=names, range=[m[1] for m in marks]), **by),
+    ).properties(title=title, width=300, height=230)  # fmt: skip
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return _rounded(float(np.mean(values))) if values else None
+
+
+def _plain(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+STUDY = Study(
+    name="onthemap",
+    title="Commutes to small destinations, two domains and what DP costs",
+    paper="onthemap, s6",
+    reproduces=(
+        "Figures 1 to 4: mean commute distance by people of the destination, candidate origins within "
+        "200 and within 100 miles, all and short trips; and differentially private tables beside them."
+    ),
+    full={
+        "reps": 2,
+        "ranges": list(RANGES),
+        "given_ranges": [60.0, 30.0],
+        "scale": 1.0,
+        "jobs": 15.0,
+        "destinations": 120,
+        "epsilon": [8.569, 4.6],
+        "delta": 1e-5,
+    },
+    quick={"scale": 0.1, "destinations": 12},
+    cells=cells,
+    run_cell=run_cell,
+    tables=tables,
+    figures=figures,
+    takes_data=True,
+)
