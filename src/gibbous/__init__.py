@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gibbous.core.release import Release
     from gibbous.core.schema import Column, Schema, Unit
     from gibbous.estimator import Synthesizer
+    from gibbous.evaluate.flows import evaluate_flows
     from gibbous.frontier.compare import compare
     from gibbous.frontier.study import Study
     from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from gibbous.privacy.ledger import Ledger
     from gibbous.read.infer import infer_schema
     from gibbous.report.faces import evaluate, report
+    from gibbous.report.flow_map import flow_map
     from gibbous.write.load import load
     from gibbous.write.verify import verify
 
@@ -97,6 +99,8 @@ _WHERE = {
     "audit": "gibbous.contract.auditor.run",
     "compare": "gibbous.frontier.compare",
     "evaluate": "gibbous.report.faces",
+    "evaluate_flows": "gibbous.evaluate.flows",
+    "flow_map": "gibbous.report.flow_map",
     "infer_schema": "gibbous.read.infer",
     "load": "gibbous.write.load",
     "load_schema": "gibbous.pipeline",
@@ -145,6 +149,8 @@ __all__ = [
     "audit",
     "compare",
     "evaluate",
+    "evaluate_flows",
+    "flow_map",
     "infer_schema",
     "load",
     "load_schema",

@@ -204,7 +204,7 @@ def sample_more(
         raise PrivacyRefused(
             "PAIDROWS",
             "This release has no public tables.",
-            "With its method each drawn row was itself what cost.",
+            "Its method releases rows, not tables.",
             "Use a method whose rows are free after its tables (noisy_pegs, sbhg).",
         )
     target, start = check_output(out, overwrite=False, source=None), _seed(seed)

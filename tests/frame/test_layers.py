@@ -26,7 +26,6 @@ OWNERS = {
         "frontier",
         "studies",
         "flows",
-        "report",
         "data",
         "core/release.py",
     ),

@@ -50,6 +50,8 @@ NAMES = {
     "audit",
     "compare",
     "evaluate",
+    "evaluate_flows",
+    "flow_map",
     "infer_schema",
     "load",
     "load_schema",

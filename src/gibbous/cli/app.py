@@ -264,7 +264,8 @@ def verify(
 
 
 for _function, _words in measuring.VERBS:
-    app.command(short_help=_words)(_function)
+    # `map` alone has another name in Python, where that is a builtin.
+    app.command(_function.__name__.removeprefix("flow_"), short_help=_words)(_function)
 
 
 @ledger_app.command("show", short_help="Spent, reserved and left.")

@@ -67,6 +67,11 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
             progress=bars,
         )
         seconds = time.perf_counter() - began
+        if not json and not quiet:
+            show.line(
+                "The release is written. For the two reports it is compared with the real rows."
+            )
+            show.line()
         reports = _reports(release, source, target, overwrite, bars)
         _verify(target, bars)
     if json or quiet:

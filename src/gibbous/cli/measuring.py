@@ -1,4 +1,4 @@
-"""The verbs that measure: evaluate, report, infer, audit, compare; work in modules of their own."""
+"""The verbs that measure and show: evaluate, report, infer, audit, compare, study, map."""
 
 from __future__ import annotations
 
@@ -254,6 +254,64 @@ def study(
     study_verb.run(name, out, settings, json, quiet)
 
 
+def flow_map(
+    release: Annotated[Path, typer.Argument(help="A release folder, or public flows.")],
+    destination: Annotated[str, typer.Option("--destination", help="Id shown first.")],
+    coordinates: Annotated[Path, typer.Option("--coordinates", help="Places: id, lat, lon.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help=".html, .svg or .png.")],
+    real: Annotated[
+        Path | None, typer.Option("--real", help="Real flows beside them: an internal map.")
+    ] = None,
+    outlines: Annotated[
+        Path | None, typer.Option("--outlines", help="GeoJSON areas or lines.")
+    ] = None,
+    view: Annotated[
+        int | None, typer.Option("--view", help="Miles to the edge; default: 95 % of people.")
+    ] = None,
+    destination_column: Annotated[
+        str, typer.Option("--destination-column", help="Where it does not follow.")
+    ] = "",
+    origin_column: Annotated[
+        str, typer.Option("--origin-column", help="Where it does not follow.")
+    ] = "",
+    count: Annotated[str, typer.Option("--count", help="Column of counts, if any.")] = "",
+    place: Annotated[str, typer.Option("--place", help="Id column of the coordinates.")] = "",
+    lat: Annotated[str, typer.Option("--lat", help="Latitude column.")] = "lat",
+    lon: Annotated[str, typer.Option("--lon", help="Longitude column.")] = "lon",
+    number: Annotated[int, typer.Option("--number", help="Which set, from 1.")] = 1,
+    overwrite: Overwrite = False,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    on_bad_line: BadLine = "reject",
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Draw where the people of a destination come from: a page to search, or one picture."""
+    from gibbous.cli import map_verb
+
+    columns: dict[str, str | int] = {
+        "destination": destination_column,
+        "origin": origin_column,
+        "count": count,
+        "place": place,
+        "lat": lat,
+        "lon": lon,
+        "set": number,
+    }
+    asked = map_verb.Asked(
+        release,
+        destination,
+        coordinates,
+        columns,
+        reading(sep, encoding, on_bad_line),
+        real,
+        outlines,
+        view,
+    )
+    map_verb.run(asked, out, overwrite, json, quiet)
+
+
 VERBS = (
     (evaluate, "How good and how risky synthetic rows are; confidential."),
     (report, "The public or the internal report of a release."),
@@ -261,5 +319,6 @@ VERBS = (
     (audit, "Try to refute what a method claims."),
     (compare, "Methods side by side on one table."),
     (study, "The experiments of the papers, run again."),
+    (flow_map, "A map of where the people of a destination come from."),
 )
 """(function, short help), in the order of the help page."""

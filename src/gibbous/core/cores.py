@@ -1,8 +1,10 @@
-"""Cores that this process may use: a number that never changes a result."""
+"""Cores that this process may use, and workers that died: neither changes a result."""
 
 from __future__ import annotations
 
 import os
+
+from gibbous.core.errors import EngineFailure
 
 
 def usable_cores() -> int:
@@ -11,3 +13,14 @@ def usable_cores() -> int:
     cores = len(affinity(0)) if affinity else (os.cpu_count() or 1)
     wanted = os.environ.get("NUMBA_NUM_THREADS", "")
     return min(cores, int(wanted)) if wanted.isdigit() and int(wanted) > 0 else cores
+
+
+def workers_died() -> EngineFailure:
+    """The error for a pool whose processes ended before their work."""
+    return EngineFailure(
+        "WORKERS",
+        "Worker processes ended before their work was done.",
+        "Workers start this program anew: a script must start its work under "
+        'if __name__ == "__main__", and they need memory of their own.',
+        "Add that guard to the script, or pass workers=1.",
+    )

@@ -130,7 +130,7 @@ class Release:
             raise PrivacyRefused(
                 "PAIDROWS",
                 "This release has no public tables to draw further rows from.",
-                "With its method each drawn row was itself what cost.",
+                "Its method releases rows, not tables.",
                 "Use its sets, or a method whose rows are free after its tables (NoisyPegs, Sbhg).",
             )
         if (

@@ -15,7 +15,10 @@ from gibbous.read.source import read_columns
 if TYPE_CHECKING:
     import polars as pl
 
-NO_CLAIM = "A table of flows without a certificate: nothing is promised here."
+NO_CLAIM = (
+    "A table of flows without a certificate: nothing is promised here, and if its records are "
+    "confidential, so is this map."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.cores import usable_cores
+from gibbous.core.cores import usable_cores, workers_died
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
@@ -147,6 +148,8 @@ def _run(todo: Sequence[Cell], job: Job, store: Store, workers: int, progress: P
                 store.put(futures[future], future.result())
                 done += 1
                 progress("runs", done, len(todo))
+        except BrokenProcessPool:
+            raise workers_died() from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

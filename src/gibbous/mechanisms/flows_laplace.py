@@ -76,11 +76,21 @@ class FlowsLaplace:
         )
         noise = self._noise(schema)
         info, empty = noise.info(), float(survival(noise.base.scale, noise.threshold))
+        lifted = schema.cells * empty
+        warnings: tuple[str, ...] = ()
+        if rows is None and lifted >= 1:
+            warnings = (
+                (
+                    f"About {lifted:.3g} empty cells survive, and their noise counts as rows: give "
+                    "the number of rows, or fewer false_cells."
+                ),
+            )
         return _plans.table_plan(
             self,
             schema,
             rows,
             sets,
+            warnings=warnings,
             total=total,
             contexts=(joint(schema, "seen"),),
             spends=(
@@ -94,7 +104,7 @@ class FlowsLaplace:
             published="no figure: the paper calls this definition too strict for sparse tables",
             errors=(
                 *_plans.noise_facts(info),
-                ("cells that noise alone lifts above the threshold", schema.cells * empty),
+                ("cells that noise alone lifts above the threshold", lifted),
             ),
         )
 

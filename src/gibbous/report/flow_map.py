@@ -84,7 +84,7 @@ def flow_map(
         title = f"{found.title}: origins around {destination}"
         notes = [facts(data, k, at, edge) for k in range(len(data.layers))]
         drawn = picture(data, at, edge, title=title, notes=[*notes, found.headline])
-        made = drawn.encode() if path.suffix.lower() == ".svg" else _png(drawn)
+        made = f"{drawn}\n".encode() if path.suffix.lower() == ".svg" else _png(drawn)
     _write(path, made, overwrite)
     return path
 

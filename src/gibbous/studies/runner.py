@@ -10,12 +10,13 @@ import json
 import multiprocessing
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from gibbous.core.cores import usable_cores
+from gibbous.core.cores import usable_cores, workers_died
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.extras import require
 from gibbous.core.json_values import plain
@@ -260,6 +261,8 @@ def _run(
                 store.put(_named(futures[future]), future.result())
                 done += 1
                 progress("runs", done, len(cells))
+        except BrokenProcessPool:
+            raise workers_died() from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -10,7 +10,7 @@ import numpy as np
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.evaluate.inference import rules
-from gibbous.evaluate.inference.facts import FITTED, Facts
+from gibbous.evaluate.inference.facts import FITTED, UNPERTURBED, Facts
 from gibbous.evaluate.inference.rules import RULES, Floats, Rule, Spread, Variance
 
 NEEDS_TWO = ("reiter2003", "raghunathan2003")
@@ -93,9 +93,10 @@ def _unified(
     start = "Asked for" if rule == "unified" else "Chosen"
     unknown = noise is None or bool(np.isnan(noise.variance).any())
     if facts.sanitized == "per_set" and unknown and (found.sets >= 2).any():
+        made = "drawn" if facts.method in UNPERTURBED else "drawn or noised"
         chosen_anew = "" if facts.alike else ", from tables that were chosen for it"
         why = (
-            f"{start} because every set was drawn or noised for itself{chosen_anew}, at a scale that B "
+            f"{start} because every set was {made} for itself{chosen_anew}, at a scale that B "
             f"shows: T = W N/n + B/m; {numbers}."
         )
         measured = rules.unified_measured(found, ratio, records=records, draws=facts.draws)
@@ -115,6 +116,8 @@ def _unified(
         "per_set": "every set was noised for itself",
         None: "no noise was declared",
     }[facts.sanitized]
+    if facts.method in UNPERTURBED:
+        where = "every set was drawn from the records, without noise"
     term = "" if noise is None else " + V_s/m" if facts.sanitized == "per_set" else " + V_s"
     drawn = "(W N/n + W)/m" if facts.draws == "posterior" else "W/m"
     why = f"{start} because {where}: T = W N/n{term} + {drawn}; {numbers}."
@@ -133,7 +136,7 @@ def remarks(
     said = list(noise.notes) if noise else []
     if noise is not None and noise.shift is not None:
         said += _shifted(noise.shift, variance)
-    noised = facts.sanitized is not None and facts.method not in ("contingency", "bootstrap")
+    noised = facts.sanitized is not None and facts.method not in UNPERTURBED
     unseen = noise is None or bool((np.isnan(noise.variance) & (found.sets > 0)).any())
     if rule == "unified" and facts.sanitized == "once" and unseen:
         said.insert(0, _UNSEEN if noise is None else _PARTLY_UNSEEN)
