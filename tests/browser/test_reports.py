@@ -234,8 +234,11 @@ def _pages(pdf: bytes) -> list[int]:
 
 
 def _stream(body: bytes) -> bytes:
-    found = re.search(rb"(?s)stream\r?\n(.*?)\r?\nendstream", body)
-    return zlib.decompress(found[1]) if found and b"/FlateDecode" in body else b""
+    found = re.search(rb"stream\r?\n", body)
+    if found is None or b"/FlateDecode" not in body:
+        return b""
+    # The stream ends by itself: its last byte may look like the line end before "endstream".
+    return zlib.decompressobj().decompress(body[found.end() :])
 
 
 def _slanted(matrix: list[float]) -> bool:

@@ -57,7 +57,8 @@ def uncovered(mechanism: Mechanism, relation: Relation) -> str:
         # A record is in one part: the tables of each part have to cover it for themselves.
         for part in output.parts or (output,):
             tables = part.published()
-            delta = _survival(tables, pair)
+            # A pure method's thresholds are post-processing: every cell was noised, in law.
+            delta = 0.0 if total.kind == "pure" else _survival(tables, pair)
             if delta > float(total.delta) * SLACK:
                 return f"{pair.name}: a threshold keeps its cells with probability {delta:.3g}"
             if not accountant.within(_widened(total), list(_spends(tables, pair))):
