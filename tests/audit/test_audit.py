@@ -27,6 +27,10 @@ from tests.audit.build import NinetyPercent, SeenLevels, Undivided
 from tests.mutants.build import faults
 
 TABLES = ("laplace", "sba", "sbhg", "noisy_pegs")
+LONG = (
+    "adaptive_gibbs",
+    "block_pegs",
+)  # a fit takes long: the contract audits them, with more fits
 
 
 def against(found: Audit) -> set[str]:
@@ -166,10 +170,11 @@ def test_broken_draws_of_rows_are_refuted(name: str, what: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", [n for n in registry.names() if n not in LONG])
 def test_nothing_is_found_on_a_sound_method(name: str) -> None:
-    """Level 1e-4 a method: a false alarm among the ten in 1,000 runs of this test."""
-    found = audit(name, seconds=8, words=Words())
+    """Level 1e-4 a method: a false alarm among twenty in 500 runs of this test."""
+    # The default budget of onthemap is above what some hundreds of runs can refute at all.
+    found = audit(name, epsilon=2 if name == "onthemap" else None, seconds=8, words=Words())
 
     assert not found.violations, str(found)
     if found.kind == "none":

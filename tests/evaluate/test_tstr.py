@@ -99,6 +99,7 @@ def test_intervals_hold_the_true_area_and_the_true_share() -> None:
         assert np.mean(z < 1.25 * 1.96) > 0.97
 
 
+@pytest.mark.slow
 def test_synthetic_rows_equal_to_the_records_score_as_the_records_do() -> None:
     real, test = _patients(1500, 1), _patients(800, 2)
 
@@ -115,6 +116,7 @@ def test_synthetic_rows_equal_to_the_records_score_as_the_records_do() -> None:
         assert "holdout" in found.note
 
 
+@pytest.mark.slow
 def test_levels_without_an_order_are_features_in_train_and_test_alike() -> None:
     # Who is ill follows from the town alone; the synthetic rows have other shares of the towns.
     rng = np.random.default_rng(5)

@@ -252,7 +252,7 @@ def test_a_release_from_a_frame_has_numbers_with_their_decimals_and_charges_once
     assert np.allclose(cost, np.round(cost, 1))
     assert 0 < one["cost"].null_count() < len(one)
     assert one["age"].dtype == pl.Int64
-    assert len(one["age"].unique()) > 20
+    assert len(one["age"].unique()) > 8  # numbers, not the few bins of the column
     assert found.claim.epsilon == 2
     charged = [entry.claim for entry in Ledger.open(ledger).entries() if entry.claim is not None]
     assert [claim.epsilon for claim in charged] == [2]

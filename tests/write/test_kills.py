@@ -136,5 +136,5 @@ def test_i4_two_hundred_random_kills(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_i4_one_hundred_kills_while_a_release_is_replaced(tmp_path: Path) -> None:
-    storm(tmp_path, 100, overwrite=True)
+def test_i4_fifty_kills_while_a_release_is_replaced(tmp_path: Path) -> None:
+    storm(tmp_path, 50, overwrite=True)

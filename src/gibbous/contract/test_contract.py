@@ -35,6 +35,7 @@ def test_contract(mechanism: type[Any], check: Named) -> None:
     check.run(mechanism)
 
 
+@pytest.mark.statistical
 def test_the_noise_in_the_tables_is_the_noise_that_was_paid_for(mechanism: type[Any]) -> None:
     """Residuals against exact counts on a constructed table; false alarm below 1e-8."""
     for relation in relations(mechanism):

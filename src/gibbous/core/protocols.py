@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -91,6 +91,32 @@ class NumberEngine(Engine, Protocol):
 
     def split(self, parts: int, words: Words64) -> tuple[Engine, ...]:
         """Engines of their own; each record is in one of them, drawn independently of what it says."""
+        ...
+
+
+class Workers(Protocol):
+    """Processes that do public work for an engine's owner: they hold no record and make no noise."""
+
+    def spread(
+        self,
+        work: Callable[[Any, Any], Any],
+        shared: Any,
+        items: Sequence[Any],
+        *,
+        progress: Progress = silent,
+    ) -> Iterator[Any]:
+        """Call work(shared, item) for every item, anywhere, perhaps more than once.
+
+        Args:
+            work: a function at the top of a module; the same result however often it is called.
+            shared: public; sent once to each process.
+            items: public and small.
+            progress: told ("write", done items, items).
+        Yields:
+            The results as they arrive, one an item, in any order.
+        Raises:
+            GibbousError: that of a call; EngineFailure where the workers are lost.
+        """
         ...
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -51,7 +52,7 @@ def encode(
 
 
 class Encoder:
-    """The same from slices of rows.
+    """The same from slices of rows, kept together in memory.
 
     Args:
         schema: the declared schema.
@@ -69,18 +70,21 @@ class Encoder:
         max_levels: int = MAX_LEVELS,
         numbers: Sequence[int] = (),
     ) -> None:
-        _check_sizes(schema, max_levels)
+        self._slices = SliceEncoder(schema, max_levels=max_levels, numbers=numbers)
         self._numbers = {place: np.zeros(rows) for place in numbers}
-        self.done = 0
         self._schema = schema
         self._words = words
         self._values = empty_codes(schema, rows)
-        self._accepted = [None if c.binned else levels.accepted(c) for c in schema]
-        self._faults: dict[tuple[int, str], Fault] = {}
+        self._faults = Faults(schema)
         self._people: list[pl.Series] = []
 
     def __repr__(self) -> str:
         return "<Encoder, secret>"
+
+    @property
+    def done(self) -> int:
+        """Rows so far."""
+        return self._faults.rows
 
     def add(self, frame: pl.DataFrame) -> None:
         """Encode the next rows; what does not fit is collected.
@@ -88,19 +92,12 @@ class Encoder:
         Raises:
             SchemaMismatch: names or types of the columns do not fit.
         """
-        if self.done == 0:
-            conform(frame.schema, self._schema)
-        start, self.done = self.done, self.done + frame.height
-        for index, (column, accepted) in enumerate(zip(self._schema, self._accepted, strict=True)):
-            codes, wrong = encode_column(frame.get_column(column.name), column, accepted)
-            if not wrong:
-                self._values[start : self.done, index] = codes
-            if index in self._numbers and not wrong:
-                found = bins.numbers(frame.get_column(column.name), column)
-                self._numbers[index][start : self.done] = found
-            for fault in wrong:
-                place, known = (index, fault.name), self._faults.get((index, fault.name))
-                self._faults[place] = fault.later(start) if known is None else known.and_also(fault)
+        part = self._slices.encode(frame)
+        rows = slice(self.done, self.done + frame.height)
+        self._values.T[:, rows] = part.codes
+        for place, kept in part.numbers:
+            self._numbers[place][rows] = kept
+        self._faults.add(part)
         unit = self._schema.unit
         if unit is not None and unit.column is not None:
             self._people.append(frame.get_column(unit.column))
@@ -111,8 +108,7 @@ class Encoder:
         Raises:
             SchemaMismatch: a value or a row does not fit.
         """
-        refuse(in_order(self._faults))
-        _check_impossible(self._schema, self._values)
+        self._faults.refuse()
         numbers = tuple(self._numbers.items())
         codes = Codes(self._schema, self._values, secret=True, numbers=numbers)
         unit = self._schema.unit
@@ -122,6 +118,131 @@ class Encoder:
             if keep is not None:
                 return codes.part(keep)
         return codes
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Slice:
+    """Some rows, encoded. Secret.
+
+    Attributes:
+        codes: (columns, rows), of the type of the schema's codes; zeros in a column that has faults.
+        numbers: ((column position, float64 (rows,)), ...) as asked for.
+        faults: ((column position, fault), ...) with rows counted from 1 within the slice.
+        impossible: ((number of the rule from 1, rows it hits, first of them from 1), ...).
+    """
+
+    codes: np.ndarray
+    numbers: tuple[tuple[int, np.ndarray], ...]
+    faults: tuple[tuple[int, Fault], ...]
+    impossible: tuple[tuple[int, int, int], ...]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.codes.shape[1])
+
+
+class SliceEncoder:
+    """Slices of rows in, codes and faults of each slice out; keeps nothing of them.
+
+    Args:
+        schema: the declared schema.
+        max_levels: most codes of one column.
+        numbers: positions of numeric columns whose numbers are wanted, too.
+    Raises:
+        SchemaMismatch: a column has more than `max_levels` codes.
+    """
+
+    def __init__(
+        self, schema: Schema, *, max_levels: int = MAX_LEVELS, numbers: Sequence[int] = ()
+    ) -> None:
+        _check_sizes(schema, max_levels)
+        self._schema, self._numbers, self._known = schema, tuple(numbers), False
+        self._accepted = [None if c.binned else levels.accepted(c) for c in schema]
+        self._rules = [Schema(schema.columns, impossible=(rule,)) for rule in schema.impossible]
+
+    def encode(self, frame: pl.DataFrame) -> Slice:
+        """Encode some rows.
+
+        Args:
+            frame: columns as `read.source` gives them; not modified.
+        Raises:
+            SchemaMismatch: names or types of the columns do not fit.
+        """
+        if not self._known:
+            conform(frame.schema, self._schema)
+            self._known = True
+        values = empty_codes(self._schema, frame.height)
+        faults: list[tuple[int, Fault]] = []
+        numbers = []
+        for index, (column, accepted) in enumerate(zip(self._schema, self._accepted, strict=True)):
+            series = frame.get_column(column.name)
+            codes, wrong = encode_column(series, column, accepted)
+            faults += [(index, fault) for fault in wrong]
+            if not wrong:
+                values[:, index] = codes
+            if index in self._numbers:
+                numbers.append(
+                    (index, np.zeros(frame.height) if wrong else bins.numbers(series, column))
+                )
+        hits = [] if faults else [impossible_mask(rule, values) for rule in self._rules]
+        found = [
+            (number, int(hit.sum()), int(hit.argmax()) + 1)
+            for number, hit in enumerate(hits, 1)
+            if hit.any()
+        ]
+        return Slice(values.T, tuple(numbers), tuple(faults), tuple(found))
+
+
+class Faults:
+    """What does not fit, over all slices.
+
+    Args:
+        schema: the declared schema.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.rows = 0
+        self._schema = schema
+        self._faults: dict[tuple[int, str], Fault] = {}
+        self._impossible: dict[int, tuple[int, int]] = {}
+
+    def add(self, part: Slice) -> None:
+        """Take in the faults of the next slice."""
+        self.join(part.faults, part.impossible, part.rows)
+
+    def join(
+        self,
+        faults: Iterable[tuple[int, Fault]],
+        impossible: Iterable[tuple[int, int, int]],
+        rows: int,
+    ) -> None:
+        """The same from the parts of a `Slice`, which follow the `rows` rows before them."""
+        for index, fault in faults:
+            place, known = (index, fault.name), self._faults.get((index, fault.name))
+            self._faults[place] = fault.later(self.rows) if known is None else known.and_also(fault)
+        for number, count, first in impossible:
+            before, earliest = self._impossible.get(number, (0, self.rows + first))
+            self._impossible[number] = (before + count, earliest)
+        self.rows += rows
+
+    def refuse(self) -> None:
+        """Raise one error for everything that does not fit.
+
+        Raises:
+            SchemaMismatch: a value is outside its levels or bounds, unreadable, or missing without
+                being declared so; a row is declared impossible.
+        """
+        refuse(in_order(self._faults))
+        for number, (count, first) in sorted(self._impossible.items()):
+            rule = self._schema.impossible[number - 1]
+            raise SchemaMismatch(
+                "IMPOSSIBLE",
+                f"Impossible combination {number} (over {', '.join(shown(n) for n, _ in rule.where)}) "
+                f"occurs in {count:,} rows, first in data row {first:,}.",
+                "A combination that is declared impossible does not occur.",
+                "Correct the data, or narrow [[impossible]] in the schema.",
+            )
 
 
 def encode_column(
@@ -169,22 +290,6 @@ def _check_sizes(schema: Schema, most: int) -> None:
             f"At most {most:,} a column.",
             "Bin it, drop it (ignore), or replace it by a public grouping of its levels.",
         )
-
-
-def _check_impossible(schema: Schema, values: np.ndarray) -> None:
-    if not schema.impossible:
-        return
-    for number, rule in enumerate(schema.impossible, 1):
-        alone = Schema(schema.columns, impossible=(rule,))
-        hit = impossible_mask(alone, values)
-        if hit.any():
-            raise SchemaMismatch(
-                "IMPOSSIBLE",
-                f"Impossible combination {number} (over {', '.join(shown(n) for n, _ in rule.where)}) "
-                f"occurs in {int(hit.sum()):,} rows, first in data row {int(hit.argmax()) + 1:,}.",
-                "A combination that is declared impossible does not occur.",
-                "Correct the data, or narrow [[impossible]] in the schema.",
-            )
 
 
 def _system_words() -> Words64:

@@ -54,7 +54,7 @@ class Fingerprint:
     """
 
     def __init__(self, key: bytes, null: str) -> None:
-        self._keys = _Keys(key)
+        self._keys = _Keys(root_of(key))
         self._null = null
         self._sums = [0] * _LANES
         self._rows = 0
@@ -76,6 +76,23 @@ class Fingerprint:
                     row = part.words[lane]
                     total += row[block] if place is None else row.take(place, mode="clip")
                 self._sums[lane] += int(mix64(total).sum(dtype=np.uint64))
+
+    @staticmethod
+    def of_root(root: bytes, null: str) -> Fingerprint:
+        """One that another process fills: it is given `root_of(key)`, never the key."""
+        made = Fingerprint(b"", null)
+        made._keys = _Keys(root)
+        return made
+
+    def state(self) -> Seen:
+        """What was taken in so far; secret, and small."""
+        return Seen(tuple(self._names), self._rows, tuple(lane % 2**64 for lane in self._sums))
+
+    def join(self, seen: Seen) -> None:
+        """Take in what another one of the same key and columns has seen of other rows."""
+        self._names = list(seen.names)
+        self._rows += seen.rows
+        self._sums = [mine + theirs for mine, theirs in zip(self._sums, seen.sums, strict=True)]
 
     def digest(self) -> bytes:
         """The 32 bytes of all rows so far."""
@@ -111,6 +128,26 @@ class Fingerprint:
         if values.null_count():
             words[:, values.is_null().to_numpy()] = _missing_words(keys, steps)[:, None]
         return _Part(None, words)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Rows that a fingerprint has taken in.
+
+    Attributes:
+        names: of the columns.
+        rows: how many.
+        sums: of their keyed hashes, modulo 2^64, one a lane.
+    """
+
+    names: tuple[str, ...]
+    rows: int
+    sums: tuple[int, ...]
+
+
+def root_of(key: bytes) -> bytes:
+    """What hashing rows needs of the key of an installation: says nothing about the key, 64 bytes."""
+    return hashlib.blake2b(key, person=b"gibbous-rows").digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +189,10 @@ def _places(values: pl.Series, missing: int) -> np.ndarray:
 
 
 class _Keys:
-    """Words derived from the secret key."""
+    """Words derived from the root of the secret key."""
 
-    def __init__(self, key: bytes) -> None:
-        self._root = hashlib.blake2b(key, person=b"gibbous-rows").digest()
+    def __init__(self, root: bytes) -> None:
+        self._root = root
 
     def derive(self, what: bytes) -> bytes:
         return hashlib.blake2b(what, key=self._root, digest_size=32).digest()
