@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gibbous.core.plan import Plan
     from gibbous.core.release import Release
     from gibbous.core.schema import Column, Schema, Unit
+    from gibbous.disintegrate import engine
     from gibbous.estimator import Synthesizer
     from gibbous.evaluate.flows import evaluate_flows
     from gibbous.frontier.compare import compare
@@ -98,6 +99,7 @@ _WHERE = {
     "Unit": "gibbous.core.schema",
     "audit": "gibbous.contract.auditor.run",
     "compare": "gibbous.frontier.compare",
+    "engine": "gibbous.disintegrate",
     "evaluate": "gibbous.report.faces",
     "evaluate_flows": "gibbous.evaluate.flows",
     "flow_map": "gibbous.report.flow_map",
@@ -148,6 +150,7 @@ __all__ = [
     "Unit",
     "audit",
     "compare",
+    "engine",
     "evaluate",
     "evaluate_flows",
     "flow_map",

@@ -33,6 +33,7 @@ from gibbous.write.certificate import Facts, certify
 from gibbous.write.like import frame_kind, together
 from gibbous.write.more import draw as draw_more
 from gibbous.write.package import check_output, write_file
+from gibbous.write.set_files import checked_part_rows
 
 DEFAULT_METHOD = "adaptive_gibbs"
 
@@ -114,7 +115,9 @@ def synthesize(
     format: str = "parquet",
     overwrite: bool = False,
     ledger: Ledger | str | Path | None = None,
-    engine: Engine | str = "local",
+    engine: Engine | str | None = None,
+    partitions: int | None = None,
+    part_rows: int | None = None,
     accept_inferred: bool = False,
     understand: bool = False,
     budget: Number | None = None,
@@ -125,7 +128,8 @@ def synthesize(
     """Spend a claim on a confidential table and return (and write) a synthetic release.
 
     Args:
-        source: a path (CSV, Parquet) or a frame (pandas, polars, pyarrow).
+        source: a path (CSV, or Parquet: a file, a folder, a pattern), a frame (pandas, polars,
+            pyarrow, Spark), an Ibis table, or the address of a table (docs/how-to/duckdb.md).
         schema: its declared schema, or a path to the schema file.
         method: a mechanism, a registered name, or None for the default.
         rows: rows a set; None means the noisy number of rows.
@@ -136,7 +140,10 @@ def synthesize(
         format: "parquet", or "csv" for CSV beside it.
         overwrite: replace an existing `out`.
         ledger: the ledger, its path, or None for this user's default.
-        engine: "local" (compiled) or "numpy".
+        engine: "local" (compiled), "duckdb", "spark", "numpy", or one that `gibbous.engine` made;
+            None for the one that fits the source. Results do not depend on it.
+        partitions: into how many parts a cluster cuts the work.
+        part_rows: most rows of one file of a set; larger sets are folders of such files.
         accept_inferred, understand, budget: see `plan`.
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
         options: reading options (separator, encoding, limits).
@@ -160,15 +167,17 @@ def synthesize(
         budget=budget,
     )
     asked.check_choices(seed, format)
+    part_rows = checked_part_rows(part_rows)
     seed = None if seed is None else int(seed)
     check_memory(planned.memory_bytes, default_limit())
     target = check_output(out, overwrite=overwrite, source=source) if out else None
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
-    job = _Job(source, schema, mechanism, planned, seed, book, engine, options, progress)
+    worker = _engine(engine, options, source, partitions)
+    job = _Job(source, schema, mechanism, planned, seed, book, worker, progress)
     frames = frame_kind(source)
     if target is None:
         return frames.release(_in_memory(job))
-    return frames.release(_packaged(job, target, format, csv_raw, overwrite))
+    return frames.release(_packaged(job, target, format, csv_raw, part_rows, overwrite))
 
 
 @answering
@@ -222,8 +231,7 @@ class _Job:
     plan: Plan
     seed: int | None
     ledger: Ledger
-    engine: Engine | str
-    options: Any
+    engine: Engine
     progress: Progress
 
     @contextmanager
@@ -237,15 +245,14 @@ class _Job:
         if known is not None:
             self.ledger.check(known, self.plan.total, protects=self._protects())
         engine = self.engine
-        worker = disintegrate.engine(engine, self.options) if isinstance(engine, str) else engine
         try:
             kept = {"numbers": self.plan.numbers} if self.plan.numbers else {}
-            found = worker.scan(
+            found = engine.scan(
                 self.source, self.schema, key=self.ledger.key, progress=self.progress, **kept
             )
-            yield worker, known or found
+            yield engine, known or found
         finally:
-            worker.close()
+            engine.close()
 
     def reserve(self, dataset: bytes, request: bytes, label: str) -> Hold:
         """Step 1: the ledger entry, before anything is counted."""
@@ -293,7 +300,9 @@ class _Job:
         )
 
 
-def _packaged(job: _Job, target: Path, format: str, csv_raw: bool, overwrite: bool) -> Release:
+def _packaged(
+    job: _Job, target: Path, format: str, csv_raw: bool, part_rows: int, overwrite: bool
+) -> Release:
     with job.records() as (engine, dataset):
         request = package.request_digest(
             dataset=dataset,
@@ -301,7 +310,7 @@ def _packaged(job: _Job, target: Path, format: str, csv_raw: bool, overwrite: bo
             plan=job.plan,
             seed=job.seed,
             target=target,
-            extra={"format": format, "csv_raw": csv_raw},
+            extra={"format": format, "csv_raw": csv_raw, "part_rows": part_rows},
         )
         with package.begin(target, request=request, seed=job.seed, overwrite=overwrite) as draft:
             draft.hold(job.ledger, lambda: job.reserve(dataset, request, target.name))
@@ -311,12 +320,19 @@ def _packaged(job: _Job, target: Path, format: str, csv_raw: bool, overwrite: bo
                     draft.tables(drawn)
                 else:
                     draft.rows(drawn)
+            workers = getattr(engine, "workers", None)  # of a cluster; they hold no record
             engine.close()  # the read barrier: nothing raw can be consulted from here on
             result = draft.drawn_result(job.schema)
             draft.commit()
-            for index in range(job.plan.sets):
-                batches = _batches(result, job.plan, index, draft.seed, job.progress)
-                draft.write_set(index, batches, format=format, csv_raw=csv_raw)
+            draft.write_sets(
+                job.plan.sets,
+                job.plan.rows,
+                format=format,
+                csv_raw=csv_raw,
+                part_rows=part_rows,
+                workers=workers,
+                progress=job.progress,
+            )
             return draft.finish(job.facts(result.schema))
 
 
@@ -368,6 +384,21 @@ def _batches(
         return
     share = result.rows // planned.sets
     yield result.part(slice(index * share, (index + 1) * share))
+
+
+def _engine(
+    engine: Engine | str | None, options: Any, source: Any, partitions: int | None
+) -> Engine:
+    if engine is None or isinstance(engine, str):
+        return disintegrate.engine(engine, options, source=source, partitions=partitions)
+    if partitions is not None:
+        raise UsageError(
+            "ENGINESETTING",
+            "partitions was given beside an engine that is made already.",
+            "An engine has its settings.",
+            "Give them to gibbous.engine, or give the engine by name.",
+        )
+    return engine
 
 
 def _seed(seed: int | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -47,3 +48,28 @@ def test_quiet_draws_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         bars("noise", 1, 2)
 
     assert capsys.readouterr() == ("", "")
+
+
+def test_without_a_terminal_a_long_run_says_a_line_every_half_minute(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seconds = iter([0.0, 0.0, 20.0, 40.0, 50.0])
+
+    with progress.Bars(show=False, clock=lambda: next(seconds)) as bars:
+        for done in (0, 1_000, 2_000, 3_000):
+            bars("rows", done, 10_000)
+
+    assert capsys.readouterr().err == "gibbous: drawing rows, 2,000 of 10,000, about 3 min left\n"
+
+
+def test_lines_of_json_take_the_place_of_bars_beside_machine_output(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seconds = iter([0.0, 0.0, 11.0, 12.0])
+
+    with progress.Bars(json=True, clock=lambda: next(seconds)) as bars:
+        for done in (0, 1_000, 2_000):
+            bars("write", done, 10_000)
+
+    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert told == [{"stage": "write", "done": 1_000, "total": 10_000, "seconds": 11.0}]

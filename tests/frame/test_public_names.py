@@ -49,6 +49,7 @@ NAMES = {
     "Unit",
     "audit",
     "compare",
+    "engine",
     "evaluate",
     "evaluate_flows",
     "flow_map",

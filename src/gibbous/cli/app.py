@@ -22,8 +22,11 @@ from gibbous.cli.flags import (
     Format,
     Json,
     LedgerPath,
+    Master,
     Method,
     Overwrite,
+    Partitions,
+    PartRows,
     PerSetNoise,
     Quiet,
     Relation,
@@ -33,8 +36,10 @@ from gibbous.cli.flags import (
     Sep,
     Sets,
     Settings,
+    SparkConf,
     Threads,
     Understand,
+    engine_flags,
     reading,
     request_flags,
 )
@@ -169,6 +174,8 @@ def plan(
     per_set: PerSetNoise = False,
     accept_inferred: Accept = False,
     i_understand: Understand = False,
+    engine: Engine = None,
+    partitions: Partitions = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -180,14 +187,18 @@ def plan(
     request = resolve(
         config,
         setting or [],
-        request_flags(schema, method, epsilon, delta, relation, rows, sets, per_set),
+        request_flags(schema, method, epsilon, delta, relation, rows, sets, per_set)
+        | engine_flags(engine, partitions, None, None),
     )
     plan_verb.run(request, accept_inferred, i_understand, json, quiet)
 
 
 @app.command(short_help="Write a synthetic release of confidential data.")
 def synthesize(
-    data: Annotated[Path | None, typer.Argument(help="CSV or Parquet.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Argument(help="CSV, Parquet (file, folder, pattern), or a table of the engine."),
+    ] = None,
     config: Config = None,
     setting: Settings = None,
     schema: SchemaFile = None,
@@ -212,7 +223,11 @@ def synthesize(
     ] = None,
     accept_inferred: Accept = False,
     i_understand: Understand = False,
-    engine: Engine = "local",
+    engine: Engine = None,
+    partitions: Partitions = None,
+    master: Master = None,
+    spark_conf: SparkConf = None,
+    part_rows: PartRows = None,
     threads: Threads = None,
     sep: Sep = ",",
     encoding: Encoding = "utf-8",
@@ -225,12 +240,17 @@ def synthesize(
     from gibbous.cli import synthesize_verb
     from gibbous.cli.config import resolve
 
-    flags = request_flags(schema, method, epsilon, delta, relation, rows, sets, per_set) | {
-        "data": data,
-        "output.seed": seed,
-        "output.format": format,
-        "output.path": out,
-    }
+    flags = (
+        request_flags(schema, method, epsilon, delta, relation, rows, sets, per_set)
+        | {
+            "data": data,
+            "output.seed": seed,
+            "output.format": format,
+            "output.path": out,
+            "output.part_rows": part_rows,
+        }
+        | engine_flags(engine, partitions, master, spark_conf)
+    )
     run = synthesize_verb.Run(
         csv_raw=csv_raw,
         overwrite=overwrite,
@@ -238,7 +258,6 @@ def synthesize(
         budget=budget,
         accept_inferred=accept_inferred,
         understand=i_understand,
-        engine=engine,
         threads=threads,
         options=reading(sep, encoding, on_bad_line),
         json=json,

@@ -22,14 +22,33 @@ TOP = ("data", "schema")
 SECTIONS = {
     "privacy": ("relation", "epsilon", "delta", "shares"),
     "mechanism": ("name",),  # and its parameters
-    "output": ("rows", "sets", "per_set", "seed", "format", "path"),
+    "output": ("rows", "sets", "per_set", "seed", "format", "path", "part_rows"),
+    "engine": ("name", "partitions", "master", "conf"),
     "evaluate": ("keys", "sensitive", "targets", "holdout", "path"),
     "audit": (),
 }
 ELSEWHERE = ("evaluate", "audit")  # sections of the same file that other verbs read
 PATHS = ("data", "schema", "output.path")
 FORMATS = ("parquet", "csv")
+FILES = (".csv", ".gz", ".tsv", ".txt", ".parquet", ".pq")
 MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """Where records are counted and rows are drawn; nothing here changes what is promised.
+
+    Attributes:
+        name: an engine; None for the one that fits the source.
+        partitions: of the rows that a cluster draws, and of what it counts.
+        master: address of a Spark cluster.
+        conf: settings of the Spark session.
+    """
+
+    name: str | None = None
+    partitions: int | None = None
+    master: str | None = None
+    conf: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +63,11 @@ class Request:
         rows: rows a set; None for the noisy number of rows.
         per_set: every set has noise of its own.
         sets, seed, format, out: as in `gibbous synthesize`.
+        part_rows: most rows of one file of a set; None for the default.
+        engine: where the records are counted.
     """
 
-    data: Path | None
+    data: Path | str | None
     schema: Path
     method: str
     params: dict[str, object]
@@ -56,6 +77,8 @@ class Request:
     seed: int | None
     format: str
     out: Path | None
+    part_rows: int | None
+    engine: EngineRequest
 
 
 def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, object]) -> Request:
@@ -87,15 +110,17 @@ def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, ob
     if form not in FORMATS:
         raise _wrong("output.format", "--format", "'parquet' or 'csv'")
     return Request(
-        data=_path("data", data),
+        data=_source(data),
         schema=_path("schema", schema) or Path(),
-        method=_text("mechanism.name", merged.pop("mechanism.name", DEFAULT_METHOD)),
+        method=_named("mechanism.name", "--method", merged.pop("mechanism.name", DEFAULT_METHOD)),
         rows=_count("output.rows", merged.pop("output.rows", None), 0),
         sets=_count("output.sets", merged.pop("output.sets", 1), 1) or 1,
         per_set=_truth("output.per_set", merged.pop("output.per_set", False)),
         seed=_count("output.seed", merged.pop("output.seed", None), None),
         format=str(form),
         out=_path("output.path", out),
+        part_rows=_count("output.part_rows", merged.pop("output.part_rows", None), 1),
+        engine=_engine(merged),
         params={key.partition(".")[2]: value for key, value in merged.items()},
     )
 
@@ -132,9 +157,18 @@ def read_config(path: Path) -> dict[str, object]:
         ) from None
     flat = _flatten(document, str(path))
     for key in PATHS:
-        if isinstance(flat.get(key), str):
-            flat[key] = path.parent / str(flat[key])
+        text = flat.get(key)
+        if isinstance(text, str) and not (key == "data" and _is_table(text, path.parent)):
+            flat[key] = path.parent / text
     return flat
+
+
+def _is_table(text: str, folder: Path) -> bool:
+    """Whether a source names a table: scheme://..., file::table, or catalog.db.table; no path."""
+    if "://" in text or "::" in text:
+        return True
+    plain = "/" in text or Path(text).suffix.lower() in FILES or "*" in text
+    return not plain and text.count(".") in (1, 2) and not (folder / text).exists()
 
 
 def method_of(request: Request) -> Mechanism:
@@ -301,18 +335,38 @@ def _no_such_budget(name: str, key: str, has_epsilon: bool) -> PrivacyRefused:
     )
 
 
+def _source(value: object) -> Path | str | None:
+    if isinstance(value, str) and _is_table(value, Path()):
+        return value
+    return _path("data", value)
+
+
+def _engine(merged: dict[str, object]) -> EngineRequest:
+    name, master, conf = (merged.pop(f"engine.{key}", None) for key in ("name", "master", "conf"))
+    partitions = _count("engine.partitions", merged.pop("engine.partitions", None), 1)
+    pairs = conf if isinstance(conf, Mapping) else {}
+    if not (conf is None or isinstance(conf, Mapping)):
+        raise _wrong("engine.conf", "--spark-conf", "KEY=VALUE, or a table in the file")
+    return EngineRequest(
+        None if name is None else _named("engine.name", "--engine", name),
+        partitions,
+        None if master is None else _named("engine.master", "--master", master),
+        tuple((str(key), str(value)) for key, value in pairs.items()),
+    )
+
+
+def _named(key: str, flag: str, value: object) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise _wrong(key, flag, "a name, as text")
+
+
 def _path(key: str, value: object) -> Path | None:
     if value is None or isinstance(value, Path):
         return value
     if isinstance(value, str) and value and "\0" not in value:
         return Path(value)
     raise _wrong(key, key, "a path, as text")
-
-
-def _text(key: str, value: object) -> str:
-    if isinstance(value, str) and value:
-        return value
-    raise _wrong(key, "--method", "a name, as text")
 
 
 def _count(key: str, value: object, lowest: int | None) -> int | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gibbous.cli import show
 from gibbous.cli.progress import Bars
@@ -19,6 +19,7 @@ from gibbous.evaluate.findings import Findings
 
 if TYPE_CHECKING:
     from gibbous.core.schema import Schema
+    from gibbous.flows import Geography
     from gibbous.read.source import ReadOptions
 
 REPORT, JSON = "report.internal.html", "findings.json"
@@ -27,6 +28,7 @@ REFERENCES = ("bootstrap", "holdout", "independent")
 GROUPS = {
     "utility": "Utility: how well the synthetic rows stand for the real ones",
     "risk": "Risk: what the synthetic rows give away",
+    "flows": "Flows: origins and distances, by destination",
 }
 CONFIDENTIAL = "Confidential: comparisons with real records, outside the guarantee of any release."
 
@@ -37,6 +39,7 @@ class Asked:
 
     Attributes:
         options: makes the reading options; late, because the reader is a heavy import.
+        geography: file of the places, in place of a schema, for tables of flows.
     """
 
     real: Path
@@ -52,6 +55,7 @@ class Asked:
     fraction: float | None
     seed: int
     options: Callable[[], ReadOptions]
+    geography: Path | None = None
 
 
 def run(asked: Asked, out: Path | None, json: bool, quiet: bool) -> None:
@@ -62,40 +66,22 @@ def run(asked: Asked, out: Path | None, json: bool, quiet: bool) -> None:
     Raises:
         GibbousError: one class an exit code.
     """
-    if asked.schema is None:
+    if (asked.schema is None) == (asked.geography is None):
         raise UsageError(
             "NOSCHEMA",
-            "No schema was given.",
-            "Both tables are read under one declared schema.",
-            "Pass --schema FILE; a release has its own in schema.toml.",
+            "No schema was given." if asked.schema is None else "Two schemas were given.",
+            "Both tables are read under one declared schema, or, if they are flows, one geography.",
+            "Pass --schema FILE; a release has its own in schema.toml. For flows: --geography FILE.",
         )
     if out is not None:
         require(("altair", "jinja2", "vl_convert"), "report")
-    from gibbous.evaluate.run import evaluate
-    from gibbous.read.schema_file import load_schema
 
-    schema = load_schema(asked.schema)
     with _folder(out, asked.real) as folder, Bars(quiet=quiet or json) as bars:
         bars.compiling()
-        found = evaluate(
-            asked.real,
-            list(asked.synthetic),
-            schema,
-            keys=_columns(asked.keys, schema),
-            sensitive=_columns(asked.sensitive, schema),
-            targets=_columns(asked.targets, schema),
-            formulas=asked.formulas,
-            given=_columns(asked.given, schema),
-            fraction=asked.fraction,
-            holdout=asked.holdout,
-            seed=asked.seed,
-            only=_split(asked.only) or None,
-            progress=bars,
-            options=asked.options(),
-        )
+        found = _found(asked, bars)
         if folder is not None:
             bars("report", 0, 1)
-            _write(found, folder, asked.synthetic)
+            _write(found, folder)
     if json:
         show.as_json(found.to_json() | {"path": str(out) if out else None})
         return
@@ -104,13 +90,49 @@ def run(asked: Asked, out: Path | None, json: bool, quiet: bool) -> None:
     _last(found, out)
 
 
-def _write(found: Findings, folder: Path, synthetic: Sequence[Path]) -> None:
-    from gibbous.evaluate.run import write_findings
-    from gibbous.report.internal import internal_report
+def _found(asked: Asked, bars: Bars) -> Findings:
+    """Findings about rows, or about flows, with the report that they write."""
+    from gibbous.report import faces
 
-    releases = [path for path in synthetic if path.is_dir()]
+    releases = [path for path in asked.synthetic if path.is_dir()]
+    one = releases[0] if len(asked.synthetic) == len(releases) == 1 else None
+    synthetic = one or list(asked.synthetic)
+    only, options = _split(asked.only) or None, asked.options()
+    schema: Schema | Geography
+    if asked.geography is not None:
+        from gibbous.flows import load_geography
+
+        schema = load_geography(asked.geography)
+        names = [schema.destination, schema.origin]
+    else:
+        from gibbous.read.schema_file import load_schema
+
+        assert asked.schema is not None, "checked before"
+        schema = load_schema(asked.schema)
+        names = list(schema.names)
+    return faces.evaluate(
+        asked.real,
+        synthetic,
+        schema,
+        keys=_columns(asked.keys, names),
+        sensitive=_columns(asked.sensitive, names) or None,
+        targets=_columns(asked.targets, names),
+        formulas=asked.formulas,
+        given=_columns(asked.given, names),
+        fraction=asked.fraction,
+        holdout=asked.holdout,
+        seed=asked.seed,
+        only=only,
+        progress=bars,
+        options=options,
+    )
+
+
+def _write(found: Findings, folder: Path) -> None:
+    from gibbous.evaluate.run import write_findings
+
     write_findings(found, folder / JSON)
-    internal_report(found, folder / REPORT, release=releases[0] if len(releases) == 1 else None)
+    found.report(folder / REPORT)
 
 
 @contextlib.contextmanager
@@ -133,9 +155,9 @@ def _folder(out: Path | None, source: Path) -> Iterator[Path | None]:
         files.remove_folder(fresh)
 
 
-def _columns(values: Sequence[str], schema: Schema) -> tuple[str, ...]:
+def _columns(values: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     # A name may hold a comma: what is a column as a whole is not split.
-    found = [[v] if v in schema.names else _split([v]) for v in values]
+    found = [[v] if v in names else _split([v]) for v in values]
     return tuple(name for part in found for name in part)
 
 
@@ -145,28 +167,52 @@ def _split(values: Sequence[str]) -> tuple[str, ...]:
 
 def _details(found: Findings) -> None:
     facts = found.facts
-    sets = facts["rows"]["synthetic"]
-    held = facts["rows"]["holdout"]
-    show.line(
+    keys = facts.get("keys", ())
+    for sentence in _flows(facts) if "cuts" in facts else _compared(facts):
+        show.line(sentence)
+    for group, title in GROUPS.items():
+        mine = [one for one in found if one.group == group]
+        if mine:
+            show.line()
+            show.line(title)
+            _table(mine, keys)
+    show.line()
+    for sentence in _notes(found):
+        show.line(f"  {sentence}")
+    show.line(f"  {_legend()}")
+
+
+def _compared(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What was compared, where rows are records."""
+    sets, held = facts["rows"]["synthetic"], facts["rows"]["holdout"]
+    yield (
         f"{show.counted(facts['rows']['real'], 'real record')}; "
         f"{show.counted(len(sets), 'synthetic set')} of {show.counted(sets[0], 'row')}; "
         + (f"{show.counted(held, 'holdout record')}." if held else "no holdout.")
     )
     if facts["keys"]:
         wanted = f"; sensitive: {', '.join(facts['sensitive'])}" if facts["sensitive"] else ""
-        show.line(f"  keys: {', '.join(facts['keys'])}{wanted}")
+        yield f"  keys: {', '.join(facts['keys'])}{wanted}"
     for release in facts["releases"]:
-        show.line(f"  made by {release['method']}: {release['words']}")
-    for group, title in GROUPS.items():
-        mine = [one for one in found if one.group == group]
-        if mine:
-            show.line()
-            show.line(title)
-            _table(mine, facts["keys"])
-    show.line()
-    for sentence in _notes(found):
-        show.line(f"  {sentence}")
-    show.line(f"  {_legend()}")
+        yield f"  made by {release['method']}: {release['words']}"
+
+
+def _flows(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What was compared, where records are pairs of an origin and a destination."""
+    people, pairs = facts["rows"], facts["pairs"]
+    yield (
+        f"{people['real']:,} real people in {show.counted(pairs['real'], 'pair')}; "
+        f"{show.counted(len(people['synthetic']), 'synthetic set')} of {people['synthetic'][0]:,} in "
+        f"{show.counted(pairs['synthetic'][0], 'pair')}."
+    )
+    places, (short, long) = facts["places"], facts["cuts"]
+    yield (
+        f"  {show.counted(places['destinations'], 'destination')}, "
+        f"{show.counted(places['origins'], 'origin')}; short is below {short:.4g} miles, long from "
+        f"{long:.4g}"
+    )
+    if facts["without_coordinates"]:
+        yield f"  {facts['without_coordinates']:,} real people have a place without coordinates"
 
 
 def _table(mine: Sequence[Finding], keys: Sequence[str]) -> None:
@@ -224,7 +270,7 @@ def _notes(found: Findings) -> Iterator[str]:
     for note, names in notes.items():
         yield f"{', '.join(dict.fromkeys(names))}: {note}"
     needs: dict[str, list[str]] = {}
-    for name, need in found.facts["left_out"].items():
+    for name, need in found.facts.get("left_out", {}).items():
         needs.setdefault(need, []).append(name)
     for need, names in needs.items():
         yield f"left out, because they need {need}: {', '.join(names)}"

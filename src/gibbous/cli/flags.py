@@ -65,11 +65,57 @@ Accept = Annotated[
 Understand = Annotated[
     bool, typer.Option("--i-understand", help="Allow an epsilon outside [1e-6, 100].")
 ]
-Engine = Annotated[str, typer.Option("--engine", help="local (compiled) or numpy.")]
+Engine = Annotated[
+    str | None,
+    typer.Option("--engine", help="local, duckdb or spark; default: what fits the source."),
+]
+Partitions = Annotated[
+    int | None, typer.Option("--partitions", min=1, help="Spark: into how many parts work is cut.")
+]
+Master = Annotated[
+    str | None, typer.Option("--master", help="Spark: the cluster, e.g. spark://host:7077.")
+]
+SparkConf = Annotated[
+    list[str] | None,
+    typer.Option("--spark-conf", help="Spark: KEY=VALUE of its session; repeatable."),
+]
+PartRows = Annotated[
+    int | None,
+    typer.Option("--part-rows", min=1, help="Most rows of one file of a set; default 4,194,304."),
+]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Most threads to use.")]
 
 
 Names = Annotated[list[str] | None, typer.Option(help="Columns, separated by commas; repeatable.")]
+
+
+def engine_flags(
+    engine: str | None,
+    partitions: int | None,
+    master: str | None,
+    conf: list[str] | None,
+) -> dict[str, object]:
+    """Flags of the engine under the dotted names of release.toml.
+
+    Raises:
+        UsageError: a setting of Spark that is not KEY=VALUE.
+    """
+    pairs = [text.partition("=") for text in conf or []]
+    if any(not equals or not key for key, equals, _ in pairs):
+        from gibbous.core.errors import UsageError
+
+        raise UsageError(
+            "SPARKCONF",
+            "A --spark-conf is not KEY=VALUE.",
+            "For example --spark-conf spark.executor.memory=4g.",
+            "Put one = between key and value, without spaces.",
+        )
+    return {
+        "engine.name": engine,
+        "engine.partitions": partitions,
+        "engine.master": master,
+        "engine.conf": {key: value for key, _, value in pairs} or None,
+    }
 
 
 def request_flags(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Sequence
 
 from gibbous.cli import show
-from gibbous.cli.defaults import DEFAULT_METHOD
-from gibbous.core.about import About
+from gibbous.cli.cards import Card, cards
 from gibbous.core.errors import UsageError
 
 
@@ -23,46 +22,24 @@ def run(name: str | None, scaffold: str | None, json: bool) -> None:
 
         print(mechanism_file(scaffold), end="")
         return
-    from gibbous.mechanisms.registry import methods
-
-    abouts = methods()
+    shown = cards()
     if name is not None:
-        abouts = (_find(name, abouts),)
+        shown = [_find(name, shown)]
     if json:
-        show.as_json([card(about) for about in abouts])
+        show.as_json(shown)
     elif name is not None:
-        _detail(abouts[0])
+        _detail(shown[0])
     else:
-        _list(abouts)
+        _list(shown)
 
 
-def card(about: About) -> dict[str, object]:
-    """Everything known of one method, as JSON values."""
-    from gibbous.core.params import describe
-    from gibbous.mechanisms.registry import load
-
-    facts = {f.name: getattr(about, f.name) for f in dataclasses.fields(about)}
-    parameters = [
-        {
-            "name": p.name,
-            "type": p.type,
-            "default": list(p.default) if isinstance(p.default, tuple) else p.default,
-            "allowed": p.allowed,
-            "unit": p.unit,
-            "help": p.help,
-        }
-        for p in describe(load(about.name))
-    ]
-    return facts | {"default": about.name == DEFAULT_METHOD, "parameters": parameters}
-
-
-def _find(name: str, abouts: tuple[About, ...]) -> About:
-    for about in abouts:
-        if about.name == name:
-            return about
+def _find(name: str, cards: Sequence[Card]) -> Card:
+    for card in cards:
+        if card["name"] == name:
+            return card
     from gibbous.cli.mistakes import nearest
 
-    names = [about.name for about in abouts]
+    names = [card["name"] for card in cards]
     near = nearest(name.lower().replace("-", "_"), names)
     raise UsageError(
         "UNKNOWNMETHOD",
@@ -72,48 +49,55 @@ def _find(name: str, abouts: tuple[About, ...]) -> About:
     )
 
 
-def _list(abouts: tuple[About, ...]) -> None:
+def _list(cards: Sequence[Card]) -> None:
     rows = [
         (
-            about.name + (" *" if about.name == DEFAULT_METHOD else ""),
-            about.paper,
-            about.unit if about.kind != "none" else "-",
-            about.releases,
-            show.NOT_DP if about.kind == "none" else about.kind.replace("_", "-"),
+            card["name"] + (" *" if card["default"] else ""),
+            card["paper"],
+            card["unit"] if card["kind"] != "none" else "-",
+            card["releases"],
+            show.NOT_DP if card["kind"] == "none" else card["kind"].replace("_", "-"),
         )
-        for about in abouts
+        for card in cards
     ]
     show.plain(("method", "paper", "unit", "releases", "kind of claim"), rows)
     show.line()
-    for about in abouts:
-        show.line(f"  {about.name}: {about.title}")
-        show.line(f"      published: {about.claimed}")
-        show.line(f"      proven:    {about.proven}")
+    for card in cards:
+        show.line(f"  {card['name']}: {card['title']}")
+        show.line(f"      published: {card['claimed']}")
+        show.line(f"      proven:    {card['proven']}")
     show.line()
     show.line("  * default. `gibbous methods NAME` shows one in detail, with its parameters.")
 
 
-def _detail(about: About) -> None:
-    from gibbous.core.params import describe
-    from gibbous.mechanisms.registry import load
-
-    show.line(f"{about.name}: {about.title}")
+def _detail(card: Card) -> None:
+    show.line(f"{card['name']}: {card['title']}")
     for label, text in (
-        ("paper", about.paper),
-        ("releases", f"{about.releases}; one claim per {about.unit}"),
-        ("published", about.claimed),
-        ("proven", about.proven),
-        ("audited", about.audited),
+        ("paper", card["paper"]),
+        ("releases", f"{card['releases']}; {_claims(card)}"),
+        ("published", card["claimed"]),
+        ("proven", card["proven"]),
+        ("audited", card["audited"]),
     ):
         show.line(f"  {label:<10} {text}")
-    if about.kind in ("none", "l_diversity"):
+    if card["kind"] in ("none", "l_diversity"):
         show.line(f"  {show.NOT_DP}")
     show.line()
     rows = [
-        (p.name, repr(p.default), p.allowed, p.unit or "-", p.help)
-        for p in describe(load(about.name))
+        (p["name"], _written(p["default"]), p["allowed"], p["unit"] or "-", p["help"])
+        for p in card["parameters"]
     ]
     if rows:
         show.table(("parameter", "default", "allowed", "unit", "meaning"), rows)
         show.line()
-    show.line(f"  gibbous synthesize DATA --schema FILE --method {about.name} ... --out FOLDER")
+    show.line(f"  gibbous synthesize DATA --schema FILE --method {card['name']} ... --out FOLDER")
+
+
+def _claims(card: Card) -> str:
+    return "no claim" if card["kind"] == "none" else f"one claim per {card['unit']}"
+
+
+def _written(default: object) -> str:
+    if default is None or default in ("", [], ()):
+        return "-"  # nothing: the meaning says what that stands for
+    return repr(tuple(default) if isinstance(default, list) else default)

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from gibbous.cli import show
 from gibbous.cli.config import Request, method_of
 from gibbous.core.plan import Plan
 
 
-def run(request: Request, accept_inferred: bool, understand: bool, json: bool, quiet: bool) -> None:
+def run(
+    request: Request,
+    accept_inferred: bool,
+    understand: bool,
+    json: bool,
+    quiet: bool,
+    geography: Path | None = None,
+) -> None:
     """Print the plan of a request.
 
+    Args:
+        geography: file of the places of a table of flows, in place of a schema.
     Raises:
         PrivacyRefused: an inferred fact would be used under a claim of differential privacy.
     """
     from gibbous.pipeline import plan, settled
     from gibbous.read.schema_file import load_schema
 
-    method = method_of(request)
-    schema = settled(load_schema(request.schema), accept_inferred=accept_inferred)
+    if geography is not None:
+        from gibbous.cli.flow_request import flow_request
+
+        flows = flow_request(geography, request)
+        schema, method = flows.schema, flows.method
+    else:
+        method = method_of(request)
+        schema = settled(load_schema(request.schema), accept_inferred=accept_inferred)
     made = plan(
         schema,
         method,
@@ -37,7 +55,7 @@ def run(request: Request, accept_inferred: bool, understand: bool, json: bool, q
 
 def details(made: Plan) -> None:
     """The parts of a plan, for people."""
-    given = ", ".join(f"{k}={v}" for k, v in made.params.items()) or "no parameters"
+    given = ", ".join(_parameters(made)) or "no parameters"
     public = made.total.fixed or made.total.kind == "probabilistic"
     unknown = "as many rows as records" if public else "the noisy number of rows"
     rows = unknown if made.rows is None else f"{made.rows:,} rows"
@@ -57,3 +75,13 @@ def details(made: Plan) -> None:
         show.line(f"  the paper claims: {made.published}")
     for warning in made.warnings:
         show.line(f"  warning: {warning}")
+
+
+def _parameters(made: Plan) -> Iterator[str]:
+    """The parameters that say something; public geography by its size."""
+    for name, value in made.params.items():
+        if isinstance(value, dict):
+            sizes = [f"{v:,} {k}" for k, v in value.items() if isinstance(v, int)]
+            yield f"{name}={', '.join(sizes) or value}"
+        elif value is not None and value not in ("", [], ()):
+            yield f"{name}={value}"

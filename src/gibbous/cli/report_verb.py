@@ -27,6 +27,8 @@ class Compared:
     Attributes:
         findings: a file of findings, in place of an evaluation now.
         study: folder of a study, whose risk-utility map is shown.
+        geography: file of the places of a release of flows: maps are drawn.
+        destinations: ids to draw; empty for the largest.
         options: makes the reading options; late, because the reader is a heavy import.
     """
 
@@ -41,6 +43,21 @@ class Compared:
     formulas: Sequence[str] = ()
     seed: int = 0
     study: Path | None = None
+    geography: Path | None = None
+    destinations: Sequence[str] = ()
+
+    @property
+    def maps(self) -> dict[str, Any]:
+        """What draws maps of flows; the records are drawn only in an internal report."""
+        if self.geography is None and not self.destinations:
+            return {}
+        found: dict[str, Any] = {
+            "geography": self.geography,
+            "destinations": tuple(self.destinations),
+        }
+        if self.real is not None:
+            found |= {"flows": self.real, "options": self.options()}
+        return found
 
     @property
     def given(self) -> list[str]:
@@ -81,18 +98,20 @@ def run(
     with Bars(quiet=quiet or json) as bars:
         if audience == "public":
             bars("report", 0, 1)
-            path = faces.report(release, "public", out, overwrite=overwrite)
+            path = faces.report(release, "public", out, overwrite=overwrite, **compared.maps)
         else:
-            mapped = _study(compared.study)
+            mapped = _study(compared.study) | compared.maps
             found = _findings(release, out, compared, overwrite, bars)
             bars("report", 0, 1)
             path = faces.report(
                 release, "internal", out, findings=found, overwrite=overwrite, **mapped
             )
-    _said(path, audience, out, json, quiet)
+    _said(path, audience, out, json, quiet, "and public places " if compared.maps else "")
 
 
-def _said(path: Path, audience: str, out: Path | None, json: bool, quiet: bool) -> None:
+def _said(
+    path: Path, audience: str, out: Path | None, json: bool, quiet: bool, more: str = ""
+) -> None:
     twin = path.with_suffix(".json")
     if json:
         show.as_json({"path": str(path), "twin": str(twin), "audience": audience})
@@ -105,7 +124,7 @@ def _said(path: Path, audience: str, out: Path | None, json: bool, quiet: bool) 
     if audience == "internal":
         show.line(f"{CONFIDENTIAL} {path}")
     else:
-        show.line(f"Public: made from the release alone. {path}")
+        show.line(f"Public: made from the release {more}alone. {path}")
 
 
 def _check(audience: str, out: Path | None, compared: Compared) -> None:
@@ -164,6 +183,10 @@ def _findings(
     assert out is not None, "checked before"
     page.check_path(out, overwrite=overwrite)
     schema: Any = compared.schema or release / "schema.toml"
+    if compared.geography is not None:
+        from gibbous.flows import load_geography
+
+        schema = load_geography(compared.geography)
     return faces.evaluate(
         compared.real,
         release,

@@ -18,6 +18,7 @@ from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.release import Release
 
 if TYPE_CHECKING:
+    from gibbous.core.protocols import Engine
     from gibbous.read.source import ReadOptions
 
 MORE = ("output.rows", "output.seed", "output.format", "output.path")
@@ -38,7 +39,6 @@ class Run:
     budget: str | None
     accept_inferred: bool
     understand: bool
-    engine: str
     threads: int | None
     options: Callable[[], ReadOptions]
     json: bool
@@ -55,18 +55,17 @@ def run(request: Request, how: Run) -> None:
         raise UsageError(
             "NODATA",
             "No data was given.",
-            "synthesize reads one CSV or Parquet file.",
+            "synthesize reads CSV or Parquet, or a table of its engine.",
             "Pass it first: gibbous synthesize DATA --schema FILE ...",
         )
     out = _out(request.out)
-    _check_engine(how.engine)
     if how.budget is not None:
         number("budget", how.budget)  # refused here if it is none; passed on as it was written
     method = method_of(request)
     from gibbous.pipeline import synthesize
 
-    with _at_most(how.threads), Bars(quiet=how.quiet or how.json) as bars:
-        if how.engine == "local":
+    with _at_most(how.threads), Bars(quiet=how.quiet, json=how.json) as bars:
+        if request.engine.name in (None, "local"):
             bars.compiling()
         release = synthesize(
             request.data,
@@ -79,7 +78,8 @@ def run(request: Request, how: Run) -> None:
             format=request.format,
             overwrite=how.overwrite,
             ledger=how.ledger,
-            engine=how.engine,
+            engine=engine_of(request, how),
+            part_rows=request.part_rows,
             accept_inferred=how.accept_inferred,
             understand=how.understand,
             budget=how.budget,
@@ -88,6 +88,26 @@ def run(request: Request, how: Run) -> None:
             progress=bars,
         )
     finish(release, out, how.json, how.quiet)
+
+
+def engine_of(request: Request, how: Run) -> Engine:
+    """The engine of a request, with its settings.
+
+    Raises:
+        UsageError: there is no such engine, or it does not have a setting that was given.
+        EngineFailure: the extra of the engine is missing.
+    """
+    from gibbous.disintegrate import engine
+
+    asked = request.engine
+    return engine(
+        asked.name,
+        how.options(),
+        source=request.data,
+        partitions=asked.partitions,
+        master=asked.master,
+        conf=dict(asked.conf),
+    )
 
 
 def more(tables: Path, flags: Mapping[str, object], configured: bool, how: Run) -> None:
@@ -125,7 +145,7 @@ def more(tables: Path, flags: Mapping[str, object], configured: bool, how: Run) 
     with (
         _at_most(how.threads),
         _place(target, form) as file,
-        Bars(quiet=how.quiet or how.json) as bars,
+        Bars(quiet=how.quiet, json=how.json) as bars,
     ):
         sample_more(
             tables,
@@ -204,16 +224,6 @@ def _out(out: Path | None) -> Path:
             "Pass --out FOLDER (short: -o).",
         )
     return out
-
-
-def _check_engine(engine: str) -> None:
-    if engine not in ("local", "numpy"):
-        raise UsageError(
-            "ENGINE",
-            f"There is no engine {engine!r}.",
-            "Engines are 'local' (compiled, the default) and 'numpy'.",
-            "Correct --engine.",
-        )
 
 
 @contextmanager

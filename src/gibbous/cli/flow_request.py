@@ -1,0 +1,50 @@
+"""What --geography changes in a request: the schema, the places of the method, and the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gibbous.cli.config import Request, method_of
+
+if TYPE_CHECKING:
+    from gibbous.core.protocols import Mechanism
+    from gibbous.core.schema import Schema
+    from gibbous.flows import FlowEngine, Geography
+    from gibbous.read.source import ReadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRequest:
+    """A request about a table of flows.
+
+    Attributes:
+        geography: declared places and names of columns.
+        schema: of one record: destination, origin.
+        method: with the places, if it takes any.
+    """
+
+    geography: Geography
+    schema: Schema
+    method: Mechanism
+
+    def engine(self, options: ReadOptions) -> FlowEngine:
+        """Counts pairs of the flows; a record is never expanded to a row."""
+        from gibbous.flows import FlowEngine
+
+        return FlowEngine(self.geography, options)
+
+
+def flow_request(path: Path, request: Request) -> FlowRequest:
+    """Read the geography of a request.
+
+    Raises:
+        UsageError: the file is no geography, or the method does not fit it.
+    """
+    from gibbous.flows import flow_schema, load_geography, placed
+    from gibbous.mechanisms.registry import load
+
+    geography = load_geography(path)
+    fixed = placed(load(request.method), request.params, geography)
+    return FlowRequest(geography, flow_schema(geography), method_of(request, fixed))
