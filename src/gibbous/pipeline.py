@@ -13,7 +13,7 @@ from typing import Any
 from gibbous import asked, disintegrate
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
-from gibbous.core.errors import BudgetExhausted, GibbousError, PrivacyRefused, UsageError
+from gibbous.core.errors import BudgetExhausted, GibbousError, UsageError
 from gibbous.core.exact import Number, exact
 from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
@@ -30,9 +30,10 @@ from gibbous.privacy.ledger import Hold, Ledger, file_stamp
 from gibbous.synthesize.sample import stream
 from gibbous.write import package
 from gibbous.write.certificate import Facts, certify
+from gibbous.write.further import write_further
 from gibbous.write.like import frame_kind, together
 from gibbous.write.more import draw as draw_more
-from gibbous.write.package import check_output, write_file
+from gibbous.write.package import check_output
 from gibbous.write.set_files import checked_part_rows
 
 DEFAULT_METHOD = "adaptive_gibbs"
@@ -189,17 +190,22 @@ def sample_more(
     out: str | Path,
     format: str = "parquet",
     csv_raw: bool = False,
+    engine: Engine | str | None = None,
+    partitions: int | None = None,
+    part_rows: int | None = None,
     progress: Progress = silent,
 ) -> Path:
-    """Draw more rows from the public tables of a release into one file: post-processing, no cost.
+    """Draw more rows from the public tables of a release: post-processing, no cost.
 
     Args:
         release: a release, or the folder of one.
         rows: number of rows, >= 0.
         seed: sampling seed; None draws one.
-        out: file to write; it must not exist.
+        out: a file if its name has an ending, else a folder that `verify` accepts; it must not exist.
         format: "parquet" or "csv".
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
+        engine: "spark" draws and writes the parts of a folder on a cluster; None is this process.
+        partitions, part_rows: as for `synthesize`.
     Returns:
         The path that was written.
     Raises:
@@ -209,16 +215,23 @@ def sample_more(
     from gibbous.write.load import load
 
     found = release if isinstance(release, Release) else load(Path(release))
-    if found.tables is None:
-        raise PrivacyRefused(
-            "PAIDROWS",
-            "This release has no public tables.",
-            "Its method releases rows, not tables.",
-            "Use a method whose rows are free after its tables (noisy_pegs, sbhg).",
+    target = check_output(out, overwrite=False, source=None)
+    worker = None if engine is None else _engine(engine, None, None, partitions)
+    try:
+        return write_further(
+            found,
+            rows,
+            target,
+            seed=_seed(seed),
+            format=format,
+            csv_raw=csv_raw,
+            part_rows=checked_part_rows(part_rows),
+            workers=getattr(worker, "workers", None),
+            progress=progress,
         )
-    target, start = check_output(out, overwrite=False, source=None), _seed(seed)
-    batches = stream(found.tables, rows, seed=start, progress=progress)
-    return write_file(batches, found.schema, target, format=format, seed=start, raw=csv_raw)
+    finally:
+        if worker is not None:
+            worker.close()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -143,7 +143,7 @@ def test_a_killed_run_goes_on_with_the_copies_it_paid_for(
 ) -> None:
     """The process is gone after a step: its locks are, too, and nothing is cleaned up."""
     ledger, done = gb.Ledger.open(tmp_path / "ledger.sqlite"), []
-    honest = {name: getattr(package.Package, name) for name in ("commit", "write_set", "__exit__")}
+    honest = {name: getattr(package.Package, name) for name in ("commit", "record", "__exit__")}
 
     def dying(self: Any, *args: Any, **given: Any) -> None:
         done.append(digest_of(self._result))
@@ -158,7 +158,7 @@ def test_a_killed_run_goes_on_with_the_copies_it_paid_for(
         monkeypatch.setattr(package.Package, "commit", dying)
     else:
         monkeypatch.setattr(
-            package.Package, "write_set", dying if step == "commit" else _second(dying)
+            package.Package, "record", dying if step == "commit" else _second(dying)
         )
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "out", METHODS["sets"], ledger)
@@ -221,13 +221,13 @@ def test_kill_9_at_durable_steps_costs_once_and_shows_nothing_half(tmp_path: Pat
 
 
 def _second(dying: Any) -> Any:
-    honest, seen = package.Package.write_set, []
+    honest, seen = package.Package.record, []
 
-    def write_set(self: Any, *args: Any, **given: Any) -> Any:
+    def record(self: Any, *args: Any, **given: Any) -> Any:
         seen.append(1)
         return dying(self) if len(seen) == 2 else honest(self, *args, **given)
 
-    return write_set
+    return record
 
 
 def test_fifty_sets_are_charged_once_and_verified(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def fsync(fd):
     done += 1
     if done == last:
         os.kill(os.getpid(), signal.SIGKILL)
+made.draw_plainly()
 ledger = Ledger.open(folder / "ledger.sqlite")
 tables = made.tables(seed=os.getpid())
 print("ready", flush=True)

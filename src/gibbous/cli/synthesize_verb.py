@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,14 +12,24 @@ from typing import TYPE_CHECKING
 from gibbous.cli import show
 from gibbous.cli.config import FORMATS, Request, method_of, number
 from gibbous.cli.progress import Bars
-from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.errors import UsageError
 from gibbous.core.release import Release
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Engine
     from gibbous.read.source import ReadOptions
 
-MORE = ("output.rows", "output.seed", "output.format", "output.path")
+MORE = (
+    "output.rows",
+    "output.seed",
+    "output.format",
+    "output.path",
+    "output.part_rows",
+    "engine.name",
+    "engine.partitions",
+    "engine.master",
+    "engine.conf",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +150,20 @@ def more(tables: Path, flags: Mapping[str, object], configured: bool, how: Run) 
         )
     from gibbous.pipeline import sample_more
 
+    part_rows = flags["output.part_rows"]
     with (
         _at_most(how.threads),
-        _place(target, form) as file,
         Bars(quiet=how.quiet, json=how.json) as bars,
     ):
         sample_more(
             tables,
             rows,
             seed=seed if isinstance(seed, int) else None,
-            out=file,
+            out=target,
             format=form,
             csv_raw=how.csv_raw,
+            engine=_writing_engine(flags),
+            part_rows=part_rows if isinstance(part_rows, int) else None,
             progress=bars,
         )
     if how.json:
@@ -164,32 +174,25 @@ def more(tables: Path, flags: Mapping[str, object], configured: bool, how: Run) 
     )
 
 
-@contextmanager
-def _place(target: Path, form: str) -> Iterator[Path]:
-    """The file to write for --out: itself if it is named as one, else one in a new folder."""
-    if target.suffix:
-        yield target
-        return
-    if target.exists() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise OutputNotWritten(
-            "EXISTS" if target.exists() else "NOTWRITABLE",
-            f"The output {str(target)!r} exists, or its folder cannot be written.",
-            "Rows are written to a new file or a new folder.",
-            "Choose another --out.",
-        )
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        yield folder / f"synthetic_1.{form}"
-        folder.rename(target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _writing_engine(flags: Mapping[str, object]) -> Engine | None:
+    """Who draws further rows: a cluster where one is asked for, else this process."""
+    from gibbous.disintegrate import engine
+
+    name, partitions, master = (flags[f"engine.{k}"] for k in ("name", "partitions", "master"))
+    conf = flags["engine.conf"]
+    return engine(
+        name if isinstance(name, str) else "local",
+        partitions=partitions if isinstance(partitions, int) else None,
+        master=master if isinstance(master, str) else None,
+        conf=conf if isinstance(conf, dict) else None,
+    )
 
 
 def finish(release: Release, out: Path, json: bool, quiet: bool) -> None:
     """Say what was released: the last line states the total cost first."""
     plan = release.plan
     uncovered = release.schema.inferred() if plan.total.is_dp else ()
-    rows = [len(frame) for frame in release.sets]
+    rows = list(release.receipt["rows"])
     if json:
         show.as_json(
             {

@@ -47,6 +47,21 @@ class Receipt(Mapping[str, Any]):
         return copy.deepcopy(self._values)
 
 
+@dataclass(frozen=True, slots=True)
+class SetReader:
+    """One synthetic set on disk; each of these checks the digests of its files first.
+
+    Attributes:
+        read: gives all its rows as a frame.
+        scan: gives a lazy frame of them.
+        files: gives the paths of its Parquet files, in the order of its rows.
+    """
+
+    read: Callable[[], Any]
+    scan: Callable[[], Any]
+    files: Callable[[], tuple[Path, ...]]
+
+
 class Lazy(Sequence[Any]):
     """Frames that are read when they are first asked for.
 
@@ -54,7 +69,7 @@ class Lazy(Sequence[Any]):
         readers: one a frame.
     """
 
-    def __init__(self, readers: Sequence[Callable[[], Any]]) -> None:
+    def __init__(self, readers: Sequence[SetReader]) -> None:
         self._readers = tuple(readers)
         self._found: dict[int, Any] = {}
 
@@ -66,8 +81,12 @@ class Lazy(Sequence[Any]):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         place = range(len(self))[index]
         if place not in self._found:
-            self._found[place] = self._readers[place]()
+            self._found[place] = self._readers[place].read()
         return self._found[place]
+
+    def reader(self, place: int) -> SetReader:
+        """How to get at one set without reading it whole."""
+        return self._readers[place]
 
     def __repr__(self) -> str:
         return f"<{len(self)} synthetic sets>"
@@ -140,6 +159,29 @@ class Release:
         ):
             raise no_such_set(set, len(self.sets))
         return self.sampler(self.tables, rows, seed, given, set - 1)
+
+    @answering
+    def scan(self, *, set: int = 1) -> Any:
+        """A set as a polars LazyFrame over its files: for sets that are larger than memory.
+
+        Args:
+            set: which one, from 1.
+        Returns:
+            A LazyFrame; rows are read when it is collected. The digests of the files are checked now.
+        Raises:
+            ModelRejected: a file was changed.
+            UsageError: there is no such set, or the release is in memory.
+        """
+        if not 1 <= set <= len(self.sets):
+            raise no_such_set(set, len(self.sets))
+        if self.path is None:
+            raise UsageError(
+                "INMEMORY",
+                "The sets of this release are in memory.",
+                "A set is scanned where it is in files.",
+                "Take release.sets[0], or pass out= to synthesize.",
+            )
+        return self.sets.reader(set - 1).scan()  # type: ignore[attr-defined]
 
     def to_json(self) -> dict[str, Any]:
         """The public facts about it, without any row."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import queue
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -21,6 +24,7 @@ Format = Literal["parquet", "csv"]
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 _ROW_GROUP = 1 << 18
+_GLANCE = 0.1  # seconds after which a wait looks around
 _NO_SPACE = (28, 27, 122)  # ENOSPC, EFBIG, EDQUOT
 
 
@@ -57,57 +61,191 @@ def write_rows(
         seed: sampling seed; places numbers and days within their bins.
         set_index: which synthetic set.
         csv_raw: leave text that a spreadsheet would read as a formula as it is.
+        progress: told ("write", rows, 0).
     Raises:
         UsageError: unknown format.
         OutputNotWritten, ResourceLimit: the file cannot be written; the disk is full.
     """
-    frame = decoded(batches, schema, seed=seed, set_index=set_index, progress=progress)
-    return write_frame(frame, schema, path, format=format, csv_raw=csv_raw)
+    paths = {format: path}
+    return write_files(
+        batches, schema, paths, seed=seed, set_index=set_index, csv_raw=csv_raw, progress=progress
+    )
 
 
-def decoded(
+def write_files(
     batches: Iterable[Codes],
     schema: Schema,
+    paths: Mapping[str, Path],
     *,
     seed: int,
     set_index: int = 0,
+    start: int = 0,
+    csv_raw: bool = False,
     progress: Progress = silent,
-) -> pl.DataFrame:
-    """All rows of a set as one frame; text columns are dictionaries."""
-    import polars as pl
+) -> RowsWritten:
+    """Decode rows once and write one file a format; a few slices of rows are in memory at a time.
 
+    Args:
+        paths: format -> a new file.
+        start: number of the first row within its set.
+    Returns:
+        The rows, and the guarded cells of the CSV file.
+    Raises:
+        UsageError, OutputNotWritten, ResourceLimit: as `write_rows`.
+    """
+    for kind in paths:
+        if kind not in _WRITERS:
+            raise UsageError(
+                "FORMAT",
+                f"The format is {kind!r}.",
+                "It is 'parquet' or 'csv'.",
+                "Correct --format.",
+            )
+    rows = guarded = 0
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(_WRITERS[kind](path, schema, csv_raw))
+            for kind, path in paths.items()
+        ]
+        for codes in _slices(batches, schema):
+            frame = decode_slice(codes, seed=seed, set_index=set_index, start_row=start + rows)
+            for writer in writers:
+                guarded += writer.add(frame)
+            rows += codes.rows
+            progress("write", rows, 0)
+    return RowsWritten(rows, guarded)
+
+
+def decode_slice(codes: Codes, *, seed: int, set_index: int, start_row: int) -> pl.DataFrame:
+    """Some rows as they are written: text columns are dictionaries."""
     from gibbous.encode.decode import decode
 
-    frames, rows = [], 0
+    return decode(codes, seed=seed, set_index=set_index, start_row=start_row, dictionary=True)
+
+
+def _slices(batches: Iterable[Codes], schema: Schema) -> Iterator[Codes]:
+    """The same rows, at most a row group at a time; one empty slice if there are none."""
+    some = False
     for codes in batches:
-        frames.append(
-            decode(codes, seed=seed, set_index=set_index, start_row=rows, dictionary=True)
-        )
-        rows += codes.rows
-        progress("write", rows, 0)
-    frames = frames or [decode(Codes(schema, empty_codes(schema, 0)), seed=seed, dictionary=True)]
-    return pl.concat(frames, rechunk=True)
+        for low in range(0, codes.rows, _ROW_GROUP):
+            some = True
+            whole = codes.rows <= _ROW_GROUP
+            yield codes if whole else codes.part(slice(low, low + _ROW_GROUP))
+    if not some:
+        yield Codes(schema, empty_codes(schema, 0))
 
 
-def write_frame(
-    frame: pl.DataFrame, schema: Schema, path: Path, *, format: str, csv_raw: bool = False
-) -> RowsWritten:
-    """Write a decoded frame; see `write_rows`."""
-    if format not in ("parquet", "csv"):
-        raise UsageError(
-            "FORMAT", f"The format is {format!r}.", "It is 'parquet' or 'csv'.", "Correct --format."
-        )
-    guarded = 0
-    if format == "csv":
-        frame = _days_as_declared(frame, schema)
-    if format == "csv" and not csv_raw:
-        frame, guarded = guard(frame)
+@contextmanager
+def _csv(path: Path, schema: Schema, raw: bool) -> Iterator[_Csv]:
     with new_file(path) as file:
-        if format == "csv":
-            frame.write_csv(file, null_value=schema.null, line_terminator="\n")
-        else:
-            frame.write_parquet(file, compression="zstd", row_group_size=_ROW_GROUP)
-    return RowsWritten(frame.height, guarded)
+        yield _Csv(file, schema, raw=raw)
+
+
+@contextmanager
+def _parquet(path: Path, schema: Schema, _: bool) -> Iterator[_Parquet]:
+    with new_file(path) as file:
+        writer = _Parquet(file)
+        try:
+            yield writer
+            writer.finish()
+        finally:
+            writer.stop()
+
+
+_WRITERS: dict[str, Any] = {"parquet": _parquet, "csv": _csv}
+
+
+class _Csv:
+    """A CSV file that grows by frames."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, *, raw: bool) -> None:
+        self._file, self._schema, self._raw = file, schema, raw
+        self._begun = False
+
+    def add(self, frame: pl.DataFrame) -> int:
+        """Write the next rows; returns the cells that were guarded, header included."""
+        frame, cells = _days_as_declared(frame, self._schema), 0
+        if not self._raw:
+            names = 0 if not self._begun else _guarded_names(frame)
+            frame, cells = guard(frame)
+            cells -= names  # the header stands in the file once
+        frame.write_csv(
+            self._file,
+            include_header=not self._begun,
+            null_value=self._schema.null,
+            line_terminator="\n",
+        )
+        self._begun = True
+        return cells
+
+
+class _Parquet:
+    """A Parquet file that grows by frames, which a thread compresses while the next rows are drawn.
+
+    The bytes are those of `DataFrame.write_parquet` of all rows together, however they are cut.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._frames: queue.Queue[pl.DataFrame | None] = queue.Queue(1)
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._ended = False
+
+    def add(self, frame: pl.DataFrame) -> int:
+        """Hand over the next rows; waits while the last ones are still to be compressed."""
+        if self._thread is None:
+            work = partial(self._write, frame.schema)
+            self._thread = threading.Thread(target=work, name="gibbous-parquet", daemon=True)
+            self._thread.start()
+        self._hand(frame)
+        return 0
+
+    def finish(self) -> None:
+        """Wait until all rows are in the file.
+
+        Raises:
+            Whatever the library raised, for `new_file` to translate.
+        """
+        self._hand(None)
+        assert self._thread is not None
+        while self._thread.is_alive():
+            self._thread.join(_GLANCE)
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """End the thread: the file is either whole or no longer wanted."""
+        self._ended = True
+        if self._thread is not None:
+            self._thread.join()
+
+    def _hand(self, frame: pl.DataFrame | None) -> None:
+        while True:
+            if self._error is not None:
+                raise self._error
+            with suppress(queue.Full):
+                self._frames.put(frame, timeout=_GLANCE)
+                return
+
+    def _write(self, schema: pl.Schema) -> None:
+        from polars.io.plugins import register_io_source
+
+        try:
+            register_io_source(self._taken, schema=schema).sink_parquet(
+                self._file, compression="zstd", row_group_size=_ROW_GROUP
+            )
+        except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
+            self._error = error
+
+    def _taken(self, *_: object) -> Iterator[pl.DataFrame]:
+        while not self._ended:
+            with suppress(queue.Empty):
+                frame = self._frames.get(timeout=_GLANCE)
+                if frame is None:
+                    return
+                yield frame
+        raise InterruptedError
 
 
 def _days_as_declared(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
@@ -116,6 +254,10 @@ def _days_as_declared(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
 
     forms = {c.name: c.date_format for c in schema if c.date_format}
     return frame.with_columns(pl.col(name).dt.to_string(form) for name, form in forms.items())
+
+
+def _guarded_names(frame: pl.DataFrame) -> int:
+    return sum(guarded_name(name) != name for name in frame.columns)
 
 
 def guard(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -1,21 +1,29 @@
-"""Frames come back as the kind that went in: polars, pandas or pyarrow."""
+"""Frames come back as the kind that went in: polars, pandas, pyarrow or Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from gibbous.core.release import Release
+from gibbous.core.release import Lazy, Release, SetReader
 from gibbous.core.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
 class FrameKind:
-    """How polars frames are handed back."""
+    """How frames are handed back.
+
+    Attributes:
+        name: of the library.
+        convert: a polars frame -> a frame of this kind.
+        read: paths of Parquet files -> a frame of this kind; None where files are read by polars.
+    """
 
     name: str
     convert: Callable[[Any], Any]
+    read: Callable[[Sequence[Path]], Any] | None = None
 
     def release(self, release: Release) -> Release:
         """The same release, with its sets and its further rows of this kind."""
@@ -24,28 +32,36 @@ class FrameKind:
         inner = release.sampler
         return replace(
             release,
-            sets=Converted(release.sets, self.convert),
+            sets=Converted(release.sets, self),
             sampler=inner and (lambda *asked: self.convert(inner(*asked))),
         )
 
 
 class Converted(Sequence[Any]):
-    """A sequence of frames, each converted when it is asked for."""
+    """A sequence of frames, each converted when it is asked for; or read from its files as it is."""
 
-    def __init__(self, frames: Sequence[Any], convert: Callable[[Any], Any]) -> None:
-        self._frames, self._convert = frames, convert
+    def __init__(self, frames: Sequence[Any], kind: FrameKind) -> None:
+        self._frames, self._kind = frames, kind
 
     def __len__(self) -> int:
         return len(self._frames)
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._frames[index]
         if isinstance(index, slice):
-            return Converted(found, self._convert)
-        return self._convert(found)
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        place = range(len(self))[index]
+        if self._kind.read is not None and isinstance(self._frames, Lazy):
+            return self._kind.read(self._frames.reader(place).files())
+        return self._kind.convert(self._frames[place])
 
-    def __iter__(self) -> Iterator[Any]:
-        return (self._convert(frame) for frame in self._frames)
+    def reader(self, place: int) -> SetReader:
+        """How to get at one set on disk without reading it whole.
+
+        Raises:
+            AttributeError: the sets are in memory.
+        """
+        found: SetReader = self._frames.reader(place)  # type: ignore[attr-defined]
+        return found
 
 
 def frame_kind(source: object) -> FrameKind:
@@ -55,7 +71,27 @@ def frame_kind(source: object) -> FrameKind:
         return FrameKind("pandas", lambda frame: frame.to_pandas())
     if owner == "pyarrow":
         return FrameKind("pyarrow", lambda frame: frame.to_arrow())
+    session = getattr(source, "sparkSession", None) if owner == "pyspark" else None
+    if session is not None:
+        return _spark(session)
     return FrameKind("polars", lambda frame: frame)
+
+
+def _spark(session: Any) -> FrameKind:
+    """Spark frames of the session that the source came from; sets on disk are read by its executors."""
+
+    def read(paths: Sequence[Path]) -> Any:
+        return session.read.parquet(*(path.as_uri() for path in paths))
+
+    def convert(frame: Any) -> Any:
+        import polars as pl
+
+        kinds = (pl.Enum, pl.Categorical)
+        text = [name for name, kind in frame.schema.items() if isinstance(kind, kinds)]
+        plain = frame.with_columns(pl.col(text).cast(pl.String)) if text else frame
+        return session.createDataFrame(plain.to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+    return FrameKind("pyspark", convert, read)
 
 
 def together(frames: Sequence[Any], schema: Schema) -> Any:

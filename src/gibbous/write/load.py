@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gibbous.core.claim import Claim
 from gibbous.core.errors import GibbousError
 from gibbous.core.plan import Plan, Spend
-from gibbous.core.release import Lazy, Receipt, Release
+from gibbous.core.release import Receipt, Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.read.schema_file import load_schema
@@ -17,12 +17,10 @@ from gibbous.write import manifest
 from gibbous.write.certificate import FORMAT, claim_of
 from gibbous.write.digest import digest_of
 from gibbous.write.files import read_json, refusing, rejected
+from gibbous.write.further import FORMAT as FURTHER_FORMAT
 from gibbous.write.more import draw
-from gibbous.write.parquet_guard import guarded_read
+from gibbous.write.read_sets import lazy_sets
 from gibbous.write.table_files import listed_files, read_tables
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def load(path: str | Path) -> Release:
@@ -40,17 +38,11 @@ def load(path: str | Path) -> Release:
     receipt = read_receipt(folder)
     schema = read_schema(folder)
     tables = released_tables(folder, schema, receipt)
-    sums = manifest.digests(folder)
-    readers = [
-        partial(_read_set, folder, f"synthetic_{number}.parquet", sums)
-        for number in range(1, receipt["sets"] + 1)
-    ]
     with refusing("RECEIPT", "ledger.json does not describe a release"):
         total, plan = claim_of(receipt, "total"), _plan(receipt["plan"])
     sampler = draw if tables is not None else None
-    return Release(
-        Lazy(readers), schema, total, plan, tables, Receipt(receipt), folder.absolute(), sampler
-    )
+    sets = lazy_sets(folder.absolute(), receipt)
+    return Release(sets, schema, total, plan, tables, Receipt(receipt), folder.absolute(), sampler)
 
 
 def read_receipt(folder: Path) -> dict[str, Any]:
@@ -59,6 +51,8 @@ def read_receipt(folder: Path) -> dict[str, Any]:
     Raises:
         ModelRejected: it is missing, of another version, or its parts are of the wrong kind.
     """
+    if os.path.lexists(folder / manifest.FURTHER):
+        raise rejected("FURTHER", "these are further rows of a release, without a certificate")
     receipt = read_json(folder / "ledger.json")
     with refusing("RECEIPT", "ledger.json does not describe a release"):
         if receipt["format"] != FORMAT:
@@ -67,11 +61,35 @@ def read_receipt(folder: Path) -> dict[str, Any]:
                 f"its certificate has the format {str(receipt['format'])[:40]!r}, this gibbous reads "
                 f"{FORMAT!r}",
             )
-        rows = receipt["rows"]
-        whole = type(receipt["sets"]) is int and all(type(r) is int and r >= 0 for r in rows)
-        if not whole or len(rows) != receipt["sets"] or not 1 <= len(rows) <= manifest.MAX_FILES:
-            raise rejected("RECEIPT", "the numbers of sets and rows in ledger.json do not fit")
+        _check_sizes(receipt, "ledger.json")
         return dict(receipt)
+
+
+def read_origin(folder: Path) -> dict[str, Any]:
+    """What a folder of further rows says about itself.
+
+    Raises:
+        ModelRejected: it is of another version, or its parts are of the wrong kind.
+    """
+    origin = read_json(folder / manifest.FURTHER)
+    with refusing("ROWS", f"{manifest.FURTHER} does not say which release its rows are from"):
+        if origin["format"] != FURTHER_FORMAT:
+            raise rejected(
+                "VERSION",
+                f"its rows have the format {str(origin['format'])[:40]!r}, this gibbous reads "
+                f"{FURTHER_FORMAT!r}",
+            )
+        if os.path.lexists(folder / "ledger.json") or os.path.lexists(folder / "tables"):
+            raise rejected("ROWS", "it has a certificate or tables beside further rows")
+        _check_sizes(origin, manifest.FURTHER)
+        return dict(origin)
+
+
+def _check_sizes(document: dict[str, Any], name: str) -> None:
+    rows = document["rows"]
+    whole = type(document["sets"]) is int and all(type(r) is int and r >= 0 for r in rows)
+    if not whole or len(rows) != document["sets"] or not 1 <= len(rows) <= manifest.MAX_FILES:
+        raise rejected("RECEIPT", f"the numbers of sets and rows in {name} do not fit")
 
 
 def read_schema(folder: Path) -> Schema:
@@ -110,13 +128,6 @@ def released_tables(folder: Path, schema: Schema, receipt: dict[str, Any]) -> Ta
     if digest_of(tables) != receipt.get("digest"):
         raise rejected("TABLES", "its tables are not those that its certificate was made for")
     return tables
-
-
-def _read_set(folder: Path, name: str, sums: dict[str, str]) -> pl.DataFrame:
-    if name not in sums or not (folder / name).is_file():
-        raise rejected("MISSING", f"{name} is missing")
-    manifest.check_file(folder, name, sums[name])
-    return guarded_read(folder / name)
 
 
 def _plan(data: dict[str, Any]) -> Plan:

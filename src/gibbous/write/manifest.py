@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from gibbous import __version__
@@ -22,31 +23,41 @@ FORMAT = "gibbous-release/1"
 MAX_FILES = 100_000
 INTERNAL = b"contains unprotected statistics of the confidential data"
 _PRIVATE = (b"PRIVATE", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # checkpoints, pickles
+SET = r"synthetic_[1-9][0-9]{0,5}"
 TABLES = r"tables/((set|part)_[0-9]{3,4}/){0,2}"  # of a set, or of a part of the records
+FURTHER = "rows.json"  # instead of a certificate: further rows of a release
 _ROLES = {
-    r"synthetic_[1-9][0-9]{0,5}\.(parquet|csv)": "synthetic rows",
+    rf"{SET}\.(parquet|csv)": "synthetic rows",
+    rf"{SET}/part-[0-9]{{5}}\.parquet": "synthetic rows, one part of a set",
+    rf"{SET}_csv/part-[0-9]{{5}}\.csv": "synthetic rows, one part of a set",
     r"schema\.toml": "public schema",
     rf"{TABLES}tables\.json": "noisy tables: contexts and recipe",
     rf"{TABLES}(table|extra)_[0-9]{{3,6}}\.parquet": "noisy table",
     rf"{TABLES}model_[a-z]{{1,20}}\.parquet": "numbers of the model that rows are drawn from",
     r"ledger\.json": "certificate",
+    r"rows\.json": "which release further rows are from",
     r"METHODS\.md": "methods for people",
     r"codebook\.html": "codebook",
     r"report\.public\.html": "public report",
     r"report\.public\.json": "public report, as data",
 }
-_FOLDER = re.compile(r"tables(/(set|part)_[0-9]{3,4}){0,2}")
+_FOLDER = re.compile(rf"tables(/(set|part)_[0-9]{{3,4}}){{0,2}}|{SET}(_csv)?")
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
 
-def seal(folder: Path) -> None:
-    """Write manifest.json and, last, SHA256SUMS."""
+def seal(folder: Path, *, known: Mapping[str, str] | None = None) -> None:
+    """Write manifest.json and, last, SHA256SUMS.
+
+    Args:
+        known: digests of files by name, as whoever wrote them found them; the others are read.
+    """
+    sums = dict(known or {})
     entries = [
         {
             "path": name,
             "role": _role(name),
             "bytes": (folder / name).stat().st_size,
-            "sha256": sha256_of(folder / name),
+            "sha256": sums.get(name) or sha256_of(folder / name),
         }
         for name in found(folder)
     ]

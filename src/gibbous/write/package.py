@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,28 +21,25 @@ from gibbous import __version__
 from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError
 from gibbous.core.plan import Plan
-from gibbous.core.protocols import Progress, silent
-from gibbous.core.release import Lazy, Release
+from gibbous.core.protocols import Progress, Workers, silent
+from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.writer import (
-    RowsWritten,
-    decoded,
-    new_file,
-    not_written,
-    write_frame,
-    write_rows,
-)
+from gibbous.disintegrate.writer import new_file
 from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
 from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
 from gibbous.write import files, manifest, partial
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.digest import digest_of
+from gibbous.write.further import write_file
 from gibbous.write.methods_text import methods_text
 from gibbous.write.more import draw
 from gibbous.write.output import check_output
-from gibbous.write.parquet_guard import guarded_read
+from gibbous.write.parts import PartDone
+from gibbous.write.read_sets import lazy_sets
+from gibbous.write.set_files import checked_part_rows, fitting
+from gibbous.write.sets import Sets, parts_job
 from gibbous.write.table_files import read_tables, write_tables
 
 __all__ = [
@@ -124,7 +121,7 @@ class Package:
         self._partial, self._target, self._request = grown, target, request
         self._overwrite = overwrite
         self._hold: Hold | None = None
-        self._written: dict[int, dict[str, Any]] = {}
+        self._sets: Sets | None = None
         self._done = False
         self.seed = int(grown.state["seed"])
         self._result: Tables | Codes | None = self._read_back()
@@ -206,28 +203,51 @@ class Package:
         assert self._result is not None, "the draw comes first"
         self._hold.commit(self._partial.state["digest"])
 
-    def write_set(
+    def write_sets(
         self,
-        index: int,
-        batches: Iterable[Codes],
+        sets: int,
+        rows: int | None,
         *,
         format: str = "parquet",
         csv_raw: bool = False,
+        part_rows: int | None = None,
+        workers: Workers | None = None,
         progress: Progress = silent,
-    ) -> RowsWritten:
-        """Write synthetic set `index` (from 0): Parquet, and CSV beside it if asked for."""
+    ) -> int:
+        """Write all synthetic sets: Parquet, and CSV beside it if asked for.
+
+        Parts that a killed run finished are kept if they are whole; the others are drawn.
+
+        Args:
+            sets: how many.
+            rows: rows of each; None for the noisy number of rows.
+            part_rows: rows a file, see `set_files`; None for the usual number.
+            workers: processes that draw and write the parts; None is this one.
+            progress: told ("rows", rows on disk or drawn, rows of all sets).
+        Returns:
+            Rows of each set.
+        Raises:
+            OutputNotWritten, ResourceLimit: a part cannot be written; what is finished is kept.
+            EngineFailure: workers were lost, or do not agree on a part.
+        """
         assert self._hold is not None, "the reservation comes first"
         assert self._hold.committed, "the commit comes first"
         assert self._result is not None
-        schema = self._result.schema
-        frame = decoded(batches, schema, seed=self.seed, set_index=index, progress=progress)
-        done = RowsWritten(0)
-        for kind in ("parquet",) if format == "parquet" else ("parquet", format):
-            path = self._partial.package / f"synthetic_{index + 1}.{kind}"
-            path.unlink(missing_ok=True)  # of a killed run
-            done = write_frame(frame, schema, path, format=kind, csv_raw=csv_raw)
-        self._written[index] = {"format": format, "raw": csv_raw, "done": done}
-        return done
+        result = self._result
+        each = _rows_each(result, sets, rows)
+        job = parts_job(
+            result, str(self._partial.state["digest"]), self._partial, seed=self.seed, sets=sets,
+            rows=each, part_rows=fitting(checked_part_rows(part_rows), each, sets),
+            csv=format == "csv", csv_raw=csv_raw, local=workers is None,
+        )  # fmt: skip
+        self._sets = Sets(job, self._partial)
+        self._sets.write(workers, self.record, progress)
+        return each
+
+    def record(self, done: PartDone) -> None:
+        """Note, durably, that a part is on disk."""
+        assert self._sets is not None
+        self._sets.record(done)
 
     def finish(self, facts: Facts) -> Release:
         """Write certificate, METHODS.md, manifest and digests; give the folder its final name.
@@ -238,37 +258,36 @@ class Package:
         """
         assert self._hold is not None
         assert self._result is not None
+        assert self._sets is not None, "the sets come first"
         package, tables = self._partial.package, self._public()
-        numbers = [self._written[i]["done"].rows for i in range(len(self._written))]
-        csv = any(w["format"] == "csv" for w in self._written.values())
-        raw = any(w["raw"] for w in self._written.values())
-        guarded = [self._written[i]["done"].guarded_cells for i in range(len(numbers))]
+        job = self._sets.job
         receipt = certify(
             facts,
             self._hold,
             seed=self.seed,
-            rows=tuple(numbers),
+            rows=(job.rows,) * job.sets,
             digest=self._partial.state["digest"],
             tables=tables,
             numbers=self._numbers(),
-            files={"csv": csv, "csv_raw": raw, "guarded_cells": guarded},
+            files={
+                "csv": job.csv,
+                "csv_raw": job.csv_raw,
+                "guarded_cells": self._sets.guarded,
+                "part_rows": job.part_rows,
+            },
         )
-        text = methods_text(facts, tables, sets=len(numbers), csv=csv, raw=raw)
+        text = methods_text(facts, tables, sets=job.sets, csv=job.csv, raw=job.csv_raw)
         for name in ("ledger.json", "METHODS.md", "manifest.json", "SHA256SUMS"):
             (package / name).unlink(missing_ok=True)  # of a killed run
         files.write_json(package / "ledger.json", receipt.to_json())
         files.write_bytes(package / "METHODS.md", text.encode("utf-8", "replace"))
-        manifest.seal(package)
+        manifest.seal(package, known=self._sets.sums)
         files.move_into_place(package, self._target, overwrite=self._overwrite)
         self._done = True
         self._partial.remove()
-        readers = [
-            lambda path=self._target / f"synthetic_{i + 1}.parquet": guarded_read(path)
-            for i in range(len(numbers))
-        ]
         return Release(
-            Lazy(readers), facts.schema, facts.plan.total, facts.plan, tables, receipt,
-            self._target, draw if tables is not None else None,
+            lazy_sets(self._target, receipt), facts.schema, facts.plan.total, facts.plan, tables,
+            receipt, self._target, draw if tables is not None else None,
         )  # fmt: skip
 
     def _public(self) -> Tables | None:
@@ -322,37 +341,11 @@ class Package:
         error.args = (f"{error.wrong} {error.allowed} {error.fix} {error.state}".strip(),)
 
 
-def write_file(
-    batches: Iterable[Codes],
-    schema: Schema,
-    target: Path,
-    *,
-    format: str,
-    seed: int,
-    raw: bool = False,
-    progress: Progress = silent,
-) -> Path:
-    """Write rows to one new file, which appears whole or not at all.
-
-    Args:
-        target: what `check_output` returned.
-        seed: sampling seed; places numbers and days within their bins.
-        raw: write CSV text without the guard against formulas.
-    Raises:
-        OutputNotWritten, ResourceLimit: it appeared meanwhile, or cannot be written.
-    """
-    fresh = target.with_name(f".{target.name}.partial-{os.urandom(4).hex()}")
-    try:
-        write_rows(batches, schema, fresh, format=format, seed=seed, csv_raw=raw, progress=progress)
-        os.link(fresh, target)  # unlike a rename, this replaces nothing
-        files.sync_folder(target.parent)
-    except FileExistsError:
-        raise files.exists(target) from None
-    except OSError as error:
-        raise not_written(target, error) from None
-    finally:
-        fresh.unlink(missing_ok=True)
-    return target
+def _rows_each(result: Tables | Codes, sets: int, rows: int | None) -> int:
+    """Rows of each set: those asked for, the noisy number, or the share of the rows that were drawn."""
+    if isinstance(result, Codes):
+        return result.rows // sets
+    return result.noisy_rows() if rows is None else rows
 
 
 def _read_rows(folder: Path, schema: Schema) -> Codes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,9 +51,47 @@ def guarded_read(path: Path) -> pl.DataFrame:
 
     with _translated(path):
         frame = pl.read_parquet(path, glob=False, hive_partitioning=False)
-        kinds = (pl.Enum, pl.Categorical)
-        text = [name for name, kind in frame.schema.items() if isinstance(kind, kinds)]
+        text = _dictionaries(frame.schema)
         return frame.with_columns(pl.col(text).cast(pl.String)) if text else frame
+
+
+def guarded_slices(path: Path, rows: int) -> Iterator[pl.DataFrame]:
+    """The same frame in slices, of which one at a time is read; one empty slice of an empty file.
+
+    Args:
+        rows: rows a slice, >= 1.
+    """
+    import polars as pl
+
+    whole, start = metadata(path).rows, 0
+    while start < whole or not start:
+        with _translated(path):
+            found = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+            frame = found.slice(start, rows).collect()
+            text = _dictionaries(frame.schema)
+            frame = frame.with_columns(pl.col(text).cast(pl.String)) if text else frame
+        yield frame
+        start += rows
+
+
+def guarded_scan(paths: Sequence[Path]) -> pl.LazyFrame:
+    """Files with the same columns as one lazy frame; dictionaries become text.
+
+    Raises:
+        ModelRejected: one of them cannot be read.
+    """
+    import polars as pl
+
+    text = _dictionaries(metadata(paths[0]).columns)
+    with _translated(paths[0]):
+        found = pl.scan_parquet(list(paths), glob=False, hive_partitioning=False)
+        return found.with_columns(pl.col(text).cast(pl.String)) if text else found
+
+
+def _dictionaries(columns: Mapping[str, pl.DataType]) -> list[str]:
+    import polars as pl
+
+    return [name for name, kind in columns.items() if isinstance(kind, pl.Enum | pl.Categorical)]
 
 
 @contextlib.contextmanager

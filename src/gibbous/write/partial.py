@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from gibbous.disintegrate.writer import not_written
 from gibbous.write import files
 
 FORMAT = "gibbous-partial/1"
+_PARTS = "parts.jsonl"
 
 
 class Partial:
@@ -23,11 +25,13 @@ class Partial:
     Attributes:
         path: the folder, mode 0700.
         package: the package inside it, which is renamed at the end.
+        scratch: files that are not finished yet.
         state: request, seed, reservation, digest and kind of what was drawn; on disk, too.
     """
 
     def __init__(self, path: Path, lock: int, state: dict[str, Any]) -> None:
         self.path, self.package, self.state = path, path / "package", state
+        self.scratch = path / "scratch"
         self._lock: int | None = lock
 
     def save(self, **changes: Any) -> None:
@@ -39,10 +43,36 @@ class Partial:
         fresh.replace(self.path / "state.json")
         files.sync_folder(self.path)
 
+    def note(self, part: dict[str, Any]) -> None:
+        """Note, durably, that a part of a set is on disk."""
+        line = json.dumps(part, separators=(",", ":")).encode() + b"\n"
+        try:
+            with (self.path / _PARTS).open("ab") as file:
+                os.fchmod(file.fileno(), 0o600)
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise not_written(self.path / _PARTS, error) from None
+
+    def noted(self) -> list[dict[str, Any]]:
+        """What `note` wrote, here or in the run that was killed; the last line may be torn."""
+        found = []
+        with contextlib.suppress(OSError):
+            for line in (self.path / _PARTS).read_bytes().splitlines():
+                with contextlib.suppress(ValueError):
+                    part = json.loads(line)
+                    found += [part] if isinstance(part, dict) else []
+        return found
+
+    def forget_parts(self) -> None:
+        """Drop all notes: of parts that are not wanted any more."""
+        (self.path / _PARTS).unlink(missing_ok=True)
+
     def clear(self) -> None:
         """Remove what was drawn and written, so that it can be drawn again."""
         files.remove_folder(self.package)
-        for name in ("rows.npy", "numbers.npy"):
+        for name in ("rows.npy", "numbers.npy", _PARTS):
             (self.path / name).unlink(missing_ok=True)
         self.save(digest=None, kind=None)
         files.make_folder(self.package)

@@ -1,7 +1,8 @@
-"""One synthetic set against its schema: names, order, types, levels, bounds, number of rows."""
+"""One file of a synthetic set against its schema: names, order, types, levels, bounds, number of rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,22 +14,26 @@ from gibbous.core.schema import Schema
 from gibbous.disintegrate.writer import guard, guarded_name
 from gibbous.encode.encode import encode
 from gibbous.write.files import rejected
-from gibbous.write.parquet_guard import guarded_read, metadata
+from gibbous.write.parquet_guard import guarded_slices, metadata
 
 if TYPE_CHECKING:
     import polars as pl
 
+SLICE = 1 << 18  # rows: those of a row group that `write_files` makes
 _ANY = 1 << 40
 
 
-def check_set(path: Path, schema: Schema, rows: int) -> tuple[Codes, pl.DataFrame]:
-    """Read one Parquet set.
+def check_set(
+    path: Path, schema: Schema, rows: int, *, at_once: int = SLICE
+) -> Iterator[tuple[Codes, pl.DataFrame]]:
+    """Read one Parquet file of a set.
 
     Args:
         schema: with a row unit and no ignored columns.
         rows: what the certificate says.
-    Returns:
-        Its codes, and the frame.
+        at_once: rows that are in memory at a time.
+    Yields:
+        Codes and frame of slices of the rows; one slice without rows of an empty file.
     Raises:
         ModelRejected: something is outside the schema.
     """
@@ -37,8 +42,8 @@ def check_set(path: Path, schema: Schema, rows: int) -> tuple[Codes, pl.DataFram
         raise rejected("COLUMNS", f"{path.name} does not have the columns of the schema in order")
     if info.rows != rows:
         raise rejected("ROWS", f"{path.name} does not have {rows:,} rows")
-    frame = guarded_read(path)
-    return _codes(frame, schema, path.name), frame
+    for frame in guarded_slices(path, at_once):
+        yield _codes(frame, schema, path.name), frame
 
 
 def check_csv(path: Path, schema: Schema, frame: pl.DataFrame, codes: Codes, *, raw: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -26,10 +27,13 @@ from gibbous.write.certificate import NOT_DP, claim_of, discovered
 from gibbous.write.digest import digest_of
 from gibbous.write.files import refusing, rejected
 from gibbous.write.methods_text import plain
-from gibbous.write.rows_check import check_csv, check_set
+from gibbous.write.read_sets import names_of, part_rows_of
+from gibbous.write.rows_check import SLICE, check_csv, check_set
+from gibbous.write.set_files import part_span
+from gibbous.write.words import NO_COST
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import polars as pl
 
@@ -86,12 +90,14 @@ def verify(
     Args:
         path: the folder.
         ledger: the ledger that paid for it, or its path; None checks the package alone.
-        progress: told which set is read.
+        progress: told ("verify", rows that were read, rows of all sets).
     Raises:
         ModelRejected: the first thing that does not fit.
         LedgerUnusable: the ledger itself does not fit together.
     """
     folder, checks = Path(path), []
+    if os.path.lexists(folder / manifest.FURTHER):
+        return _verify_further(folder, progress)
     sizes = manifest.check(folder)
     checks.append(f"{len(sizes) + 2} files are exactly those of the manifest, with their digests")
     receipt, schema = load.read_receipt(folder), load.read_schema(folder)
@@ -117,6 +123,27 @@ def verify(
         receipt["tables"] or 0, tuple(receipt["uncovered"]), receipt["ledger"]["reservation"],
         tuple(checks),
     )  # fmt: skip
+
+
+def _verify_further(folder: Path, progress: Progress) -> VerifyReport:
+    """Check a folder of further rows: its files, and its rows against the schema it has."""
+    sizes = manifest.check(folder)
+    origin, schema = load.read_origin(folder), load.read_schema(folder)
+    with refusing("ROWS", f"{manifest.FURTHER} does not say which release its rows are from"):
+        release, total = origin["release"], claim_of(origin["release"], "total")
+        words, reservation = str(release["guarantee"]), str(release["reservation"])
+        uncovered = tuple(str(fact) for fact in release["uncovered"])
+        if not words.startswith(total.words()) or origin["cost"] != NO_COST:
+            raise rejected("WORDS", "its words do not state the total of its release")
+    _check_sets(folder, origin, schema, sizes, None, progress, paid=False)
+    sources = f"its rows cost nothing: they say they are from the tables of release {reservation}"
+    checks = (
+        f"{len(sizes) + 2} files are exactly those of the manifest, with their digests",
+        "every row lies in the schema",
+        f"{sources}; verify that release, too",
+    )
+    rows = tuple(origin["rows"])
+    return VerifyReport(folder, total, words, 1, rows, 0, uncovered, reservation, checks)
 
 
 def _check_total(receipt: dict[str, Any], total: Claim) -> None:
@@ -206,29 +233,53 @@ def _check_sets(
     sizes: dict[str, int],
     tables: Tables | None,
     progress: Progress,
+    *,
+    paid: bool | None = None,
 ) -> None:
+    """Every row of every set.
+
+    Args:
+        paid: whether the rows are what the ledger entry was made for; None where there are no tables.
+    """
+    paid = tables is None if paid is None else paid
     bare = replace(schema, unit=Unit(), ignore=())
-    wanted = {f"synthetic_{i}.parquet" for i in range(1, receipt["sets"] + 1)}
-    has_csv = bool(receipt["files"].get("csv"))
-    if has_csv:
-        wanted |= {f"synthetic_{i}.csv" for i in range(1, receipt["sets"] + 1)}
+    csv, raw = (bool(receipt["files"].get(key)) for key in ("csv", "csv_raw"))
+    forms = ("parquet", "csv") if csv else ("parquet",)
+    numbered = range(1, receipt["sets"] + 1)
+    wanted = {name for i in numbered for form in forms for name in names_of(receipt, i, form)}
     if {name for name in sizes if name.startswith("synthetic_")} != wanted:
         raise rejected("SETS", "it does not have the sets that its certificate names")
     found: list[Codes] = []
     with refusing("NUMBERS", "its certificate names columns drawn as numbers that it cannot have"):
         drawn = [place for place in receipt.get("numbers", []) if schema.columns[place].binned]
-    for number, rows in enumerate(receipt["rows"], 1):
-        progress("verify", number - 1, receipt["sets"])
-        codes, frame = check_set(folder / f"synthetic_{number}.parquet", bare, rows)
-        if has_csv:
-            raw = bool(receipt["files"].get("csv_raw"))
-            check_csv(folder / f"synthetic_{number}.csv", bare, frame, codes, raw=raw)
-        if tables is None:
+    done, total = 0, sum(receipt["rows"])
+    for codes, frame, beside in _checked(folder, receipt, bare, csv=csv):
+        if beside is not None:
+            check_csv(beside, bare, frame, codes, raw=raw)
+        if paid:
             numbers = [(place, _numbers(frame, schema, place)) for place in drawn]
             found.append(replace(codes, numbers=tuple(numbers)))
-    if tables is None:
+        done += codes.rows
+        progress("verify", done, total)
+    if paid:
         _check_drawn(found, schema, receipt)
-    progress("verify", receipt["sets"], receipt["sets"])
+
+
+def _checked(
+    folder: Path, receipt: dict[str, Any], bare: Schema, *, csv: bool
+) -> Iterator[tuple[Codes, pl.DataFrame, Path | None]]:
+    """Slices of the rows of all sets, each within the schema, with the CSV file of the same rows.
+
+    A CSV file is read whole, and so are the rows that it is compared with.
+    """
+    part_rows = part_rows_of(receipt)
+    for number, rows in enumerate(receipt["rows"], 1):
+        beside = names_of(receipt, number, "csv")
+        for part, name in enumerate(names_of(receipt, number)):
+            low, high = part_span(rows, part_rows, part)
+            at_once = max(high - low, 1) if csv else SLICE
+            for codes, frame in check_set(folder / name, bare, high - low, at_once=at_once):
+                yield codes, frame, folder / beside[part] if csv else None
 
 
 def _check_drawn(found: Sequence[Codes], schema: Schema, receipt: dict[str, Any]) -> None:

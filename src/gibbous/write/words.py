@@ -8,6 +8,8 @@ from gibbous.core.cell_model import CellModel
 from gibbous.core.plan import Plan
 from gibbous.core.tables import Tables
 
+NO_COST = "none: drawn from the public tables of a release, whose guarantee covers these rows, too"
+
 SOURCES = {
     "park2014": "Park and Ghosh, PeGS: perturbed Gibbs samplers that generate privacy-compliant "
     "synthetic data, 2014",

@@ -1,0 +1,166 @@
+"""Further rows of a release, drawn from its public tables: one file, or a folder that can be verified."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gibbous import __version__
+from gibbous.core.codes import Codes
+from gibbous.core.errors import PrivacyRefused
+from gibbous.core.protocols import Progress, Workers, silent
+from gibbous.core.release import Release
+from gibbous.core.schema import Schema
+from gibbous.disintegrate.writer import not_written, write_rows
+from gibbous.read.schema_write import schema_toml
+from gibbous.synthesize.sample import stream
+from gibbous.write import files, manifest, partial
+from gibbous.write.certificate import versions as all_versions
+from gibbous.write.digest import digest_of
+from gibbous.write.set_files import checked_part_rows, fitting
+from gibbous.write.sets import Sets, parts_job
+from gibbous.write.words import NO_COST
+
+FORMAT = "gibbous-rows/1"
+
+
+def write_further(
+    release: Release,
+    rows: int,
+    target: Path,
+    *,
+    seed: int,
+    format: str = "parquet",
+    csv_raw: bool = False,
+    part_rows: int | None = None,
+    workers: Workers | None = None,
+    progress: Progress = silent,
+) -> Path:
+    """Draw further rows: post-processing, no cost. A few slices of them are in memory at a time.
+
+    Args:
+        release: with public tables.
+        rows: how many, >= 0.
+        target: what `check_output` returned: a file if its name has an ending, else a folder.
+        seed: sampling seed.
+        format, csv_raw: as for a release; a folder holds Parquet, and CSV beside it.
+        part_rows: rows a file of a folder; None for the usual number.
+        workers: who draws and writes the parts of a folder; None is this process.
+        progress: told ("rows", done, rows).
+    Returns:
+        The target.
+    Raises:
+        PrivacyRefused: the release has no public tables.
+        OutputNotWritten, ResourceLimit: it appeared meanwhile, or cannot be written.
+    """
+    if release.tables is None:
+        raise _paid()
+    if target.suffix:
+        batches = stream(release.tables, rows, seed=seed, progress=progress)
+        return write_file(batches, release.schema, target, format=format, seed=seed, raw=csv_raw)
+    each = fitting(checked_part_rows(part_rows), rows, 1)
+    digest = digest_of(release.tables)
+    asked = [__version__, digest, rows, seed, format, csv_raw, each]
+    request = hashlib.sha256(json.dumps(asked).encode()).digest()
+    grown = partial.acquire(target, request, seed)
+    job = parts_job(
+        release.tables, digest, grown, seed=seed, sets=1, rows=rows, part_rows=each, csv=format == "csv",
+        csv_raw=csv_raw, local=workers is None,
+    )  # fmt: skip
+    try:
+        _fill(grown, Sets(job, grown), release, workers, progress)
+        files.move_into_place(grown.package, target, overwrite=False)
+    except BaseException:
+        # Parts that took long are kept for the same command; a single file is quickly drawn again.
+        grown.close() if len(job.items()) > 1 else grown.remove()
+        raise
+    grown.remove()
+    return target
+
+
+def write_file(
+    batches: Iterable[Codes],
+    schema: Schema,
+    target: Path,
+    *,
+    format: str,
+    seed: int,
+    raw: bool = False,
+    progress: Progress = silent,
+) -> Path:
+    """Write rows to one new file, which appears whole or not at all.
+
+    Args:
+        target: what `check_output` returned.
+        seed: sampling seed; places numbers and days within their bins.
+        raw: write CSV text without the guard against formulas.
+    Raises:
+        OutputNotWritten, ResourceLimit: it appeared meanwhile, or cannot be written.
+    """
+    fresh = target.with_name(f".{target.name}.partial-{os.urandom(4).hex()}")
+    try:
+        write_rows(batches, schema, fresh, format=format, seed=seed, csv_raw=raw, progress=progress)
+        os.link(fresh, target)  # unlike a rename, this replaces nothing
+        files.sync_folder(target.parent)
+    except FileExistsError:
+        raise files.exists(target) from None
+    except OSError as error:
+        raise not_written(target, error) from None
+    finally:
+        fresh.unlink(missing_ok=True)
+    return target
+
+
+def _fill(
+    grown: partial.Partial,
+    sets: Sets,
+    release: Release,
+    workers: Workers | None,
+    progress: Progress,
+) -> None:
+    for name in ("schema.toml", manifest.FURTHER, "manifest.json", "SHA256SUMS"):
+        (grown.package / name).unlink(missing_ok=True)  # of a killed run
+    sets.write(workers, sets.record, progress)
+    files.write_bytes(grown.package / "schema.toml", schema_toml(release.schema).encode())
+    files.write_json(grown.package / manifest.FURTHER, _origin(sets, release))
+    manifest.seal(grown.package, known=sets.sums)
+
+
+def _origin(sets: Sets, release: Release) -> dict[str, Any]:
+    """What the folder says about itself: which release its rows are from, and how they were drawn."""
+    receipt, job = release.receipt, sets.job
+    return {
+        "format": FORMAT,
+        "cost": NO_COST,
+        "release": {
+            "digest": receipt["digest"],
+            "reservation": receipt["ledger"]["reservation"],
+            "method": receipt["method"]["name"],
+            "guarantee": receipt["guarantee"],
+            "total": receipt["total"],
+            "uncovered": receipt["uncovered"],
+        },
+        "seed": job.seed,
+        "rows": [job.rows],
+        "sets": 1,
+        "files": {
+            "csv": job.csv,
+            "csv_raw": job.csv_raw,
+            "guarded_cells": sets.guarded,
+            "part_rows": job.part_rows,
+        },
+        "versions": all_versions(),
+    }
+
+
+def _paid() -> PrivacyRefused:
+    return PrivacyRefused(
+        "PAIDROWS",
+        "This release has no public tables.",
+        "Its method releases rows, not tables.",
+        "Use a method whose rows are free after its tables (noisy_pegs, sbhg).",
+    )

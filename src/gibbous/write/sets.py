@@ -1,0 +1,229 @@
+"""The synthetic sets of a release while they grow: parts that are on disk, and how the others get there."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections import Counter
+from collections.abc import Callable, Generator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.codes import Codes
+from gibbous.core.errors import EngineFailure
+from gibbous.core.protocols import Progress, Workers
+from gibbous.core.tables import Tables
+from gibbous.write import files
+from gibbous.write.partial import Partial
+from gibbous.write.parts import (
+    TOKEN,
+    FileDone,
+    PartDone,
+    PartsJob,
+    not_shared,
+    versions,
+    write_part,
+)
+from gibbous.write.set_files import set_folders
+from gibbous.write.workers import LocalWorkers
+
+
+class Sets:
+    """Parts in any order, perhaps more than once, from any process; each counts once.
+
+    Args:
+        job: what all parts share.
+        grown: the private folder of the release.
+    """
+
+    def __init__(self, job: PartsJob, grown: Partial) -> None:
+        self.job, self._partial = job, grown
+        self._done: dict[tuple[int, int], PartDone] = {}
+
+    @property
+    def sums(self) -> dict[str, str]:
+        """Digest of every file of the sets, by name within the package."""
+        return {file.name: file.sha256 for done in self._done.values() for file in done.files}
+
+    @property
+    def guarded(self) -> list[int]:
+        """Guarded cells of each set."""
+        found = Counter[int]()
+        for done in self._done.values():
+            found[done.set] += done.guarded_cells
+        return [found[number] for number in range(self.job.sets)]
+
+    def write(
+        self, workers: Workers | None, record: Callable[[PartDone], None], progress: Progress
+    ) -> None:
+        """Have all parts written that are not on disk yet.
+
+        Args:
+            workers: who draws and writes them; None is this process.
+            record: called with each new part: `Sets.record`, or what calls it.
+            progress: told ("rows", rows, rows of all sets).
+        Raises:
+            GibbousError: that of a part; finished parts stay, and are kept by the next run.
+        """
+        self._keep_whole_ones()
+        self._make_room()
+        items = [item for item in self.job.items() if item not in self._done]
+        total = self.job.rows * self.job.sets
+        progress("rows", self._rows(), total)
+        found = self._spread(workers, items, progress, total)
+        with contextlib.closing(found):
+            for done in found:
+                if self._is_new(done):
+                    record(done)
+                    progress("rows", self._rows(), total)
+        if len(self._done) != len(self.job.items()):
+            raise EngineFailure(
+                "PARTS",
+                "The workers ended before all parts of the sets were written.",
+                "Each part is written by one of them.",
+                "Run the same command again: finished parts are kept.",
+            )
+        files.remove_folder(self._partial.scratch)  # a late task finds nothing to rename
+        for folder in (self._partial.package, *self._folders()):
+            files.sync_folder(folder)
+
+    def record(self, done: PartDone) -> None:
+        """Note a part that is on disk, durably."""
+        self._partial.note(asdict(done))
+        self._done[done.set, done.part] = done
+
+    def _spread(
+        self, workers: Workers | None, items: list[tuple[int, int]], progress: Progress, total: int
+    ) -> Generator[PartDone, None, None]:
+        if not items:
+            return
+        if workers is not None:
+            yield from workers.spread(write_part, self.job, items)
+            return
+
+        def told(_: str, done: int, __: int) -> None:
+            progress("rows", self._rows() + done, total)
+
+        yield from LocalWorkers().spread(partial(write_part, progress=told), self.job, items)
+
+    def _is_new(self, done: PartDone) -> bool:
+        """Whether a result is the first of its part; a retried or speculative task gives another.
+
+        Raises:
+            OutputNotWritten: the part is not where this process looks for it.
+            EngineFailure: two workers wrote other bytes for one part.
+        """
+        before = self._done.get((done.set, done.part))
+        if before is not None and before != done:
+            raise EngineFailure(
+                "PARTS",
+                f"Two workers wrote different bytes for part {done.part + 1} of set {done.set + 1}.",
+                "The same versions on the same kind of processor write the same bytes.",
+                "Install the same versions on all workers, and run the same command again.",
+            )
+        if not self._there(done):
+            raise not_shared(self._partial.package)
+        return before is None
+
+    def _there(self, done: PartDone) -> bool:
+        with contextlib.suppress(OSError):
+            return all(
+                (self._partial.package / file.name).stat().st_size == file.bytes
+                for file in done.files
+            )
+        return False
+
+    def _keep_whole_ones(self) -> None:
+        """Take over the parts of a killed run whose bytes are what it noted."""
+        wanted = set(self.job.items())
+        for noted in self._partial.noted():
+            with contextlib.suppress(KeyError, TypeError):
+                done = _read(noted)
+                item = (done.set, done.part)
+                names = tuple(file.name for file in done.files)
+                if item in wanted and names == self.job.names(item) and self._whole(done):
+                    self._done[item] = done
+        self._partial.forget_parts()
+        for done in self._done.values():
+            self._partial.note(asdict(done))
+
+    def _whole(self, done: PartDone) -> bool:
+        low, high = self.job.span((done.set, done.part))
+        return (
+            done.rows == high - low
+            and self._there(done)
+            and all(
+                files.sha256_of(self._partial.package / file.name) == file.sha256
+                for file in done.files
+            )
+        )
+
+    def _make_room(self) -> None:
+        """Remove what is half-written; make the folders of the sets, and that for unfinished files."""
+        package, kept = self._partial.package, self.sums
+        for path in sorted(package.glob("synthetic_*"), reverse=True):
+            inside = [path] if path.is_file() else sorted(path.iterdir())
+            for file in inside:
+                if file.relative_to(package).as_posix() not in kept:
+                    file.unlink()
+        for folder in self._folders():
+            if not folder.is_dir():
+                files.make_folder(folder)
+        files.remove_folder(self._partial.scratch)
+        files.make_folder(self._partial.scratch)
+        files.write_bytes(self._partial.scratch / TOKEN, self.job.token.encode())
+
+    def _folders(self) -> tuple[Path, ...]:
+        job = self.job
+        return tuple(
+            self._partial.package / name
+            for name in set_folders(job.sets, job.rows, job.part_rows, job.forms)
+        )
+
+    def _rows(self) -> int:
+        return sum(done.rows for done in self._done.values())
+
+
+def parts_job(
+    source: Tables | Codes,
+    digest: str,
+    grown: Partial,
+    *,
+    seed: int,
+    sets: int,
+    rows: int,
+    part_rows: int,
+    csv: bool,
+    csv_raw: bool,
+    local: bool,
+) -> PartsJob:
+    """What all parts of a growing release share.
+
+    Args:
+        source: public tables, or the drawn rows of all sets.
+        digest: of `source`.
+        rows: of each set.
+        local: whether this process draws with all its cores; workers draw a part with one.
+    """
+    return PartsJob(
+        source=source,
+        digest=digest,
+        seed=seed,
+        sets=sets,
+        rows=rows,
+        part_rows=part_rows,
+        csv=csv,
+        csv_raw=csv_raw,
+        folder=str(grown.package.absolute()),
+        scratch=str(grown.scratch.absolute()),
+        token=secrets.token_hex(16),
+        versions=versions(),
+        threads=None if local else 1,
+    )
+
+
+def _read(noted: dict[str, Any]) -> PartDone:
+    found = tuple(FileDone(**file) for file in noted["files"])
+    return PartDone(**{**noted, "files": found})

@@ -1,0 +1,230 @@
+"""N3: a run that is killed while it writes loses a part at most, and ends with the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gibbous.core.errors import ResourceLimit
+from gibbous.privacy.ledger import Ledger
+from gibbous.write import sets as sets_module
+from gibbous.write.package import Package
+from gibbous.write.verify import verify
+from tests.write import made
+from tests.write.test_parts import rows_of
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS, PART, PARTS = 1000, 50, 40  # of two sets together
+
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+from gibbous.privacy.ledger import Ledger
+from gibbous.write.package import Package
+from tests.write import made
+made.draw_plainly()
+folder, last = Path(sys.argv[1]), int(sys.argv[2])
+honest, done = Package.record, 0
+def record(self, part):
+    global done
+    honest(self, part)
+    done += 1
+    if done == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+Package.record = record
+ledger = Ledger.open(folder / "ledger.sqlite")
+print("ready", flush=True)
+made.write(folder / "rel", ledger, planned=made.plan(rows=1000), part_rows=50, format="csv")
+"""
+
+
+def child(folder: Path, last: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(folder), str(last)],
+        stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
+
+
+def finish(folder: Path) -> list[tuple[int, int]]:
+    """Run the same command to its end; the parts that it still drew."""
+    drawn, honest = [], sets_module.write_part
+
+    def write_part(job: Any, item: Any, **given: Any) -> Any:
+        drawn.append(item)
+        return honest(job, item, **given)
+
+    sets_module.write_part = write_part  # type: ignore[assignment]
+    try:
+        made.write(
+            folder / "rel", Ledger.open(folder / "ledger.sqlite"), planned=made.plan(rows=ROWS),
+            part_rows=PART, format="csv",
+        )  # fmt: skip
+    finally:
+        sets_module.write_part = honest
+    return drawn
+
+
+def stop_after(folder: Path, last: int, error: type[BaseException] = KeyboardInterrupt) -> Path:
+    """A run in this process that ends after so many parts; its private folder."""
+    honest, done = Package.record, []
+
+    def record(self: Package, part: Any) -> None:
+        honest(self, part)
+        done.append(part)
+        if len(done) == last:
+            raise error
+
+    Package.record = record  # type: ignore[method-assign]
+    try:
+        with pytest.raises(error):
+            finish(folder)
+    finally:
+        Package.record = honest  # type: ignore[method-assign]
+    return next(folder.glob(".rel.partial-*"))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What the uninterrupted run writes."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert len(finish(folder)) == PARTS
+    return rows_of(folder / "rel")
+
+
+def check(folder: Path, whole: dict[str, bytes]) -> None:
+    ledger = Ledger.open(folder / "ledger.sqlite")
+    verify(folder / "rel", ledger=ledger)
+    assert rows_of(folder / "rel") == whole
+    assert len([e for e in ledger.entries() if e.kind == "reserve"]) == 1
+    assert sorted(p.name for p in folder.iterdir() if "sqlite" not in p.name) == ["rel"]
+
+
+def test_n3_killed_at_nine_tenths_the_resumed_run_draws_the_rest_alone(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    process = child(tmp_path, PARTS * 9 // 10)
+    process.communicate()
+    assert process.returncode == -9
+    assert not (tmp_path / "rel").exists()
+
+    drawn = finish(tmp_path)
+
+    assert len(drawn) == PARTS // 10
+    check(tmp_path, whole)
+
+
+def storm(folder: Path, whole: dict[str, bytes], kills: int) -> None:
+    """Kills at random moments, each run going on from the last one."""
+    rng = random.Random(5)
+    for number in range(kills):
+        here = folder / str(number)
+        here.mkdir()
+        for _ in range(2):
+            process = child(here, 0)
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(rng.random() * 0.4)
+            process.kill()
+            process.communicate()
+        if not (here / "rel").exists():
+            finish(here)
+        check(here, whole)
+
+
+def test_i4_kills_at_random_moments_of_writing(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    storm(tmp_path, whole, 1)
+
+
+@pytest.mark.slow
+def test_i4_many_kills_at_random_moments_of_writing(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    storm(tmp_path, whole, 8)
+
+
+def flip(path: Path) -> None:
+    found = bytearray(path.read_bytes())
+    found[len(found) // 2] ^= 1
+    path.write_bytes(found)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+@pytest.mark.parametrize("damage", [flip, cut, Path.unlink])
+def test_a_part_that_is_not_what_was_noted_is_drawn_again(
+    tmp_path: Path, whole: dict[str, bytes], damage: Callable[[Path], None]
+) -> None:
+    left = stop_after(tmp_path, 30)
+    damage(left / "package" / "synthetic_1" / "part-00003.parquet")
+    damage(left / "package" / "synthetic_2_csv" / "part-00005.csv")
+
+    drawn = finish(tmp_path)
+
+    assert drawn == [(0, 3), (1, 5), *((1, part) for part in range(10, 20))]
+    check(tmp_path, whole)
+
+
+def test_a_torn_note_and_files_nobody_noted_are_not_kept(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    left = stop_after(tmp_path, 10)
+    notes = (left / "parts.jsonl").read_text()
+    lines = notes.splitlines()
+    foreign = json.loads(lines[0])
+    foreign["files"][0]["name"] = "../../ledger.sqlite"
+    lines[0] = json.dumps(foreign)
+    (left / "parts.jsonl").write_text("\n".join(["[]", "null", *lines])[:-20])
+    (left / "package" / "synthetic_2" / ".part.tmp").write_text("half")
+    (left / "package" / "synthetic_7.parquet").write_text("of another run")
+
+    drawn = finish(tmp_path)
+
+    assert (0, 0) in drawn
+    assert (0, 9) in drawn
+    assert len(drawn) == PARTS - 8
+    check(tmp_path, whole)
+
+
+def test_a_full_disk_keeps_the_parts_that_are_whole(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(ResourceLimit):
+        def __init__(self) -> None:
+            super().__init__("DISK", "The disk is full.", "It is not.", "Make room.")
+
+    stop_after(tmp_path, 35, Full)
+
+    assert len(finish(tmp_path)) == 5
+    check(tmp_path, whole)
+
+
+def test_parts_of_tables_that_were_drawn_again_are_not_kept(tmp_path: Path) -> None:
+    left = stop_after(tmp_path, 30)
+    (left / "package" / "tables" / "table_001.parquet").unlink()
+
+    assert len(finish(tmp_path)) == PARTS
+
+    verify(tmp_path / "rel")
+
+
+def test_notes_are_private(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        left = stop_after(tmp_path, 2)
+    finally:
+        os.umask(before)
+
+    found = {p.relative_to(left).as_posix(): p.stat().st_mode & 0o777 for p in left.rglob("*")}
+    assert {found[name] for name in found if not (left / name).is_dir()} == {0o600}
+    assert {found[name] for name in found if (left / name).is_dir()} == {0o700}
