@@ -217,6 +217,7 @@ def sample_more(
     found = release if isinstance(release, Release) else load(Path(release))
     target = check_output(out, overwrite=False, source=None)
     worker = None if engine is None else _engine(engine, None, None, partitions)
+    workers = worker.workers() if worker is not None and hasattr(worker, "workers") else None
     try:
         return write_further(
             found,
@@ -226,12 +227,13 @@ def sample_more(
             format=format,
             csv_raw=csv_raw,
             part_rows=checked_part_rows(part_rows),
-            workers=getattr(worker, "workers", None),
+            workers=workers,
             progress=progress,
         )
     finally:
-        if worker is not None:
-            worker.close()
+        for one in (worker, workers):
+            if one is not None:
+                one.close()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -333,19 +335,23 @@ def _packaged(
                     draft.tables(drawn)
                 else:
                     draft.rows(drawn)
-            workers = getattr(engine, "workers", None)  # of a cluster; they hold no record
+            workers = engine.workers() if hasattr(engine, "workers") else None  # of a cluster
             engine.close()  # the read barrier: nothing raw can be consulted from here on
             result = draft.drawn_result(job.schema)
             draft.commit()
-            draft.write_sets(
-                job.plan.sets,
-                job.plan.rows,
-                format=format,
-                csv_raw=csv_raw,
-                part_rows=part_rows,
-                workers=workers,
-                progress=job.progress,
-            )
+            try:
+                draft.write_sets(
+                    job.plan.sets,
+                    job.plan.rows,
+                    format=format,
+                    csv_raw=csv_raw,
+                    part_rows=part_rows,
+                    workers=workers,
+                    progress=job.progress,
+                )
+            finally:
+                if workers is not None:
+                    workers.close()
             return draft.finish(job.facts(result.schema))
 
 

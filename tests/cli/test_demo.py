@@ -45,6 +45,7 @@ def test_the_demo_makes_shows_and_verifies_a_release(cli: Cli, home: Path) -> No
         "20,190 real person-years",
         "the privacy unit is one row",
         "epsilon = 1, delta = 1e-06",
+        "\n  choosing and measuring\n",  # no terminal: a line a stage
         "noisy table",
         "gibbous verify gibbous-demo",
         'pip install "gibbous[report]"',

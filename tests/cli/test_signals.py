@@ -62,6 +62,7 @@ def test_i5_i6_a_signal_ends_a_run_with_its_code_and_one_line(
     assert err.startswith(f"error[GB{code}-STOPPED]: ")
     assert err.count("\n") == 1
     assert "Traceback" not in out + err
+    assert "This command reserves no budget." in err  # warmup does not
 
 
 def test_i5_ctrl_c_in_a_long_run_leaves_no_output_and_a_truthful_ledger(home: Path) -> None:

@@ -16,7 +16,10 @@ from tests.frame.tree import ROOT, SRC, imports, project, sources, tree, where
 OWNERS = {
     "opendp": ("privacy/entropy.py",),
     "numba": ("core/compiled.py",),
-    "duckdb": (),
+    "duckdb": ("disintegrate/ibis",),
+    "ibis": ("disintegrate/ibis",),
+    "adbc_driver_postgresql": ("disintegrate/ibis",),
+    "pyspark": ("disintegrate/spark",),
     "polars": (
         "read",
         "encode",
@@ -30,7 +33,7 @@ OWNERS = {
         "core/release.py",
     ),
     "pandas": ("read", "data", "evaluate"),
-    "pyarrow": ("read",),
+    "pyarrow": ("read", "disintegrate/spark"),
     "statsmodels": ("data", "cli", "evaluate"),
     "typer": ("cli",),
     "rich": ("cli",),
@@ -44,12 +47,14 @@ OWNERS = {
 }
 HEAVY = [
     "duckdb",
+    "ibis",
     "llvmlite",
     "numba",
     "opendp",
     "pandas",
     "polars",
     "pyarrow",
+    "pyspark",
     "rich",
     "scipy",
     "typer",

@@ -29,6 +29,7 @@ from gibbous.cli.flags import (
     PartRows,
     PerSetNoise,
     Quiet,
+    Records,
     Relation,
     Rows,
     SchemaFile,
@@ -176,6 +177,7 @@ def plan(
     i_understand: Understand = False,
     engine: Engine = None,
     partitions: Partitions = None,
+    records: Records = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -190,7 +192,7 @@ def plan(
         request_flags(schema, method, epsilon, delta, relation, rows, sets, per_set)
         | engine_flags(engine, partitions, None, None),
     )
-    plan_verb.run(request, accept_inferred, i_understand, json, quiet)
+    plan_verb.run(request, accept_inferred, i_understand, json, quiet, records=records)
 
 
 @app.command(short_help="Write a synthetic release of confidential data.")

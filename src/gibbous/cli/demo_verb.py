@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import numpy as np
 
 from gibbous.cli import demo_data, show
 from gibbous.cli.config import build_method
-from gibbous.cli.progress import Bars
+from gibbous.cli.progress import WORDS, Bars
 from gibbous.cli.synthesize_verb import finish
 from gibbous.core.release import Release
 from gibbous.core.tables import Dense, Table, Tables
@@ -20,7 +21,7 @@ from gibbous.core.tables import Dense, Table, Tables
 if TYPE_CHECKING:
     import polars
 
-    from gibbous.core.protocols import Mechanism
+    from gibbous.core.protocols import Mechanism, Progress
 
 EPSILON, DELTA, SETS, SEED = "1", "1e-6", 2, 7
 PAID_ROWS = 200  # for methods that cost by the row
@@ -52,8 +53,9 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
     if not json and not quiet:
         _opening(source)
     began = time.perf_counter()
-    with Bars(quiet=quiet or json) as bars:
-        bars.compiling()
+    with Bars(quiet=quiet or json) as drawn:
+        bars = drawn if json or quiet or sys.stderr.isatty() else _Told(drawn)
+        drawn.compiling()
         release = synthesize(
             source,
             schema,
@@ -74,10 +76,26 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
             show.line()
         reports = _reports(release, source, target, overwrite, bars)
         _verify(target, bars)
+        if bars is not drawn:
+            show.line()
     if json or quiet:
         finish(release, target, json, quiet)
         return
     _closing(release, target, seconds, reports)
+
+
+class _Told:
+    """Progress where there is no terminal: one line a stage, when it begins."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars, self._seen = bars, {""}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if stage not in self._seen:
+            self._seen.add(stage)
+            show.line(f"  {WORDS.get(stage, stage)}")
+            sys.stdout.flush()
+        self._bars(stage, done, total)
 
 
 def _opening(source: Path) -> None:
@@ -91,7 +109,7 @@ def _opening(source: Path) -> None:
 
 
 def _reports(
-    release: Release, source: Path, target: Path, overwrite: bool, bars: Bars
+    release: Release, source: Path, target: Path, overwrite: bool, bars: Progress
 ) -> tuple[Path, Path] | None:
     """The public report inside the release, the internal one beside it; None without the extra."""
     if any(importlib.util.find_spec(name) is None for name in (*EVALUATE, *REPORT)):
@@ -252,7 +270,7 @@ def _ledger() -> Path:
     return default_path().with_name("demo-ledger.sqlite")
 
 
-def _verify(target: Path, bars: Bars) -> None:
+def _verify(target: Path, bars: Progress) -> None:
     from gibbous.write.verify import verify
 
     verify(target, progress=bars)

@@ -79,6 +79,10 @@ SparkConf = Annotated[
     list[str] | None,
     typer.Option("--spark-conf", help="Spark: KEY=VALUE of its session; repeatable."),
 ]
+Records = Annotated[
+    int | None,
+    typer.Option("--input-rows", min=0, help="How many records, about: for what an engine needs."),
+]
 PartRows = Annotated[
     int | None,
     typer.Option("--part-rows", min=1, help="Most rows of one file of a set; default 4,194,304."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gibbous.cli import show
+from gibbous.cli import engine_plan, show
 from gibbous.cli.config import Request, method_of
 from gibbous.core.plan import Plan
 
@@ -17,10 +17,12 @@ def run(
     json: bool,
     quiet: bool,
     geography: Path | None = None,
+    records: int | None = None,
 ) -> None:
-    """Print the plan of a request.
+    """Print the plan of a request, and what its engine will need where one is named.
 
     Args:
+        records: number of input rows, about; for what the engine needs.
         geography: file of the places of a table of flows, in place of a schema.
     Raises:
         PrivacyRefused: an inferred fact would be used under a claim of differential privacy.
@@ -44,12 +46,16 @@ def run(
         accept_inferred=accept_inferred,
         understand=understand,
     )
+    wanted = request.engine.name is not None or records is not None
+    engine = engine_plan.needs(made, schema, request.engine, records) if wanted else {}
     uncovered = schema.inferred() if made.total.is_dp else ()
     if json:
-        show.as_json(made.to_json() | {"uncovered": list(uncovered)})
+        show.as_json(made.to_json() | {"uncovered": list(uncovered), "engine": engine or None})
         return
     if not quiet:
         details(made)
+    if engine and not quiet:
+        engine_plan.tell(engine)
     show.line(f"total cost: {show.cost_words(made, uncovered)}. Nothing was read or spent.")
 
 

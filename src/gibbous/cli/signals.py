@@ -14,6 +14,11 @@ from types import FrameType
 
 SIGINT_CODE = 130
 PATIENCE = 1.0  # seconds that a compiled kernel or a pool of threads has to come back
+SPENDERS = {"synthesize", "demo", "compare"}  # commands that may have reserved a budget
+RESERVED = (
+    "A reservation that was already made stays spent: `gibbous ledger show` lists it, and the same "
+    "command takes it up again."
+)
 WORDS = {130: "interrupted", 143: "terminated", 129: "the terminal went away"}
 
 
@@ -72,10 +77,10 @@ def leave(code: int) -> int:
 def say(code: int) -> None:
     """One line on stderr, written without Python's buffers (they may be locked)."""
     cursor = b"\r\x1b[?25h\x1b[K" if os.isatty(2) else b""
+    spends = not SPENDERS.isdisjoint(sys.argv[1:])
     line = (
         f"error[GB{code}-STOPPED]: {WORDS.get(code, 'stopped')}. Nothing half-written is left at the "
-        "output path. A reservation that was already made stays spent: `gibbous ledger show` lists "
-        "it, and the same command takes it up again.\n"
+        f"output path. {RESERVED if spends else 'This command reserves no budget.'}\n"
     )
     with suppress(OSError):
         os.write(2, cursor + line.encode())

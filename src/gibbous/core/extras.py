@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from gibbous.core.errors import EngineFailure
 
-Extra = Literal["pandas", "demo", "evaluate", "report", "contract", "duckdb", "spark"]
+Extra = Literal["pandas", "demo", "evaluate", "report", "contract", "duckdb", "postgresql", "spark"]
 
 
 def need(module: str, extra: Extra) -> Any:
