@@ -20,6 +20,7 @@ from gibbous.cli.flags import (
     Engine,
     Epsilon,
     Format,
+    GeographyFile,
     Json,
     LedgerPath,
     Master,
@@ -166,6 +167,7 @@ def plan(
     config: Config = None,
     setting: Settings = None,
     schema: SchemaFile = None,
+    geography: GeographyFile = None,
     method: Method = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -190,9 +192,18 @@ def plan(
         config,
         setting or [],
         request_flags(schema, method, epsilon, delta, relation, rows, sets, per_set)
+        | {"geography": geography}
         | engine_flags(engine, partitions, None, None),
     )
-    plan_verb.run(request, accept_inferred, i_understand, json, quiet, records=records)
+    plan_verb.run(
+        request,
+        accept_inferred,
+        i_understand,
+        json,
+        quiet,
+        geography=request.geography,
+        records=records,
+    )
 
 
 @app.command(short_help="Write a synthetic release of confidential data.")
@@ -204,6 +215,7 @@ def synthesize(
     config: Config = None,
     setting: Settings = None,
     schema: SchemaFile = None,
+    geography: GeographyFile = None,
     method: Method = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -246,6 +258,7 @@ def synthesize(
         request_flags(schema, method, epsilon, delta, relation, rows, sets, per_set)
         | {
             "data": data,
+            "geography": geography,
             "output.seed": seed,
             "output.format": format,
             "output.path": out,

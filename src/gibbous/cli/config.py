@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gibbous.cli.defaults import DEFAULT_METHOD
 from gibbous.cli.mistakes import unknown
@@ -18,7 +18,7 @@ from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 if TYPE_CHECKING:
     from gibbous.core.protocols import Mechanism
 
-TOP = ("data", "schema")
+TOP = ("data", "schema", "geography")
 SECTIONS = {
     "privacy": ("relation", "epsilon", "delta", "shares"),
     "mechanism": ("name",),  # and its parameters
@@ -28,7 +28,7 @@ SECTIONS = {
     "audit": (),
 }
 ELSEWHERE = ("evaluate", "audit")  # sections of the same file that other verbs read
-PATHS = ("data", "schema", "output.path")
+PATHS = ("data", "schema", "geography", "output.path")
 FORMATS = ("parquet", "csv")
 FILES = (".csv", ".gz", ".tsv", ".txt", ".parquet", ".pq")
 MAX_BYTES = 1 << 20
@@ -58,6 +58,7 @@ class Request:
     Attributes:
         data: the confidential input; None when only the cost is asked for.
         schema: schema file.
+        geography: file of the places of a table of flows, in place of a schema.
         method: registered name.
         params: of the method, as given (defaults are not filled in).
         rows: rows a set; None for the noisy number of rows.
@@ -79,6 +80,7 @@ class Request:
     out: Path | None
     part_rows: int | None
     engine: EngineRequest
+    geography: Path | None = None
 
 
 def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, object]) -> Request:
@@ -97,12 +99,15 @@ def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, ob
     for key in list(merged):
         if key.split(".")[0] in ELSEWHERE:
             del merged[key]
-    schema = merged.pop("schema", None)
-    if schema is None:
+    schema, geography = merged.pop("schema", None), merged.pop("geography", None)
+    if (schema is None) == (geography is None):
         raise UsageError(
             "NOSCHEMA",
-            "No schema was given.",
-            "A run needs a schema file: levels, bounds and the privacy unit are declared in it.",
+            "No schema was given."
+            if schema is None
+            else "Both a schema and a geography were given.",
+            "A run needs a schema file: levels, bounds and the privacy unit are declared in it. For "
+            "flows a geography takes its place.",
             "Pass --schema FILE; `gibbous schema infer DATA -o schema.toml` writes a draft.",
         )
     data, out = merged.pop("data", None), merged.pop("output.path", None)
@@ -121,6 +126,7 @@ def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, ob
         out=_path("output.path", out),
         part_rows=_count("output.part_rows", merged.pop("output.part_rows", None), 1),
         engine=_engine(merged),
+        geography=_path("geography", geography),
         params={key.partition(".")[2]: value for key, value in merged.items()},
     )
 
@@ -171,9 +177,9 @@ def _is_table(text: str, folder: Path) -> bool:
     return not plain and text.count(".") in (1, 2) and not (folder / text).exists()
 
 
-def method_of(request: Request) -> Mechanism:
+def method_of(request: Request, fixed: Mapping[str, Any] | None = None) -> Mechanism:
     """The mechanism of a request; with noise of its own for every set, where that is asked for."""
-    built = build_method(request.method, request.params)
+    built = build_method(request.method, request.params, fixed)
     if not request.per_set:
         return built
     from gibbous.mechanisms.per_set import PerSet
@@ -181,7 +187,9 @@ def method_of(request: Request) -> Mechanism:
     return PerSet(built)
 
 
-def build_method(name: str, given: Mapping[str, object]) -> Mechanism:
+def build_method(
+    name: str, given: Mapping[str, object], fixed: Mapping[str, Any] | None = None
+) -> Mechanism:
     """A mechanism from its registered name and loose parameters.
 
     Raises:
@@ -208,7 +216,7 @@ def build_method(name: str, given: Mapping[str, object]) -> Mechanism:
             "A budget is stated, never assumed.",
             "Pass --epsilon, for example --epsilon 1; `gibbous plan` shows what it buys.",
         )
-    built: Mechanism = build(method, params)
+    built: Mechanism = build(method, params, **(fixed or {}))
     return built
 
 

@@ -28,6 +28,9 @@ LedgerPath = Annotated[
     Path | None, typer.Option("--ledger", help="Ledger file; default: in GIBBOUS_HOME.")
 ]
 SchemaFile = Annotated[Path | None, typer.Option("--schema", "-s", help="Schema file (TOML).")]
+GeographyFile = Annotated[
+    Path | None, typer.Option("--geography", help="Flows: file of the places (TOML), no schema.")
+]
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="A release.toml.")]
 Settings = Annotated[
     list[str] | None,

@@ -13,6 +13,7 @@ from gibbous.cli.flags import (
     Delta,
     Encoding,
     Epsilon,
+    GeographyFile,
     Json,
     Names,
     Overwrite,
@@ -29,6 +30,7 @@ def evaluate(
     real: Annotated[Path, typer.Argument(help="The confidential records: CSV or Parquet.")],
     synth: Annotated[list[Path], typer.Argument(help="A release folder, or synthetic files.")],
     schema: SchemaFile = None,
+    geography: GeographyFile = None,
     keys: Names = None,
     sensitive: Names = None,
     targets: Names = None,
@@ -74,6 +76,7 @@ def evaluate(
         fraction,
         seed,
         reading(sep, encoding, on_bad_line),
+        geography,
     )
     evaluate_verb.run(asked, out, json, quiet)
 
@@ -94,6 +97,10 @@ def report(
         Path | None, typer.Option("--findings", help="findings.json, in place of --real.")
     ] = None,
     schema: SchemaFile = None,
+    geography: GeographyFile = None,
+    destination: Annotated[
+        list[str] | None, typer.Option("--destination", help="Flows: ids on maps; repeatable.")
+    ] = None,
     keys: Names = None,
     sensitive: Names = None,
     targets: Names = None,
@@ -131,6 +138,8 @@ def report(
         formulas=formula or [],
         seed=seed,
         study=study,
+        geography=geography,
+        destinations=destination or [],
     )
     report_verb.run(release, audience, out, compared, overwrite, json, quiet)
 

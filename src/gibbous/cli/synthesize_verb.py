@@ -16,7 +16,8 @@ from gibbous.core.errors import UsageError
 from gibbous.core.release import Release
 
 if TYPE_CHECKING:
-    from gibbous.core.protocols import Engine
+    from gibbous.core.protocols import Engine, Mechanism
+    from gibbous.core.schema import Schema
     from gibbous.read.source import ReadOptions
 
 MORE = (
@@ -69,7 +70,7 @@ def run(request: Request, how: Run) -> None:
     out = _out(request.out)
     if how.budget is not None:
         number("budget", how.budget)  # refused here if it is none; passed on as it was written
-    method = method_of(request)
+    schema, method, engine = _parts(request, how)
     from gibbous.pipeline import synthesize
 
     with _at_most(how.threads), Bars(quiet=how.quiet, json=how.json) as bars:
@@ -77,7 +78,7 @@ def run(request: Request, how: Run) -> None:
             bars.compiling()
         release = synthesize(
             request.data,
-            request.schema,
+            schema,
             method,
             rows=request.rows,
             sets=request.sets,
@@ -86,7 +87,7 @@ def run(request: Request, how: Run) -> None:
             format=request.format,
             overwrite=how.overwrite,
             ledger=how.ledger,
-            engine=engine_of(request, how),
+            engine=engine,
             part_rows=request.part_rows,
             accept_inferred=how.accept_inferred,
             understand=how.understand,
@@ -96,6 +97,16 @@ def run(request: Request, how: Run) -> None:
             progress=bars,
         )
     finish(release, out, how.json, how.quiet)
+
+
+def _parts(request: Request, how: Run) -> tuple[Schema | Path, Mechanism, Engine]:
+    """Schema, method and engine: of records, or of flows where a geography was given."""
+    if request.geography is None:
+        return request.schema, method_of(request), engine_of(request, how)
+    from gibbous.cli.flow_request import flow_request
+
+    flows = flow_request(request.geography, request)
+    return flows.schema, flows.method, flows.engine(how.options())
 
 
 def engine_of(request: Request, how: Run) -> Engine:

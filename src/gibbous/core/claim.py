@@ -1,7 +1,7 @@
 """Claims: what a mechanism promises, of which kind, for which unit and neighbor relation.
 
 Claims are exact: parameters are fractions, and the algebra (`then`, `beside`, `times`) never rounds
-in our favour. A claim is never relabelled: the relation it was proven under stays with it.
+in our favor. A claim is never relabeled: the relation it was proven under stays with it.
 """
 
 from __future__ import annotations
@@ -79,31 +79,6 @@ class Claim:
             unit=self.unit if self.unit == other.unit else "dataset",
             basis=_weaker(self.basis, other.basis),
             source=self.source if self.source == other.source else f"{self.source}; {other.source}",
-        )
-
-    def beside(self, other: Claim) -> Claim:
-        """Each on its own part of the records (parallel composition, add/remove, record-wise parts).
-
-        Raises:
-            PrivacyRefused: the relation is replace-one, under which a record may change its part.
-        """
-        if self.relation != "add_remove" or other.relation != "add_remove":
-            raise PrivacyRefused(
-                "PARALLEL",
-                "Parallel composition was asked for under replace_one.",
-                "It holds under add_remove with a record-wise partition.",
-                "Use relation='add_remove', or add the costs of the parts.",
-            )
-        kind = _joint_kind(self.kind, other.kind)
-        return replace(
-            self,
-            kind=kind,
-            fixed=_either(self.fixed, other.fixed),
-            epsilon=max(self.epsilon, other.epsilon),
-            delta=max(self.delta, other.delta),
-            rho=max(self.rho, other.rho),
-            l=min(self.l, other.l),
-            basis=_weaker(self.basis, other.basis),
         )
 
     def times(self, count: int, unit: Unit = "dataset") -> Claim:

@@ -105,9 +105,13 @@ def check(instance: Any) -> None:
             )
 
 
-def build(mechanism: type, given: Mapping[str, object]) -> Any:
+def build(mechanism: type, given: Mapping[str, object], **fixed: Any) -> Any:
     """Make a mechanism from loose keyword arguments, answering unknown names with the nearest one.
 
+    Args:
+        mechanism: its class.
+        given: parameters by name, from outside.
+        fixed: further fields that are no parameters, for example public places.
     Raises:
         UsageError: a keyword is not a parameter of this mechanism.
         ParameterError: a value is outside its range.
@@ -122,7 +126,7 @@ def build(mechanism: type, given: Mapping[str, object]) -> Any:
                 f"Its parameters are {', '.join(known) or 'none'}.",
                 f"Did you mean {near[0]!r}?" if near else "Leave it out, or choose another method.",
             )
-    return mechanism(**given)
+    return mechanism(**given, **fixed)
 
 
 def as_json(instance: Any) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gibbous.flows.coarse import coarse, to_places, to_regions
 from gibbous.flows.engine import FlowEngine
+from gibbous.flows.geography_file import level_of, load_geography, placed
 from gibbous.flows.table import (
     Flows,
     Geography,
@@ -24,7 +25,10 @@ __all__ = [
     "collected",
     "flow_schema",
     "flows_of",
+    "level_of",
+    "load_geography",
     "miles",
+    "placed",
     "places",
     "read_flows",
     "regions",

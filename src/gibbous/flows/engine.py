@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -11,12 +11,14 @@ import numpy as np
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context, keys_of, levels_of
 from gibbous.core.errors import EngineFailure, SchemaMismatch
-from gibbous.core.protocols import Progress, silent
+from gibbous.core.moment import Moment
+from gibbous.core.protocols import Progress, Words64, silent
+from gibbous.core.recode import Change, Groups, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense, Sparse
 from gibbous.disintegrate import layout
 from gibbous.flows.coarse import coarse, to_regions
-from gibbous.flows.table import Flows, Geography, read_flows
+from gibbous.flows.table import Flows, Geography, collected, read_flows
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
@@ -108,6 +110,46 @@ class FlowEngine:
             out.append(Counts(context, _cells(context, keys, levels, flows.counts)))
         progress("count", len(contexts), len(contexts))
         return tuple(out)
+
+    def recoded(self, changes: Mapping[int, Change]) -> FlowEngine:
+        """An engine with the same records, places joined into groups; see `NumberEngine`.
+
+        Raises:
+            UsageError: a map does not fit its column.
+        """
+        flows, schema = self._look()
+        coarser = recoded_schema(schema, changes)  # whatever is no map of places is refused here
+        codes = [flows.destinations, flows.origins]
+        for place, change in changes.items():
+            if isinstance(change, Groups):
+                codes[place] = change.groups[codes[place]]
+        found = collected(codes[0], codes[1], flows.counts, secret=True)
+        return self.holding(self._geography, found, coarser)
+
+    def split(self, parts: int, words: Words64) -> tuple[FlowEngine, ...]:
+        """Engines with the records of random parts; see `NumberEngine`."""
+        flows, schema = self._look()
+        chosen = words(flows.records) % np.uint64(parts)
+        pair = np.repeat(np.arange(len(flows.counts)), flows.counts)
+        found = []
+        for part in range(parts):
+            counts = np.bincount(pair[chosen == np.uint64(part)], minlength=len(flows.counts))
+            mine = collected(flows.destinations, flows.origins, counts, secret=True)
+            found.append(self.holding(self._geography, mine, schema))
+        return tuple(found)
+
+    def sums(self, moments: Sequence[Moment]) -> NoReturn:
+        """Flows have places, and no numbers.
+
+        Raises:
+            EngineFailure: always, if anything is to be summed.
+        """
+        raise EngineFailure(
+            "NONUMBERS",
+            "Numbers of flows were asked for.",
+            "A table of flows has places and counts of people alone.",
+            "Use a method without numeric columns.",
+        )
 
     def estimate(self, contexts: Sequence[Context], rows: int) -> int:
         """Bytes that `tally` will need at its peak, beyond the records."""

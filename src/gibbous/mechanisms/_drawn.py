@@ -69,13 +69,6 @@ def file_plan(
         relation=mechanism.relation,
         source=f"docs/proofs/{mechanism.about.name}.md",
     )
-    if mechanism.relation == "add_remove":
-        warnings += (
-            (
-                "The number of rows is published as given, and add/remove protects the number of "
-                "records: choose it without counting them."
-            ),
-        )
     counted = contexts or (whole(schema),)
     return _plans.row_plan(
         mechanism,

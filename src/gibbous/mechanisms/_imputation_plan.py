@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from gibbous.core.context import Context
 from gibbous.core.cores import usable_cores
 from gibbous.core.errors import ResourceLimit
@@ -36,10 +38,12 @@ def context(schema: Schema) -> Context:
 
 
 def memory(schema: Schema, rows: int | None) -> int:
-    """Bytes at the peak: distinct rows, their designs, and the solver's gradients, a core each.
+    """Bytes at the peak: distinct rows, their designs, the solver's gradients, a core each; drawn rows.
 
-    The number of records is not known: the rows asked for, or a million, stand for it.
+    The number of records is not known: the rows asked for, or a million, stand for it. Regressions see
+    each combination of levels once, so that more of them than there are never count.
     """
     records = max(rows or 0, _plans.USUAL_ROWS)
+    distinct = min(records, prod(schema.sizes))
     each = 4 * len(schema) + 8 + usable_cores() * (12 * len(schema) + 16 * max(schema.sizes))
-    return records * each
+    return distinct * each + (rows or 0) * 4 * len(schema)

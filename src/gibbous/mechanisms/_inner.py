@@ -124,6 +124,7 @@ class Card:
             releases=card.releases,
             unit=unit,
             limit=card.limit,
+            audited=self.own.audited if card.releases == "tables" else f"inside: {card.audited}",
         )
 
 

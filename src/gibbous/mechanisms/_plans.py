@@ -10,7 +10,7 @@ from typing import Any
 from gibbous.core.claim import Claim
 from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError
-from gibbous.core.params import as_json
+from gibbous.core.params import as_json, describe
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.schema import Schema
 from gibbous.core.tables import NoiseInfo
@@ -54,6 +54,21 @@ def paid_rows(mechanism: Any, rows: int | None, sets: int) -> int:
     return rows * sets
 
 
+def rows_given(relation: str, otherwise: str = "") -> str:
+    """The warning about a number of rows that is fixed beforehand; empty where that number is public.
+
+    Args:
+        relation: of the claim.
+        otherwise: what else can be done.
+    """
+    if relation != "add_remove":
+        return ""
+    return (
+        "The number of rows is published as given, and add/remove protects the number of records: "
+        f"choose it without counting them{otherwise}."
+    )
+
+
 def row_plan(
     mechanism: Any,
     schema: Schema,
@@ -76,6 +91,8 @@ def row_plan(
         units: how many units the file has: rows or blocks, of all sets.
     """
     total = claim.times(units, "dataset") if claim.is_dp else claim
+    given = rows_given(claim.relation) if total.is_dp else ""
+    warnings += (given,) if given else ()
     if total.is_dp and total.epsilon > 10:
         warnings += (
             (
@@ -100,6 +117,19 @@ def row_plan(
     )
 
 
+def unused_delta(mechanism: Any) -> tuple[str, ...]:
+    """A warning where a delta was chosen and noise of pure epsilon-DP has no use for it."""
+    default = next(p.default for p in describe(type(mechanism)) if p.name == "delta")
+    if mechanism.noise != "laplace" or mechanism.delta == default:
+        return ()
+    return (
+        (
+            f"delta = {mechanism.delta:g} is not used: noise = 'laplace' gives pure epsilon-DP. Ask for "
+            "noise = 'gaussian', or leave delta out."
+        ),
+    )
+
+
 def table_plan(
     mechanism: Any,
     schema: Schema,
@@ -119,13 +149,9 @@ def table_plan(
     Args:
         more_cells: dense cells beyond `contexts`, about, where contexts are chosen at the run.
     """
-    if rows is not None and total.relation == "add_remove":
-        warnings += (
-            (
-                "The number of rows is published as given, and add/remove protects the number of "
-                "records: choose it without counting them, or leave it out for the noisy number."
-            ),
-        )
+    given = rows_given(total.relation, ", or leave it out for the noisy number")
+    if rows is not None and given:
+        warnings += (given,)
     if total.delta > Fraction(1, 10**6):
         warnings += (
             f"delta = {float(total.delta):g} is above 1e-6: keep it far below 1 / records.",

@@ -135,7 +135,7 @@ class Modips:
             spends=self._spends(schema, sums, parts, noise),
             published=f"epsilon = {self.epsilon:g}, divided over the sets",
             errors=errors + self._mean_errors(schema, sums, parts),
-            warnings=warnings,
+            warnings=(*warnings, *_plans.unused_delta(self)),
             more_cells=sum(one.context.cells for one in sums),
         )
         return replace(found, numbers=numeric_columns(schema))

@@ -112,7 +112,7 @@ class Privbayes:
             spends=tuple(spends),
             published=f"epsilon = {self.epsilon:g}, replace one, number of records public",
             errors=errors,
-            warnings=warnings,
+            warnings=(*warnings, *_plans.unused_delta(self)),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:

@@ -14,7 +14,9 @@ from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.evaluate import run
 from gibbous.evaluate.findings import Findings
+from gibbous.flows import Geography, load_geography
 from gibbous.report import place
+from gibbous.report.flow_figures import Mapped
 from gibbous.report.internal import internal_report
 from gibbous.report.public import public_report
 from gibbous.report.saved import read_findings
@@ -26,7 +28,7 @@ Audience = Literal["public", "internal"]
 def evaluate(
     real: Any,
     synthetic: Any,
-    schema: Schema | str | Path,
+    schema: Schema | Geography | str | Path,
     *,
     keys: str | Sequence[str] | None = (),
     sensitive: str | Sequence[str] | None = None,
@@ -45,7 +47,9 @@ def evaluate(
     Args:
         real: a path or a frame of the confidential records.
         synthetic: a path, a frame, a release (or its folder), or a sequence of these.
-        schema: the declared schema, or the path of its file.
+        schema: the declared schema, or the path of its file. A geography for tables of flows
+            (`gibbous.flows.load_geography`): findings are then about flows, and keys, sensitive,
+            targets, formulas, given, fraction and holdout have no part in them.
         keys: quasi-identifiers: the columns that an intruder knows.
         sensitive: the column, or columns, that an intruder wants to know.
         targets: columns that models trained on synthetic rows predict.
@@ -65,6 +69,9 @@ def evaluate(
         InputRejected, SchemaMismatch: a table is not what it says, or does not fit the schema.
         EngineFailure: a library of the extra "evaluate" is not installed.
     """
+    if isinstance(schema, Geography):
+        other = (keys, sensitive, targets, formulas, given, fraction, holdout)
+        return _flows(real, synthetic, schema, other, seed=seed, only=only, options=options)
     found = run.evaluate(
         real, synthetic, schema, keys=keys, sensitive=sensitive, targets=targets,
         formulas=formulas, given=given, fraction=fraction, holdout=holdout, seed=seed, only=only,
@@ -82,6 +89,10 @@ def report(
     findings: Findings | str | Path | None = None,
     study: Any = None,
     axes: tuple[str, str] = ("epsilon_proven", "tv2"),
+    geography: Geography | str | Path | None = None,
+    destinations: str | Sequence[str] = (),
+    flows: Any = None,
+    options: Any = None,
     overwrite: bool = False,
 ) -> Path:
     """Write a report of a release: one self-contained HTML file, and its JSON twin beside it.
@@ -95,6 +106,10 @@ def report(
         findings: of `evaluate`, or the file of them; for the internal report.
         study: points of a risk-utility map, for the internal report.
         axes: columns of the study for x and y.
+        geography: public places of a release of flows, or their file: maps are drawn.
+        destinations: ids to draw; empty for the largest of the release.
+        flows: the confidential flows, for the internal report: drawn beside the synthetic ones.
+        options: how these are read (`gibbous.read.source.ReadOptions`).
         overwrite: replace files that are there.
     Returns:
         The path of the HTML file.
@@ -104,17 +119,18 @@ def report(
         OutputNotWritten: a file exists or cannot be written.
         EngineFailure: the extra "report" is not installed.
     """
+    mapped = _mapped(geography, destinations, flows, options)
     if audience == "public":
-        if findings is not None or study is not None:
+        if findings is not None or study is not None or flows is not None:
             raise UsageError(
                 "AUDIENCE",
-                "A public report was given findings or a study.",
+                "A public report was given findings, a study or confidential flows.",
                 "A public report is made from the release alone.",
                 "Leave them out, or ask for audience='internal'.",
             )
         if out is None:
-            return place.into_release(_folder(release), overwrite=overwrite)
-        return public_report(release, out, overwrite=overwrite)
+            return place.into_release(_folder(release), mapped=mapped, overwrite=overwrite)
+        return public_report(release, out, mapped=mapped, overwrite=overwrite)
     if audience != "internal":
         raise UsageError(
             "AUDIENCE",
@@ -130,7 +146,52 @@ def report(
             "Pass findings=evaluate(...), or the path of findings.json, and out='report.internal.html'.",
         )
     found = findings if isinstance(findings, Findings) else read_findings(findings)
-    return internal_report(found, out, release=release, study=study, axes=axes, overwrite=overwrite)
+    return internal_report(
+        found, out, release=release, study=study, axes=axes, mapped=mapped, overwrite=overwrite
+    )
+
+
+def _flows(
+    real: Any, synthetic: Any, geography: Geography, other: tuple[Any, ...], **chosen: Any
+) -> Findings:
+    """Findings about flows; their report has maps of the release, the records beside it."""
+    from gibbous.evaluate.flows import evaluate_flows
+
+    if any(value not in (None, (), [], "") for value in other):
+        raise UsageError(
+            "FLOWOPTIONS",
+            "keys, sensitive, targets, formulas, given, fraction or holdout was given with a geography.",
+            "Findings about flows compare origins and distances by destination; they have no such parts.",
+            "Leave them out, or give a schema in place of the geography.",
+        )
+    only = chosen.pop("only")
+    only = (only,) if isinstance(only, str) else only or None
+    found = evaluate_flows(real, synthetic, geography, only=only, **chosen)
+    release = _release(synthetic)
+    mapped = Mapped(geography, real=real, options=chosen["options"]) if release else None
+    return Findings(
+        found.items, found.facts, partial(internal_report, release=release, mapped=mapped)
+    )
+
+
+def _mapped(
+    geography: Geography | str | Path | None,
+    destinations: str | Sequence[str],
+    flows: Any,
+    options: Any,
+) -> Mapped | None:
+    if geography is None:
+        if destinations or flows is not None:
+            raise UsageError(
+                "NOGEOGRAPHY",
+                "destinations or flows was given without a geography.",
+                "A map needs public places with coordinates.",
+                "Pass geography=, a Geography or its file.",
+            )
+        return None
+    public = geography if isinstance(geography, Geography) else load_geography(geography)
+    named = (destinations,) if isinstance(destinations, str) else tuple(destinations)
+    return Mapped(public, named, flows, options)
 
 
 def _release(synthetic: Any) -> Release | Path | None:

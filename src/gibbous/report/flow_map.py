@@ -224,15 +224,9 @@ def _payload(data: MapData, destination: int) -> str:
 
 
 def _rows(data: MapData, destination: int) -> list[tuple[str, ...]]:
-    counts: dict[int, list[int]] = {}
-    for k, layer in enumerate(data.layers):
-        for place, count in zip(*(v.tolist() for v in layer.part(destination)), strict=True):
-            counts.setdefault(place, [0] * len(data.layers))[k] = count
-    order = sorted(counts, key=lambda place: [-n for n in counts[place]])[:ROWS]
-    far = data.distances(destination, np.array(order, dtype=np.int64))
     return [
-        (data.ids[p], "" if f != f else f"{f:.1f}", *(f"{n:,}" for n in counts[p]))
-        for p, f in zip(order, far.tolist(), strict=True)
+        (data.ids[place], "" if far != far else f"{far:.1f}", *(f"{n:,}" for n in counts))
+        for place, far, counts in data.rows(destination)[:ROWS]
     ]
 
 

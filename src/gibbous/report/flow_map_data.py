@@ -99,6 +99,16 @@ class MapData:
         edge = distance[order][int(np.searchsorted(share, WITHIN - 1e-12))]
         return next((v for v in VIEWS if v >= edge), VIEWS[-1])
 
+    def rows(self, destination: int) -> list[tuple[int, float, tuple[int, ...]]]:
+        """Of each origin of a destination: its place, miles (NaN: unknown), people a layer; most first."""
+        counts: dict[int, list[int]] = {}
+        for k, layer in enumerate(self.layers):
+            for place, count in zip(*(v.tolist() for v in layer.part(destination)), strict=True):
+                counts.setdefault(place, [0] * len(self.layers))[k] = count
+        order = sorted(counts, key=lambda place: [-n for n in counts[place]])
+        far = self.distances(destination, np.array(order, dtype=np.int64)).tolist()
+        return [(place, f, tuple(counts[place])) for place, f in zip(order, far, strict=True)]
+
     def payload(self) -> dict[str, Any]:
         """Plain JSON values for the script of the page."""
         return {

@@ -12,6 +12,7 @@ from gibbous.core.release import Release
 from gibbous.evaluate.findings import Findings
 from gibbous.report import evidence, internal_words, page
 from gibbous.report.blocks import Block, Grid, Notice, Page, Section, Text
+from gibbous.report.flow_figures import Mapped, flow_blocks
 from gibbous.report.numbers import short
 from gibbous.report.public import opened
 from gibbous.report.public_figures import spends
@@ -31,6 +32,7 @@ def internal_report(
     release: Release | str | Path | None = None,
     study: Any = None,
     axes: tuple[str, str] = ("epsilon_proven", "tv2"),
+    mapped: Mapped | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write the internal report and its JSON twin.
@@ -42,6 +44,7 @@ def internal_report(
         study: points of a risk-utility map: the study of `gibbous.compare`, or a frame or dictionaries
             with a column "mechanism" (or "label") and the two axes.
         axes: columns of the study for x and y.
+        mapped: geography and confidential flows, for maps of a release of flows.
         overwrite: replace both files.
     Returns:
         The path.
@@ -54,7 +57,9 @@ def internal_report(
     _check_outside(release, target)
     page.check_path(target, overwrite=overwrite)
     found = None if release is None else opened(release)
-    return page.write(internal_page(findings, found, study, axes), target, overwrite=overwrite)
+    return page.write(
+        internal_page(findings, found, study, axes, mapped), target, overwrite=overwrite
+    )
 
 
 def internal_page(
@@ -62,6 +67,7 @@ def internal_page(
     release: Release | None = None,
     study: Any = None,
     axes: tuple[str, str] = ("epsilon_proven", "tv2"),
+    mapped: Mapped | None = None,
 ) -> Page:
     """Everything that the internal report shows."""
     name = release.schema.name if release is not None else str(findings.facts.get("name") or "")
@@ -73,6 +79,7 @@ def internal_page(
         Section("utility", "Utility", tuple(_utility(findings, groups["utility"]))),
         Section("risk", "Risk", tuple(_risk(groups["risk"]))),
         Section("more", "Inference and flows", tuple(_more(other))),
+        Section("flows", "Maps of flows", tuple(_flows(release, mapped))),
         Section("map", "Risk-utility map", tuple(_map(study, axes))),
         Section("release", "What was released", tuple(_release(release))),
         Section("definitions", "Definitions", (evidence.definitions(findings.items),)),
@@ -203,6 +210,11 @@ def _more(group: list[Finding]) -> Iterator[Block]:
     )
     yield from evidence.notes(group)
     yield from evidence.details(group)
+
+
+def _flows(release: Release | None, mapped: Mapped | None) -> Iterator[Block]:
+    if release is not None and mapped is not None:
+        yield from flow_blocks(release, mapped)
 
 
 def _map(study: Any, axes: tuple[str, str]) -> Iterator[Block]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from gibbous.disintegrate.writer import not_written
 from gibbous.report import page
+from gibbous.report.flow_figures import Mapped
 from gibbous.report.public import opened, public_page
 from gibbous.write import files, manifest
 from gibbous.write.verify import verify
@@ -17,7 +18,9 @@ from gibbous.write.verify import verify
 NAME: Final = "report.public.html"
 
 
-def into_release(folder: str | Path, *, overwrite: bool = False) -> Path:
+def into_release(
+    folder: str | Path, *, mapped: Mapped | None = None, overwrite: bool = False
+) -> Path:
     """Write report.public.html and report.public.json into a release and seal it again.
 
     The release is checked first, row by row. At every moment its folder is either the old one or the
@@ -25,6 +28,7 @@ def into_release(folder: str | Path, *, overwrite: bool = False) -> Path:
 
     Args:
         folder: of the release.
+        mapped: public geography of a release of flows: maps are drawn.
         overwrite: replace a report that is there.
     Returns:
         The path of the report.
@@ -37,7 +41,7 @@ def into_release(folder: str | Path, *, overwrite: bool = False) -> Path:
     place = Path(os.path.abspath(folder))  # "." has no name to swap
     target = place / NAME
     page.check_path(target, overwrite=overwrite)
-    made = public_page(opened(place))
+    made = public_page(opened(place), mapped)
     texts = {NAME: page.html(made), page.twin_path(target).name: page.twin(made)}
     try:
         fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.report-", dir=place.parent))

@@ -8,23 +8,31 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core.claim import Claim, short
+from gibbous.core.errors import UsageError
 from gibbous.core.plan import Plan
 from gibbous.core.release import Release
 from gibbous.report import codebook, page, public_figures, public_words
 from gibbous.report.blocks import Block, Bullets, Code, Grid, Notice, Page, Section, Text
+from gibbous.report.flow_figures import Mapped, flow_blocks
 from gibbous.write.words import origin, words_used
 
+MAPPED = "the release package and the public places of a map alone"
 _ROWS_FROM = {"noisy count": "from the noisy count"}
 
 
 def public_report(
-    release: Release | str | Path, path: str | Path, *, overwrite: bool = False
+    release: Release | str | Path,
+    path: str | Path,
+    *,
+    mapped: Mapped | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write the public report and its JSON twin.
 
     Args:
         release: the package, or its folder.
         path: the HTML file to write; the twin lies beside it.
+        mapped: public geography of a release of flows: maps are drawn; no records are among it.
         overwrite: replace both.
     Returns:
         The path.
@@ -35,7 +43,7 @@ def public_report(
     """
     target = Path(path)
     page.check_path(target, overwrite=overwrite)
-    return page.write(public_page(opened(release)), target, overwrite=overwrite)
+    return page.write(public_page(opened(release), mapped), target, overwrite=overwrite)
 
 
 def opened(release: Release | str | Path) -> Release:
@@ -47,7 +55,7 @@ def opened(release: Release | str | Path) -> Release:
     return load(Path(release))
 
 
-def public_page(release: Release) -> Page:
+def public_page(release: Release, mapped: Mapped | None = None) -> Page:
     """Everything that the public report shows, from public facts only."""
     receipt, plan = release.receipt, release.plan
     name = release.schema.name
@@ -66,6 +74,7 @@ def public_page(release: Release) -> Page:
         Section("cost", "The cost, part by part", tuple(_cost(plan))),
         Section("method", "Method: published, proven, audited", tuple(_method(receipt))),
         Section("data", "Noisy tables and synthetic rows", tuple(public_figures.data(release))),
+        Section("flows", "Maps of flows", tuple(_flows(release, mapped))),
         Section("codebook", "Codebook", tuple(codebook.blocks(release.schema))),
         Section("limits", "Assumptions and limits", tuple(_limits(release))),
         Section("receipt", "Receipt", tuple(_receipt(receipt))),
@@ -82,7 +91,8 @@ def public_page(release: Release) -> Page:
         sections=tuple(s for s in sections if s.blocks),
         twin={"receipt": receipt.to_json()},
         foot=(
-            "Made from the release package alone: no number in this file was computed against real "
+            f"Made from {'the release package alone' if mapped is None else MAPPED}: no number in "
+            "this file was computed against real "
             "records. It may be published with the release. Receipts have no dates: entries of the "
             "ledger are ordered by their numbers."
         ),
@@ -111,6 +121,19 @@ def _summary(release: Release) -> Iterator[Block]:
             "release is not differentially private.",
             "The bound has a gap.",
         )
+
+
+def _flows(release: Release, mapped: Mapped | None) -> Iterator[Block]:
+    if mapped is None:
+        return
+    if mapped.real is not None:
+        raise UsageError(
+            "AUDIENCE",
+            "Confidential flows were given for a public report.",
+            "A public report is made from the release and public geography alone.",
+            "Leave them out, or ask for the internal report.",
+        )
+    yield from flow_blocks(release, mapped)
 
 
 def _cost(plan: Plan) -> Iterator[Block]:

@@ -1,6 +1,7 @@
 """Colors, marks and sizes of every chart; a mark never differs from another by its color alone.
 
-The colors are those of Okabe and Ito (2008), "Color Universal Design". Each is a fixed text in the
+The first eight colors are those of Okabe and Ito (2008), "Color Universal Design", or near them; the
+others, of drawings with many lines, have marks of their own, too. Each is a fixed text in the
 drawings, so that the style sheet of a report can replace it on a dark screen.
 """
 
@@ -28,6 +29,11 @@ SERIES: Final = (
     ("#56b4e9", "cross"),
     ("#1c2024", "triangle-right"),
     ("#8a6d00", "triangle-left"),
+    ("#882255", "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"),
+    ("#332288", "M-.35,-1H.35V1H-.35Z"),
+    ("#117733", "M-1,-.35H1V.35H-1Z"),
+    ("#5b616b", "M-.5,-.87H.5L1,0L.5,.87H-.5L-1,0Z"),
+    ("#b04a87", "M0,-1.1L.3,-.4L1,-.35L.5,.2L.65,.95L0,.5L-.65,.95L-.5,.2L-1,-.35L-.3,-.4Z"),
 )
 
 # What a reference is drawn with: (color, shape, dash of its line).
@@ -59,6 +65,10 @@ DARK: Final = {
     "#56b4e9": "#9ad4f7",
     "#b07800": "#e0b03c",
     "#8a6d00": "#cbb35a",
+    "#882255": "#d97aa8",
+    "#332288": "#9d90e6",
+    "#117733": "#63c488",
+    "#b04a87": "#e08fc0",
 }
 
 LABEL: Final = 12  # px

@@ -245,10 +245,12 @@ def _panel(alt: Any, points: list[Mapping[str, Any]], names: list[str], title: s
     marks = [(theme.INK, "circle"), *theme.SERIES[1:]][: len(names)]
     kept = [dict(p) for p in points if p["y"] is not None]
     by = {"legend": alt.Legend(columns=4), "title": None}
+    people = [p["x"] for p in kept] or [1.0, 10.0]
+    ticks = panels.ticks(min(people), max(people))
     chart = alt.Chart(alt.InlineData(values=kept)).mark_point(size=28, strokeWidth=1.2, opacity=0.8)
     return chart.encode(
         x=alt.X("x:Q", title="people of the destination",
-                scale=alt.Scale(type="log", nice=False, padding=6), axis=alt.Axis(grid=False, tickCount=5)),
+                scale=alt.Scale(type="log", nice=False, padding=6), axis=alt.Axis(grid=False, values=ticks)),
         y=alt.Y("y:Q", title="mean commute, miles", axis=alt.Axis(tickCount=5)),
         color=alt.Color("by:N", scale=alt.Scale(domain=names, range=[m[0] for m in marks]), **by),
         shape=alt.Shape("by:N", scale=alt.Scale(domain=names, range=[m[1] for m in marks]), **by),

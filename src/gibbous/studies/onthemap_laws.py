@@ -7,7 +7,7 @@ words protect nobody: no record should pass through this code.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -15,18 +15,30 @@ import numpy as np
 
 from gibbous.core.exact import exact
 from gibbous.core.protocols import Words64
+from gibbous.core.schema import Impossible, Schema
 from gibbous.core.stream import stream_key, words
-from gibbous.flows import FlowEngine, Flows, coarse, collected, flow_schema, to_places, to_regions
+from gibbous.flows import (
+    FlowEngine,
+    Flows,
+    Geography,
+    coarse,
+    collected,
+    flow_schema,
+    to_places,
+    to_regions,
+)
 from gibbous.mechanisms._flows import by_destination, claim, scheme
+from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.mechanisms.onthemap import Onthemap
 from gibbous.privacy.calibrate.stable import stable_geometric
-from gibbous.structure.regions import miles
+from gibbous.structure.regions import miles, regions
 from gibbous.studies.laws import Draws
 from gibbous.studies.onthemap_data import Commutes, within
 from gibbous.synthesize.flows.grid import exponential_gaps, survivors, threshold_for
 from gibbous.synthesize.flows.rows import FlowRows
 
 _STREAM: Final = 0x6F746D70  # "otmp": apart from all other streams
+MOST_CELLS: Final = 1 << 22  # of the table of destinations and grid cells, measured as a whole
 PRINTED_ALPHA: Final = {200.0: 0.01245, 100.0: 0.039764}
 """Virtual records an origin [onthemap, s6], by the radius of the domain in miles."""
 
@@ -143,6 +155,42 @@ def every_region(truth: Commutes, epsilon: float, delta: float, draws: Draws) ->
     return within(placed, truth.geography)
 
 
+def adaptive(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flows:
+    """`adaptive_gibbs` itself on the grid, a place of the cell drawn evenly; pairs beyond reach dropped.
+
+    Its noise is the system's, so that repeats of the same draws differ.
+    """
+    from gibbous.privacy.curator import Curator
+    from gibbous.synthesize.sample import sample
+
+    place = coarse(truth.geography, "cell")
+    schema, people = _masked(truth.geography, place), truth.flows.records
+    engine = FlowEngine.holding(place, to_regions(truth.flows, truth.geography, "cell"), schema)
+    method = AdaptiveGibbs(epsilon, delta, "replace_one", cells=MOST_CELLS)
+    curator = Curator(engine, method.plan(schema, people).total, schema, relation=method.relation)
+    try:
+        made = method.run(curator, people)
+    finally:
+        curator.close()
+    first, second = (int(word >> 1) for word in seeded(draws.at(8))(2))
+    codes = sample(made, people, seed=first).by_column
+    found = collected(codes[0].astype(np.int64), codes[1].astype(np.int64))
+    return within(to_places(found, truth.geography, "cell", seed=second), truth.geography)
+
+
+def _masked(whole: Geography, place: Geography) -> Schema:
+    """The schema of regions, those without a place within reach declared impossible."""
+    of, rules = regions(whole.origins, "cell").of, []
+    here, there = whole.origins, whole.destinations
+    for group in range(len(there)):
+        near = miles(there.lat[group], there.lon[group], here.lat, here.lon) <= whole.reach
+        beyond = np.setdiff1d(np.arange(len(place.origins)), of[near])
+        if len(beyond):
+            where = ((place.destination, (group,)), (place.origin, tuple(beyond.tolist())))
+            rules.append(Impossible(where))
+    return replace(flow_schema(place), impossible=tuple(rules))
+
+
 PRINTED: Final = "as printed"
 METHODS: Final = (
     Method(PRINTED, "probabilistic, its delta not proven", as_printed, printed=True, shrinks=True),
@@ -152,6 +200,7 @@ METHODS: Final = (
     Method("sba", "(epsilon, delta)-DP", threshold),
     Method("Laplace, all pairs", "epsilon-DP", every_cell),
     Method("Laplace, grid cells", "epsilon-DP", every_region),
+    Method("adaptive_gibbs, grid cells", "(epsilon, delta)-DP", adaptive),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -13,6 +14,7 @@ Row = Mapping[str, Any]
 WIDTH: Final = 760  # px of the whole drawing
 HEIGHT: Final = 150  # px of one panel
 _EDGE: Final = 62  # px that axis labels of one panel take
+_FEW: Final = 10  # marks of an axis, and the largest of them
 _DASHES: Final = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
 
 
@@ -68,7 +70,11 @@ def lines(
             if str(row[panel]) == title
         ]
         outer = (at + columns >= len(panels), at % columns == 0)
-        axes = _axes(alt, titles, outer, scales, limits)
+        marks = (
+            _marks([p["x"] for p in points], scales[0]),
+            _marks(limits or [p["y"] for p in points], scales[1]),
+        )
+        axes = _axes(alt, (titles, outer), scales, limits, marks)
         layers = _layers(alt, points, names, axes, reference)
         drawn.append(alt.layer(*layers).properties(title=title, **size))
     grid = alt.concat(*drawn, columns=columns, spacing=14)
@@ -83,26 +89,65 @@ def lines(
 
 def _axes(
     alt: Any,
-    titles: tuple[str, str],
-    outer: tuple[bool, bool],
+    named: tuple[tuple[str, str], tuple[bool, bool]],
     scales: tuple[str, str],
     limits: tuple[float, float] | None,
+    marks: tuple[dict[str, Any], dict[str, Any]],
 ) -> dict[str, Any]:
-    """The two axes of a panel, with a title where the panel stands at the edge of the grid."""
-    named = [title if edge and title else None for title, edge in zip(titles, outer, strict=True)]
+    """The two axes of a panel, with a title where the panel stands at the edge of the grid.
+
+    Args:
+        named: titles of both, and which of them stands at an edge.
+        marks: options of both axes: where lines and labels are.
+    """
+    words = [title if edge and title else None for title, edge in zip(*named, strict=True)]
+    x, y = marks
     return {
-        "x": alt.X("x:Q", title=named[0], axis=alt.Axis(format=NUMBER, tickCount=5, grid=False),
+        "x": alt.X("x:Q", title=words[0], axis=alt.Axis(format=NUMBER, grid=False, **x),
                    scale=alt.Scale(type=scales[0], zero=False, nice=False, padding=6)),
-        "y": alt.Y("y:Q", title=named[1], axis=alt.Axis(format=NUMBER, tickCount=5),
+        "y": alt.Y("y:Q", title=words[1], axis=alt.Axis(format=NUMBER, **y),
                    scale=_scale(alt, limits, scales[1])),
     }  # fmt: skip
+
+
+def ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Where a logarithmic axis has labels and lines: few, at round numbers.
+
+    Powers of ten where there are three at least, else 1 and 3 times them, or 1, 2 and 5 times; on a
+    short axis even steps.
+
+    Args:
+        low, high: ends of the axis, > 0.
+        most: of them, about.
+    """
+    first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
+    tens = [10.0**k for k in range(first, last + 1)]
+    for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0)):
+        found = [float(f"{t * s:.6g}") for t in tens for s in steps]
+        found = [v for v in found if low / 1.001 <= v <= high * 1.001]
+        if len(found) >= 3:
+            return found[:: -(-len(found) // most)]
+    step = 10.0 ** math.floor(math.log10((high - low or high) / 2))
+    step *= max(s for s in (1, 2, 5) if 2 * s * step <= (high - low or high))
+    found = [float(f"{k * step:.6g}") for k in range(math.ceil(low / step), int(high / step) + 1)]
+    return found or [low]
+
+
+def _marks(values: Sequence[float], scale: str) -> dict[str, Any]:
+    """Options of an axis: few lines, and those of a few small whole numbers at these."""
+    if scale == "log":
+        return {"values": ticks(min(values), max(values))}
+    known = sorted({float(v) for v in values})
+    if len(known) <= _FEW and all(v.is_integer() and 0 <= v <= _FEW for v in known):
+        return {"values": known}
+    return {"tickCount": 5}
 
 
 def _layers(
     alt: Any, points: Sequence[Row], names: Sequence[str], place: Row, reference: float | None
 ) -> list[Any]:
     marks = [theme.SERIES[i % len(theme.SERIES)] for i in range(len(names))]
-    dashes = [list(_DASHES[(i // len(theme.SERIES) + i) % len(_DASHES)]) for i in range(len(names))]
+    dashes = [list(_DASHES[i % len(_DASHES)]) for i in range(len(names))]
     legend = alt.Legend(columns=4)
 
     def by(kind: Any, values: Sequence[Any], legend: Any = legend) -> Any:

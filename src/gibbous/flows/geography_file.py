@@ -1,0 +1,192 @@
+"""A geography file (TOML, with tables of places beside it) in, a Geography out; all of it is public."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gibbous.core.errors import UsageError
+from gibbous.flows.coarse import coarse
+from gibbous.flows.table import Geography
+from gibbous.structure.regions import Places, places
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+    from gibbous.core.schema import Schema
+
+MAX_BYTES: Final = 1 << 20
+TOP: Final = ("origin", "destination", "count", "reach", "origins", "destinations")
+LISTED: Final = ("file", "id", "lat", "lon", "density", "levels")
+FORM: Final = (
+    "Keys are origin, destination, count, reach, and the tables [origins] and [destinations], "
+    'each with "file"'
+)
+
+
+def load_geography(path: str | Path) -> Geography:
+    """Read a geography file.
+
+    Args:
+        path: TOML: `origin` and `destination` name columns of the flows, `count` that of counts,
+            `reach` is in miles; [origins] and [destinations] name tables of places (`file`, relative
+            to this one) and their columns (`id`, `lat`, `lon`, `density`, `levels`).
+    Returns:
+        The geography; rows of a table of places are candidates, in their order.
+    Raises:
+        UsageError: the file is none, a key or a column is unknown, or a place is not one.
+    """
+    file = Path(path)
+    top = _document(file)
+    for name in top:
+        if name not in TOP:
+            raise _bad(f"has an unknown key {name!r}", FORM)
+    origins, destinations = (_listed(file, name, top.get(name)) for name in TOP[4:])
+    reach = top.get("reach", 0)
+    if isinstance(reach, bool) or not isinstance(reach, int | float):
+        raise _bad("has a reach that is no number", "It is a distance in miles, >= 0")
+    return Geography(
+        origins,
+        destinations,
+        _name(top, "origin", "origin") or "",
+        _name(top, "destination", "destination") or "",
+        _name(top, "count", None),
+        float(reach),
+    )
+
+
+def placed(mechanism: type, given: Mapping[str, object], geography: Geography) -> dict[str, Any]:
+    """What a geography adds to the parameters of a method: nothing, where it takes no places.
+
+    Args:
+        mechanism: its class; `Onthemap` takes places.
+        given: parameters that were given.
+        geography: of the flows it will count.
+    Raises:
+        UsageError: the destination that was given is another column.
+    """
+    known = {each.name for each in fields(mechanism)}
+    if not {"origins", "destinations", "destination"} <= known:
+        return {}
+    found = {"origins": geography.origins, "destinations": geography.destinations}
+    if given.get("destination", geography.destination) != geography.destination:
+        raise _bad(
+            f"names the destination {geography.destination!r}, the method another one",
+            "Both mean the same column",
+        )
+    more: dict[str, Any] = {"destination": geography.destination, "reach": geography.reach}
+    return found | {name: value for name, value in more.items() if name not in given}
+
+
+def level_of(geography: Geography, schema: Schema) -> str:
+    """Which level of the origins' hierarchy a release has in place of origins.
+
+    Args:
+        geography: of the records.
+        schema: of the release.
+    Returns:
+        The name of the level; empty where the release has the origins themselves.
+    Raises:
+        UsageError: the release was made of other places.
+    """
+    labels = {column.name: column.labels() for column in schema}
+    for level in ("", *geography.origins.parents):
+        found = coarse(geography, level) if level else geography
+        mine = ((found.origin, found.origins), (found.destination, found.destinations))
+        if all(labels.get(name) == tuple(p.ids.tolist()) for name, p in mine):
+            return level
+    raise UsageError(
+        "GEOGRAPHY",
+        "The release was made of other places than those of the geography.",
+        "Its columns and levels are those of the geography, or of one level of its hierarchy.",
+        "Give the geography file that the release was made with.",
+    )
+
+
+def _document(file: Path) -> Mapping[str, Any]:
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise _bad("is larger than 1 MiB", "Places are in tables beside it")
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise _bad("cannot be read", f"It is a UTF-8 text file. {FORM}", file) from None
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+        raise _bad("is not TOML", FORM, file) from None
+
+
+def _listed(file: Path, which: str, table: Any) -> Places:
+    """Places of one table: each row a candidate."""
+    if not isinstance(table, Mapping) or not isinstance(table.get("file"), str):
+        raise _bad(f"has no [{which}] with a file", FORM)
+    for name in table:
+        if name not in LISTED:
+            raise _bad(f"has an unknown key {name!r} in [{which}]", f"Keys are {', '.join(LISTED)}")
+    from gibbous.read.source import read_columns
+
+    frame = read_columns(file.parent / table["file"])
+    name = _name(table, "id", "id")
+    levels = table.get("levels", [])
+    if not isinstance(levels, list) or not all(isinstance(v, str) for v in levels):
+        raise _bad(f"has levels of [{which}] that are no list of columns", 'levels = ["county"]')
+    asked = {"lat", "lon"} & set(table)
+    axes = [_name(table, axis, axis) for axis in ("lat", "lon")]
+    located = bool(asked) or all(axis in frame.columns for axis in axes)
+    density = _name(table, "density", None)
+    wanted = [name, *(axes if located else ()), *([density] if density else ()), *levels]
+    absent = [column for column in wanted if column not in frame.columns]
+    if absent:
+        raise _bad(
+            f"names a column {absent[0]!r} that the table of [{which}] lacks",
+            f"Its columns are {', '.join(map(repr, frame.columns))}",
+        )
+    ids = frame.get_column(str(name))
+    if ids.null_count():
+        raise _bad(f"has a place without an id in [{which}]", "Every row is a place")
+    lat, lon = (_numbers(frame, str(a), which) if located else None for a in axes)
+    return places(
+        ids.cast(str).to_numpy(),
+        lat,
+        lon,
+        density=_numbers(frame, density, which) if density else None,
+        parents={level: frame.get_column(level).to_list() for level in levels},
+    )
+
+
+def _numbers(frame: pl.DataFrame, name: str, which: str) -> np.ndarray:
+    """A column of numbers; empty ones are NaN."""
+    import polars as pl
+
+    text = frame.get_column(name)
+    if text.dtype == pl.String:
+        text = text.str.strip_chars().replace("", None)
+    number = text.cast(pl.Float64, strict=False)
+    wrong = (number.is_null() & text.is_not_null()).to_numpy()
+    if wrong.any():
+        raise _bad(
+            f"has a value that is no number in column {name!r} of [{which}], data row "
+            f"{int(wrong.argmax()) + 1:,}",
+            "Coordinates are decimal degrees, densities numbers >= 0",
+        )
+    found: np.ndarray = number.fill_null(float("nan")).to_numpy()
+    return found
+
+
+def _name(table: Mapping[str, Any], key: str, default: str | None) -> str | None:
+    value = table.get(key, default)
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise _bad(f"has a {key} that is no name", "It is the name of a column, as text")
+
+
+def _bad(wrong: str, allowed: str, file: Path | None = None) -> UsageError:
+    which = f" {file.name!r}" if file is not None else ""
+    return UsageError(
+        "GEOGRAPHY",
+        f"The geography file{which} {wrong}.",
+        f"{allowed}.",
+        "Correct it; docs/how-to/flows.md has one.",
+    )

@@ -1,0 +1,104 @@
+"""Geography files: what they declare, what they refuse, and what they add to a method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gibbous as gb
+from gibbous.core.errors import UsageError
+from gibbous.flows import coarse, flow_schema, level_of, load_geography, placed
+
+from . import made
+
+
+def test_places_columns_and_hierarchy_are_read_in_the_order_of_their_tables(tmp_path: Path) -> None:
+    found = load_geography(made.files(tmp_path, "reach = 50\n" + made.FORM))
+
+    assert (found.origin, found.destination, found.count, found.reach) == (
+        "home",
+        "work",
+        "jobs",
+        50,
+    )
+    assert found.origins.ids.tolist()[:2] == ["h0", "h1"]
+    assert found.destinations.ids.tolist() == ["mill", "school"]
+    np.testing.assert_allclose(found.origins.lat[3], 45.06)
+    assert found.origins.density.tolist() == list(range(1, 21))
+    assert found.origins.parents["county"].tolist() == ["south"] * 10 + ["north"] * 10
+
+
+def test_places_without_coordinates_stay_without_them(tmp_path: Path) -> None:
+    path = made.files(tmp_path)
+    (tmp_path / "homes.csv").write_text("id,residents,county\na,1,x\nb,2,y\n")
+
+    found = load_geography(path)
+
+    assert not found.origins.located
+    assert found.destinations.located
+
+
+def test_an_empty_coordinate_is_unknown_and_a_word_is_refused_by_its_row(tmp_path: Path) -> None:
+    path = made.files(tmp_path)
+    table = tmp_path / "plants.csv"
+    table.write_text("plant,lat,lon\nmill,45,-93\nschool,,\n")
+    assert np.isnan(load_geography(path).destinations.lat[1])
+
+    table.write_text("plant,lat,lon\nmill,45,-93\nschool,zz-north,-93\n")
+    with pytest.raises(UsageError, match="data row 2") as refused:
+        load_geography(path)
+
+    assert "zz-north" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("[origins]", "[homes]", "unknown key 'homes'"),
+        ('file = "homes.csv"', "", "no \\[origins\\] with a file"),
+        ('density = "residents"', 'weight = "residents"', "unknown key 'weight'"),
+        ('"residents"', '"people"', "column 'people'"),
+        ('levels = ["county"]', 'levels = "county"', "no list of columns"),
+        ('count = "jobs"', 'count = "jobs"\nreach = "far"', "no number"),
+        ('count = "jobs"', "count = 3", "no name"),
+        ('count = "jobs"', "count = ", "not TOML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, words: str) -> None:
+    path = made.files(tmp_path, made.FORM.replace(old, new))
+
+    with pytest.raises(UsageError, match=words):
+        load_geography(path)
+
+
+def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'none\.toml' cannot be read"):
+        load_geography(tmp_path / "none.toml")
+
+
+def test_a_method_of_places_gets_them_and_others_get_nothing(tmp_path: Path) -> None:
+    geography = load_geography(made.files(tmp_path))
+
+    found = placed(gb.Onthemap, {"epsilon": 4.6}, geography)
+
+    assert found == {
+        "origins": geography.origins,
+        "destinations": geography.destinations,
+        "destination": "work",
+        "reach": 0.0,
+    }
+    assert placed(gb.Sba, {}, geography) == {}
+    assert "destination" not in placed(gb.Onthemap, {"destination": "work"}, geography)
+    with pytest.raises(UsageError, match="the method another one"):
+        placed(gb.Onthemap, {"destination": "home"}, geography)
+
+
+def test_a_release_of_regions_is_known_by_its_level(tmp_path: Path) -> None:
+    geography = load_geography(made.files(tmp_path))
+
+    assert level_of(geography, flow_schema(geography)) == ""
+    assert level_of(geography, flow_schema(coarse(geography, "county"))) == "county"
+    with pytest.raises(UsageError, match="other places"):
+        level_of(geography, gb.Schema((gb.Column("a", "binary", levels=("x", "y")),)))
