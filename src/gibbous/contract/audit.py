@@ -1,4 +1,4 @@
-"""Black-box audit: many runs on two neighbouring tables bound the privacy loss from below.
+"""Black-box audit: many runs on two neighboring tables bound the privacy loss from below.
 
 The best event is found on one half of the runs and judged on the other half, with Clopper-Pearson
 bounds; a mechanism that keeps its claim is flagged with probability at most `level` a pair.
@@ -31,7 +31,7 @@ class Verdict:
     """What an audit found on one pair.
 
     Attributes:
-        pair: name of the pair of neighbours.
+        pair: name of the pair of neighbors.
         runs: runs on each side.
         claimed: epsilon and delta of the claim, for the whole output.
         lower: lower confidence bound of epsilon at that delta, in nats; 0 when nothing is seen.
@@ -63,7 +63,7 @@ def audit(
     level: float = 1e-4,
     run: Callable[..., Tables | Codes] = release,
 ) -> Verdict:
-    """Audit one mechanism on one pair of neighbours.
+    """Audit one mechanism on one pair of neighbors.
 
     Args:
         mechanism: its plan's total claim is what is tested.

@@ -48,7 +48,7 @@ def caught(kind: type[Any]) -> bool:
 
 
 def relations(kind: type[Any]) -> tuple[Relation, ...]:
-    """Neighbour relations that the mechanism's `relation` parameter offers."""
+    """Neighbor relations that the mechanism's `relation` parameter offers."""
     if "relation" not in {p.name for p in describe(kind)}:
         return ("add_remove",)
     return get_args(get_type_hints(kind)["relation"]) or ("add_remove", "replace_one")

@@ -15,7 +15,7 @@ from gibbous.privacy.curator import Curator
 
 
 def relation_of(mechanism: Mechanism) -> Relation:
-    """The neighbour relation of a mechanism's claim."""
+    """The neighbor relation of a mechanism's claim."""
     found: Relation = getattr(mechanism, "relation", "add_remove")
     return found
 

@@ -45,7 +45,7 @@ def test_the_noise_in_the_tables_is_the_noise_that_was_paid_for(mechanism: type[
 
 @pytest.mark.statistical
 def test_audit_finds_no_violation(mechanism: type[Any]) -> None:
-    """Black-box audit on pairs of neighbours, under every relation the mechanism offers.
+    """Black-box audit on pairs of neighbors, under every relation the mechanism offers.
 
     Level 1e-5 a pair: about 40 pairs for the built-in methods, a false alarm in 2,500 runs.
     """

@@ -64,7 +64,7 @@ def engine(
     if name == "duckdb":
         from gibbous.disintegrate.ibis.engine import IbisEngine
 
-        return IbisEngine(options, memory_limit=memory_limit)
+        return IbisEngine(options, threads=threads, memory_limit=memory_limit)
     if name == "spark":
         from gibbous.disintegrate.spark.engine import SparkEngine
 

@@ -254,3 +254,49 @@ def run_lengths(ids: Array, values: Array, counts: Array) -> None:
             values[run], counts[run] = ids[begin], i - begin
             run, begin = run + 1, i
     values[run], counts[run] = ids[begin], len(ids) - begin
+
+
+@njit
+def union(keys: Array, levels: Array, more_keys: Array, more_levels: Array) -> int:
+    """How many different (key, level) pairs two sorted lists without repeats have together."""
+    i, j, total = 0, 0, 0
+    while i < len(keys) and j < len(more_keys):
+        k, m = keys[i], more_keys[j]
+        left = k < m or (k == m and levels[i] <= more_levels[j])
+        right = m < k or (k == m and more_levels[j] <= levels[i])
+        i += left
+        j += right
+        total += 1
+    return total + len(keys) - i + len(more_keys) - j
+
+
+@njit
+def merge(
+    keys: Array,
+    levels: Array,
+    values: Array,
+    more_keys: Array,
+    more_levels: Array,
+    more_values: Array,
+    out_keys: Array,
+    out_levels: Array,
+    out_values: Array,
+) -> None:
+    """Add two sorted lists of counts; `out_*` have as many places as `union` says."""
+    i, j = 0, 0
+    for place in range(len(out_keys)):
+        left, right = i < len(keys), j < len(more_keys)
+        if left and right:
+            k, m = keys[i], more_keys[j]
+            left = k < m or (k == m and levels[i] <= more_levels[j])
+            right = m < k or (k == m and more_levels[j] <= levels[i])
+        count = 0
+        if right:
+            out_keys[place], out_levels[place] = more_keys[j], more_levels[j]
+            count += more_values[j]
+            j += 1
+        if left:
+            out_keys[place], out_levels[place] = keys[i], levels[i]
+            count += values[i]
+            i += 1
+        out_values[place] = count

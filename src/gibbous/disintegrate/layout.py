@@ -76,6 +76,14 @@ def choose_route(context: Context, rows: int, limit: int) -> Route:
     return "sort" if cells <= WORD else "pairs"
 
 
+def tables(contexts: Sequence[Context], rows: int, limit: int) -> list[np.ndarray | None]:
+    """Zeros, int64 (cells,), of each context that is counted densely by itself; None of others."""
+    return [
+        np.zeros(c.cells, dtype=np.int64) if choose_route(c, rows, limit) == "dense" else None
+        for c in contexts
+    ]
+
+
 def cell_terms(context: Context, factor: int = 1) -> Terms:
     """Terms of the cell id key * levels + level of a mixed-radix context."""
     sizes = context.parent_sizes + context.target_sizes

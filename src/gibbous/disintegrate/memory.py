@@ -12,15 +12,23 @@ from gibbous.core.errors import ResourceLimit
 from gibbous.disintegrate import layout
 
 CAP = 4 << 30  # bytes
+HELD = 192 << 20  # bytes of codes that stay in memory at most
 SPLIT = 1 << 17  # rows below which a table is counted by one thread
 PARTS = 64 << 20  # bytes of partial tables that threads may hold of one context
 BUNDLE = 1 << 14  # cells of the small tables that are counted in one pass (256 KB in four copies)
 THREAD = 2 << 20  # bytes of buffers and of small tables, a thread
 
 
-def local_estimate(contexts: Sequence[Context], rows: int, *, threads: int, limit: int) -> int:
-    """Bytes that `LocalEngine.tally` needs at its peak, beyond the records; an upper bound."""
+def local_estimate(
+    contexts: Sequence[Context], rows: int, *, threads: int, limit: int, slab: int | None = None
+) -> int:
+    """Bytes that `LocalEngine.tally` needs at its peak, beyond the records; an upper bound.
+
+    Args:
+        slab: rows that are counted at a time, where the records are on disk.
+    """
     results, working = 0, []
+    at_once = rows if slab is None else min(rows, slab)
     for context in contexts:
         route = layout.choose_route(context, rows, limit)
         occupied = min(rows, context.cells)
@@ -30,11 +38,15 @@ def local_estimate(contexts: Sequence[Context], rows: int, *, threads: int, limi
             work += 8 * context.cells * (parts(context, threads) - 1)
         if context.support == "seen":
             results += 24 * occupied
-            work += 16 * occupied
+            work += 16 * min(at_once, occupied) if at_once < rows else 16 * occupied
+        if route in ("sort", "pairs") and at_once < rows:
+            # Lists of the slabs before, together less than twice the longest; and a merged one.
+            results += 24 * (min(rows, 2 * occupied) - occupied)
+            work += 24 * (occupied + min(at_once, occupied))
         if route == "sort":
-            work += rows * (4 if context.cells <= 1 << 32 else 8)
+            work += at_once * (4 if context.cells <= 1 << 32 else 8)
         if route == "pairs":
-            work += 56 * rows
+            work += 56 * at_once
         working.append(work)
     return results + sum(sorted(working)[-threads:]) + threads * THREAD
 
@@ -109,6 +121,11 @@ def default_limit() -> int:
         if text.isdigit():
             found.append(int(text))
     return min(found) * 2 // 5
+
+
+def held_limit() -> int:
+    """Bytes of codes that stay in memory: an eighth of what counting may use, at most 192 MiB."""
+    return min(HELD, default_limit() // 8)
 
 
 def _size(count: int) -> str:

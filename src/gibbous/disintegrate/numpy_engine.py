@@ -15,7 +15,7 @@ from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense, Sparse
-from gibbous.disintegrate import layout, memory, records, sums
+from gibbous.disintegrate import layout, memory, records, scanning, sums
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
@@ -64,7 +64,7 @@ class NumpyEngine:
         numbers: Sequence[int] = (),
     ) -> bytes:
         """Open, validate and encode the input and keep it inside; see `core.protocols.Engine`."""
-        codes, mark = records.scan(
+        codes, mark = scanning.scan(
             source, schema, key=key, options=self.options, progress=progress, numbers=numbers
         )
         self._records.take(codes)

@@ -52,15 +52,23 @@ def small(
 
 
 def dense(
-    columns: np.ndarray, contexts: Sequence[Context], low: int, high: int, going: Going
+    columns: np.ndarray,
+    contexts: Sequence[Context],
+    low: int,
+    high: int,
+    going: Going,
+    *,
+    into: Sequence[np.ndarray] | None = None,
 ) -> list[Sparse | np.ndarray]:
     """Count rows low..high into some dense mixed-radix tables, in chunks that stay in the cache.
 
+    Args:
+        into: int64 (cells,) a context, to be added to; None for fresh ones.
     Returns:
         int64 (cells,) a context.
     """
     terms = [layout.cell_terms(c) for c in contexts]
-    tables = [np.zeros(c.cells, dtype=np.int64) for c in contexts]
+    tables = into or [np.zeros(c.cells, dtype=np.int64) for c in contexts]
     for start in range(low, high, CHUNK):
         stop = min(start + CHUNK, high)
         for one, table in zip(terms, tables, strict=True):
@@ -69,13 +77,23 @@ def dense(
     return list(tables)
 
 
-def hashed(columns: np.ndarray, context: Context, low: int, high: int, going: Going) -> np.ndarray:
+def hashed(
+    columns: np.ndarray,
+    context: Context,
+    low: int,
+    high: int,
+    going: Going,
+    *,
+    into: np.ndarray | None = None,
+) -> np.ndarray:
     """Count rows low..high into one dense table with hashed keys.
 
+    Args:
+        into: int64 (cells,), to be added to; None for a fresh one.
     Returns:
         int64 (cells,).
     """
-    table = np.zeros(context.cells, dtype=np.int64)
+    table = np.zeros(context.cells, dtype=np.int64) if into is None else into
     place = _placer(columns, context)
     buffer = np.empty(min(BUFFER, high - low), dtype=np.uint64)
     for start in range(low, high, BUFFER):

@@ -1,19 +1,21 @@
-"""Records: a source and its schema go in; secret codes stay inside until they are forgotten."""
+"""Records: a source and its schema go in; secret codes stay inside until they are forgotten.
+
+Codes of few records stay in memory (`Codes`); codes of many go to a nameless file (`Slabs`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from gibbous.core.codes import Codes
 from gibbous.core.errors import EngineFailure
-from gibbous.core.protocols import Progress, Words64
-from gibbous.core.schema import Schema
+from gibbous.core.protocols import Words64
+from gibbous.disintegrate.slabs import Slabs
 
-if TYPE_CHECKING:
-    from gibbous.read.source import ReadOptions
+Store = Codes | Slabs
 
 
 class Records:
@@ -22,7 +24,7 @@ class Records:
     __slots__ = ("_closed", "_codes")
 
     def __init__(self) -> None:
-        self._codes: Codes | None = None
+        self._codes: Store | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -36,7 +38,12 @@ class Records:
         """Whether the records were forgotten."""
         return self._closed
 
-    def take(self, codes: Codes) -> None:
+    @property
+    def scanned(self) -> bool:
+        """Whether there are records."""
+        return self._codes is not None
+
+    def take(self, codes: Store) -> None:
         """Keep codes.
 
         Raises:
@@ -44,6 +51,10 @@ class Records:
         """
         if self._closed:
             raise _closed()
+        self._drop()
+        if isinstance(codes, Slabs):  # written by the encoder, checked there
+            self._codes = codes
+            return
         sizes = codes.schema.sizes
         columns = codes.by_column
         if columns.dtype.kind != "u" or (
@@ -58,7 +69,17 @@ class Records:
         self._codes = codes
 
     def look(self) -> Codes:
-        """The codes.
+        """The codes, of an engine that keeps them in memory.
+
+        Raises:
+            EngineFailure: closed, or nothing was scanned.
+        """
+        codes = self.store()
+        assert isinstance(codes, Codes)
+        return codes
+
+    def store(self) -> Store:
+        """The codes, wherever they are.
 
         Raises:
             EngineFailure: closed, or nothing was scanned.
@@ -76,51 +97,27 @@ class Records:
 
     def forget(self) -> None:
         """Drop the codes for good."""
-        self._codes = None
+        self._drop()
         self._closed = True
 
+    def _drop(self) -> None:
+        codes, self._codes = self._codes, None
+        if isinstance(codes, Slabs):
+            codes.release()
 
-def scan(
-    source: Any,
-    schema: Schema,
-    *,
-    key: bytes,
-    options: ReadOptions | None,
-    progress: Progress,
-    numbers: Sequence[int] = (),
-) -> tuple[Codes, bytes]:
-    """Read, fingerprint, validate and encode.
+
+def slabs(codes: Store, columns: Sequence[int] | None = None) -> Iterator[Codes]:
+    """The records, some at a time; those in memory all at once.
 
     Args:
-        source: a path or a frame.
-        key: secret key of this installation's ledger.
-        options: how to read a text file; None for the defaults.
-        numbers: positions of numeric columns whose numbers are kept beside their bins.
-    Returns:
-        Secret codes, and the keyed fingerprint (32 bytes) of the rows as they were read.
-    Guarantee:
-        A person of the schema's unit has at most `max_rows` rows in the codes; which ones is drawn
-        with words of the operating system.
-    Raises:
-        InputRejected, SchemaMismatch, ResourceLimit: without any cell value in the text.
+        columns: positions that are needed; None for all.
+    Yields:
+        Codes that are good until the next ones are asked for; at least one, perhaps without rows.
     """
-    from gibbous.encode.dictionary import coded, dictionaries
-    from gibbous.encode.encode import Encoder
-    from gibbous.read.fingerprint import Fingerprint
-    from gibbous.read.source import ReadOptions, read_slices
-
-    progress("read", 0, 100)
-    mark, known = Fingerprint(key, schema.null), dictionaries(schema)
-    with read_slices(source, schema=schema, options=options or ReadOptions()) as (rows, frames):
-        encoder = Encoder(schema, rows, words=_words(schema), numbers=numbers)
-        for frame in frames:
-            part = coded(frame, known)
-            encoder.add(part)
-            mark.add(part)
-            progress("read", 100 * encoder.done // max(1, rows), 100)
-    codes = encoder.finish()
-    progress("read", 100, 100)
-    return codes, mark.digest()
+    if isinstance(codes, Slabs):
+        yield from codes.read(columns)
+    else:
+        yield codes
 
 
 def parted(codes: Codes, parts: int, words: Words64) -> list[Codes]:
@@ -139,14 +136,6 @@ def contiguous(codes: Codes) -> np.ndarray:
     columns = np.ascontiguousarray(codes.by_column).view()
     columns.flags.writeable = False  # one type for the compiled kernels, whatever came in
     return columns
-
-
-def _words(schema: Schema) -> Words64 | None:
-    if schema.unit is None or schema.unit.kind == "row":
-        return None
-    from gibbous.privacy.entropy import words  # loads OpenDP
-
-    return words
 
 
 def _closed() -> EngineFailure:

@@ -36,25 +36,38 @@ class Job:
     work: Callable[[passes.Going], Results]
 
 
-def jobs(columns: np.ndarray, contexts: Sequence[Context], threads: int, limit: int) -> list[Job]:
+def jobs(
+    columns: np.ndarray,
+    contexts: Sequence[Context],
+    threads: int,
+    limit: int,
+    *,
+    of: int | None = None,
+    tables: Sequence[np.ndarray | None] | None = None,
+) -> list[Job]:
     """Cut a tally into jobs: small tables together, others one by one, rows when threads idle.
 
     Args:
         columns: (columns, rows), C-contiguous, read-only.
         limit: bytes that all tables together may take.
+        of: number of all records, where these are some of them.
+        tables: int64 (cells,) of contexts that are to be added to, where one job counts all rows.
     """
     rows = columns.shape[1]
-    routes = [layout.choose_route(c, rows, limit) for c in contexts]
+    routes = [layout.choose_route(c, rows if of is None else of, limit) for c in contexts]
     kinds: dict[str, list[int]] = {"small": [], "dense": [], "hashed": [], "sort": [], "pairs": []}
     for i, (context, route) in enumerate(zip(contexts, routes, strict=True)):
         radix = isinstance(context.key, Radix)
         kinds[route if radix or route != "dense" else "hashed"].append(i)
     out = _small_jobs(columns, contexts, kinds["small"], threads)
-    out += _dense_jobs(columns, contexts, kinds["dense"], threads)
+    out += _dense_jobs(columns, contexts, kinds["dense"], threads, tables)
     for i in kinds["hashed"]:
         one = contexts[i]
-        for low, high in _ranges(rows, _split(one, len(kinds["hashed"]), threads)):
-            work = partial(_one, passes.hashed, columns, one, low, high)
+        ranges = _ranges(rows, _split(one, len(kinds["hashed"]), threads))
+        known = tables[i] if tables and len(ranges) == 1 else None
+        hashed = partial(passes.hashed, into=known) if known is not None else passes.hashed
+        for low, high in ranges:
+            work = partial(_one, hashed, columns, one, low, high)
             out.append(Job([i], 2 * _weight([one]) * (high - low), work))
     for name, count in (("sort", passes.sort), ("pairs", passes.pairs)):
         for i in kinds[name]:
@@ -79,6 +92,21 @@ def run(
     else:
         yield from _in_threads(todo, threads, told)
     progress("count", 100, 100)
+
+
+def within(progress: Progress, low: int, high: int, rows: int) -> Progress:
+    """Progress of the rows low..high, told as a share of all rows: nothing until it grows."""
+    told = 100 * low // max(1, rows) if low else -1
+
+    def tell(stage: str, done: int, total: int) -> None:
+        nonlocal told
+        share = (low + (high - low) * done / max(1, total)) / max(1, rows)
+        percent = 100 if high >= rows and done >= total else min(99, int(100 * share))
+        if percent > told:
+            told = percent
+            progress(stage, percent, 100)
+
+    return tell
 
 
 def _in_threads(
@@ -170,15 +198,23 @@ def _margins(
 
 
 def _dense_jobs(
-    columns: np.ndarray, contexts: Sequence[Context], places: list[int], threads: int
+    columns: np.ndarray,
+    contexts: Sequence[Context],
+    places: list[int],
+    threads: int,
+    tables: Sequence[np.ndarray | None] | None,
 ) -> list[Job]:
     out = []
     groups = min(len(places), max(threads, -(-len(places) // GROUP)))
     for inside in (places[g::groups] for g in range(groups)):
         chosen = [contexts[i] for i in inside]
         split = min(_split(one, groups, threads) for one in chosen)
-        for low, high in _ranges(columns.shape[1], split):
-            work = partial(passes.dense, columns, chosen, low, high)
+        ranges = _ranges(columns.shape[1], split)
+        known = [tables[i] for i in inside] if tables and len(ranges) == 1 else [None]
+        held = [table for table in known if table is not None]
+        count = partial(passes.dense, into=held) if held else passes.dense
+        for low, high in ranges:
+            work = partial(count, columns, chosen, low, high)
             out.append(Job(inside, _weight(chosen) * (high - low), work))
     return out
 

@@ -13,11 +13,13 @@ from gibbous.core.errors import EngineFailure, ResourceLimit
 from gibbous.core.grid import grid_of, to_grid
 from gibbous.core.moment import Moment
 from gibbous.core.tables import Counts, Dense
+from gibbous.disintegrate.records import Store, slabs
+from gibbous.disintegrate.slabs import Slabs
 
 CHUNK = 1 << 20  # rows at a time
 
 
-def sums(codes: Codes, moments: Sequence[Moment]) -> tuple[Counts, ...]:
+def sums(codes: Store, moments: Sequence[Moment]) -> tuple[Counts, ...]:
     """One table of sums a moment.
 
     Args:
@@ -29,7 +31,7 @@ def sums(codes: Codes, moments: Sequence[Moment]) -> tuple[Counts, ...]:
         EngineFailure: numbers of a factor were not kept.
         ResourceLimit: a sum may pass 63 bits.
     """
-    kept = {place for place, _ in codes.numbers}
+    kept = set(codes.numbers if isinstance(codes, Slabs) else dict(codes.numbers))
     if any(place not in kept for one in moments for place in one.factors):
         raise EngineFailure(
             "NUMBERS",
@@ -44,18 +46,24 @@ def sums(codes: Codes, moments: Sequence[Moment]) -> tuple[Counts, ...]:
             "Sums are taken in whole numbers of 64 bits.",
             "Declare fewer decimals for the column.",
         )
-    return tuple(Counts(one.context, _sum(codes, one)) for one in moments)
+    totals = [np.zeros(one.context.cells, dtype=np.int64) for one in moments]
+    for part in slabs(codes):
+        for one, total in zip(moments, totals, strict=True):
+            _add(part, one, total)
+    shapes = [(one.context.keys, one.context.levels) for one in moments]
+    return tuple(
+        Counts(one.context, Dense(total.reshape(shape)))
+        for one, total, shape in zip(moments, totals, shapes, strict=True)
+    )
 
 
-def _sum(codes: Codes, one: Moment) -> Dense:
+def _add(codes: Codes, one: Moment, total: np.ndarray) -> None:
     context = one.context
-    total = np.zeros(context.cells, dtype=np.int64)
     for start in range(0, codes.rows, CHUNK):
         which = slice(start, start + CHUNK)
         rows = codes.values[which]
         cells = keys_of(context, rows) * np.uint64(context.levels) + levels_of(context, rows)
         np.add.at(total, cells.astype(np.int64), _product(codes, one, which))
-    return Dense(total.reshape(context.keys, context.levels))
 
 
 def _product(codes: Codes, one: Moment, which: slice) -> np.ndarray:

@@ -8,6 +8,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core.protocols import Progress
 from gibbous.core.schema import Column, Schema
+from gibbous.core.tables import Sparse
 from gibbous.disintegrate.local_engine import LocalEngine
 
 TYPES = (np.uint8, np.uint16)  # 32-bit codes (columns of more than 65,536 levels) compile when met
@@ -15,6 +16,8 @@ TYPES = (np.uint8, np.uint16)  # 32-bit codes (columns of more than 65,536 level
 
 def compile_all(progress: Progress) -> None:
     """Count tiny tables along every route, for each type of code."""
+    from gibbous.disintegrate import gathering  # loads numba
+
     schema = Schema(
         (
             Column("a", "numeric", edges=tuple(float(i) for i in range(100)), integer=True),
@@ -30,6 +33,8 @@ def compile_all(progress: Progress) -> None:
             engine.tally([context])
             done += 1
         engine.close()
+    cell = np.zeros(1, dtype=np.uint64)
+    gathering.added(*[Sparse(cell, cell, np.ones(1, dtype=np.int64))] * 2)  # union, merge
     progress("compile", total, total)
 
 

@@ -22,6 +22,7 @@ _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 _SPAN = 1 << 16
+_FEW_CUTS = 24
 _EXACT = 2.0**53
 _TOO_LOW, _TOO_HIGH, _NOT_A_NUMBER, _NOT_FINITE, _NOT_WHOLE = -2, -3, -4, -5, -6
 
@@ -176,10 +177,20 @@ def _floats(values: pl.Series, column: Column) -> np.ndarray:
 
 def _bin_float(numbers: np.ndarray, column: Column) -> np.ndarray:
     edges = np.array([float(e) for e in column.edges])
-    codes = np.searchsorted(edges[1:-1], numbers, side="right").astype(np.int32)
+    codes = _bins_of(numbers, edges[1:-1])
     codes[numbers < edges[0]] = _TOO_LOW
     codes[numbers > edges[-1]] = _TOO_HIGH
     return _mark_infinite(codes, numbers, clamp=column.clamp)
+
+
+def _bins_of(numbers: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """How many cuts are at or below each number, int32 (rows,)."""
+    if len(cuts) > _FEW_CUTS:
+        return np.searchsorted(cuts, numbers, side="right").astype(np.int32)
+    codes = np.zeros(len(numbers), dtype=np.uint8)
+    for cut in cuts:  # a comparison of all rows at once: faster than a search row by row
+        codes += numbers >= cut
+    return codes.astype(np.int32)
 
 
 def _mark_infinite(codes: np.ndarray, numbers: np.ndarray, *, clamp: bool) -> np.ndarray:

@@ -21,7 +21,7 @@ class Cap:
 
     Attributes:
         epsilon, delta: exact; sums of pure and (epsilon, delta) claims stay at or below both.
-        relation: the neighbour relation of every claim that counts.
+        relation: the neighbor relation of every claim that counts.
         protects: the privacy unit in words; None until the first claim fixes it.
     """
 

@@ -84,7 +84,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise _rejected("NOTAFILE", path, fault, "Pass the path of one regular file.")
     with os.fdopen(handle, "rb") as file:
         yield file
-        _check_unchanged(path, before)
+        check_unchanged(path, before)
 
 
 def memory_limit() -> int:
@@ -157,7 +157,12 @@ def _unpacked(file: BinaryIO) -> Iterator[bytes]:
     )
 
 
-def _check_unchanged(path: Path, before: os.stat_result) -> None:
+def check_unchanged(path: Path, before: os.stat_result) -> None:
+    """Check that a file is still what it was.
+
+    Raises:
+        EngineFailure: it changed.
+    """
     try:
         after: os.stat_result | None = os.stat(path)
     except OSError:

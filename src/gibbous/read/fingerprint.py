@@ -75,7 +75,7 @@ class Fingerprint:
                 for part, place in zip(parts, places, strict=True):
                     row = part.words[lane]
                     total += row[block] if place is None else row.take(place, mode="clip")
-                self._sums[lane] += int(mix64(total).sum(dtype=np.uint64))
+                self._sums[lane] += int(_mix(total).sum(dtype=np.uint64))
 
     @staticmethod
     def of_root(root: bytes, null: str) -> Fingerprint:
@@ -124,7 +124,7 @@ class Fingerprint:
             distinct = values.drop_nulls().unique()
             place = values.cast(pl.Enum(distinct)).to_physical()
             return _Part(_places(place, len(distinct)), _table(distinct, keys, steps, null))
-        words = np.stack(_hashed(values, keys, steps, null))
+        words = _hashed(values, keys, steps, null)
         if values.null_count():
             words[:, values.is_null().to_numpy()] = _missing_words(keys, steps)[:, None]
         return _Part(None, words)
@@ -242,7 +242,7 @@ def _small_span(values: pl.Series, keys: _Keys, steps: list[np.uint64]) -> _Part
 
 def _table(distinct: pl.Series, keys: _Keys, steps: list[np.uint64], null: str) -> np.ndarray:
     """Words of distinct texts, and of missing after the last: (lanes, texts + 1)."""
-    words = np.stack(_hashed(distinct, keys, steps, null))
+    words = _hashed(distinct, keys, steps, null)
     return np.concatenate((words, _missing_words(keys, steps)[:, None]), axis=1)
 
 
@@ -255,31 +255,76 @@ def _missing(keys: _Keys) -> list[int]:
     return [int(keys.word(b"missing", lane)) for lane in range(_LANES)]
 
 
-def _hashed(values: pl.Series, keys: _Keys, steps: list[np.uint64], null: str) -> list[np.ndarray]:
-    """Hash value by value, null aside: numbers in bulk, the rest once a distinct text."""
-    whole, is_whole, real, is_real = _numbers(values)
-    bases = [whole.view(np.uint64).copy() for _ in range(_LANES)]
-    real_words = keys.word(b"real", 0)
-    for base in bases:
-        base[is_real] = mix64(real[is_real].view(np.uint64) + real_words)
-    left = ~(is_whole | is_real) & values.is_not_null().to_numpy()
+def _hashed(values: pl.Series, keys: _Keys, steps: list[np.uint64], null: str) -> np.ndarray:
+    """Hash value by value, null aside: numbers in bulk, the rest once a distinct text.
+
+    Returns:
+        uint64 (lanes, rows).
+    """
+    if values.dtype.is_float():
+        base, left = _of_floats(values, keys)
+        bases = [base.copy() if left.any() else base for _ in range(_LANES)]
+    else:
+        whole, is_whole, real, is_real = _numbers(values)
+        bases = [whole.view(np.uint64).copy() for _ in range(_LANES)]
+        real_words = keys.word(b"real", 0)
+        for base in bases:
+            base[is_real] = mix64(real[is_real].view(np.uint64) + real_words)
+        left = ~(is_whole | is_real)
+    left &= values.is_not_null().to_numpy()
     if values.dtype == pl.String:
         left |= (values == null).fill_null(value=False).to_numpy()
     if left.any():
         part = values.filter(pl.Series(left)).cast(pl.String)
         distinct = part.unique()
-        words = [_words(text, keys, null) for text in distinct.to_list()]
         place = part.cast(pl.Enum(distinct)).to_physical().to_numpy()
-        table = np.array(words, dtype=np.uint64)
+        table = np.array([_words(text, keys, null) for text in distinct.to_list()], np.uint64)
         for lane, base in enumerate(bases):
             base[left] = table[place, lane]
-    return [mix64(base + step) for base, step in zip(bases, steps, strict=True)]
+    out = np.empty((_LANES, len(values)), dtype=np.uint64)
+    for words, base, step in zip(out, bases, steps, strict=True):
+        for start in range(0, len(base), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            np.add(base[block], step, out=words[block])
+            _mix(words[block])
+    return out
+
+
+def _mix(words: np.ndarray) -> np.ndarray:
+    """mix64 in place; in blocks that stay in the cache, it takes a fifth of the time."""
+    spare = np.empty_like(words)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        np.right_shift(words, np.uint64(shift), out=spare)
+        words ^= spare
+        words *= np.uint64(factor)
+    return words
+
+
+def _of_floats(values: pl.Series, keys: _Keys) -> tuple[np.ndarray, np.ndarray]:
+    """What is hashed of floats: whole numbers as such, others by their bits; and which are left."""
+    real = values.cast(pl.Float64).fill_null(math.nan).to_numpy()
+    word, base, left = (
+        keys.word(b"real", 0),
+        np.zeros(len(real), np.uint64),
+        np.zeros(len(real), bool),
+    )
+    for start in range(0, len(real), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        some = real[block]
+        small = np.abs(some) < 2.0**63  # not so of infinities and nan
+        whole = (np.floor(some) == some) & small
+        bits = _mix(some.view(np.uint64) + word)
+        if whole.any():
+            bits[whole] = some[whole].astype(np.int64).view(np.uint64)
+        left[block] = ~small
+        base[block] = np.where(small, bits, 0) if left[block].any() else bits
+    return base, left
 
 
 def _numbers(values: pl.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Whole numbers within 64 bits, and other finite numbers, with masks."""
-    narrow = values.cast(pl.Int64, strict=False) if not values.dtype.is_float() else None
-    if narrow is not None and (values.dtype.is_integer() or narrow.null_count() == 0):
+    """Whole numbers within 64 bits, and other finite numbers, with masks; of all but floats."""
+    narrow = values.cast(pl.Int64, strict=False)
+    if values.dtype.is_integer() or narrow.null_count() == 0:
         none = np.zeros(len(values), dtype=bool)
         mask = narrow.is_not_null().to_numpy()
         return narrow.fill_null(0).to_numpy(), mask, np.zeros(len(values)), none
@@ -287,10 +332,9 @@ def _numbers(values: pl.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.
     small = np.abs(real) < 2.0**63
     integral = small & (np.floor(np.where(small, real, 0.5)) == real)
     whole = np.where(integral, real, 0.0).astype(np.int64)
-    if narrow is not None:  # text: exact where the text is a whole number
-        exact = narrow.is_not_null().to_numpy()
-        whole = np.where(exact, narrow.fill_null(0).to_numpy(), whole)
-        integral |= exact
+    exact = narrow.is_not_null().to_numpy()  # text: exact where the text is a whole number
+    whole = np.where(exact, narrow.fill_null(0).to_numpy(), whole)
+    integral |= exact
     return whole, integral, real, small & ~integral
 
 

@@ -1,95 +1,179 @@
-"""A Parquet file -> a frame of plain columns; size and types are checked before anything is decoded."""
+"""Parquet files -> frames of plain columns; sizes and types are checked before anything is decoded."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gibbous.core.errors import InputRejected, ResourceLimit, SchemaMismatch
 from gibbous.read.conform import check_types
 from gibbous.read.csv_file import ReadOptions
-from gibbous.read.fields import shown
-from gibbous.read.files import opened
+from gibbous.read.fields import listed, shown
+from gibbous.read.files import check_unchanged, opened
+from gibbous.read.many import files_of, is_many
 from gibbous.read.names import check_names
 from gibbous.read.slices import SLICE, whole_only
 
 if TYPE_CHECKING:
     import polars as pl
 
+BATCH = 64 << 20
+"""Bytes of decoded columns that a slice may have, about: wide tables come in fewer rows a slice."""
+
 _MAGIC = b"PAR1"
+_TEXT, _NUMBER = 24, 9  # bytes of a value in memory, about
 
 
 def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> pl.DataFrame:
-    """Read a Parquet file.
+    """Read a Parquet file, or all files of a folder or pattern, whole.
 
     Args:
-        path: the file.
+        path: the file, the folder, or the pattern; see `read.many`.
         options: limits.
         skip: columns that the schema ignores; they are left out when their type is not usable.
     Returns:
         Columns with the types of the file.
     Raises:
         InputRejected: not a sound Parquet file.
-        SchemaMismatch: a column of a nested, decimal, binary, zoned or other unusable type.
+        SchemaMismatch: a column of a nested, decimal, binary, zoned or other unusable type, or
+            files whose columns differ.
         ResourceLimit: too many columns, or rows that need too much memory.
     """
-    with opened(path) as file:
-        source, _, _ = _source(file, path, options, skip)
-        frame: pl.DataFrame = _guarded(source.collect, path)
-    return frame
+    import polars as pl
+
+    files = _sources(path, options, skip)
+    rows = sum(one.rows for one in files)
+    _check_memory(rows, list(files[0].columns.values()), options.limit)
+    frames: list[pl.DataFrame] = [_guarded(one.lazy().collect, one.path) for one in files]
+    for one in files:
+        check_unchanged(one.path, one.facts)
+    return frames[0] if len(frames) == 1 else pl.concat(frames)
 
 
 @contextmanager
 def parquet_slices(
     path: Path, options: ReadOptions, *, skip: frozenset[str]
 ) -> Iterator[tuple[int, Iterator[pl.DataFrame]]]:
-    """Read a Parquet file in slices of rows, so that the whole of it is never held.
+    """Read Parquet files in slices of rows, so that the whole of them is never held.
+
+    The next slice is decoded while the last one is used.
 
     Args:
         path, options, skip: as for `read_parquet`.
     Yields:
-        The number of rows, and the slices in order; that the file did not change is checked at
-        the end of the block.
+        The number of rows, and the slices in order; that no file changed is checked at the end of
+        the block.
     Raises:
         InputRejected, SchemaMismatch, ResourceLimit: as `read_parquet`; what is wrong inside a
             page is found on the way.
     """
-    with opened(path) as file:
-        source, rows, columns = _source(file, path, options, skip)
-        yield rows, _batches(source, rows, path, whole=rows == 0 or whole_only(columns.values()))
+    files = _sources(path, options, skip)
+    rows, types = sum(one.rows for one in files), list(files[0].columns.values())
+    whole = rows == 0 or whole_only(types)
+    at_once = max(1, min(SLICE, BATCH // max(1, _width(types))))
+    _check_memory(rows if whole else min(rows, at_once), types, options.limit)
+    with ThreadPoolExecutor(1, thread_name_prefix="gibbous-decode") as pool:
+        yield rows, _whole(files) if whole else _batches(files, at_once, pool)
+    for one in files:
+        check_unchanged(one.path, one.facts)
 
 
-def _source(
-    file: BinaryIO, path: Path, options: ReadOptions, skip: frozenset[str]
-) -> tuple[pl.LazyFrame, int, dict[str, pl.DataType]]:
-    """The checked file: its columns that are kept, not yet read; the number of rows; their types."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """A checked file: its columns that are kept, not yet read.
+
+    Attributes:
+        facts: what the system says of the file when it was checked.
+        columns: name -> type.
+    """
+
+    path: Path
+    facts: os.stat_result
+    rows: int
+    columns: dict[str, pl.DataType]
+
+    def lazy(self) -> pl.LazyFrame:
+        """All rows, in the order of the columns."""
+        return _scanned(self.path).select(list(self.columns))
+
+
+def _sources(path: Path, options: ReadOptions, skip: frozenset[str]) -> list[_Source]:
+    """The checked files, at least one, all with the same columns."""
+    many = is_many(path)
+    found: list[_Source] = []
+    for one in files_of(path) if many else [path]:
+        source = _source(one, options, skip)
+        if found:
+            _check_same(found[0], source)
+            source = _Source(one, source.facts, source.rows, found[0].columns)
+        found.append(source)
+    return found
+
+
+def _source(path: Path, options: ReadOptions, skip: frozenset[str]) -> _Source:
     import polars as pl
 
-    columns = _columns(file, path, options)
-    kept = {n: dtype for n, dtype in columns.items() if n not in skip or _usable(n, dtype)}
-    check_types(kept)
-    source = pl.scan_parquet(path, glob=False, hive_partitioning=False)
-    rows = int(_guarded(lambda: source.select(pl.len()).collect().item(), path))
-    _check_memory(rows, list(kept.values()), options.limit)
-    return source.select(list(kept)), rows, kept
+    with opened(path) as file:
+        columns = _columns(file, path, options)
+        kept = {n: dtype for n, dtype in columns.items() if n not in skip or _usable(n, dtype)}
+        check_types(kept)
+        rows = int(_guarded(lambda: _scanned(path).select(pl.len()).collect().item(), path))
+        return _Source(path, os.fstat(file.fileno()), rows, kept)
 
 
-def _batches(source: pl.LazyFrame, rows: int, path: Path, *, whole: bool) -> Iterator[pl.DataFrame]:
-    if whole or not hasattr(source, "collect_batches"):  # polars before 1.34
-        yield _guarded(source.collect, path)
+def _scanned(path: Path) -> pl.LazyFrame:
+    import polars as pl
+
+    return pl.scan_parquet(path, glob=False, hive_partitioning=False)
+
+
+def _check_same(first: _Source, other: _Source) -> None:
+    if first.columns == other.columns:
         return
-    batches = _guarded(lambda: source.collect_batches(chunk_size=SLICE, maintain_order=True), path)
-    seen = 0
-    while (frame := _guarded(lambda: next(batches, None), path)) is not None:
-        seen += frame.height
-        if seen > rows:
-            break
-        yield frame
-    if seen != rows:
-        raise _damaged(path)
+    names, more = set(first.columns), set(other.columns)
+    differ = sorted(names ^ more) or [n for n in names if first.columns[n] != other.columns[n]]
+    what = "in one of them only" if names ^ more else "of another type"
+    raise SchemaMismatch(
+        "FILES",
+        f"The file {shown(other.path.name)} has other columns than {shown(first.path.name)}: "
+        f"{listed(differ)} {what}.",
+        "All files of a folder or pattern have the same columns, of the same types.",
+        "Write them again alike, or read them one by one.",
+    )
+
+
+def _whole(files: list[_Source]) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    yield pl.concat([_guarded(one.lazy().collect, one.path) for one in files])
+
+
+def _batches(
+    files: list[_Source], at_once: int, pool: ThreadPoolExecutor
+) -> Iterator[pl.DataFrame]:
+    """Slices in order, one decoded ahead; none is empty."""
+    todo = ((one, start) for one in files for start in range(0, one.rows, at_once))
+    coming: Future[pl.DataFrame] | None = None
+    for one, start in todo:
+        after = pool.submit(_decoded, one, start, min(at_once, one.rows - start))
+        if coming is not None:
+            yield coming.result()
+        coming = after
+    if coming is not None:
+        yield coming.result()
+
+
+def _decoded(one: _Source, start: int, rows: int) -> pl.DataFrame:
+    # Rows of one slice alone are decoded; a reader of its own choice would hold many row groups.
+    frame: pl.DataFrame = _guarded(one.lazy().slice(start, rows).collect, one.path)
+    if frame.height != rows:
+        raise _damaged(one.path)
+    return frame
 
 
 def parquet_names(path: Path, options: ReadOptions) -> list[str]:
@@ -98,8 +182,9 @@ def parquet_names(path: Path, options: ReadOptions) -> list[str]:
     Raises:
         InputRejected, ResourceLimit: as `read_parquet`.
     """
-    with opened(path) as file:
-        return list(_columns(file, path, options))
+    one = files_of(path)[0] if is_many(path) else path
+    with opened(one) as file:
+        return list(_columns(file, one, options))
 
 
 def _columns(file: BinaryIO, path: Path, options: ReadOptions) -> dict[str, pl.DataType]:
@@ -160,11 +245,15 @@ def _damaged(path: Path) -> InputRejected:
     )
 
 
-def _check_memory(rows: int, dtypes: list[Any], limit: int) -> None:
+def _width(dtypes: list[Any]) -> int:
     import polars as pl
 
     text = (pl.String, pl.Categorical, pl.Enum)
-    needed = rows * sum(24 if dtype in text else 9 for dtype in dtypes)
+    return sum(_TEXT if dtype in text else _NUMBER for dtype in dtypes)
+
+
+def _check_memory(rows: int, dtypes: list[Any], limit: int) -> None:
+    needed = rows * _width(dtypes)
     if needed > limit:
         raise ResourceLimit(
             "TOOLARGE",

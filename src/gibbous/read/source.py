@@ -16,6 +16,7 @@ from gibbous.read.csv_file import DroppedLines, ReadOptions, csv_names, read_csv
 from gibbous.read.fields import shown
 from gibbous.read.files import format_of
 from gibbous.read.frames import from_frame
+from gibbous.read.many import is_many
 from gibbous.read.parquet import parquet_names, parquet_slices, read_parquet
 from gibbous.read.slices import row_slices
 
@@ -44,8 +45,8 @@ def read_columns(
     """Read an input whole.
 
     Args:
-        source: a path (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) or a pandas, polars or pyarrow
-            frame. Never modified.
+        source: a path (.csv, .tsv, .csv.gz, .tsv.gz, .parquet), a folder of Parquet files or a
+            pattern for their names, or a pandas, polars or pyarrow frame. Never modified.
         schema: names the text that means missing in CSV; its columns must be there.
         options: separator, encoding, limits.
     Returns:
@@ -63,7 +64,7 @@ def read_columns(
         frame = from_frame(source, max_columns=options.max_columns, skip=skip)
     else:
         path = Path(source)
-        if format_of(path) == "parquet":
+        if _is_parquet(path):
             frame = read_parquet(path, options, skip=skip)
         else:
             person = bool(schema and schema.unit and schema.unit.column)
@@ -89,7 +90,7 @@ def read_slices(
         InputRejected, SchemaMismatch, ResourceLimit, EngineFailure: as `read_columns`.
     """
     options = options or ReadOptions()
-    if isinstance(source, str | os.PathLike) and format_of(Path(source)) == "parquet":
+    if isinstance(source, str | os.PathLike) and _is_parquet(Path(source)):
         skip = frozenset(schema.ignore)
         with parquet_slices(Path(source), options, skip=skip) as found:
             yield found
@@ -111,9 +112,13 @@ def probe(source: Any, *, options: ReadOptions | None = None) -> ReadProbe:
         frame = from_frame(source, max_columns=options.max_columns, skip=frozenset())
         return ReadProbe(tuple(frame.columns), "frame")
     path = Path(source)
-    if format_of(path) == "parquet":
+    if _is_parquet(path):
         return ReadProbe(tuple(parquet_names(path, options)), "parquet")
     return ReadProbe(tuple(csv_names(path, options)), "csv")
+
+
+def _is_parquet(path: Path) -> bool:
+    return is_many(path) or format_of(path) == "parquet"
 
 
 def _null(schema: Schema | None) -> str:

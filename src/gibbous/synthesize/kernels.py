@@ -39,7 +39,6 @@ M1, M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S27, S30, S31, S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
 BYTE = np.uint32(255)
-S8 = np.uint32(8)
 KEPT, KEPT_WIDE = np.uint32(KEEP32), np.uint64(KEEP64)
 
 
@@ -259,28 +258,26 @@ def slots_of(
 
 
 @njit
-def words32(first: int, key: int, levels: int, places: Array, own: Array, points: Array) -> None:
-    """Words of a stream, split: a level, a 24-bit point, and the place of the level's cell."""
+def words32(first: int, key: int, levels: int, places: Array, drawn: Array) -> None:
+    """Words of a stream: a 24-bit point and a level in one number, and the place of that level's cell."""
     start, wide, wide32 = np.uint64(first), np.uint64(levels), np.uint32(levels)
     for i in range(len(places)):
         word = _mix((start + np.uint64(i)) * GOLDEN + np.uint64(key))
         level = np.uint32(((word >> S32) * wide) >> S32)
-        own[i] = level
-        points[i] = np.uint32(word & LOW) >> S8
+        drawn[i] = (np.uint32(word & LOW) & ~BYTE) | level
         places[i] = places[i] * wide32 + level
 
 
 @njit
-def pick32(cells: Array, places: Array, own: Array, points: Array, column: Array) -> None:
+def pick32(cells: Array, places: Array, drawn: Array, column: Array) -> None:
     """Alias draws from cells of a 24-bit threshold and an 8-bit alias, without branches."""
     for i in range(len(places)):
         places[i] = cells[places[i]]
     for i in range(len(places)):
-        cell = places[i]
-        take = np.uint32(0) - np.uint32(points[i] < (cell >> S8))
-        keep = np.uint32(0) - np.uint32(cell == KEPT)
-        drawn = (own[i] & take) | (cell & BYTE & ~take)
-        column[i] = (np.uint32(column[i]) & keep) | (drawn & ~keep)
+        cell, own = places[i], drawn[i]
+        # Point and level in one number are below the bare threshold just where the point is.
+        taken = own if own < (cell & ~BYTE) else cell
+        column[i] = column[i] if cell == KEPT else taken & BYTE
 
 
 @njit
@@ -319,17 +316,17 @@ def run32(
         cells: uint32, packed alias tables of all steps.
         tables: weights, maps, probes, probe steps, ranks, ids, slots of all steps.
     """
-    buffers, wide = np.empty((3, BLOCK), dtype=np.uint32), np.empty(BLOCK, dtype=np.uint64)
+    buffers, wide = np.empty((2, BLOCK), dtype=np.uint32), np.empty(BLOCK, dtype=np.uint64)
     for start in range(low, high, BLOCK):
         stop = min(high, start + BLOCK)
         rows, number = stop - start, first + (start - low)
-        places, own, points = buffers[0, :rows], buffers[1, :rows], buffers[2, :rows]
+        places, drawn = buffers[0, :rows], buffers[1, :rows]
         for e in range(len(order)):
             step = steps[order[e]]
             slots_of(state, start, stop, step, parents, tables, wide, places)
-            words32(number, words[e], step[LEVELS], places, own, points)
+            words32(number, words[e], step[LEVELS], places, drawn)
             column = state[step[TARGET], start:stop]
-            pick32(cells[step[AT_CELLS] :], places, own, points, column)
+            pick32(cells[step[AT_CELLS] :], places, drawn, column)
 
 
 @njit

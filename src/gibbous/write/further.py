@@ -101,7 +101,7 @@ def write_file(
     Raises:
         OutputNotWritten, ResourceLimit: it appeared meanwhile, or cannot be written.
     """
-    fresh = target.with_name(f".{target.name}.partial-{os.urandom(4).hex()}")
+    fresh = target.with_name(f".{target.name}.partial-{partial.fresh_name()[:8]}")
     try:
         write_rows(batches, schema, fresh, format=format, seed=seed, csv_raw=raw, progress=progress)
         os.link(fresh, target)  # unlike a rename, this replaces nothing

@@ -15,14 +15,25 @@ from gibbous.write.words import noisy_parts, origin, row_price, words_used
 
 MEANINGLESS = 20  # an epsilon beyond which odds are not worth printing
 
+_FOLDERS = (("synthetic_1", "parquet"), ("synthetic_1_csv", "csv"))  # of the first set in parts
 
-def methods_text(facts: Facts, tables: Tables | None, *, sets: int, csv: bool, raw: bool) -> str:
+
+def methods_text(
+    facts: Facts,
+    tables: Tables | None,
+    *,
+    sets: int,
+    csv: bool,
+    raw: bool,
+    in_parts: bool = False,
+) -> str:
     """The text of METHODS.md; it depends on public facts only.
 
     Args:
         tables: the published tables; None when the rows were what was paid for.
         sets: number of synthetic sets.
         csv: whether CSV files were written.
+        in_parts: whether a set is a folder of files.
         raw: whether they are without the guard against formulas.
     """
     lines = [
@@ -39,7 +50,7 @@ def methods_text(facts: Facts, tables: Tables | None, *, sets: int, csv: bool, r
         *_uncovered(facts),
         *_discovered(facts),
         *_limits(facts, tables),
-        *_files(tables, csv, raw),
+        *_files(tables, csv, raw, in_parts),
         *_words(facts),
     ]
     return "\n".join(lines).rstrip() + "\n"
@@ -312,18 +323,21 @@ def _limits(facts: Facts, tables: Tables | None) -> Iterator[str]:
     yield ""
 
 
-def _files(tables: Tables | None, csv: bool, raw: bool) -> Iterator[str]:
+def _files(tables: Tables | None, csv: bool, raw: bool, in_parts: bool) -> Iterator[str]:
     yield "## Files, and how to check them"
     yield ""
-    yield "- `synthetic_1.parquet`, ...: the synthetic rows; missing is null."
+    rows, text = "synthetic_1.parquet", "synthetic_1.csv"
+    if in_parts:
+        rows, text = (f"{name}/part-00000.{form}" for name, form in _FOLDERS)
+    yield f"- `{rows}`, ...: the synthetic rows; missing is null."
     if csv and raw:
         yield (
-            "- `synthetic_1.csv`, ...: the same rows. **Text is not guarded: a spreadsheet may run "
+            f"- `{text}`, ...: the same rows. **Text is not guarded: a spreadsheet may run "
             "cells that start with = + - @ as formulas.**"
         )
     elif csv:
         yield (
-            "- `synthetic_1.csv`, ...: the same rows; text that a spreadsheet would read as a formula "
+            f"- `{text}`, ...: the same rows; text that a spreadsheet would read as a formula "
             "starts with an apostrophe."
         )
     yield "- `schema.toml`: columns, levels, bounds, where each fact comes from."

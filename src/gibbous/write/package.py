@@ -276,7 +276,10 @@ class Package:
                 "part_rows": job.part_rows,
             },
         )
-        text = methods_text(facts, tables, sets=job.sets, csv=job.csv, raw=job.csv_raw)
+        in_parts = job.rows > job.part_rows
+        text = methods_text(
+            facts, tables, sets=job.sets, csv=job.csv, raw=job.csv_raw, in_parts=in_parts
+        )
         for name in ("ledger.json", "METHODS.md", "manifest.json", "SHA256SUMS"):
             (package / name).unlink(missing_ok=True)  # of a killed run
         files.write_json(package / "ledger.json", receipt.to_json())

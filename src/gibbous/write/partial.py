@@ -89,6 +89,11 @@ class Partial:
         self.close()
 
 
+def fresh_name() -> str:
+    """A name that no other process gives its files or folders."""
+    return secrets.token_hex(8)
+
+
 def acquire(target: Path, request: bytes, seed: int) -> Partial:
     """The partial folder of this run: that of a dead run of the same request, or a new one.
 
@@ -140,7 +145,7 @@ def sweep_finished(target: Path) -> None:
 
 
 def _new(target: Path, request: bytes, seed: int) -> Partial:
-    path = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
+    path = target.with_name(f".{target.name}.partial-{fresh_name()[:8]}")
     files.make_folder(path)
     lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)

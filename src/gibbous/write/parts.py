@@ -7,7 +7,6 @@ the bytes of a part depend on the release, the seed and the numbers of set and p
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +18,10 @@ from gibbous.core.errors import EngineFailure, OutputNotWritten
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.writer import RowsWritten, not_written, write_files
+from gibbous.disintegrate.writer import not_written, write_files
 from gibbous.synthesize.sample import Prepared, prepared, stream
 from gibbous.write.files import sha256_of
+from gibbous.write.partial import fresh_name
 from gibbous.write.set_files import part_name, part_span, parts
 
 TOKEN = "token"  # noqa: S105  the name of a file, which shows that a worker sees the folder
@@ -188,6 +188,12 @@ def _ready(job: PartsJob, tables: Tables, number: int) -> Prepared:
         return _held[key]
 
 
+def forget() -> None:
+    """Drop the tables that this process prepared: its parts are done."""
+    with _one_at_a_time:
+        _held.clear()
+
+
 def _check_here(job: PartsJob) -> None:
     here = versions()
     if here != job.versions:
@@ -221,7 +227,7 @@ def not_shared(folder: Path) -> OutputNotWritten:
 @contextmanager
 def _drafts(job: PartsJob, names: tuple[str, ...]) -> Iterator[tuple[Path, ...]]:
     """Paths for unfinished files; none is left, whatever happens."""
-    own = secrets.token_hex(8)  # two tasks may write one part at a time
+    own = fresh_name()  # two tasks may write one part at a time
     paths = tuple(Path(job.scratch) / f"{own}-{at}" for at in range(len(names)))
     try:
         yield paths
@@ -240,14 +246,3 @@ def _moved(job: PartsJob, names: tuple[str, ...], drafts: tuple[Path, ...]) -> t
         except OSError as error:
             raise not_written(target, error) from None
     return tuple(found)
-
-
-__all__ = [
-    "FileDone",
-    "PartDone",
-    "PartsJob",
-    "RowsWritten",
-    "not_shared",
-    "versions",
-    "write_part",
-]

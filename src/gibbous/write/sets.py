@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections import Counter
 from collections.abc import Callable, Generator
 from dataclasses import asdict
@@ -16,12 +15,13 @@ from gibbous.core.errors import EngineFailure
 from gibbous.core.protocols import Progress, Workers
 from gibbous.core.tables import Tables
 from gibbous.write import files
-from gibbous.write.partial import Partial
+from gibbous.write.partial import Partial, fresh_name
 from gibbous.write.parts import (
     TOKEN,
     FileDone,
     PartDone,
     PartsJob,
+    forget,
     not_shared,
     versions,
     write_part,
@@ -73,11 +73,14 @@ class Sets:
         total = self.job.rows * self.job.sets
         progress("rows", self._rows(), total)
         found = self._spread(workers, items, progress, total)
-        with contextlib.closing(found):
+        try:
             for done in found:
                 if self._is_new(done):
                     record(done)
                     progress("rows", self._rows(), total)
+        finally:
+            found.close()
+            forget()
         if len(self._done) != len(self.job.items()):
             raise EngineFailure(
                 "PARTS",
@@ -164,10 +167,9 @@ class Sets:
         """Remove what is half-written; make the folders of the sets, and that for unfinished files."""
         package, kept = self._partial.package, self.sums
         for path in sorted(package.glob("synthetic_*"), reverse=True):
-            inside = [path] if path.is_file() else sorted(path.iterdir())
-            for file in inside:
+            for file in sorted(path.iterdir()) if path.is_dir() else [path]:
                 if file.relative_to(package).as_posix() not in kept:
-                    file.unlink()
+                    files.remove_folder(file) if file.is_dir() else file.unlink()
         for folder in self._folders():
             if not folder.is_dir():
                 files.make_folder(folder)
@@ -218,7 +220,7 @@ def parts_job(
         csv_raw=csv_raw,
         folder=str(grown.package.absolute()),
         scratch=str(grown.scratch.absolute()),
-        token=secrets.token_hex(16),
+        token=fresh_name(),
         versions=versions(),
         threads=None if local else 1,
     )

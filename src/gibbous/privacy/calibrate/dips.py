@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -173,31 +172,6 @@ def optimal_split(epsilon: Number, sensitivities: Sequence[Number]) -> tuple[Fra
     weights = [_two_thirds(positive("sensitivity", s)) for s in sensitivities]
     whole = sum(weights, Fraction(0))
     return tuple(down(budget * weight / whole, 18) for weight in weights)
-
-
-def joint_scales(epsilon: Number, sensitivities: Sequence[Number]) -> tuple[Fraction, ...]:
-    """The "non-split" release: every statistic gets noise of the same scale sum_j s_j / epsilon.
-
-    Guarantee:
-        epsilon-DP together, by the weighted L1 norm: the sum of s_j / scale_j is epsilon.
-    """
-    budget = positive("epsilon", epsilon)
-    _some(len(sensitivities))
-    whole = sum((positive("sensitivity", s) for s in sensitivities), Fraction(0))
-    return (whole / budget,) * len(sensitivities)
-
-
-def split_scales(
-    budgets: Sequence[Number], sensitivities: Sequence[Number]
-) -> tuple[Fraction, ...]:
-    """Scale s_j / epsilon_j of the Laplace noise of each statistic of a split budget."""
-    pairs = zip(budgets, sensitivities, strict=True)
-    return tuple(positive("sensitivity", s) / positive("epsilon", e) for e, s in pairs)
-
-
-def total_variance(scales: Sequence[Number]) -> float:
-    """Sum of the variances of independent Laplace noise, 2 b^2 each."""
-    return math.fsum(2.0 * float(positive("scale", b)) ** 2 for b in scales)
 
 
 def _two_thirds(value: Fraction) -> Fraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gibbous.core.compiled import njit
-from gibbous.synthesize.loglinear.kernels import Array, U, cell_of
+from gibbous.synthesize.loglinear.kernels import Array, U
 
 
 @njit(inline="always")
@@ -72,10 +72,15 @@ def rake(
         The sum of the new weights.
     """
     chains = U(state.shape[1])
+    places = np.zeros(state.shape[1], dtype=np.uint32)
+    for t in range(U(begin), U(end)):
+        column, step = U(terms[t, 0]), np.uint32(terms[t, 1])
+        for i in range(chains):
+            places[i] += np.uint32(state[column, i]) * step
     for k in range(len(share)):
         share[k] = 0.0
     for i in range(chains):
-        share[cell_of(state, terms, begin, end, i)] += weights[i]
+        share[places[i]] += weights[i]
     ratio = np.empty(len(share))
     for k in range(len(share)):
         share[k] /= total
@@ -88,6 +93,6 @@ def rake(
         change[k] = new
     fresh = 0.0
     for i in range(chains):
-        weights[i] *= ratio[cell_of(state, terms, begin, end, i)]
+        weights[i] *= ratio[places[i]]
         fresh += weights[i]
     return fresh

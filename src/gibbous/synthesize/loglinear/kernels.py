@@ -247,15 +247,6 @@ def sweep(
                 pick(logits, rows, number + (first - low), keys[e], stuck, state, step, first)
 
 
-@njit(inline="always")
-def cell_of(state: Array, terms: Array, begin: int, end: int, row: int | np.uint64) -> np.uint64:
-    """Cell of a row in a table whose terms (column, stride) are those from begin to end."""
-    place = U(0)
-    for t in range(U(begin), U(end)):
-        place += U(state[U(terms[t, 0]), row]) * U(terms[t, 1])
-    return place
-
-
 _COUNT = "void({0}[:,::1], int64, int64, int64[:,::1], int64[:,::1], int64[::1])"
 
 

@@ -1,0 +1,271 @@
+"""Tables of DuckDB and of ibis -> Arrow batches; a view that reaches outside its file is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from gibbous.core.errors import EngineFailure, GibbousError, InputRejected, ResourceLimit
+from gibbous.core.extras import need
+from gibbous.read.fields import shown
+
+T = TypeVar("T")
+BATCH = 1 << 17  # rows
+
+
+class Rows(Protocol):
+    """Rows of one table, read as often as it takes."""
+
+    def count(self) -> int:
+        """How many rows; 0 where nobody knows without reading them."""
+        ...
+
+    def head(self) -> Any:
+        """No rows, with all columns and their types: an Arrow table or a polars frame."""
+        ...
+
+    def batches(self, columns: list[str]) -> Generator[Any, None, None]:
+        """All rows, of some columns, as Arrow batches or polars frames."""
+        ...
+
+    def stop(self) -> None:
+        """End what is being read, from another thread."""
+        ...
+
+
+class Relation:
+    """Rows of a DuckDB relation.
+
+    Args:
+        held: the relation.
+        guard: runs a step, and replaces what it raises.
+        stop: interrupts it.
+    """
+
+    def __init__(
+        self, held: Any, guard: Callable[[Callable[[], Any]], Any], stop: Callable[[], object]
+    ) -> None:
+        self._held, self._guard, self._stop = held, guard, stop
+
+    def count(self) -> int:
+        """How many rows."""
+        found = self._guard(lambda: self._held.aggregate("count(*)").fetchall())
+        return int(found[0][0])
+
+    def head(self) -> Any:
+        """An Arrow table without rows."""
+        return self._guard(lambda: self._held.limit(0).to_arrow_table())
+
+    def batches(self, columns: list[str]) -> Generator[Any, None, None]:
+        """All rows as Arrow batches."""
+        wanted = ", ".join(map(quoted, columns))
+        reader = self._guard(lambda: self._held.project(wanted).to_arrow_reader(BATCH))
+        yield from drained(reader, self._guard)
+
+    def stop(self) -> None:
+        """End what is being read."""
+        self._stop()
+
+
+class IbisTable:
+    """Rows of an ibis table of any backend."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def count(self) -> int:
+        """How many rows."""
+        return int(_withheld(lambda: self._table.count().execute()))
+
+    def head(self) -> Any:
+        """An Arrow table without rows."""
+        return _withheld(lambda: self._table.limit(0).to_pyarrow())
+
+    def batches(self, columns: list[str]) -> Generator[Any, None, None]:
+        """All rows as Arrow batches."""
+        wanted = self._table.select(columns)
+        reader = _withheld(lambda: wanted.to_pyarrow_batches(chunk_size=BATCH))
+        yield from drained(reader, _withheld)
+
+    def stop(self) -> None:
+        """A backend has no common way to be stopped: it ends with its batch."""
+
+
+@contextmanager
+def duckdb_table(place: str, table: str) -> Iterator[Rows]:
+    """A table or view of a DuckDB file, which is opened for reading alone.
+
+    Raises:
+        InputRejected: there is no such file or table, it is no DuckDB file, or a view reaches
+            outside of it.
+        EngineFailure: another process holds it.
+    """
+    duckdb = need("duckdb", "duckdb")
+    if not Path(place).is_file():
+        raise no_file(place, "DuckDB")
+    settings = {
+        "enable_external_access": False,
+        "lock_configuration": True,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+    }
+
+    def guard(work: Callable[[], T]) -> T:
+        return _scrubbed(work, duckdb, place)
+
+    held = guard(lambda: duckdb.connect(place, read_only=True, config=settings))
+    try:
+        names = guard(
+            lambda: held.execute(
+                "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
+                "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+            ).fetchall()
+        )
+        found = named(names, table, default="main")
+        yield Relation(guard(lambda: held.sql(f"SELECT * FROM {found}")), guard, held.interrupt)  # noqa: S608
+    finally:
+        held.close()
+
+
+def relation(source: Any) -> Rows:
+    """A relation of the caller's own DuckDB connection: what it may read is the caller's to decide."""
+    duckdb = need("duckdb", "duckdb")
+    return Relation(source, lambda work: _scrubbed(work, duckdb, "the relation"), lambda: None)
+
+
+def ibis_table(source: Any) -> Rows:
+    """An ibis table; one of the DuckDB backend is read as the relation that it stands for."""
+    ibis = need("ibis", "duckdb")
+    backend = _withheld(lambda: source.get_backend())
+    if backend.name != "duckdb":
+        return IbisTable(source)
+    sql = ibis.to_sql(source, dialect="duckdb")
+    duckdb = need("duckdb", "duckdb")
+
+    def guard(work: Callable[[], T]) -> T:
+        return _scrubbed(work, duckdb, "the ibis table")
+
+    return Relation(guard(lambda: backend.con.sql(str(sql))), guard, backend.con.interrupt)
+
+
+def named(names: list[tuple[str, str]], table: str, *, default: str) -> str:
+    """The quoted name of a table that exists: a name is never taken for a path.
+
+    Args:
+        names: (schema, table) of all that there are.
+        table: "table" or "schema.table".
+        default: schema of a name without one.
+    """
+    schema, _, rest = table.rpartition(".")
+    for wanted in ((default, table), (schema, rest)):
+        if wanted in names:
+            return ".".join(map(quoted, wanted))
+    raise InputRejected(
+        "NOTABLE",
+        f"There is no table {shown(table)} in the database.",
+        "After '::' stands a table or view, or 'schema.table'.",
+        "Check its name, capitals included.",
+    )
+
+
+def quoted(name: str) -> str:
+    """A name inside SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def drained(reader: Any, guard: Callable[[Callable[[], Any]], Any]) -> Generator[Any, None, None]:
+    """The batches of an Arrow reader, which is closed afterwards: an open one blocks its connection."""
+    try:
+        while (batch := guard(lambda: next(reader, None))) is not None:
+            yield batch
+    finally:
+        reader.close()
+
+
+def no_file(place: str, kind: str) -> InputRejected:
+    """The error for a database file that is not there."""
+    return InputRejected(
+        "NOTAFILE",
+        f"There is no {kind} file at {shown(place)}.",
+        "After '://' stands the path of the file; it begins with '/' if it is absolute.",
+        "Check the path.",
+    )
+
+
+def changed() -> EngineFailure:
+    """The error for rows that are others than a moment ago."""
+    return EngineFailure(
+        "INPUTCHANGED",
+        "The table changed while it was read.",
+        "It stays as it is during a run.",
+        "Read a copy, or a table that nobody writes to.",
+    )
+
+
+def _scrubbed(work: Callable[[], T], duckdb: Any, place: str) -> T:
+    """Replace whatever DuckDB raises while a source is read: its text may hold values."""
+    try:
+        return work()
+    except duckdb.Error as error:
+        kind, text = type(error).__name__, str(error).lower()
+    except Exception as error:  # pyarrow's own classes, without importing it
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        kind, text = "Arrow", str(error).lower()
+    raise _fault(kind, text, place)
+
+
+def _fault(kind: str, text: str, place: str) -> GibbousError:
+    if kind == "PermissionException" or "permission error" in text:
+        return InputRejected(
+            "OUTSIDE",
+            f"The table of {shown(place)} reaches outside of its database.",
+            "A view reads tables of its own database, and no files.",
+            "Store what it shows as a table, and name that.",
+        )
+    if "conflicting lock" in text:
+        return EngineFailure(
+            "LOCKED",
+            f"Another process has {shown(place)} open for writing.",
+            "A DuckDB file is opened by one writer, or by readers alone.",
+            "Close the other program, or copy the file.",
+        )
+    if "valid duckdb" in text or "io error" in text or "in-memory database" in text:
+        return InputRejected(
+            "DATABASE",
+            f"The file {shown(place)} is not a DuckDB database.",
+            "It was written by DuckDB, of this version or an earlier one.",
+            "Check the path and the kind of database.",
+        )
+    if kind == "OutOfMemoryException":
+        return ResourceLimit(
+            "MEMORY",
+            f"DuckDB has too little memory to read {shown(place)}.",
+            "A view that sorts or joins needs memory of its own.",
+            "Store what it shows as a table, and name that.",
+        )
+    return lost(place)
+
+
+def lost(place: str) -> EngineFailure:
+    """The error for a source that stopped giving rows."""
+    return EngineFailure(
+        "SOURCE",
+        f"Reading {shown(place)} failed (the text of the database is withheld).",
+        "The database stays reachable, and its table readable, for the length of a run.",
+        "Try the query in the database's own tool, and run again.",
+    )
+
+
+def _withheld(work: Callable[[], T]) -> T:
+    """Replace whatever an ibis backend raises, of whichever library."""
+    try:
+        return work()
+    except GibbousError:
+        raise
+    except Exception:  # noqa: BLE001 (any library may stand behind it)
+        fault = lost("the ibis table")
+    raise fault

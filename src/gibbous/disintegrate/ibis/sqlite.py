@@ -1,0 +1,156 @@
+"""A table of a SQLite file -> frames of plain columns; its cells have types one by one, columns must."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gibbous.core.errors import EngineFailure, InputRejected, SchemaMismatch
+from gibbous.disintegrate.ibis.databases import BATCH, Rows, lost, named, no_file, quoted
+from gibbous.read.fields import shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+T = TypeVar("T")
+_ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
+_EXACT = 1 << 53
+
+
+@contextmanager
+def sqlite_table(place: str, table: str) -> Iterator[Rows]:
+    """A table or view of a SQLite file, which is opened for reading alone.
+
+    Raises:
+        InputRejected: there is no such file or table, or it is no SQLite file.
+        EngineFailure: another process holds it.
+    """
+    path = Path(place)
+    if not path.is_file():
+        raise no_file(place, "SQLite")
+    held = _guarded(
+        lambda: sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0, check_same_thread=False
+        ),
+        place,
+    )
+    try:
+        _guarded(lambda: held.execute("PRAGMA trusted_schema = OFF"), place)
+        held.set_authorizer(_authorized)
+        names = _guarded(
+            lambda: held.execute(
+                "SELECT 'main', name FROM sqlite_master WHERE type IN ('table', 'view')"
+            ).fetchall(),
+            place,
+        )
+        found = named(names, table, default="main")
+        _guarded(lambda: held.execute("SELECT 1").fetchall(), place)
+        yield _Table(held, found, place)
+    finally:
+        held.close()
+
+
+class _Table:
+    """Rows of a table. All of one transaction, so that nobody changes them meanwhile."""
+
+    def __init__(self, held: sqlite3.Connection, name: str, place: str) -> None:
+        self._held, self._name, self._place = held, name, place
+        self._names = [
+            c[0]
+            for c in self._run(lambda: held.execute(f"SELECT * FROM {name} LIMIT 0")).description  # noqa: S608
+        ]
+        self._types = {n: self._type(n) for n in self._names}
+
+    def count(self) -> int:
+        found = self._run(lambda: self._held.execute(f"SELECT count(*) FROM {self._name}"))  # noqa: S608
+        return int(found.fetchone()[0])
+
+    def head(self) -> pl.DataFrame:
+        import polars as pl
+
+        return pl.DataFrame(schema=self._types)
+
+    def batches(self, columns: list[str]) -> Generator[pl.DataFrame, None, None]:
+        import polars as pl
+
+        wanted = ", ".join(self._shown(n) for n in columns)
+        cursor = self._run(lambda: self._held.execute(f"SELECT {wanted} FROM {self._name}"))  # noqa: S608
+        while part := self._run(lambda: cursor.fetchmany(BATCH)):
+            frame = None
+            with suppress(pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+                wanted_types = {n: self._types[n] for n in columns}
+                frame = pl.DataFrame(part, schema=wanted_types, orient="row", strict=True)
+            if frame is None:
+                raise lost(self._place)
+            yield frame
+
+    def stop(self) -> None:
+        self._held.interrupt()
+
+    def _shown(self, name: str) -> str:
+        import polars as pl
+
+        text = self._types[name] == pl.String
+        return f"CAST({quoted(name)} AS TEXT)" if text else quoted(name)
+
+    def _type(self, name: str) -> Any:
+        """The one type of a column, from the types of its cells."""
+        import polars as pl
+
+        kinds = "typeof({0}) = 'integer', typeof({0}) = 'real', typeof({0}) = 'text', "
+        kinds += "typeof({0}) = 'blob', typeof({0}) = 'integer' AND abs({0} / 2) > {1}"
+        tests = kinds.format(quoted(name), _EXACT // 2).split(", ")
+        asked = ", ".join(f"max({test})" for test in tests)
+        cursor = self._run(lambda: self._held.execute(f"SELECT {asked} FROM {self._name}"))  # noqa: S608
+        whole, real, text, blob, large = map(bool, cursor.fetchone())
+        if blob or (real and (text or large)):
+            raise SchemaMismatch(
+                "TYPE",
+                f"Column {shown(name)} holds values of several types, or of bytes.",
+                "A column holds one plain type: text, whole numbers or floats.",
+                "Show it through a view that casts it to one of these.",
+            )
+        if text:
+            return pl.String()
+        return pl.Float64() if real else pl.Int64() if whole else pl.Null()
+
+    def _run(self, work: Callable[[], T]) -> T:
+        return _guarded(work, self._place)
+
+
+def _authorized(action: int, *_: object) -> int:
+    """Reading alone: no view attaches a file, no pragma changes what follows."""
+    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+
+
+def _guarded(work: Callable[[], T], place: str) -> T:
+    """Replace whatever SQLite raises: its text may hold values."""
+    try:
+        return work()
+    except sqlite3.Error as error:
+        text = str(error).lower()
+    if "locked" in text or "busy" in text:
+        raise EngineFailure(
+            "LOCKED",
+            f"Another process is writing to {shown(place)}.",
+            "A SQLite file is read while nobody writes to it.",
+            "Wait for the other program, or copy the file.",
+        )
+    if "not a database" in text or "malformed" in text:
+        raise InputRejected(
+            "DATABASE",
+            f"The file {shown(place)} is not a sound SQLite database.",
+            "It was written by SQLite.",
+            "Check the path and the kind of database.",
+        )
+    if "not authorized" in text or "prohibited" in text:
+        raise InputRejected(
+            "OUTSIDE",
+            f"The table of {shown(place)} reaches outside of its database.",
+            "A view reads tables of its own database, and calls functions without effects.",
+            "Store what it shows as a table, and name that.",
+        )
+    raise lost(place)

@@ -1,0 +1,73 @@
+"""A pattern of CSV files -> slices of rows; each file passes the checks that a single one passes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gibbous.core.errors import GibbousError, InputRejected, SchemaMismatch
+from gibbous.core.schema import Schema
+from gibbous.read.fields import shown
+from gibbous.read.slices import row_slices
+from gibbous.read.source import ReadOptions, read_columns
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+
+
+def is_pattern(source: str | os.PathLike[str]) -> bool:
+    """Whether a path is a pattern for the names of text files, and no file is called so."""
+    path = Path(source)
+    named = path.name.lower().endswith(_ENDINGS)
+    return named and any(letter in path.name for letter in "*?[") and not os.path.lexists(path)
+
+
+@contextmanager
+def text_slices(
+    source: str | os.PathLike[str], *, schema: Schema, options: ReadOptions
+) -> Iterator[tuple[int, Iterator[pl.DataFrame]]]:
+    """Read the files of a pattern one after the other, in the order of their names.
+
+    Yields:
+        0 (the number of rows is not known before), and the slices.
+    Raises:
+        InputRejected: there is no such file; or as for one file, with its name.
+    """
+    path = Path(source)
+    files = sorted(p for p in path.parent.glob(path.name) if not p.name.startswith((".", "_")))
+    if not files:
+        raise InputRejected(
+            "FILES",
+            f"No text file is found at {shown(path)}.",
+            "A pattern names files in one folder, for example 'data/*.csv'.",
+            "Check the path.",
+        )
+    yield 0, _slices(files, schema, options)
+
+
+def _slices(files: list[Path], schema: Schema, options: ReadOptions) -> Iterator[pl.DataFrame]:
+    order: list[str] = []
+    for file in files:
+        frame = _read(file, schema, options)
+        order = order or frame.columns
+        if set(frame.columns) != set(order):
+            raise SchemaMismatch(
+                "FILES",
+                f"The file {shown(file)} has other columns than {shown(files[0])}.",
+                "All files of a pattern have the same columns.",
+                "Name the files that belong together.",
+            )
+        yield from row_slices(frame.select(order))
+
+
+def _read(file: Path, schema: Schema, options: ReadOptions) -> pl.DataFrame:
+    try:
+        return read_columns(file, schema=schema, options=options)
+    except GibbousError as error:
+        said = f"In {shown(file)}: {error.wrong}"
+        raise type(error)(error.name, said, error.allowed, error.fix, state=error.state) from None

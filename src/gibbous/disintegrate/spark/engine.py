@@ -1,0 +1,295 @@
+"""SparkEngine: encode once on the executors and keep the codes there; count them there; add up; no noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from gibbous.core.codes import Codes
+from gibbous.core.context import Context
+from gibbous.core.errors import EngineFailure, ResourceLimit
+from gibbous.core.moment import Moment
+from gibbous.core.protocols import Progress, Words64, silent
+from gibbous.core.recode import Change, recoded_schema
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Counts
+from gibbous.disintegrate import layout, memory
+from gibbous.disintegrate.spark.collect import Kept, scanned, tallied
+from gibbous.disintegrate.spark.estimate import tally_bytes
+from gibbous.disintegrate.spark.partial import Recoding, Share
+from gibbous.disintegrate.spark.probe import check_workers
+from gibbous.disintegrate.spark.session import Held, held
+from gibbous.disintegrate.spark.sources import is_frame, rows_of
+from gibbous.disintegrate.spark.workers import SparkWorkers
+
+if TYPE_CHECKING:
+    from gibbous.read.source import ReadOptions
+
+TASK_BYTES = 512 << 20
+
+
+class SparkEngine:
+    """Counts where the records lie: codes stay with the executors, counts come to the driver.
+
+    Args:
+        options: how text files are read; None for the defaults.
+        session: a classic SparkSession; None takes the active one, or makes one with safe settings.
+        master: of a session that is made here; None for `local[*]`.
+        conf: settings of a session that is made here.
+        partitions: into how many parts the rows are divided; None leaves them as Spark reads them.
+            Counts do not depend on it.
+        memory_limit: bytes that one `tally` may need on the driver; None for `memory.default_limit()`.
+        task_bytes: bytes that counting may need in one task.
+
+    The session starts when the engine is made, so that what it lacks is said before any charge.
+
+    Raises:
+        EngineFailure: pyspark or Java is missing, a worker lacks gibbous, or the cluster is not reached.
+    """
+
+    name: ClassVar[str] = "spark"
+    __slots__ = (
+        "_closed",
+        "_held",
+        "_kept",
+        "_schema",
+        "_steps",
+        "_view_of",
+        "memory_limit",
+        "options",
+        "partitions",
+        "task_bytes",
+    )
+
+    def __init__(
+        self,
+        options: ReadOptions | None = None,
+        *,
+        session: Any = None,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        partitions: int | None = None,
+        memory_limit: int | None = None,
+        task_bytes: int = TASK_BYTES,
+    ) -> None:
+        self.options = options
+        self.partitions = partitions
+        self.memory_limit = memory.default_limit() if memory_limit is None else memory_limit
+        self.task_bytes = task_bytes
+        self._held: Held | None = held(session, master=master, conf=conf).take()
+        self._kept: Kept | None = None
+        self._schema: Schema | None = None
+        self._steps: tuple[Recoding | Share, ...] = ()
+        self._view_of: SparkEngine | None = None
+        self._closed = False
+        try:
+            check_workers(self._held.session)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<SparkEngine, {'closed' if self._closed else 'open'}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an engine holds confidential records and is never pickled")
+
+    def scan(
+        self,
+        source: Any,
+        schema: Schema,
+        *,
+        key: bytes,
+        progress: Progress = silent,
+        numbers: Sequence[int] = (),
+    ) -> bytes:
+        """Validate and encode on the executors; see `core.protocols.Engine`.
+
+        Args:
+            source: a pyspark DataFrame; the name of a table (`catalog.db.table`); a path, folder or glob
+                of Parquet; a Delta folder, where the session reads Delta; a path, folder or glob of CSV
+                that all executors see.
+            schema: its declared schema.
+            key: secret key of this installation's ledger; it stays in this process.
+            numbers: positions of numeric columns whose numbers are kept beside their bins.
+        Guarantee:
+            A person of the schema's unit has at most `max_rows` rows in the codes; which ones hangs on a
+            secret key and on that person's rows alone.
+        """
+        from gibbous.read.source import ReadOptions
+
+        session = self._session()
+        self._forget()
+        if is_frame(source):
+            session = source.sparkSession
+        progress("read", 0, 100)
+        options = self.options or ReadOptions()
+        rows = rows_of(session, source, schema, max_columns=options.max_columns)
+        kept, mark = scanned(
+            session,
+            rows,
+            schema,
+            key=key,
+            numbers=numbers,
+            partitions=self.partitions,
+            options=options,
+            progress=progress,
+        )
+        self._kept, self._schema = kept, schema
+        progress("read", 100, 100)
+        return mark
+
+    def tally(
+        self, contexts: Sequence[Context], *, progress: Progress = silent
+    ) -> tuple[Counts, ...]:
+        """Count all contexts: partial counts by partition, added up.
+
+        Returns:
+            One Counts a context: Dense int64 (keys, levels) for support "dense"; Sparse with
+            positive counts, sorted by (key, level), for support "seen".
+        Raises:
+            EngineFailure: closed, not scanned, a context of another schema, or Spark failed.
+            ResourceLimit: more memory than `memory_limit`, or than the cluster has.
+        """
+        kept, schema = self._look()
+        layout.check_contexts(contexts, schema)
+        memory.check_memory(self.estimate(contexts, kept.rows), self.memory_limit)
+        try:
+            return tallied(kept, self._steps, contexts, limit=self.task_bytes, progress=progress)
+        except MemoryError:
+            raise memory.out_of_memory() from None
+
+    def sums(self, moments: Sequence[Moment]) -> tuple[Counts, ...]:
+        """Sums of products of grid numbers; see `core.protocols.NumberEngine`."""
+        kept, schema = self._look()
+        contexts = [one.context for one in moments]
+        layout.check_contexts(contexts, schema)
+        check_moments(moments, kept.numbers, kept.rows)
+        memory.check_memory(self.estimate(contexts, kept.rows), self.memory_limit)
+        return tallied(
+            kept,
+            self._steps,
+            contexts,
+            moments=moments,
+            limit=self.task_bytes,
+            progress=silent,
+        )
+
+    def recoded(self, changes: Mapping[int, Change]) -> SparkEngine:
+        """An engine that sees the same kept codes under a coarser public schema."""
+        _, schema = self._look()
+        coarser = recoded_schema(schema, changes)
+        return self._with(Recoding(dict(changes), coarser), coarser)
+
+    def split(self, parts: int, words: Words64) -> tuple[SparkEngine, ...]:
+        """Engines of random parts of the same kept codes; see `core.protocols.NumberEngine`.
+
+        A record goes where a word keyed with `words` says; a task that is done again says the same.
+        """
+        _, schema = self._look()
+        key = int(words(1)[0])
+        return tuple(self._with(Share(parts, which, key), schema) for which in range(parts))
+
+    def estimate(self, contexts: Sequence[Context], rows: int) -> int:
+        """Bytes that `tally` will need at its peak on the driver; an upper bound."""
+        partitions = self._kept.partitions if self._kept is not None else self.partitions or 200
+        return tally_bytes(contexts, rows, partitions)
+
+    def write(
+        self, batches: Iterable[Codes], schema: Schema, path: Path, *, format: str, seed: int
+    ) -> int:
+        """Decode and write rows to one file, in this process; return the number of rows.
+
+        Executors write sets in parts through `workers`.
+        """
+        from gibbous.disintegrate.writer import write_rows
+
+        return write_rows(batches, schema, path, format=format, seed=seed).rows
+
+    def workers(self, *, partitions: int | None = None) -> SparkWorkers:
+        """Workers of the same session, which stay when the engine is closed; close them, too.
+
+        Args:
+            partitions: items are done in so many tasks; None does each in a task of its own.
+        """
+        if self._held is None:
+            raise _closed()
+        return SparkWorkers(self._held, partitions=partitions)
+
+    def close(self) -> None:
+        """Drop the kept codes on all executors: any later `tally` raises; let go of the session."""
+        if self._closed:
+            return
+        self._closed = True
+        self._forget()
+        found, self._held = self._held, None
+        if found is not None:
+            found.let_go()
+
+    def _forget(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None and self._view_of is None:
+            kept.forget()
+
+    def _session(self) -> Any:
+        if self._closed or self._held is None:
+            raise _closed()
+        return self._held.session
+
+    def _look(self) -> tuple[Kept, Schema]:
+        self._session()
+        if self._view_of is not None and self._view_of._closed:
+            raise _closed()
+        if self._kept is None or self._schema is None:
+            raise EngineFailure(
+                "NOTSCANNED",
+                "The engine holds no records.",
+                "Records are scanned before they are counted.",
+                "Call scan first.",
+            )
+        return self._kept, self._schema
+
+    def _with(self, step: Recoding | Share, schema: Schema) -> SparkEngine:
+        """A view of the kept codes; it ends with the engine that it was made from."""
+        made = object.__new__(SparkEngine)
+        made.options, made.partitions = self.options, self.partitions
+        made.memory_limit, made.task_bytes = self.memory_limit, self.task_bytes
+        assert self._held is not None
+        made._held = self._held.take()
+        made._kept, made._schema, made._steps = self._kept, schema, (*self._steps, step)
+        made._view_of, made._closed = self._view_of or self, False
+        return made
+
+
+def check_moments(moments: Sequence[Moment], kept: Sequence[int], rows: int) -> None:
+    """Refuse sums that tasks would refuse, or that pass 63 bits over all tasks together.
+
+    Raises:
+        EngineFailure: numbers of a factor were not kept.
+        ResourceLimit: a sum may pass 63 bits.
+    """
+    if any(place not in kept for one in moments for place in one.factors):
+        raise EngineFailure(
+            "NUMBERS",
+            "The numbers of a column were asked for, and only its bins were kept.",
+            "A plan names the columns whose numbers it sums (Plan.numbers).",
+            "This is a fault of the method: name the column in its plan.",
+        )
+    if any(one.bound * max(rows, 1) >= 1 << 62 for one in moments):
+        raise ResourceLimit(
+            "SUMS",
+            f"A sum over {rows:,} records may pass 63 bits.",
+            "Sums are taken in whole numbers of 64 bits.",
+            "Declare fewer decimals for the column.",
+        )
+
+
+def _closed() -> EngineFailure:
+    return EngineFailure(
+        "CLOSED",
+        "The engine is closed: its records were forgotten.",
+        "Records are counted before rows are written, never after.",
+        "Start a new run.",
+        state="What was reserved stays spent.",
+    )

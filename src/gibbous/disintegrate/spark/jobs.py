@@ -1,0 +1,80 @@
+"""Jobs: an action of Spark is waited for; it tells how far it is, and an interrupt calls it off."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from threading import Thread
+from typing import Any, TypeVar
+
+from gibbous.core.protocols import Progress
+from gibbous.disintegrate.spark.faults import UNSPENT, guarded
+
+T = TypeVar("T")
+TICK = 0.25  # seconds between two looks at how far a job is
+_numbers = itertools.count(1)
+
+
+def awaited(
+    session: Any,
+    action: Callable[[], T],
+    *,
+    stage: str,
+    progress: Progress,
+    state: str = UNSPENT,
+    span: tuple[int, int] = (0, 100),
+) -> T:
+    """Run an action of Spark.
+
+    Args:
+        session: its SparkSession.
+        action: called once, in a thread of its own.
+        stage, progress: told (stage, percent, 100) as tasks end.
+        state: what was spent if it fails.
+        span: the percents that this action stands for.
+    Returns:
+        What the action returns.
+    Raises:
+        GibbousError: in place of what Spark raises.
+    """
+    context, group = session.sparkContext, f"gibbous-{next(_numbers)}"
+    future: Future[T] = Future()
+    Thread(target=_run, args=(context, group, action, future), daemon=True).start()
+    told = -1
+    try:
+        while not wait([future], timeout=TICK).done:
+            percent = span[0] + int((span[1] - span[0]) * _share(context, group))
+            if percent > told:
+                told = percent
+                progress(stage, percent, 100)
+        return guarded(future.result, state=state)
+    except BaseException:
+        if not future.done():
+            with contextlib.suppress(Exception):
+                context.cancelJobGroup(group)
+        raise
+
+
+def _run(context: Any, group: str, action: Callable[[], T], future: Future[T]) -> None:
+    try:
+        # Of this thread alone; the description stands in the user interface, where there is one.
+        context.setJobGroup(group, "gibbous", interruptOnCancel=True)
+        future.set_result(action())
+    except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        future.set_exception(error)
+
+
+def _share(context: Any, group: str) -> float:
+    """Share of the tasks known so far that have ended."""
+    done = total = 0
+    with contextlib.suppress(Exception):
+        tracker = context.statusTracker()
+        for job in tracker.getJobIdsForGroup(group):
+            known = tracker.getJobInfo(job)
+            for stage in known.stageIds if known else ():
+                info = tracker.getStageInfo(stage)
+                if info:
+                    done, total = done + info.numCompletedTasks, total + info.numTasks
+    return done / total if total else 0.0

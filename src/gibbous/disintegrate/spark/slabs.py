@@ -1,0 +1,127 @@
+"""Slabs: codes of some rows as one block of bytes, which Spark moves and keeps without looking inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gibbous.core.codes import Codes
+from gibbous.core.context import mix64
+from gibbous.core.schema import Schema
+
+CELLS = 1 << 21
+"""Codes a slab at most: 2 MB where codes are bytes, well below what Spark puts into one batch."""
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Slab:
+    """Codes of some rows. Secret.
+
+    Attributes:
+        codes: (columns, rows), of the type of the schema's codes.
+        numbers: float64 (numbers kept, rows).
+    """
+
+    codes: np.ndarray
+    numbers: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.codes.shape[1])
+
+
+def rows_of(columns: int) -> int:
+    """Rows a slab, so that it has at most `CELLS` codes."""
+    return max(1_024, min(1 << 18, CELLS // max(1, columns)))
+
+
+def opened(row: Mapping[str, Any], schema: Schema) -> Slab:
+    """A slab from the bytes of its codes and numbers; nothing is copied.
+
+    Args:
+        row: holds bytes under "codes" and "numbers"; at least one row of codes.
+    """
+    codes = np.frombuffer(row["codes"], dtype=schema.code_dtype()).reshape(len(schema), -1)
+    numbers = np.frombuffer(row["numbers"], dtype=np.float64).reshape(-1, codes.shape[1])
+    return Slab(codes, numbers)
+
+
+def together(slabs: Sequence[Slab], schema: Schema, numbers: Sequence[int]) -> Codes:
+    """The rows of some slabs as secret codes, column after column."""
+    if len(slabs) == 1:
+        values, kept = slabs[0].codes, slabs[0].numbers
+    else:
+        values = np.concatenate([one.codes for one in slabs], axis=1)
+        kept = np.concatenate([one.numbers for one in slabs], axis=1)
+    return Codes(schema, values.T, secret=True, numbers=tuple(zip(numbers, kept, strict=False)))
+
+
+def gathered(slabs: Iterable[Slab], most: int) -> Iterator[list[Slab]]:
+    """Slabs in groups of about `most` bytes; a group has at least one."""
+    group: list[Slab] = []
+    size = 0
+    for slab in slabs:
+        group.append(slab)
+        size += slab.codes.nbytes + slab.numbers.nbytes
+        if size >= most:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def row_words(codes: np.ndarray, numbers: np.ndarray, key: int) -> np.ndarray:
+    """One keyed 64-bit word a row, of its codes and numbers alone.
+
+    Args:
+        codes: (columns, rows).
+        numbers: float64 (numbers kept, rows).
+        key: 64 bits.
+    Returns:
+        uint64 (rows,). Equal rows have equal words, wherever they stand.
+    """
+    with np.errstate(over="ignore"):
+        steps = mix64(np.arange(1, len(codes) + 2, dtype=np.uint64) * _ODD + np.uint64(key))
+        total = np.full(codes.shape[1], steps[-1])
+        for column, step in zip(codes, steps, strict=False):
+            total += column.astype(np.uint64) * (step | np.uint64(1))
+        for kept in numbers:
+            total = mix64(total) + kept.view(np.uint64)
+        return mix64(total)
+
+
+def check_of(codes: np.ndarray, numbers: np.ndarray, key: int) -> int:
+    """The check of a slab: an int64 that holds the sum of its words modulo 2^64."""
+    return int(row_words(codes, numbers, key).sum(dtype=np.uint64).astype(np.int64))
+
+
+def shuffled_words(words: np.ndarray, group: np.ndarray | None, key: int) -> np.ndarray:
+    """A word a row that differs between equal rows, and does not depend on the order they come in.
+
+    Equal rows of one group are numbered, and the number is hashed in: which of them gets which word
+    makes no difference, and all words look drawn at random to whoever has not the key.
+
+    Args:
+        words: uint64 (rows,), from `row_words`.
+        group: uint64 (rows,): rows are numbered within a group; None for one group.
+        key: 64 bits.
+    Returns:
+        uint64 (rows,).
+    """
+    groups = np.zeros(len(words), dtype=np.uint64) if group is None else group
+    order = np.lexsort((words, groups))
+    sorted_words, sorted_groups = words[order], groups[order]
+    new = np.ones(len(words), dtype=bool)
+    new[1:] = (sorted_words[1:] != sorted_words[:-1]) | (sorted_groups[1:] != sorted_groups[:-1])
+    starts = np.flatnonzero(new)
+    number = np.arange(len(words)) - np.repeat(starts, np.diff(starts, append=len(words)))
+    out = np.empty(len(words), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = mix64(sorted_words + np.uint64(key))
+        out[order] = mix64(mixed ^ mix64(sorted_groups + (number.astype(np.uint64) + 1) * _ODD))
+    return out

@@ -1,0 +1,376 @@
+"""Databases as sources: the same rows have the same name and counts wherever they lie."""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+import ibis
+from gibbous.core.schema import Column, Schema, Unit
+from gibbous.disintegrate.ibis.addresses import address_of
+from gibbous.disintegrate.ibis.databases import IbisTable
+from gibbous.disintegrate.ibis.engine import IbisEngine
+from gibbous.disintegrate.ibis.sources import opened
+from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.read.source import ReadOptions
+from tests.disintegrate.brute import context_of
+from tests.read.refusal import MARKER, refused
+
+from .problems import KEY, digest
+
+DAY = datetime.date(2024, 5, 1)
+SCHEMA = Schema(
+    (
+        Column("place", "nominal", levels=("north", "south"), missing=True),
+        Column("n", "numeric", edges=(0.0, 10.0, 100.0), integer=True),
+        Column("share", "numeric", edges=(0.0, 0.5, 1.0), missing=True),
+    ),
+    ignore=("big",),
+)
+FRAME = pl.DataFrame(
+    {
+        "place": ["north", None, "south", "north"] * 50,
+        "n": list(range(100)) * 2,
+        "share": [0.25, 0.75, None, 1.0] * 50,
+        "big": [9_007_199_254_740_993, -1, 0, None] * 50,
+    }
+)
+CONTEXTS = [context_of(SCHEMA, (0,), (1, 2)), context_of(SCHEMA, (0, 1, 2), seen=True)]
+READ = ReadOptions()
+
+
+def files(folder: Path) -> Path:
+    FRAME.write_csv(folder / "one.csv")
+    return folder / "one.csv"
+
+
+def pattern(folder: Path) -> str:
+    FRAME.head(70).write_csv(folder / "p1.csv")
+    FRAME.slice(70).select(reversed(FRAME.columns)).write_csv(folder / "p2.csv")
+    return str(folder / "p*.csv")
+
+
+def parquet_folder(folder: Path) -> Path:
+    (folder / "many").mkdir()
+    FRAME.head(30).write_parquet(folder / "many" / "a.parquet")
+    FRAME.slice(30).write_parquet(folder / "many" / "b.parquet")
+    return folder / "many"
+
+
+def duckdb_file(folder: Path, *more: str) -> Path:
+    path = folder / "data.db"
+    with duckdb.connect(str(path)) as held:
+        held.register("frame", FRAME.to_arrow())
+        held.execute("CREATE TABLE people AS SELECT * FROM frame")
+        held.execute("CREATE SCHEMA other; CREATE VIEW other.seen AS SELECT * FROM people")
+        for sql in more:
+            held.execute(sql)
+    return path
+
+
+def sqlite_file(folder: Path, *more: str) -> Path:
+    path = folder / "data.sqlite"
+    held = sqlite3.connect(path)
+    held.execute('CREATE TABLE people (place TEXT, n INTEGER, share REAL, "big" INTEGER)')
+    held.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", FRAME.rows())
+    held.execute("CREATE VIEW seen AS SELECT * FROM people")
+    for sql in more:
+        held.execute(sql)
+    held.commit()
+    held.close()
+    return path
+
+
+def ibis_duckdb(folder: Path) -> Any:
+    return ibis.duckdb.connect(duckdb_file(folder)).table("people")
+
+
+def ibis_sqlite(folder: Path) -> Any:
+    return ibis.sqlite.connect(sqlite_file(folder)).table("people")
+
+
+def relation(folder: Path) -> Any:
+    return duckdb.connect().read_parquet(str(parquet_folder(folder) / "*.parquet"))
+
+
+SOURCES: dict[str, Callable[[Path], Any]] = {
+    "csv": files,
+    "pattern of csv": pattern,
+    "folder of parquet": parquet_folder,
+    "duckdb table": lambda folder: f"duckdb://{duckdb_file(folder)}::people",
+    "duckdb view": lambda folder: f"duckdb://{duckdb_file(folder)}::other.seen",
+    "sqlite table": lambda folder: f"sqlite://{sqlite_file(folder)}::people",
+    "sqlite view": lambda folder: f"sqlite://{sqlite_file(folder)}::seen",
+    "relation": relation,
+    "ibis on duckdb": ibis_duckdb,
+    "ibis on sqlite": ibis_sqlite,
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_source_has_the_same_name_and_counts(name: str, tmp_path: Path) -> None:
+    truth, engine = NumpyEngine(), IbisEngine(threads=1, scratch=tmp_path)
+    mark = truth.scan(FRAME, SCHEMA, key=KEY)
+
+    found = engine.scan(SOURCES[name](tmp_path), SCHEMA, key=KEY)
+
+    assert digest(engine, CONTEXTS) == digest(truth, CONTEXTS)
+    assert found == mark
+    engine.close()
+
+
+@pytest.mark.parametrize("place", ["duckdb", "sqlite"])
+def test_b8_a_view_that_reaches_outside_is_refused(place: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text(MARKER)
+    if place == "duckdb":
+        view = f"CREATE VIEW v AS SELECT content AS place FROM read_text('{tmp_path}/secret.txt')"
+        path = duckdb_file(tmp_path, view)
+    else:
+        view = "CREATE VIEW v AS SELECT load_extension('/tmp/none') AS place"
+        path = sqlite_file(tmp_path, view)
+
+    with refused(3, "OUTSIDE"):
+        IbisEngine(threads=1).scan(f"{place}://{path}::v", SCHEMA, key=KEY)
+
+
+@pytest.mark.parametrize(
+    "table", ["/etc/hostname", "nothing", "a.b.c", "people; drop table people"]
+)
+def test_b9_a_name_of_a_table_is_no_path_and_no_sql(table: str, tmp_path: Path) -> None:
+    for place, path in (("duckdb", duckdb_file(tmp_path)), ("sqlite", sqlite_file(tmp_path))):
+        with refused(3, "NOTABLE"):
+            IbisEngine(threads=1).scan(f"{place}://{path}::{table}", SCHEMA, key=KEY)
+
+
+def test_a25_names_of_any_letters_are_quoted(tmp_path: Path) -> None:
+    odd = 'a"; drop table t; --'
+    schema = Schema((Column(odd, "nominal", levels=(1, 2)),))
+    path = tmp_path / "odd.db"
+    with duckdb.connect(str(path)) as held:
+        held.register("frame", pl.DataFrame({odd: [1, 2, 2]}).to_arrow())
+        held.execute('CREATE TABLE "t""x" AS SELECT * FROM frame')
+    engine = IbisEngine(threads=1)
+
+    engine.scan(f'duckdb://{path}::t"x', schema, key=KEY)
+
+    assert engine.tally([context_of(schema, (0,))])[0].cells.values.tolist() == [[1, 2]]
+    engine.close()
+
+
+def test_b10_a_database_that_another_process_writes_to_is_refused(tmp_path: Path) -> None:
+    path = duckdb_file(tmp_path)
+    code = "import duckdb, sys; held = duckdb.connect(sys.argv[1]); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+
+        with refused(11, "LOCKED"):
+            IbisEngine(threads=1).scan(f"duckdb://{path}::people", SCHEMA, key=KEY)
+        child.communicate(b"\n")
+
+
+@pytest.mark.parametrize("place", ["duckdb", "sqlite"])
+def test_files_that_are_no_database_are_refused(place: str, tmp_path: Path) -> None:
+    (tmp_path / "junk.db").write_bytes(MARKER.encode() * 1000)
+    (tmp_path / "small.db").write_text("a\n1\n")
+
+    for name in ("junk.db", "small.db"):
+        with refused(3, "DATABASE"):
+            IbisEngine(threads=1).scan(f"{place}://{tmp_path}/{name}::t", SCHEMA, key=KEY)
+    with refused(3, "NOTAFILE"):
+        IbisEngine(threads=1).scan(f"{place}://{tmp_path}/no.db::t", SCHEMA, key=KEY)
+
+
+def test_a_failure_on_the_way_says_nothing_of_the_values(tmp_path: Path) -> None:
+    view = (
+        "CREATE VIEW bad AS SELECT CAST(n || '%s' AS INTEGER) AS n, place, share, big FROM people"
+    )
+    path = duckdb_file(tmp_path, view % MARKER)
+    with duckdb.connect() as held, refused(11, "SOURCE"):
+        made = held.sql(
+            f"SELECT error('{MARKER}') AS place, 1 AS n, 0.5::DOUBLE AS share, 1 AS big"
+        )
+        IbisEngine(threads=1).scan(made, SCHEMA, key=KEY)
+
+    with refused(11, "SOURCE"):
+        IbisEngine(threads=1, scratch=tmp_path).scan(f"duckdb://{path}::bad", SCHEMA, key=KEY)
+    assert not list(tmp_path.glob("gibbous-*/run-*"))
+
+
+def test_a_backend_that_is_lost_is_an_engine_failure() -> None:
+    class Lost:
+        """An ibis table whose server went away."""
+
+        def count(self) -> Any:
+            raise ConnectionError(f"server closed the connection while sending {MARKER}")
+
+    with refused(11, "SOURCE"):
+        IbisTable(Lost()).count()
+
+
+def test_days_with_and_without_times_are_read_as_from_a_frame(tmp_path: Path) -> None:
+    stamps = [datetime.datetime(2024, 5, 1), datetime.datetime(2024, 5, 2), None]
+    schema = Schema(
+        (
+            Column(
+                "d",
+                "date",
+                edges=(float(DAY.toordinal()), float(DAY.toordinal() + 9)),
+                missing=True,
+            ),
+        )
+    )
+    whole = pl.DataFrame({"d": stamps})
+    marks = set()
+
+    for source in (whole, duckdb.from_arrow(whole.to_arrow())):
+        for engine in (NumpyEngine(), IbisEngine(threads=1)):
+            marks.add(engine.scan(source, schema, key=KEY)) if not (
+                isinstance(engine, NumpyEngine) and source is not whole
+            ) else None
+            engine.close()
+
+    assert len(marks) == 1
+
+
+def test_times_of_day_are_hashed_over_all_rows_as_in_a_frame() -> None:
+    stamps = [datetime.datetime(2024, 5, 1)] * 200_000 + [datetime.datetime(2024, 5, 1, 12)]
+    frame = pl.DataFrame({"x": [1] * len(stamps), "t": stamps})
+    schema = Schema((Column("x", "nominal", levels=(1,)),), ignore=("t",))
+    engine, truth = IbisEngine(threads=1), NumpyEngine()
+
+    found = engine.scan(duckdb.from_arrow(frame.to_arrow()), schema, key=KEY)
+
+    assert found == truth.scan(frame, schema, key=KEY)
+    engine.close()
+
+
+def test_b4_a_decimal_or_nested_column_is_refused() -> None:
+    schema = Schema((Column("x", "nominal", levels=(1,)),))
+
+    for value in ("1.5::DECIMAL(9, 2)", "[1]", "now()", "'a'::BLOB"):
+        with duckdb.connect() as held, refused(4, "TYPE"):
+            IbisEngine(threads=1).scan(held.sql(f"SELECT {value} AS x"), schema, key=KEY)
+
+
+@pytest.mark.parametrize(
+    "values", ["('a'), (1.5)", "(x'00'), (1)", "(1.5), (9007199254740993)"], ids=repr
+)
+def test_cells_of_several_types_in_a_sqlite_column_are_refused(values: str, tmp_path: Path) -> None:
+    held = sqlite3.connect(tmp_path / "a.db")
+    held.execute("CREATE TABLE t (x)")
+    held.execute(f"INSERT INTO t VALUES {values}")
+    held.commit()
+    held.close()
+    schema = Schema((Column("x", "nominal", levels=("a", "b")),))
+
+    with refused(4, "TYPE"):
+        IbisEngine(threads=1).scan(f"sqlite://{tmp_path}/a.db::t", schema, key=KEY)
+
+
+def test_text_and_whole_numbers_of_a_sqlite_column_are_read_as_text(tmp_path: Path) -> None:
+    held = sqlite3.connect(tmp_path / "a.db")
+    held.execute("CREATE TABLE t (x)")
+    held.execute("INSERT INTO t VALUES ('a'), (7), (NULL)")
+    held.commit()
+    held.close()
+    schema = Schema((Column("x", "nominal", levels=("a", "7"), missing=True),))
+    engine, truth = IbisEngine(threads=1), NumpyEngine()
+
+    found = engine.scan(f"sqlite://{tmp_path}/a.db::t", schema, key=KEY)
+
+    assert found == truth.scan(pl.DataFrame({"x": ["a", "7", None]}), schema, key=KEY)
+    engine.close()
+
+
+def test_persons_of_a_database_are_bounded(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "p.db")) as held:
+        held.execute("CREATE TABLE t AS SELECT range // 10 AS who, 'a' AS x FROM range(1000)")
+    schema = Schema((Column("x", "nominal", levels=("a", "b")),), Unit("person", "who", 2))
+    engine = IbisEngine(threads=1)
+
+    engine.scan(f"duckdb://{tmp_path}/p.db::t", schema, key=KEY)
+
+    assert engine.tally([context_of(schema, (0,))])[0].cells.values.tolist() == [[200, 0]]
+    engine.close()
+
+
+def test_files_of_a_pattern_are_checked_one_by_one(tmp_path: Path) -> None:
+    given = pattern(tmp_path)
+    (tmp_path / "p3.csv").write_text("place,n,share,big\nnorth,1\n")
+
+    with refused(3, "RAGGED") as caught:
+        IbisEngine(threads=1).scan(given, SCHEMA, key=KEY)
+    assert "p3.csv" in caught.text
+    with refused(3, "FILES"):
+        IbisEngine(threads=1).scan(str(tmp_path / "q*.csv"), SCHEMA, key=KEY)
+    (tmp_path / "p3.csv").write_text("place,n,share\nnorth,1,0.5\n")
+    with refused(4, "FILES"):
+        IbisEngine(threads=1).scan(given, SCHEMA, key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("oracle://x::t", "ADDRESS"),
+        ("duckdb://::t", "ADDRESS"),
+        ("duckdb:///a.db::", "ADDRESS"),
+        ("postgres://u:Zaphod-SECRET-7@h/db::t", "PASSWORD"),
+        ("postgresql://h/db?user=u&password=Zaphod-SECRET-7::t", "PASSWORD"),
+    ],
+)
+def test_addresses_that_say_too_little_or_too_much_are_refused(text: str, name: str) -> None:
+    with refused(2, name):
+        address_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "table"),
+    [
+        ("duckdb:///a/b.db::t", "/a/b.db", "t"),
+        ("sqlite://b.db::main.t", "b.db", "main.t"),
+        (
+            "postgres://u@h:5433/db?sslmode=require::s.t",
+            "postgresql://u@h:5433/db?sslmode=require",
+            "s.t",
+        ),
+    ],
+)
+def test_addresses_are_read(text: str, place: str, table: str) -> None:
+    found = address_of(text)
+
+    assert found is not None
+    assert (found.place, found.table) == (place, table)
+    assert address_of("data.csv") is None
+
+
+def test_a_missing_driver_of_postgresql_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
+
+    with refused(11, "EXTRA"):
+        IbisEngine(threads=1).scan("postgres://u@127.0.0.1:1/db::t", SCHEMA, key=KEY)
+
+
+def test_rows_that_are_left_unread_do_not_block_the_connection(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "a.db")) as held:
+        held.execute("CREATE TABLE t AS SELECT 'a' AS x FROM range(1000000)")
+    schema = Schema((Column("x", "nominal", levels=("a",)),))
+
+    with opened(f"duckdb://{tmp_path}/a.db::t", schema=schema, options=READ) as (rows, parts):
+        first = next(parts)
+        second = next(parts)
+
+    assert (rows, first.height) == (1_000_000, 0)
+    assert second.height > 0
+    duckdb.connect(str(tmp_path / "a.db")).close()  # nobody holds it any more

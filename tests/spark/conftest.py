@@ -1,0 +1,165 @@
+"""A standalone cluster of one master and two workers on loopback, from the wheel of pyspark."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.frame.tree import ROOT
+
+SETTINGS = {
+    "spark.cores.max": "2",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "500m",
+    "spark.executorEnv.PYTHONPATH": str(ROOT),
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where it is: the address of its master, and the folder of its logs and executors."""
+
+    master: str
+    folder: Path
+
+    def executors(self) -> list[int]:
+        """Process ids of executors of any application on this cluster."""
+        return _processes("CoarseGrainedExecutorBackend", self.master)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A running cluster; every process of it is gone at the end."""
+    pyspark = pytest.importorskip("pyspark", reason="needs the extra spark")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("needs Java 17")
+    folder = tmp_path_factory.mktemp("cluster")
+    command = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+    port = _free()
+    master = f"spark://127.0.0.1:{port}"
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *arguments: str) -> None:
+        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
+        environment |= {
+            "SPARK_LOCAL_DIRS": str(folder / f"{name}-local"),
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
+        (folder / f"{name}-local").mkdir()
+        with (folder / f"{name}.log").open("wb") as log:
+            running.append(
+                subprocess.Popen(
+                    [command, f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]],
+                    env=environment,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            )
+
+    try:
+        ui = str(_free())
+        start(
+            "master",
+            "master.Master",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--webui-port",
+            ui,
+        )
+        _until(lambda: _listens(port))
+        for number in (1, 2):
+            work = folder / f"work{number}"
+            options = ["--host", "127.0.0.1", "--cores", "2", "--memory", "1200m"]
+            options += ["--webui-port", str(_free()), "--work-dir", str(work)]
+            start(f"worker{number}", "worker.Worker", *options, master)
+        _until(lambda: (folder / "master.log").read_bytes().count(b"Registering worker") == 2)
+        yield Cluster(master, folder)
+    finally:
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for pid in _processes("CoarseGrainedExecutorBackend", master):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def session(cluster: Cluster) -> Iterator[Any]:
+    """A session on the cluster: speculation on, quick to try again."""
+    from gibbous.disintegrate.spark.session import held
+
+    conf = SETTINGS | {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.quantile": "0.3",
+        "spark.speculation.multiplier": "2",
+        "spark.speculation.minTaskRuntime": "1s",
+        "spark.sql.shuffle.partitions": "8",
+    }
+    found = held(master=cluster.master, conf=conf).take()
+    yield found.session
+    found.let_go()
+
+
+def _free() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as one:
+        one.settimeout(1)
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _until(what: Any, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            pytest.fail("the cluster did not start")
+        time.sleep(0.1)
+
+
+def _processes(*words: str) -> list[int]:
+    """Processes of this machine with all of some words in their command line."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                line = (
+                    (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
+                if all(word in line for word in words):
+                    found.append(int(folder.name))
+    return found
+
+
+def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own, from the root of the repository."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
