@@ -17,7 +17,7 @@ from gibbous.core.errors import BudgetExhausted, GibbousError, UsageError
 from gibbous.core.exact import Number, exact
 from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
-from gibbous.core.protocols import Engine, Mechanism, Progress, silent
+from gibbous.core.protocols import Engine, Mechanism, Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
@@ -217,8 +217,9 @@ def sample_more(
     found = release if isinstance(release, Release) else load(Path(release))
     target = check_output(out, overwrite=False, source=None)
     worker = None if engine is None else _engine(engine, None, None, partitions)
-    workers = worker.workers() if worker is not None and hasattr(worker, "workers") else None
-    try:
+    with _workers(worker) as workers:
+        if worker is not None:
+            worker.close()
         return write_further(
             found,
             rows,
@@ -230,10 +231,6 @@ def sample_more(
             workers=workers,
             progress=progress,
         )
-    finally:
-        for one in (worker, workers):
-            if one is not None:
-                one.close()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -318,7 +315,7 @@ class _Job:
 def _packaged(
     job: _Job, target: Path, format: str, csv_raw: bool, part_rows: int, overwrite: bool
 ) -> Release:
-    with job.records() as (engine, dataset):
+    with job.records() as (engine, dataset), _workers(engine) as workers:
         request = package.request_digest(
             dataset=dataset,
             schema=job.schema,
@@ -335,23 +332,18 @@ def _packaged(
                     draft.tables(drawn)
                 else:
                     draft.rows(drawn)
-            workers = engine.workers() if hasattr(engine, "workers") else None  # of a cluster
             engine.close()  # the read barrier: nothing raw can be consulted from here on
             result = draft.drawn_result(job.schema)
             draft.commit()
-            try:
-                draft.write_sets(
-                    job.plan.sets,
-                    job.plan.rows,
-                    format=format,
-                    csv_raw=csv_raw,
-                    part_rows=part_rows,
-                    workers=workers,
-                    progress=job.progress,
-                )
-            finally:
-                if workers is not None:
-                    workers.close()
+            draft.write_sets(
+                job.plan.sets,
+                job.plan.rows,
+                format=format,
+                csv_raw=csv_raw,
+                part_rows=part_rows,
+                workers=workers,
+                progress=job.progress,
+            )
             return draft.finish(job.facts(result.schema))
 
 
@@ -418,6 +410,17 @@ def _engine(
             "Give them to gibbous.engine, or give the engine by name.",
         )
     return engine
+
+
+@contextmanager
+def _workers(engine: Engine | None) -> Iterator[Workers | None]:
+    """Who draws and writes rows for an engine of a cluster: they hold no record, and outlive it."""
+    made = engine.workers() if engine is not None and hasattr(engine, "workers") else None
+    try:
+        yield made
+    finally:
+        if made is not None:
+            made.close()
 
 
 def _seed(seed: int | None) -> int:

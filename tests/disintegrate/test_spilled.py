@@ -111,6 +111,24 @@ def test_each_type_of_code_goes_through_the_disk(top: int, tmp_path: Path) -> No
     assert [as_dict(c) for c in got] == [count(c, codes) for c in contexts]
 
 
+def test_a_thousand_columns_and_pairs_of_them_are_counted_in_one_pass(tmp_path: Path) -> None:
+    rng = np.random.default_rng(12)
+    schema = schema_of([3] * 1_000)
+    codes = codes_of(schema, 3_000, rng)
+    pairs = [rng.choice(1_000, 2, replace=False).tolist() for _ in range(200)]
+    contexts = [context_of(schema, (i,)) for i in range(1_000)]
+    contexts += [context_of(schema, (a,), (b,)) for a, b in pairs]
+
+    got = engine_of(codes, tmp_path).tally(contexts)
+
+    for context, one in zip(contexts, got, strict=True):
+        cells = (
+            codes.values[:, context.columns].astype(int)
+            @ (3 ** np.arange(len(context.columns)))[::-1]
+        )
+        assert np.array_equal(one.cells.values.ravel(), np.bincount(cells, minlength=context.cells))
+
+
 def test_slabs_of_many_rows_are_divided_among_threads_and_covered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -205,6 +223,12 @@ def _dealer(words: np.ndarray):  # type: ignore[no-untyped-def]
         return words[given - count : given]
 
     return deal
+
+
+def test_a_slab_of_few_columns_is_cut_by_rows(tmp_path: Path) -> None:
+    writer = SlabWriter(schema_of([3]), (), tmp_path, slab=1 << 40)
+
+    assert writer.slab_rows == 1 << 21
 
 
 def test_merging_lists_of_cells_adds_what_is_in_both() -> None:

@@ -222,18 +222,18 @@ def test_which_rows_of_a_person_stay_is_uniform(thinned: bool) -> None:
     def words(count: int) -> np.ndarray:
         return rng.integers(0, 1 << 64, count, dtype=np.uint64)
 
-    who = np.repeat(np.arange(4_000, dtype=np.uint64), 5)[None]
-    dice = words(20_000) if thinned else None
+    def distance(dice: np.ndarray | None) -> float:
+        who = np.repeat(np.arange(4_000, dtype=np.uint64), 5)[None]
+        stays = np.ones(20_000, dtype=bool)
+        stays[persons.surplus(who, 2, dice=dice, words=words)] = False
+        assert (stays.reshape(-1, 5).sum(axis=1) == 2).all()
+        counts = np.bincount(stays.reshape(-1, 5) @ (1 << np.arange(5)), minlength=32)
+        return float((((counts - 400) ** 2)[counts > 0] / 400).sum())
 
-    gone = persons.surplus(who, 2, dice=dice, words=words)
+    fair = distance(words(20_000) if thinned else None)
+    loaded = distance(words(20_000) // (1 + np.arange(20_000, dtype=np.uint64) % 5 // 4))
 
-    stays = np.ones(20_000, dtype=bool)
-    stays[gone] = False
-    patterns = stays.reshape(-1, 5) @ (1 << np.arange(5))
-    counts = np.unique(patterns, return_counts=True)[1]
-    assert (stays.reshape(-1, 5).sum(axis=1) == 2).all()
-    assert len(counts) == 10
-    assert ((counts - 400) ** 2 / 400).sum() < 33.7
+    assert fair < 33.7 < loaded  # the last row of each person stays a little more often
 
 
 def test_texts_are_told_apart_by_two_words_and_numbers_by_one() -> None:

@@ -20,7 +20,13 @@ from tests.spark import breakage, tables
 from tests.spark.breakage import MARKER
 from tests.spark.conftest import Cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings(
+        "ignore::ResourceWarning"
+    ),  # sockets that PySpark leaves to the collector
+]
 
 
 @pytest.mark.parametrize("trouble", [breakage.fails_once, breakage.waits_once])
@@ -50,7 +56,9 @@ def test_j1_an_executor_killed_while_codes_are_counted_changes_no_count(
             killed.extend(cluster.executors()[:1])
             os.kill(killed[0], signal.SIGKILL)
 
-    mark = engine.scan(breakage.through(source, breakage.waits, source.schema), schema, key=tables.KEY)
+    mark = engine.scan(
+        breakage.through(source, breakage.waits, source.schema), schema, key=tables.KEY
+    )
     kill("count", 0, 100)  # the codes that it kept are lost, and encoded again
     found = tables.digest(engine.tally(contexts, progress=kill))
     engine.close()
@@ -145,7 +153,9 @@ def test_m1_j10_values_that_do_not_fit_are_counted_and_never_shown(
     _says_nothing(caught.value)
 
 
-def test_m10_an_exception_of_spark_that_quotes_a_value_is_replaced(session: Any) -> None:
+def test_m10_an_exception_of_spark_that_quotes_a_value_is_replaced(
+    session: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
     source = session.createDataFrame([(MARKER,)], "x string").selectExpr("cast(x as int) as x")
     schema = Schema((Column("x", "ordinal", levels=(0, 1)),))
     engine = SparkEngine(session=session)
@@ -155,6 +165,7 @@ def test_m10_an_exception_of_spark_that_quotes_a_value_is_replaced(session: Any)
     engine.close()
 
     _says_nothing(caught.value)
+    assert MARKER not in "".join(capfd.readouterr())
 
 
 def test_a_row_without_its_person_is_refused(session: Any, tmp_path: Path) -> None:

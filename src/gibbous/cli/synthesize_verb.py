@@ -160,6 +160,7 @@ def more(tables: Path, flags: Mapping[str, object], configured: bool, how: Run) 
             "Correct --format or --out.",
         )
     from gibbous.pipeline import sample_more
+    from gibbous.write.load import load
 
     part_rows = flags["output.part_rows"]
     with (
@@ -167,7 +168,7 @@ def more(tables: Path, flags: Mapping[str, object], configured: bool, how: Run) 
         Bars(quiet=how.quiet, json=how.json) as bars,
     ):
         sample_more(
-            tables,
+            load(tables),  # before a cluster is asked for
             rows,
             seed=seed if isinstance(seed, int) else None,
             out=target,

@@ -21,7 +21,7 @@ from gibbous.core.schema import Schema
 from gibbous.disintegrate.spill import SpillFile
 
 SLAB = 24 << 20  # bytes of codes and numbers of one slab
-LEAST = 1 << 10  # rows of a slab at least, however many columns there are
+LEAST, MOST = 1 << 10, 1 << 21  # rows of a slab, however many or few columns there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class SlabWriter:
     ) -> None:
         self._schema, self._numbers = schema, tuple(numbers)
         self._file = SpillFile(folder, need)
-        rows = max(LEAST, slab // max(1, row_bytes(schema, self._numbers)))
+        rows = min(MOST, max(LEAST, slab // max(1, row_bytes(schema, self._numbers))))
         self._values = np.empty((len(schema), rows), dtype=schema.code_dtype())
         self._kept = np.empty((len(self._numbers), rows))
         self._filled = 0

@@ -215,7 +215,7 @@ class _Parquet:
             raise self._error
 
     def stop(self) -> None:
-        """End the thread: the file is either whole or no longer wanted."""
+        """End the thread; a file that is not whole by then is no longer wanted."""
         self._ended = True
         if self._thread is not None:
             self._thread.join()
@@ -236,7 +236,9 @@ class _Parquet:
                 self._file, compression="zstd", row_group_size=_ROW_GROUP
             )
         except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
-            self._error = error
+            # The library ends its threads by a panic of this name when the user presses Ctrl-C.
+            stopped = "KEYBOARD_INTERRUPT" in str(error)
+            self._error = KeyboardInterrupt() if stopped else error
 
     def _taken(self, *_: object) -> Iterator[pl.DataFrame]:
         while not self._ended:
@@ -245,7 +247,6 @@ class _Parquet:
                 if frame is None:
                     return
                 yield frame
-        raise InterruptedError
 
 
 def _days_as_declared(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:

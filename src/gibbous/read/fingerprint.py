@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ _MANY = 5_000
 _SPAN = 1 << 13  # whole numbers that are hashed once each, not row by row
 _PACKED = 1 << 12  # values that columns have together: tables that stay in the cache
 _BLOCK = 1 << 15
+_NO_NUMBER = frozenset(ascii_letters) - frozenset("iInN")  # a number, inf or nan has other starts
 _TRUE, _FALSE = frozenset(("True", "true", "TRUE")), frozenset(("False", "false", "FALSE"))
 
 
@@ -343,6 +345,8 @@ def _words(text: str, keys: _Keys, null: str) -> list[int]:
         return _missing(keys)
     if text in _TRUE or text in _FALSE:
         return [int(text in _TRUE)] * _LANES
+    if text[:1] in _NO_NUMBER:
+        return keys.text(text)
     try:
         number = float(text) if len(text) < 400 else math.nan
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from gibbous.read.fields import shown
 
 T = TypeVar("T")
 BATCH = 1 << 17  # rows
+_EXACT = 1 << 53
 
 
 class Rows(Protocol):
@@ -87,7 +89,8 @@ class IbisTable:
         """All rows as Arrow batches."""
         wanted = self._table.select(columns)
         reader = _withheld(lambda: wanted.to_pyarrow_batches(chunk_size=BATCH))
-        yield from drained(reader, _withheld)
+        for batch in drained(reader, _withheld):
+            yield _exact(batch)
 
     def stop(self) -> None:
         """A backend has no common way to be stopped: it ends with its batch."""
@@ -137,18 +140,26 @@ def relation(source: Any) -> Rows:
 
 
 def ibis_table(source: Any) -> Rows:
-    """An ibis table; one of the DuckDB backend is read as the relation that it stands for."""
+    """An ibis table; on DuckDB and SQLite its query is read by their own readers.
+
+    The ibis of today asks DuckDB 2 for methods that it no longer has, and takes whole numbers of
+    SQLite through floats.
+    """
     ibis = need("ibis", "duckdb")
     backend = _withheld(lambda: source.get_backend())
-    if backend.name != "duckdb":
+    if backend.name not in ("duckdb", "sqlite"):
         return IbisTable(source)
-    sql = ibis.to_sql(source, dialect="duckdb")
+    sql = str(_withheld(lambda: ibis.to_sql(source, dialect=backend.name)))
+    if backend.name == "sqlite":
+        from gibbous.disintegrate.ibis.sqlite import SqliteTable
+
+        return SqliteTable(backend.con, f"({sql})", "the ibis table")
     duckdb = need("duckdb", "duckdb")
 
     def guard(work: Callable[[], T]) -> T:
         return _scrubbed(work, duckdb, "the ibis table")
 
-    return Relation(guard(lambda: backend.con.sql(str(sql))), guard, backend.con.interrupt)
+    return Relation(guard(lambda: backend.con.sql(sql)), guard, backend.con.interrupt)
 
 
 def named(names: list[tuple[str, str]], table: str, *, default: str) -> str:
@@ -203,6 +214,22 @@ def changed() -> EngineFailure:
         "It stays as it is during a run.",
         "Read a copy, or a table that nobody writes to.",
     )
+
+
+def _exact(batch: Any) -> Any:
+    """Refuse whole numbers that a backend may have taken through floats."""
+    import polars as pl
+
+    frame = pl.DataFrame(batch)
+    for column in frame:
+        if column.dtype.is_integer() and bool((column.abs() >= _EXACT).any()):
+            raise InputRejected(
+                "INEXACT",
+                f"Column {shown(column.name)} of the ibis table has whole numbers of 2^53 and more.",
+                "Some backends of ibis take them through floats, which changes them in silence.",
+                "Cast the column to text in the query, or name the table by its address.",
+            )
+    return frame
 
 
 def _scrubbed(work: Callable[[], T], duckdb: Any, place: str) -> T:
@@ -263,7 +290,9 @@ def lost(place: str) -> EngineFailure:
 def _withheld(work: Callable[[], T]) -> T:
     """Replace whatever an ibis backend raises, of whichever library."""
     try:
-        return work()
+        with warnings.catch_warnings():  # of libraries, about each other
+            warnings.simplefilter("ignore")
+            return work()
     except GibbousError:
         raise
     except Exception:  # noqa: BLE001 (any library may stand behind it)

@@ -56,7 +56,8 @@ def relation(columns: Sequence[int], name: str) -> ir.Table:
     from gibbous.core.extras import need
 
     ibis = need("ibis", "duckdb")
-    found: ir.Table = ibis.table({f"c{place}": "int32" for place in columns}, name=name)
+    # Declared narrower than they are: then every use casts, which Spark and DuckDB both need.
+    found: ir.Table = ibis.table({f"c{place}": "int8" for place in columns}, name=name)
     return found
 
 
@@ -238,7 +239,8 @@ def _listed(codes: ir.Table, column: int, words: np.ndarray) -> ir.IntegerValue:
     import ibis
 
     values = [*words.tolist(), _WIDE]
-    return ibis.literal(values, type="array<int64>")[_code(codes, column)]
+    found: Any = codes[f"c{column}"]
+    return ibis.literal(values, type="array<int64>")[found.cast("int32")]
 
 
 def _code(codes: ir.Table, column: int) -> ir.IntegerValue:

@@ -64,7 +64,9 @@ def opened(source: Any, *, schema: Schema, options: ReadOptions) -> Iterator[Sli
             yield stack.enter_context(read_slices(source, schema=schema, options=options))
             return
         person = schema.unit is not None and schema.unit.column is not None
-        patience = Here() if isinstance(rows, databases.IbisTable) else Patience()
+        patience = (
+            Here() if family == "ibis" and not isinstance(rows, databases.Relation) else Patience()
+        )
         stack.callback(patience.close)
         known = (
             address is not None or person

@@ -48,13 +48,19 @@ def sqlite_table(place: str, table: str) -> Iterator[Rows]:
         )
         found = named(names, table, default="main")
         _guarded(lambda: held.execute("SELECT 1").fetchall(), place)
-        yield _Table(held, found, place)
+        yield SqliteTable(held, found, place)
     finally:
         held.close()
 
 
-class _Table:
-    """Rows of a table. All of one transaction, so that nobody changes them meanwhile."""
+class SqliteTable:
+    """Rows of a table.
+
+    Args:
+        held: the connection.
+        name: quoted name of the table, or a query in parentheses.
+        place: what errors call it.
+    """
 
     def __init__(self, held: sqlite3.Connection, name: str, place: str) -> None:
         self._held, self._name, self._place = held, name, place
@@ -65,15 +71,18 @@ class _Table:
         self._types = {n: self._type(n) for n in self._names}
 
     def count(self) -> int:
+        """How many rows."""
         found = self._run(lambda: self._held.execute(f"SELECT count(*) FROM {self._name}"))  # noqa: S608
         return int(found.fetchone()[0])
 
     def head(self) -> pl.DataFrame:
+        """A frame without rows."""
         import polars as pl
 
         return pl.DataFrame(schema=self._types)
 
     def batches(self, columns: list[str]) -> Generator[pl.DataFrame, None, None]:
+        """All rows as frames."""
         import polars as pl
 
         wanted = ", ".join(self._shown(n) for n in columns)
@@ -88,6 +97,7 @@ class _Table:
             yield frame
 
     def stop(self) -> None:
+        """End what is being read."""
         self._held.interrupt()
 
     def _shown(self, name: str) -> str:
@@ -101,8 +111,9 @@ class _Table:
         import polars as pl
 
         kinds = "typeof({0}) = 'integer', typeof({0}) = 'real', typeof({0}) = 'text', "
-        kinds += "typeof({0}) = 'blob', typeof({0}) = 'integer' AND abs({0} / 2) > {1}"
-        tests = kinds.format(quoted(name), _EXACT // 2).split(", ")
+        kinds += "typeof({0}) = 'blob', "
+        kinds += "typeof({0}) = 'integer' AND {0} NOT BETWEEN -{1} AND {1}"
+        tests = kinds.format(quoted(name), _EXACT).split(", ")
         asked = ", ".join(f"max({test})" for test in tests)
         cursor = self._run(lambda: self._held.execute(f"SELECT {asked} FROM {self._name}"))  # noqa: S608
         whole, real, text, blob, large = map(bool, cursor.fetchone())
@@ -146,7 +157,7 @@ def _guarded(work: Callable[[], T], place: str) -> T:
             "It was written by SQLite.",
             "Check the path and the kind of database.",
         )
-    if "not authorized" in text or "prohibited" in text:
+    if any(words in text for words in ("not authorized", "prohibited", "unsafe use")):
         raise InputRejected(
             "OUTSIDE",
             f"The table of {shown(place)} reaches outside of its database.",

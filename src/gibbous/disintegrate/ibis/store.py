@@ -56,8 +56,7 @@ class Store:
             "autoload_known_extensions": False,
             "allow_community_extensions": False,
         }
-        if disk is not None:
-            settings["max_temp_directory_size"] = f"{disk // 1000}KB"
+        self._disk = disk
         self._connection: Any = None
         try:
             (self._scratch.folder / "spill").mkdir(mode=0o700)
@@ -142,6 +141,7 @@ class Store:
     def read(self, table: str) -> Iterator[dict[str, np.ndarray]]:
         """All rows in batches, in no order; none for an empty table."""
         cursor = self._do(lambda: self._connection.cursor())
+        self._do(lambda: cursor.execute("USE store"))
         reader = self._do(lambda: cursor.sql(f"SELECT * FROM {table}").to_arrow_reader(BATCH))  # noqa: S608
         try:
             while True:
@@ -160,6 +160,8 @@ class Store:
 
     def _opened(self, settings: dict[str, Any]) -> Any:
         connection = self._duckdb.connect(":memory:", config=settings)
+        if self._disk is not None:  # given to `connect`, DuckDB 2.0 reads it and does not keep to it
+            connection.execute(f"SET max_temp_directory_size = '{self._disk // 1000}KB'")
         path = self._scratch.folder / "codes.db"
         # No log is written beside the file: it would have a name, and nobody recovers a nameless file.
         connection.execute(f"ATTACH '{_quoted(path)}' AS store (RECOVERY_MODE 'NO_WAL_WRITES')")

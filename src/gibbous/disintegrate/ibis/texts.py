@@ -58,7 +58,7 @@ def _slices(files: list[Path], schema: Schema, options: ReadOptions) -> Iterator
         if set(frame.columns) != set(order):
             raise SchemaMismatch(
                 "FILES",
-                f"The file {shown(file)} has other columns than {shown(files[0])}.",
+                f"The file {shown(file.name)} has other columns than {shown(files[0].name)}.",
                 "All files of a pattern have the same columns.",
                 "Name the files that belong together.",
             )
@@ -69,5 +69,5 @@ def _read(file: Path, schema: Schema, options: ReadOptions) -> pl.DataFrame:
     try:
         return read_columns(file, schema=schema, options=options)
     except GibbousError as error:
-        said = f"In {shown(file)}: {error.wrong}"
+        said = f"In {shown(file.name)}: {error.wrong}"
         raise type(error)(error.name, said, error.allowed, error.fix, state=error.state) from None

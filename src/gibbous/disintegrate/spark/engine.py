@@ -211,11 +211,12 @@ class SparkEngine:
         """Workers of the same session, which stay when the engine is closed; close them, too.
 
         Args:
-            partitions: items are done in so many tasks; None does each in a task of its own.
+            partitions: items are done in so many tasks; None takes those of the engine, or does each
+                item in a task of its own.
         """
         if self._held is None:
             raise _closed()
-        return SparkWorkers(self._held, partitions=partitions)
+        return SparkWorkers(self._held, partitions=partitions or self.partitions)
 
     def close(self) -> None:
         """Drop the kept codes on all executors: any later `tally` raises; let go of the session."""

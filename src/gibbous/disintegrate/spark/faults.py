@@ -19,6 +19,9 @@ _MEMORY = ("OutOfMemoryError", "maxResultSize", "gibbous: a task raised MemoryEr
 _UNREAD = (
     "PATH_NOT_FOUND",
     "TABLE_OR_VIEW_NOT_FOUND",
+    "CATALOG_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+    "REQUIRES_SINGLE_PART_NAMESPACE",
     "UNABLE_TO_INFER_SCHEMA",
     "FAILED_READ_FILE",
     "CANNOT_READ_FILE_FOOTER",

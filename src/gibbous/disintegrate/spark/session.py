@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import logging
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from gibbous.disintegrate.spark.faults import guarded
 
 JAVA = 17
 _PREFIX = "gibbous-spark-"
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _LOG = """rootLogger.level = {level}
 rootLogger.appenderRef.stderr.ref = console
@@ -129,10 +131,32 @@ def held(
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Hold back PySpark's warning on the version of pandas, which nothing here uses."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-        yield
+    """Hold back what PySpark says in this process: on the version of pandas, and of what failed.
+
+    Its logger of failed queries writes the text of the exception to the terminal, and that text may
+    hold what a column held.
+    """
+    loggers = _loggers()
+    before = [one.disabled for one in loggers]
+    for one in loggers:
+        one.disabled = True
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+            yield
+    finally:
+        for one, was in zip(loggers, before, strict=True):
+            one.disabled = was
+
+
+def _loggers() -> list[logging.Logger]:
+    if "pyspark" not in sys.modules:
+        return []
+    from pyspark.logger import (
+        PySparkLogger,  # of its own class, else its next user finds a plain one
+    )
+
+    return [PySparkLogger.getLogger(name) for name in _LOGGERS]
 
 
 def sweep() -> None:

@@ -1,0 +1,148 @@
+"""One expression of counts: in DuckDB and in Spark it gives the groups that NumPy counts."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from gibbous.core.codes import Codes
+from gibbous.core.context import WORD, Context, Hashed, Key, MinHash, Radix
+from gibbous.core.tables import Counts
+from gibbous.disintegrate.ibis import expression
+from gibbous.disintegrate.ibis.gathered import gathered
+from tests.disintegrate.brute import as_dict, codes_of, context_of, count, schema_of
+
+KEYS: list[Key] = [
+    Radix(),
+    Hashed(1),
+    Hashed(64, 3),
+    Hashed(1 << 31, 3),
+    Hashed(1 << 33, 3),
+    Hashed(1 << 62, 5),
+    MinHash(1, 64, 1),
+    MinHash(5, 64, 1),
+    MinHash(3, 1 << 40, 2),
+]
+SIZES = [90, 80, 70, 60, 50, 1, 256]
+Query = Callable[[str], dict[str, np.ndarray]]
+
+
+def contexts(key: Key) -> list[Context]:
+    """Few and many parents; few and many combinations of them."""
+    schema = schema_of(SIZES)
+    sides: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+        ((0,), ()),
+        ((5,), (1,)),
+        ((0, 6), (1, 2)),
+        ((1,), (5, 6)),
+        ((0, 1), (2, 3, 4, 5, 6)),
+        ((3, 4), (0, 1, 2, 6)),
+    ]
+    return [context_of(schema, t, p, key, seen=True) for t, p in sides]
+
+
+def wrong(query: Query, codes: Codes, dialect: str, chosen: list[Context]) -> list[Context]:
+    """Contexts whose counts differ from brute force."""
+    out = []
+    for context in chosen:
+        found = query(expression.statement("codes", context, dialect))
+        if as_dict(Counts(context, gathered(context, found))) != count(context, codes):
+            out.append(context)
+    return out
+
+
+def codes_in_duckdb(codes: Codes) -> Query:
+    held = duckdb.connect(config={"threads": 1})
+    columns = {f"c{i}": np.ascontiguousarray(c) for i, c in enumerate(codes.by_column)}
+    held.register("codes", columns)
+    return lambda sql: held.execute(sql).fetchnumpy()
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_duckdb_counts_what_a_dictionary_counts(key: Key) -> None:
+    codes = codes_of(schema_of(SIZES), 400, np.random.default_rng(1))
+
+    assert wrong(codes_in_duckdb(codes), codes, "duckdb", contexts(key)) == []
+
+
+def test_all_forms_of_keys_occur() -> None:
+    forms = {expression.form_of(c) for key in KEYS for c in contexts(key)}
+
+    assert forms == {"radix", "halves", "least"}
+
+
+def test_keys_and_levels_that_pass_63_bits_together_are_two_columns() -> None:
+    columns = [100] * 18
+    schema = schema_of(columns)
+    codes = codes_of(schema, 300, np.random.default_rng(2))
+    context = context_of(schema, tuple(range(9)), tuple(range(9, 18)), seen=True)
+    assert context.cells > WORD
+
+    found = codes_in_duckdb(codes)(expression.statement("codes", context, "duckdb"))
+
+    assert set(found) == {"key", "level", "n"}
+    assert as_dict(Counts(context, gathered(context, found))) == count(context, codes)
+
+
+def test_the_carry_between_the_halves_is_needed() -> None:
+    """Without it hashed keys would be others: so the test of equality looks at it."""
+    codes = codes_of(schema_of(SIZES), 400, np.random.default_rng(3))
+    context = contexts(Hashed(1 << 33, 3))[-1]
+    sql = expression.statement("codes", context, "duckdb")
+    query = codes_in_duckdb(codes)
+
+    lost = query(sql.replace(">> 32", ">> 60"))
+
+    assert ">> 32" in sql
+    assert as_dict(Counts(context, gathered(context, lost))) != count(context, codes)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    """A Spark session of one thread in this process."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, which is not installed")
+    sql = pytest.importorskip("pyspark.sql")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.pyspark.python": sys.executable,
+    }
+    builder = sql.SparkSession.builder.master("local[1]").appName("expression")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_spark_counts_what_a_dictionary_counts(spark: Any, tmp_path: Path) -> None:
+    codes = codes_of(schema_of(SIZES), 300, np.random.default_rng(4))
+    import polars as pl
+
+    frame = pl.DataFrame({f"c{i}": c.astype(np.int16) for i, c in enumerate(codes.by_column)})
+    frame.write_parquet(tmp_path / "codes.parquet")
+    spark.read.parquet(str(tmp_path / "codes.parquet")).createOrReplaceTempView("codes")
+
+    def query(sql: str) -> dict[str, np.ndarray]:
+        rows = spark.sql(sql).collect()
+        names = rows[0].__fields__
+        return {n: np.array([row[n] for row in rows], dtype=np.int64) for n in names}
+
+    chosen = [contexts(Radix())[-1]]
+    chosen += [contexts(key)[-2] for key in (Hashed(1 << 33, 3), MinHash(3, 1 << 40, 2))]
+    assert {expression.form_of(c) for c in chosen} == {"radix", "halves", "least"}
+
+    assert wrong(query, codes, "pyspark", chosen) == []
