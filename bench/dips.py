@@ -114,7 +114,9 @@ def _adult(names: tuple[str, ...]) -> tuple[pl.DataFrame, gb.Schema]:
 
 def _margins(names: tuple[str, ...], rows: int, method: str) -> dict[str, float]:
     frame, schema = _adult(names)
-    known = {"records": len(frame)} if method == "smoothed_histogram" else {}  # public, as it may be
+    known = (
+        {"records": len(frame)} if method == "smoothed_histogram" else {}
+    )  # public, as it may be
     release = _release(frame, schema, _method(method, epsilon=1, **known), rows=rows)
     real, drawn = (encode(one, schema).values for one in (frame, release.sets[0]))
     found = {}

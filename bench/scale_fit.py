@@ -123,12 +123,13 @@ def _ratio(value: float) -> str:
 
 
 def fits(runs: list[Row]) -> dict[tuple[str, str], Cost]:
-    """A cost for each side of each step that has at least four runs."""
+    """A cost for each side of each step that has more runs than the cost has parts."""
     out = {}
     for step in STEPS:
         for side in NAMES:
             of = [r for r in runs if (r["step"], r["side"]) == (step, side)]
-            if len(of) >= 4:
+            parts = 2 + (len({r["columns"] for r in of}) > 1)
+            if len(of) > parts:
                 out[step, side] = fit(of)
     return out
 
@@ -196,7 +197,7 @@ def figure(path: Path, runs: list[Row]) -> None:
         "name:N", scale=alt.Scale(**scale, range=[DASHES[s] for s in sides]), title=None
     )
     panels = []
-    for columns in sorted(set(frame.columns)):
+    for columns in sorted(set(frame["columns"])):
         part = frame[frame["columns"] == columns]
         base = alt.Chart(part).encode(x=x, y=y, color=color)
         ours = part[part.side == "local"].sort_values("rows").iloc[-1]

@@ -2,8 +2,8 @@
 
 Run: python bench/start_up.py [--quick] [--repeats N] [--json FILE]
 Byte code lies in a cache of its own, filled by a run before, as pip leaves it; compiled kernels are in
-the user's cache. The least of the repeats is shown, and the median in the details; `import numpy`, measured in
-turn with them, says how fast the machine is at the moment.
+the cache of the user. The least of the repeats is shown, and the median in the details; `import numpy`,
+measured in turn with them, says how fast the machine is at the moment.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gibbous.cli import signals
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
 
 # Each body runs where a verb would; "ready" tells the test when to send the signal.
@@ -147,3 +149,16 @@ def _start(body: str) -> subprocess.Popen[str]:
     assert run.stdout is not None
     assert run.stdout.readline() == "ready\n"
     return run
+
+
+@pytest.mark.parametrize(
+    ("verb", "reserves"), [("synthesize", True), ("compare", True), ("evaluate", False)]
+)
+def test_only_a_command_that_may_have_reserved_speaks_of_it(
+    verb: str, reserves: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gibbous", verb, "data.csv"])
+
+    signals.say(143)
+
+    assert ("stays spent" in capfd.readouterr().err) == reserves

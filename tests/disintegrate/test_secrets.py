@@ -137,12 +137,13 @@ def test_more_than_63_bits_on_one_side_are_refused_by_name(kind: type) -> None:
 
 
 def test_the_factory_makes_each_engine_and_refuses_other_names() -> None:
-    for name in ENGINES:
+    assert set(ENGINES) >= {"local", "numpy"}
+    for name in ("local", "numpy"):  # others need their extras
         made = engine(name)
         assert isinstance(made, Engine)
         assert made.name == name
-    with pytest.raises(UsageError, match="'local', 'numpy'"):
-        engine("spark")
+    with pytest.raises(UsageError, match="'local', .*'numpy'"):
+        engine("abacus")
 
 
 @BOTH

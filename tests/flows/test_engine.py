@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import gibbous as gb
@@ -15,11 +18,21 @@ from gibbous.core.protocols import NumberEngine
 from gibbous.core.recode import Edges, Groups
 from gibbous.core.stream import stream_key, words
 from gibbous.disintegrate.numpy_engine import NumpyEngine
-from gibbous.flows import FlowEngine, Flows, Geography, collected, flow_schema, places
+from gibbous.flows import (
+    FlowEngine,
+    Flows,
+    Geography,
+    collected,
+    flow_schema,
+    load_geography,
+    places,
+)
 from gibbous.privacy.curator import Curator
 from gibbous.studies import onthemap_laws as laws
 from gibbous.studies.laws import Draws
 from gibbous.studies.onthemap_data import constructed
+
+from . import made
 
 HOMES, WORKS = 200, 3
 GEOGRAPHY = Geography(places(np.arange(HOMES)), places(["mill", "mine", "shop"]))
@@ -59,6 +72,22 @@ def test_a_coarser_schema_counts_the_same_as_from_rows() -> None:
     )  # and the engine itself is as it was
 
 
+@pytest.mark.parametrize("name", ["flows.csv", "flows.parquet"])
+def test_a_data_set_is_the_same_to_the_ledger_as_under_the_engine_of_rows(
+    tmp_path: Path, name: str
+) -> None:
+    geography = load_geography(made.files(tmp_path))
+    table = pl.read_csv(tmp_path / "flows.csv").with_columns(note=pl.lit("x"))
+    table.write_csv(tmp_path / "flows.csv")
+    table.write_parquet(tmp_path / "flows.parquet")
+    schema = flow_schema(geography)
+
+    flows = FlowEngine(geography).scan(tmp_path / name, schema, key=b"k" * 32)
+
+    every = replace(schema, ignore=("jobs", "note"))
+    assert flows == NumpyEngine().scan(tmp_path / name, every, key=b"k" * 32)
+
+
 def test_a_map_that_does_not_fit_is_refused() -> None:
     pairs, _ = _both(_flows(10))
 
@@ -73,7 +102,7 @@ def test_a_map_that_does_not_fit_is_refused() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize(("share", "fits"), [(1 / 3, True), (0.30, False), (0.37, False)])
 def test_each_record_is_in_one_part_whatever_its_pair_says(share: float, fits: bool) -> None:
-    """Records of the largest pair in a part are binomial: 4.9 standard errors, about 1e-6."""
+    """Records of the largest pair in a part are binomial: 4.9 standard errors, level about 1e-6."""
     pairs, _ = _both(_flows(60_000))
     whole = _table(pairs, (WORKS, HOMES))
 

@@ -17,6 +17,8 @@ from gibbous.flows import FlowEngine, Geography, flow_schema, places
 from gibbous.mechanisms.onthemap import Onthemap
 from gibbous.read.source import ReadOptions
 
+from . import made
+
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> map_verb.Asked:
@@ -69,6 +71,22 @@ def test_json_is_one_document_and_real_flows_are_named_confidential(
     assert told["audience"] == "internal"
     assert capsys.readouterr().out.startswith("Confidential: real flows")
     assert "real: 15 people from 3 origins" in (tmp_path / "a.svg").read_text()
+
+
+def test_a_geography_file_names_places_and_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    geography = made.files(tmp_path)
+    asked = map_verb.Asked(
+        tmp_path / "flows.csv", "mill", geography, {}, ReadOptions, real=tmp_path / "flows.csv"
+    )
+
+    map_verb.run(asked, tmp_path / "m.svg", False, False, True)
+
+    text = (tmp_path / "m.svg").read_text()
+    assert "synthetic: 15 people from 3 origins" in text
+    assert "real: 15 people from 3 origins" in text
+    assert capsys.readouterr().out.startswith("Confidential")
 
 
 def test_a_set_that_is_not_there_is_refused(asked: map_verb.Asked, tmp_path: Path) -> None:

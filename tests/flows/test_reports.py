@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +15,16 @@ import pytest
 import gibbous as gb
 from gibbous.cli import evaluate_verb, report_verb
 from gibbous.core.errors import UsageError
-from gibbous.flows import flow_schema, load_geography
+from gibbous.flows import Geography, flow_schema, load_geography, places
 from gibbous.read.source import ReadOptions
-from gibbous.report import flow_figures
+from gibbous.report import flow_figures, page
+from gibbous.report.blocks import Page, Section
 from gibbous.report.page import INTERNAL
 from gibbous.report.public import public_report
 
 from . import made
+
+HOSTILE = '"><script>alert(1)</script>'
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +72,8 @@ def test_the_internal_report_has_real_people_beside_them(flows: Path, tmp_path: 
     assert [part["title"] for part in first["panels"]] == ["synthetic", "real"]
     assert real == {"h1": 9, "h2": 5, "h19": 1}
     assert "commute_bias" in {one.name for one in found}
+    with pytest.raises(TypeError, match="confidential"):
+        pickle.dumps(found)
     assert INTERNAL in (tmp_path / "internal.html").read_text()
 
 
@@ -91,6 +97,22 @@ def test_another_geography_than_that_of_the_release_is_refused(flows: Path, tmp_
 
     with pytest.raises(UsageError, match="origins of the geography are not those"):
         gb.report(flows / "release", "public", out, geography=path)
+
+
+def test_an_id_that_is_markup_stays_text(flows: Path) -> None:
+    geography = Geography(places([HOSTILE], [45.0], [-93.0]), places(["mill"], [45.1], [-93.0]))
+    release = gb.load(flows / "release")
+    rows = pl.DataFrame({"destination": ["mill"], "origin": [HOSTILE]})
+    odd = replace(
+        release, sets=(rows,), schema=flow_schema(geography), plan=replace(release.plan, params={})
+    )
+
+    found = flow_figures.flow_figures(odd, flow_figures.Mapped(geography, real=rows))
+
+    section = Section("flows", "Flows", found)
+    text = page.html(Page("public", "", "", "", (), (section,)))
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;alert(1)") >= 3  # two drawings and the table
 
 
 def test_a_map_of_regions_adds_up_the_real_people_in_them(flows: Path) -> None:

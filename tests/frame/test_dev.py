@@ -120,6 +120,14 @@ def _constraints() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
+def _requires(name: str) -> list[str]:
+    """What a package needs; nothing of one that only some machines have (Spark, a database driver)."""
+    try:
+        return importlib.metadata.requires(name) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+
+
 def _closure() -> set[str]:
     extras = project()["project"]["optional-dependencies"]
     waiting = [Requirement(line) for line in project()["project"]["dependencies"]]
@@ -131,7 +139,7 @@ def _closure() -> set[str]:
         if key in found or key[0] == "gibbous":
             continue
         found.add(key)
-        for line in importlib.metadata.requires(key[0]) or ():
+        for line in _requires(key[0]):
             inner = Requirement(line)
             wanted = requirement.extras or {""}
             if inner.marker is None or any(inner.marker.evaluate({"extra": e}) for e in wanted):

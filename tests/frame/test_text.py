@@ -14,7 +14,7 @@ FORBIDDEN = {
     "the checkout of a machine": "/wo" + r"rk/",
     "a scratch folder of a person": "/tmp/" + r"[vw]/",
     "a package host": "(pypi|pytho" + r"nhosted)\.org|file:/" + "//",
-    "an address inside a network": r"\b(10|192\.168|172\.(1[6-9]|2\d|3[01]))(\.\d{1,3}){2,3}\b",
+    "an address inside a network": r"\b(?<!=0\.)(10|192\.168|172\.(1[6-9]|2\d|3[01]))(\.\d{1,3}){2,3}\b",
     "a mail address": r"\b[\w.]+@[\w-]+\.(com|org|net|edu|gov|io)\b",
     "a merge conflict": r"^(<{7}|>{7}) ",
     "a private key": "BEGIN [A-Z ]*PRIV" + "ATE KEY",

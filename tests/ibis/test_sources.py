@@ -216,6 +216,22 @@ def test_a_failure_on_the_way_says_nothing_of_the_values(tmp_path: Path) -> None
     assert not list(tmp_path.glob("gibbous-*/run-*"))
 
 
+def test_a_view_that_sorts_spills_nothing_beside_its_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = "CREATE VIEW sorted AS SELECT hash(range) AS h FROM range(4000000) ORDER BY h"
+    path = duckdb_file(tmp_path, view)
+    (tmp_path / "s").mkdir()
+    monkeypatch.setattr("gibbous.disintegrate.memory.default_limit", lambda: 20 << 20)
+    schema = Schema((Column("h", "nominal", levels=(1,)),))
+
+    with refused(10, "MEMORY"):
+        IbisEngine(threads=1, memory_limit=1 << 28, scratch=tmp_path / "s").scan(
+            f"duckdb://{path}::sorted", schema, key=KEY
+        )
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.db", "s"]
+
+
 def test_a_backend_that_is_lost_is_an_engine_failure() -> None:
     class Lost:
         """An ibis table whose server went away."""

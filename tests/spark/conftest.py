@@ -37,7 +37,7 @@ class Cluster:
 
     def executors(self) -> list[int]:
         """Process ids of executors of any application on this cluster."""
-        return _processes("CoarseGrainedExecutorBackend", self.master)
+        return _executors(self.folder)
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +95,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        for pid in _processes("CoarseGrainedExecutorBackend", master):
+        for pid in _executors(folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -138,18 +138,16 @@ def _until(what: Any, seconds: float = 120) -> None:
         time.sleep(0.1)
 
 
-def _processes(*words: str) -> list[int]:
-    """Processes of this machine with all of some words in their command line."""
+def _executors(folder: Path) -> list[int]:
+    """Executors that work in a folder, the oldest first."""
     found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError):
-                line = (
-                    (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                )
-                if all(word in line for word in words):
-                    found.append(int(folder.name))
-    return found
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            line = (process / "cmdline").read_bytes() if process.name.isdigit() else b""
+            if b"CoarseGrainedExecutorBackend" in line:
+                place = (process / "cwd").readlink()
+                found += [int(process.name)] if place.is_relative_to(folder) else []
+    return sorted(found)
 
 
 def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -20,6 +20,8 @@ from tests.spark.conftest import SETTINGS, Cluster, python
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SCHEMA = """
+format = "gibbous-schema/1"
+
 [unit]
 kind = "row"
 
@@ -52,7 +54,6 @@ conf = {SETTINGS!r} | {{
     "spark.eventLog.dir": "file://" + folder + "/events",
     "spark.eventLog.compress": "false",
     "spark.log.level": "INFO",
-    "spark.executorEnv.PYTHONWARNINGS": "error::DeprecationWarning",
 }}
 names = [marker + str(i % 40) for i in range(400)]
 pl.DataFrame({{"who": names, "x": ["x", marker] * 200}}).write_parquet(folder + "/t.parquet")

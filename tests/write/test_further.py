@@ -14,6 +14,7 @@ import pytest
 
 from gibbous.core.errors import ModelRejected, OutputNotWritten, PrivacyRefused
 from gibbous.core.release import Release
+from gibbous.disintegrate.writer import new_file
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import further, manifest
 from gibbous.write.further import write_further
@@ -49,7 +50,8 @@ def test_a_folder_of_further_rows_verifies_and_names_its_release(
 
     assert report.rows == (500,)
     assert report.reservation == release.receipt["ledger"]["reservation"]
-    assert (report.claim, report.guarantee) == (release.claim, release.receipt["guarantee"])
+    assert report.claim == release.claim
+    assert report.guarantee == f"none of its own; its release: {release.receipt['guarantee']}"
     assert "cost nothing" in report.checks[-1]
     assert {p.name for p in folder.iterdir()} == {
         "synthetic_1", "synthetic_1_csv", "schema.toml", "rows.json", "manifest.json", "SHA256SUMS",
@@ -136,6 +138,19 @@ def test_a_stopped_run_of_one_file_leaves_nothing(
         )  # fmt: skip
 
     assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_a_killed_run_left_is_swept_and_a_live_one_is_not(
+    release: Release, tmp_path: Path
+) -> None:
+    dead, other = tmp_path / ".one.csv.partial-0", tmp_path / ".two.csv.partial-0"
+    dead.write_text("half")
+    other.write_text("of another output")
+    with new_file(tmp_path / ".one.csv.partial-1"):
+        write_further(release, 10, tmp_path / "one.csv", seed=1, format="csv")
+        left = sorted(os.listdir(tmp_path))
+
+    assert left == [".one.csv.partial-1", ".two.csv.partial-0", "one.csv"]
 
 
 def bad_total(document: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,8 @@ session.stop()
 @pytest.mark.slow
 def test_a_spark_frame_gives_spark_frames_that_read_the_parts(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="needs the extra spark")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("needs Java 17")
 
     done = subprocess.run(
         [sys.executable, "-c", SPARK, str(tmp_path)], capture_output=True, text=True, cwd=ROOT,

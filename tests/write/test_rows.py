@@ -13,6 +13,7 @@ import pytest
 from gibbous.core.codes import Codes
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
+from gibbous.disintegrate import writer
 from gibbous.disintegrate.writer import guard, write_rows
 from tests.write import made
 
@@ -37,12 +38,16 @@ def cells(path: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv"])
-def test_how_rows_are_cut_changes_no_byte(tmp_path: Path, format: str) -> None:
+def test_how_rows_are_cut_changes_no_byte(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     codes = made.codes(1000, 1)
     for cut in (7, 300, 1000):
         write(codes, tmp_path / str(cut), format, cut=cut)
+    monkeypatch.setattr(writer, "_CELLS", 500)  # as if the table were wide
+    write(codes, tmp_path / "narrow", format, cut=1000)
 
-    assert len({(tmp_path / str(cut)).read_bytes() for cut in (7, 300, 1000)}) == 1
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
 
 
 def test_i8_text_that_looks_like_a_formula_is_prefixed_and_counted(tmp_path: Path) -> None:

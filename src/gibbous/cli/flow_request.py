@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gibbous.cli.config import Request, method_of
+from gibbous.core.errors import UsageError
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Mechanism
@@ -40,8 +41,15 @@ def flow_request(path: Path, request: Request) -> FlowRequest:
     """Read the geography of a request.
 
     Raises:
-        UsageError: the file is no geography, or the method does not fit it.
+        UsageError: the file is no geography, the method does not fit it, or an engine was named.
     """
+    if request.engine.name is not None:
+        raise UsageError(
+            "ENGINE",
+            f"The engine {request.engine.name!r} was named for flows.",
+            "Flows are counted by an engine of their own, which never expands them to rows.",
+            "Leave --engine out.",
+        )
     from gibbous.flows import flow_schema, load_geography, placed
     from gibbous.mechanisms.registry import load
 

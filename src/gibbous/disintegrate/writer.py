@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import queue
 import threading
@@ -24,6 +25,7 @@ Format = Literal["parquet", "csv"]
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 _ROW_GROUP = 1 << 18
+_CELLS = 1 << 22  # that are decoded at a time
 _GLANCE = 0.1  # seconds after which a wait looks around
 _NO_SPACE = (28, 27, 122)  # ENOSPC, EFBIG, EDQUOT
 
@@ -124,13 +126,12 @@ def decode_slice(codes: Codes, *, seed: int, set_index: int, start_row: int) -> 
 
 
 def _slices(batches: Iterable[Codes], schema: Schema) -> Iterator[Codes]:
-    """The same rows, at most a row group at a time; one empty slice if there are none."""
-    some = False
+    """The same rows, so many cells at a time as fit; one empty slice if there are none."""
+    some, rows = False, max(1, min(_ROW_GROUP, _CELLS // len(schema)))
     for codes in batches:
-        for low in range(0, codes.rows, _ROW_GROUP):
+        for low in range(0, codes.rows, rows):
             some = True
-            whole = codes.rows <= _ROW_GROUP
-            yield codes if whole else codes.part(slice(low, low + _ROW_GROUP))
+            yield codes if codes.rows <= rows else codes.part(slice(low, low + rows))
     if not some:
         yield Codes(schema, empty_codes(schema, 0))
 
@@ -322,6 +323,8 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(fd, "wb") as file:
             os.fchmod(file.fileno(), 0o600)
+            with suppress(OSError):  # where files cannot be locked, nobody sweeps them either
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.release import Release
-from gibbous.flows import Flows, Geography, Places, places, read_flows
+from gibbous.flows import Flows, Geography, Places, load_geography, places, read_flows
 from gibbous.read.source import read_columns
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def opened(release: Any, coordinates: Any, *, real: Any, named: Named, options: 
         SchemaMismatch: a column is missing, or no place of the flows has coordinates.
     """
     frame, title, headline, hint = _table(release, named, options)
+    listed, named = _spots(coordinates, named, options)
     destination, origin, count = _columns(frame, named, hint)
-    listed = _listed(read_columns(coordinates, options=options), named)
     tables = [frame]
     if real is not None:
         tables.append(read_columns(real, options=options))
@@ -81,6 +81,27 @@ def opened(release: Any, coordinates: Any, *, real: Any, named: Named, options: 
 def read_places(coordinates: Any, named: Named, options: Any = None) -> Places:
     """Places of a file: id, lat, lon; empty coordinates are unknown."""
     return _places(_listed(read_columns(coordinates, options=options), named))
+
+
+def _spots(coordinates: Any, named: Named, options: Any) -> tuple[pl.DataFrame, Named]:
+    """Places with id, lat and lon, of a table or of a geography file, which also names the columns."""
+    if not isinstance(coordinates, str | os.PathLike) or Path(coordinates).suffix != ".toml":
+        return _listed(read_columns(coordinates, options=options), named), named
+    import polars as pl
+
+    geography = load_geography(Path(coordinates))
+    parts = []
+    for each in (geography.origins, geography.destinations):
+        unknown = [float("nan")] * len(each)
+        spots = (each.lat, each.lon) if each.located else (unknown, unknown)
+        made = pl.DataFrame({"id": each.ids, "lat": spots[0], "lon": spots[1]})
+        parts.append(made.with_columns(pl.col("lat", "lon").fill_nan(None)))
+    return pl.concat(parts).unique("id", keep="first", maintain_order=True), replace(
+        named,
+        destination=named.destination or geography.destination,
+        origin=named.origin or geography.origin,
+        count=named.count or geography.count or "",
+    )
 
 
 def _table(release: Any, named: Named, options: Any) -> tuple[pl.DataFrame, str, str, str]:

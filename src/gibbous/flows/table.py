@@ -123,7 +123,8 @@ def read_flows(
         source: a path or a frame with the columns that the geography names.
         options: how text files are read.
     Returns:
-        Secret flows, and the columns as they were read (for the fingerprint).
+        Secret flows, and all columns of the source as they were read: the fingerprint is one of the
+        data set, whichever engine reads it.
     Raises:
         UsageError: the geography is incomplete.
         SchemaMismatch: a column is missing; an origin or destination is unknown or missing; a
@@ -142,7 +143,6 @@ def read_flows(
         raise _mismatch(
             "NOCOLUMN", f"There is no column {absent[0]!r}", f"Columns are {names}", "Rename it"
         )
-    frame = frame.select(names)
     destinations = _codes(frame.get_column(names[0]), geography.destinations)
     origins = _codes(frame.get_column(names[1]), geography.origins)
     counts = np.ones(frame.height, dtype=np.int64)

@@ -75,8 +75,9 @@ def parquet_slices(
     files = _sources(path, options, skip)
     rows, types = sum(one.rows for one in files), list(files[0].columns.values())
     whole = rows == 0 or whole_only(types)
-    at_once = max(1, min(SLICE, BATCH // max(1, _width(types))))
-    _check_memory(rows if whole else min(rows, at_once), types, options.limit)
+    at_once = max(1, min(SLICE, min(BATCH, options.limit) // max(1, _width(types))))
+    if whole:
+        _check_memory(rows, types, options.limit)
     with ThreadPoolExecutor(1, thread_name_prefix="gibbous-decode") as pool:
         yield rows, _whole(files) if whole else _batches(files, at_once, pool)
     for one in files:
@@ -157,22 +158,23 @@ def _batches(
     files: list[_Source], at_once: int, pool: ThreadPoolExecutor
 ) -> Iterator[pl.DataFrame]:
     """Slices in order, one decoded ahead; none is empty."""
-    todo = ((one, start) for one in files for start in range(0, one.rows, at_once))
     coming: Future[pl.DataFrame] | None = None
-    for one, start in todo:
-        after = pool.submit(_decoded, one, start, min(at_once, one.rows - start))
-        if coming is not None:
-            yield coming.result()
-        coming = after
+    for one in files:
+        lazy = one.lazy()  # once a file: it remembers the footer, which may be megabytes
+        for start in range(0, one.rows, at_once):
+            after = pool.submit(_decoded, lazy, one.path, start, min(at_once, one.rows - start))
+            if coming is not None:
+                yield coming.result()
+            coming = after
     if coming is not None:
         yield coming.result()
 
 
-def _decoded(one: _Source, start: int, rows: int) -> pl.DataFrame:
+def _decoded(lazy: pl.LazyFrame, path: Path, start: int, rows: int) -> pl.DataFrame:
     # Rows of one slice alone are decoded; a reader of its own choice would hold many row groups.
-    frame: pl.DataFrame = _guarded(one.lazy().slice(start, rows).collect, one.path)
+    frame: pl.DataFrame = _guarded(lazy.slice(start, rows).collect, path)
     if frame.height != rows:
-        raise _damaged(one.path)
+        raise _damaged(path)
     return frame
 
 

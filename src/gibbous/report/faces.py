@@ -14,7 +14,7 @@ from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.evaluate import run
 from gibbous.evaluate.findings import Findings
-from gibbous.flows import Geography, load_geography
+from gibbous.flows import Flows, Geography, load_geography, read_flows
 from gibbous.report import place
 from gibbous.report.flow_figures import Mapped
 from gibbous.report.internal import internal_report
@@ -166,9 +166,15 @@ def _flows(
         )
     only = chosen.pop("only")
     only = (only,) if isinstance(only, str) else only or None
-    found = evaluate_flows(real, synthetic, geography, only=only, **chosen)
+    # Read once; unlike a frame, secret flows cannot be pickled with the findings that hold them.
+    truth = (
+        real
+        if isinstance(real, Flows)
+        else read_flows(real, geography, options=chosen["options"])[0]
+    )
+    found = evaluate_flows(truth, synthetic, geography, only=only, **chosen)
     release = _release(synthetic)
-    mapped = Mapped(geography, real=real, options=chosen["options"]) if release else None
+    mapped = Mapped(geography, real=truth) if release else None
     return Findings(
         found.items, found.facts, partial(internal_report, release=release, mapped=mapped)
     )

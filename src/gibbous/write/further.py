@@ -101,6 +101,7 @@ def write_file(
     Raises:
         OutputNotWritten, ResourceLimit: it appeared meanwhile, or cannot be written.
     """
+    partial.sweep_files(target)
     fresh = target.with_name(f".{target.name}.partial-{partial.fresh_name()[:8]}")
     try:
         write_rows(batches, schema, fresh, format=format, seed=seed, csv_raw=raw, progress=progress)

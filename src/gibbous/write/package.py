@@ -334,7 +334,7 @@ class Package:
 
     def _explain(self, error: GibbousError, kept: bool) -> None:
         assert self._hold is not None
-        if error.state != UNCHARGED:
+        if error.state not in ("", UNCHARGED):
             return
         error.state = (
             f"Nothing was released. Reservation {self._hold.id} stays spent; the same command goes "

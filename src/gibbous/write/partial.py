@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,10 @@ class Partial:
 
     def note(self, part: dict[str, Any]) -> None:
         """Note, durably, that a part of a set is on disk."""
-        line = json.dumps(part, separators=(",", ":")).encode() + b"\n"
         try:
             with (self.path / _PARTS).open("ab") as file:
                 os.fchmod(file.fileno(), 0o600)
-                file.write(line)
+                file.write(_line(part))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -65,9 +64,12 @@ class Partial:
                     found += [part] if isinstance(part, dict) else []
         return found
 
-    def forget_parts(self) -> None:
-        """Drop all notes: of parts that are not wanted any more."""
-        (self.path / _PARTS).unlink(missing_ok=True)
+    def note_only(self, parts: Iterable[dict[str, Any]]) -> None:
+        """Replace all notes, in one step."""
+        fresh = self.path / f"{_PARTS}.new"
+        fresh.unlink(missing_ok=True)
+        files.write_bytes(fresh, b"".join(map(_line, parts)))
+        fresh.replace(self.path / _PARTS)
 
     def clear(self) -> None:
         """Remove what was drawn and written, so that it can be drawn again."""
@@ -87,6 +89,10 @@ class Partial:
         """Remove the folder."""
         files.remove_folder(self.path)
         self.close()
+
+
+def _line(part: dict[str, Any]) -> bytes:
+    return json.dumps(part, separators=(",", ":")).encode() + b"\n"
 
 
 def fresh_name() -> str:
@@ -142,6 +148,16 @@ def sweep_finished(target: Path) -> None:
             if finished(dead, target):
                 dead.remove()
             dead.close()
+
+
+def sweep_files(target: Path) -> None:
+    """Remove unfinished files that killed runs left for one output file; live ones are locked."""
+    for path in target.parent.glob(f".{_glob_safe(target.name)}.partial-*"):
+        if path.is_symlink() or not path.is_file() or path.lstat().st_uid != os.geteuid():
+            continue
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def _new(target: Path, request: bytes, seed: int) -> Partial:

@@ -41,6 +41,7 @@ class Sets:
     def __init__(self, job: PartsJob, grown: Partial) -> None:
         self.job, self._partial = job, grown
         self._done: dict[tuple[int, int], PartDone] = {}
+        self._rows = 0
 
     @property
     def sums(self) -> dict[str, str]:
@@ -71,13 +72,13 @@ class Sets:
         self._make_room()
         items = [item for item in self.job.items() if item not in self._done]
         total = self.job.rows * self.job.sets
-        progress("rows", self._rows(), total)
+        progress("rows", self._rows, total)
         found = self._spread(workers, items, progress, total)
         try:
             for done in found:
                 if self._is_new(done):
                     record(done)
-                    progress("rows", self._rows(), total)
+                    progress("rows", self._rows, total)
         finally:
             found.close()
             forget()
@@ -96,6 +97,7 @@ class Sets:
         """Note a part that is on disk, durably."""
         self._partial.note(asdict(done))
         self._done[done.set, done.part] = done
+        self._rows += done.rows
 
     def _spread(
         self, workers: Workers | None, items: list[tuple[int, int]], progress: Progress, total: int
@@ -107,7 +109,7 @@ class Sets:
             return
 
         def told(_: str, done: int, __: int) -> None:
-            progress("rows", self._rows() + done, total)
+            progress("rows", self._rows + done, total)
 
         yield from LocalWorkers().spread(partial(write_part, progress=told), self.job, items)
 
@@ -148,9 +150,8 @@ class Sets:
                 names = tuple(file.name for file in done.files)
                 if item in wanted and names == self.job.names(item) and self._whole(done):
                     self._done[item] = done
-        self._partial.forget_parts()
-        for done in self._done.values():
-            self._partial.note(asdict(done))
+        self._partial.note_only(map(asdict, self._done.values()))
+        self._rows = sum(done.rows for done in self._done.values())
 
     def _whole(self, done: PartDone) -> bool:
         low, high = self.job.span((done.set, done.part))
@@ -183,9 +184,6 @@ class Sets:
             self._partial.package / name
             for name in set_folders(job.sets, job.rows, job.part_rows, job.forms)
         )
-
-    def _rows(self) -> int:
-        return sum(done.rows for done in self._done.values())
 
 
 def parts_job(

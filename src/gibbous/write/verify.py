@@ -142,8 +142,8 @@ def _verify_further(folder: Path, progress: Progress) -> VerifyReport:
         "every row lies in the schema",
         f"{sources}; verify that release, too",
     )
-    rows = tuple(origin["rows"])
-    return VerifyReport(folder, total, words, 1, rows, 0, uncovered, reservation, checks)
+    rows, covered = tuple(origin["rows"]), f"none of its own; its release: {words}"
+    return VerifyReport(folder, total, covered, 1, rows, 0, uncovered, reservation, checks)
 
 
 def _check_total(receipt: dict[str, Any], total: Claim) -> None:

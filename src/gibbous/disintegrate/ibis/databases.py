@@ -5,16 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from gibbous.core.errors import EngineFailure, GibbousError, InputRejected, ResourceLimit
 from gibbous.core.extras import need
+from gibbous.disintegrate import memory
 from gibbous.read.fields import shown
 
 T = TypeVar("T")
 BATCH = 1 << 17  # rows
 _EXACT = 1 << 53
+_CLOSED = (
+    "temp_directory = ''",  # else a view that sorts would spill values beside its database
+    "enable_external_access = false",
+    "lock_configuration = true",
+)
 
 
 class Rows(Protocol):
@@ -109,8 +116,7 @@ def duckdb_table(place: str, table: str) -> Iterator[Rows]:
     if not Path(place).is_file():
         raise no_file(place, "DuckDB")
     settings = {
-        "enable_external_access": False,
-        "lock_configuration": True,
+        "memory_limit": f"{memory.default_limit() // 1000}KB",
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
@@ -121,6 +127,8 @@ def duckdb_table(place: str, table: str) -> Iterator[Rows]:
 
     held = guard(lambda: duckdb.connect(place, read_only=True, config=settings))
     try:
+        for setting in _CLOSED:
+            guard(partial(held.execute, f"SET {setting}"))
         names = guard(
             lambda: held.execute(
                 "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "

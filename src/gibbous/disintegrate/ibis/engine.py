@@ -165,14 +165,22 @@ class IbisEngine:
         """An engine with the same records under a coarser public schema: a table of its own."""
         held = self._look()
         coarser = recoded_schema(held.schema, changes)
-        made = Held.new(held.store.shared(), coarser, held.numbers)
-        return self._with(made, (recoded(part, changes, coarser) for part in held.slices()))
+        made = held.beside(coarser)
+        try:
+            for codes in held.slices():
+                made.append(recoded(codes, changes, coarser))
+        except BaseException:
+            made.release()
+            raise
+        return self._with(made)
 
     def split(self, parts: int, words: Words64) -> tuple[IbisEngine, ...]:
         """Engines with the records of random parts; see `core.protocols.NumberEngine`."""
         held = self._look()
-        made = [Held.new(held.store.shared(), held.schema, held.numbers) for _ in range(parts)]
+        made: list[Held] = []
         try:
+            for _ in range(parts):
+                made.append(held.beside(held.schema))
             for codes in held.slices():
                 chosen = words(codes.rows) % np.uint64(parts)
                 for part, one in enumerate(made):
@@ -181,7 +189,7 @@ class IbisEngine:
             for one in made:
                 one.release()
             raise
-        return tuple(self._with(one, ()) for one in made)
+        return tuple(self._with(one) for one in made)
 
     def estimate(self, contexts: Sequence[Context], rows: int) -> int:
         """Bytes that `tally` will need at its peak, DuckDB's buffers included; an upper bound."""
@@ -228,14 +236,8 @@ class IbisEngine:
         if held is not None:
             held.release()
 
-    def _with(self, held: Held, slices: Iterable[Codes]) -> IbisEngine:
-        """An engine of the same settings that holds some records of the same store."""
-        try:
-            for codes in slices:
-                held.append(codes)
-        except BaseException:
-            held.release()
-            raise
+    def _with(self, held: Held) -> IbisEngine:
+        """An engine of the same settings that holds other records of the same store."""
         engine = IbisEngine(
             self.options,
             threads=self.threads,

@@ -36,6 +36,15 @@ class Held:
     table: str
     rows: int = 0
 
+    def beside(self, schema: Schema) -> Held:
+        """An empty table of the same store, which gets one more user."""
+        store = self.store.shared()
+        try:
+            return Held.new(store, schema, self.numbers)
+        except BaseException:
+            store.release()
+            raise
+
     @staticmethod
     def new(
         store: Store, schema: Schema, numbers: Sequence[int], *, numbered: bool = False
@@ -102,10 +111,7 @@ class Held:
 
     def release(self) -> None:
         """Drop the table; the store goes with its last user."""
-        try:
-            self.store.drop(self.table)
-        finally:
-            self.store.release()
+        self.store.release(self.table)
 
 
 def scan(

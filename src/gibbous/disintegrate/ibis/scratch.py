@@ -55,6 +55,9 @@ class Scratch:
     def __repr__(self) -> str:
         return "<Scratch, private>"
 
+    def __del__(self) -> None:
+        self.release()
+
     def release(self) -> None:
         """Remove the folder with all that is in it."""
         lock, self._lock = self._lock, -1

@@ -39,6 +39,7 @@ def sqlite_table(place: str, table: str) -> Iterator[Rows]:
     )
     try:
         _guarded(lambda: held.execute("PRAGMA trusted_schema = OFF"), place)
+        _guarded(lambda: held.execute("BEGIN"), place)  # what follows sees the rows of one moment
         held.set_authorizer(_authorized)
         names = _guarded(
             lambda: held.execute(
@@ -47,7 +48,6 @@ def sqlite_table(place: str, table: str) -> Iterator[Rows]:
             place,
         )
         found = named(names, table, default="main")
-        _guarded(lambda: held.execute("SELECT 1").fetchall(), place)
         yield SqliteTable(held, found, place)
     finally:
         held.close()

@@ -81,11 +81,13 @@ class Store:
         self._users += 1
         return self
 
-    def release(self) -> None:
-        """One user less; with the last one all records are gone."""
+    def release(self, table: str | None = None) -> None:
+        """One user less, who leaves a table behind; with the last one all records are gone."""
         self._users -= 1
         if self._users <= 0:
             self._close()
+        elif table is not None:
+            self.drop(table)
 
     def create(self, columns: Mapping[str, np.dtype]) -> str:
         """A new table.
@@ -160,7 +162,9 @@ class Store:
 
     def _opened(self, settings: dict[str, Any]) -> Any:
         connection = self._duckdb.connect(":memory:", config=settings)
-        if self._disk is not None:  # given to `connect`, DuckDB 2.0 reads it and does not keep to it
+        if (
+            self._disk is not None
+        ):  # given to `connect`, DuckDB 2.0 reads it and does not keep to it
             connection.execute(f"SET max_temp_directory_size = '{self._disk // 1000}KB'")
         path = self._scratch.folder / "codes.db"
         # No log is written beside the file: it would have a name, and nobody recovers a nameless file.

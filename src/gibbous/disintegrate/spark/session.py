@@ -89,10 +89,27 @@ class Held:
             with contextlib.suppress(Exception):  # the cluster may be gone already
                 self.session.stop()
             self.session = None
+            _end_jvm()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             os.close(self._lock)
             self._folder = None
+
+
+def _end_jvm() -> None:
+    """End the JVM of a session that was made here: its settings and folders are of that session."""
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        return
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    if gateway is None:
+        return
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    with contextlib.suppress(Exception):
+        gateway.proc.stdin.close()  # it ends when its parent is gone, which looks like this
+        gateway.proc.wait(timeout=30)
 
 
 def held(
@@ -179,9 +196,13 @@ def _active() -> Any:
     if "pyspark" not in sys.modules:
         return None
     with quiet():
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
-        return SparkSession.getActiveSession()
+        found = SparkSession.getActiveSession()
+        if found is None and SparkContext._active_spark_context is not None:
+            found = SparkSession.builder.getOrCreate()  # of another thread: there is one a process
+        return found
 
 
 def _classic(session: Any) -> None:

@@ -1,0 +1,81 @@
+"""--geography on the command line: what it adds to a request, from flags and from a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gibbous.cli import plan_verb, synthesize_verb
+from gibbous.cli.config import resolve
+from gibbous.cli.flow_request import flow_request
+from gibbous.core.errors import UsageError
+from gibbous.read.source import ReadOptions
+
+from . import made
+
+CONFIG = """
+data = "flows.csv"
+geography = "geography.toml"
+[privacy]
+epsilon = 4.6
+delta = 1e-5
+[mechanism]
+name = "onthemap"
+keep = [[0, 1.0], [20, 0.3]]
+[output]
+path = "out"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration beside flows and their geography."""
+    made.files(tmp_path, "reach = 60\n" + made.FORM)
+    path = tmp_path / "release.toml"
+    path.write_text(CONFIG, encoding="utf-8")
+    return path
+
+
+def test_the_method_gets_places_destination_and_reach(config: Path) -> None:
+    request = resolve(config, [], {})
+
+    assert request.geography is not None
+    found = flow_request(request.geography, request)
+
+    shown = found.method.plan(found.schema, None).params
+    assert found.schema.names == ("work", "home")
+    assert shown["destination"] == "work"
+    assert shown["reach"] == 60
+    assert shown["keep"] == [[0, 1.0], [20, 0.3]]
+    assert shown["origins"] == found.geography.origins.to_json()
+
+
+def test_a_release_of_flows_is_planned_and_written(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = resolve(config, [], {})
+    plan_verb.run(request, False, False, False, False, geography=request.geography)
+    told = capsys.readouterr().out
+    how = synthesize_verb.Run(
+        csv_raw=False, overwrite=False, ledger=config.with_name("ledger"), budget=None,
+        accept_inferred=False, understand=False, threads=None, options=ReadOptions, json=False,
+        quiet=True,
+    )  # fmt: skip
+
+    synthesize_verb.run(request, how)
+
+    assert "origins=20 places, destinations=2 places" in told
+    assert "earlier=" not in told  # nothing is said of what was not given
+    assert "17 rows in" in capsys.readouterr().out
+    assert (config.parent / "out" / "manifest.json").exists()
+
+
+def test_a_schema_beside_a_geography_and_an_engine_of_rows_are_refused(config: Path) -> None:
+    with pytest.raises(UsageError, match="Both a schema and a geography"):
+        resolve(config, ["schema=schema.toml"], {})
+    request = resolve(config, [], {"engine.name": "duckdb"})
+    assert request.geography is not None
+
+    with pytest.raises(UsageError, match="engine of their own"):
+        flow_request(request.geography, request)
