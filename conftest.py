@@ -25,7 +25,7 @@ settings.load_profile("gibbous")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--floor",
-        choices=("fast", "all"),
+        choices=("fast", "all", "spark"),
         help="fail when fewer tests passed than tests/floor.txt asks for",
     )
 

@@ -142,7 +142,7 @@ def test_the_factory_makes_each_engine_and_refuses_other_names() -> None:
         made = engine(name)
         assert isinstance(made, Engine)
         assert made.name == name
-    with pytest.raises(UsageError, match="'local', .*'numpy'"):
+    with pytest.raises(UsageError, match=r"'local', .*'numpy'"):
         engine("abacus")
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gibbous.read.fingerprint import fingerprint
+from gibbous.read.fingerprint import Fingerprint, fingerprint
 from gibbous.read.source import read_columns
 
 KEY = b"k" * 32
@@ -102,6 +103,33 @@ def test_many_distinct_texts_take_the_same_names_as_few() -> None:
     few = pl.concat([many[:6_000], many[6_000:].sort("a", descending=True)])
 
     assert name(many) == name(few)
+
+
+def test_compiled_sums_give_the_same_name() -> None:
+    rng = np.random.default_rng(1)
+    rows = 40_000  # more than one block
+    frame = pl.DataFrame(
+        {
+            "few": rng.choice(["a", "b", "c"], rows).tolist(),
+            "small": rng.integers(-5, 200, rows).astype(np.int16),
+            "byte": rng.integers(0, 256, rows).astype(np.uint8),
+            "span": rng.integers(0, 8_000, rows),
+            "wide": rng.integers(-(1 << 62), 1 << 62, rows),
+            "real": rng.normal(size=rows),
+            "many": [f"v{i}" for i in rng.integers(0, 9_000, rows)],
+        }
+    )
+    frame = frame.with_columns(
+        pl.when(pl.int_range(rows) % 7 > 0).then(pl.col("few", "small", "span", "real"))
+    )
+    plain, compiled = Fingerprint(b"k", ""), Fingerprint(b"k", "", compiled=True)
+
+    for mark in (plain, compiled):
+        mark.add(frame.head(39_000))
+        mark.add(frame.slice(39_000))
+
+    assert plain.digest() == compiled.digest()
+    assert plain.digest() != fingerprint(frame.head(39_999), b"k", "")
 
 
 def test_an_empty_table_has_a_name() -> None:
