@@ -43,8 +43,8 @@ def digest(engine: Engine, contexts: list[Context]) -> str:
     out = hashlib.sha256()
     for counts in engine.tally(contexts):
         cells = counts.cells
-        dense = isinstance(cells, Dense)
-        for array in (cells.values,) if dense else (cells.keys, cells.levels, cells.values):
+        parts = [cells.values] if isinstance(cells, Dense) else [cells.keys, cells.levels]
+        for array in (*parts, cells.values):
             out.update(f"{array.dtype}{array.shape}".encode())
             out.update(np.ascontiguousarray(array).tobytes())
     return out.hexdigest()

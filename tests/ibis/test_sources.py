@@ -277,6 +277,16 @@ def test_times_of_day_are_hashed_over_all_rows_as_in_a_frame() -> None:
     engine.close()
 
 
+@pytest.mark.parametrize(
+    "value", ["'infinity'::TIMESTAMP", "'-infinity'::DATE", "'12024-01-01'::DATE"]
+)
+def test_days_that_are_infinite_are_refused(value: str) -> None:
+    schema = Schema((Column("x", "nominal", levels=(1,)),))
+
+    with duckdb.connect() as held, refused(4, "NOTADAY"):
+        IbisEngine(threads=1).scan(held.sql(f"SELECT {value} AS x"), schema, key=KEY)
+
+
 def test_b4_a_decimal_or_nested_column_is_refused() -> None:
     schema = Schema((Column("x", "nominal", levels=(1,)),))
 

@@ -155,6 +155,9 @@ def attempt(name, **given):
     else:
         told[name] = ["", ""]
 
+sys.modules["pyspark"] = None
+attempt("extra")
+del sys.modules["pyspark"]
 folder = sys.argv[1]
 os.makedirs(folder + "/old/bin")
 with open(folder + "/old/bin/java", "w") as file:
@@ -171,9 +174,6 @@ if home:
 attempt("connect", master="sc://127.0.0.1:15002")
 attempt("workers", master="local[1]", conf={"spark.pyspark.python": folder + "/bare"})
 attempt("fine", master="local[1]")
-kept = sys.modules.pop("pyspark")
-sys.modules["pyspark"] = None
-attempt("extra")
 print(json.dumps(told))
 """
 

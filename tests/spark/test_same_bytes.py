@@ -12,6 +12,7 @@ import pytest
 import gibbous as gb
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.spark.engine import SparkEngine
+from gibbous.pipeline import sample_more
 
 pytestmark = [
     pytest.mark.spark,
@@ -44,7 +45,7 @@ def test_rows_written_by_executors_have_the_bytes_of_one_machine(
     for partitions in (None, 1, 7, 32):
         out = tmp_path / f"set-{partitions}"
         engine = partitions and SparkEngine(session=session, partitions=partitions)
-        gb.sample_more(release, 9_500, seed=3, out=out, part_rows=1_000, engine=engine or None)
+        sample_more(release, 9_500, seed=3, out=out, part_rows=1_000, engine=engine or None)
         if engine:
             engine.close()
         files = sorted(out.rglob("part-*.parquet"))

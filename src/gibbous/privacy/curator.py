@@ -42,7 +42,7 @@ class Curator:
         engine: has scanned the records.
         budget: the claim that the ledger reserved for this run.
         schema: public.
-        relation: neighbour relation of the run.
+        relation: neighbor relation of the run.
         words: source of cryptographic words (tests pass their own).
         progress: told the stage and a public count of what is done.
     """
@@ -88,7 +88,7 @@ class Curator:
 
     @property
     def relation(self) -> Relation:
-        """The neighbour relation of this run."""
+        """The neighbor relation of this run."""
         return self._relation
 
     @property
@@ -270,7 +270,7 @@ class Curator:
             raise PrivacyRefused(
                 "RELATION",
                 f"A purchase is priced under {price.relation}, the run is under {self._relation}.",
-                "One run has one neighbour relation.",
+                "One run has one neighbor relation.",
                 "Price the noise under the relation of the run.",
             )
         if min(price.epsilon, price.delta, price.rho) < 0:

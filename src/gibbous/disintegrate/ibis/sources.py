@@ -6,17 +6,20 @@ holds days is decided over all of its rows first, as it is for files. Texts of l
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from gibbous.core.errors import SchemaMismatch
 from gibbous.core.schema import Schema
 from gibbous.disintegrate.ibis import databases, postgres, sqlite, texts
 from gibbous.disintegrate.ibis.addresses import address_of
 from gibbous.disintegrate.ibis.databases import Rows
 from gibbous.disintegrate.ibis.patience import Here, Patience
 from gibbous.read.conform import conform_names
+from gibbous.read.fields import shown
 from gibbous.read.frames import from_frame
 from gibbous.read.slices import whole_only
 from gibbous.read.source import ReadOptions, read_slices
@@ -24,6 +27,7 @@ from gibbous.read.source import ReadOptions, read_slices
 if TYPE_CHECKING:
     import polars as pl
 
+_FIRST, _LAST = datetime.date(1, 1, 1), datetime.date(9999, 12, 31)
 Slices = tuple[int, "Iterator[pl.DataFrame]"]
 _OPENERS: dict[str, Callable[[str, str], AbstractContextManager[Rows]]] = {
     "duckdb": databases.duckdb_table,
@@ -88,7 +92,9 @@ def _plain(
     def frames(columns: list[str]) -> Generator[pl.DataFrame, None, None]:
         with closing(rows.batches(columns)) as batches:
             for batch in patience.each(batches, rows.stop):
-                yield from_frame(batch, max_columns=options.max_columns, skip=skip)
+                part = from_frame(batch, max_columns=options.max_columns, skip=skip)
+                _check_years(part)
+                yield part
 
     head = from_frame(
         patience.run(rows.head, rows.stop), max_columns=options.max_columns, skip=skip
@@ -104,6 +110,26 @@ def _plain(
             if not _midnights(part, times):
                 raise databases.changed()
             yield _days(part, times)
+
+
+def _check_years(frame: pl.DataFrame) -> None:
+    """Refuse days that no calendar writes: databases have infinite ones."""
+    import polars as pl
+
+    for column in frame:
+        dtype = column.dtype
+        times = isinstance(dtype, pl.Datetime) and dtype.time_unit != "ns"  # which end in 2262
+        if not (dtype == pl.Date or times):
+            continue
+        bounds = pl.Series([_FIRST, _LAST]).cast(dtype).to_physical()
+        number = column.to_physical()
+        if bool(((number < bounds[0]) | (number >= bounds[1])).any()):
+            raise SchemaMismatch(
+                "NOTADAY",
+                f"Column {shown(column.name)} has days that are infinite, or after the year 9999.",
+                "Days lie between the years 1 and 9999.",
+                "Make them missing (NULL) in a view, and set missing = true in the schema.",
+            )
 
 
 def _midnights(frame: pl.DataFrame, columns: list[str]) -> bool:

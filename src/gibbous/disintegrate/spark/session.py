@@ -167,7 +167,7 @@ def quiet() -> Iterator[None]:
 
 
 def _loggers() -> list[logging.Logger]:
-    if "pyspark" not in sys.modules:
+    if sys.modules.get("pyspark") is None:
         return []
     from pyspark.logger import (
         PySparkLogger,  # of its own class, else its next user finds a plain one
@@ -193,7 +193,7 @@ def sweep() -> None:
 
 
 def _active() -> Any:
-    if "pyspark" not in sys.modules:
+    if sys.modules.get("pyspark") is None:
         return None
     with quiet():
         from pyspark import SparkContext

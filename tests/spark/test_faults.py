@@ -1,0 +1,89 @@
+"""What Spark raises becomes one line of ours, whatever its text holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from gibbous.core.errors import EngineFailure, GibbousError, OutputNotWritten
+from gibbous.disintegrate.spark.faults import SPENT, guarded, refused
+from gibbous.disintegrate.spark.shield import TaskFailed, attempted, shielded
+from tests.spark.breakage import MARKER
+
+TRACE = "Job aborted due to stage failure: Task 3 in stage 1.0 failed 4 times. Traceback\n"
+
+
+class Py4JNetworkError(Exception):
+    """Named as the one of py4j."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        (RuntimeError(f"{TRACE}ModuleNotFoundError: No module named 'gibbous'"), "GB11-WORKERS"),
+        (RuntimeError(f"{TRACE}ModuleNotFoundError: No module named 'pyarrow'"), "GB11-WORKERS"),
+        (RuntimeError("[PYTHON_VERSION_MISMATCH] Python in worker has another"), "GB11-WORKERS"),
+        (RuntimeError(f"{TRACE}java.io.IOException: No space left on device"), "GB10-DISK"),
+        (RuntimeError(f"{TRACE}java.lang.OutOfMemoryError: Java heap space"), "GB10-MEMORY"),
+        (RuntimeError("bigger than spark.driver.maxResultSize (1024 MiB)"), "GB10-MEMORY"),
+        (RuntimeError("[PATH_NOT_FOUND] Path does not exist: file:/data"), "GB3-NOTREAD"),
+        (RuntimeError(f"{TRACE}TaskFailed: gibbous: a task raised ComputeError"), "GB11-SPARK"),
+        (RuntimeError(f"{TRACE}ExecutorLostFailure (executor 2 exited)"), "GB11-SPARK"),
+        (Py4JNetworkError("Answer from Java side is empty"), "GB11-SPARK"),
+        (ConnectionRefusedError("Connection refused"), "GB11-SPARK"),
+        (RuntimeError("something else"), "GB11-SPARK"),
+    ],
+)
+def test_j7_j9_j10_an_exception_of_spark_becomes_one_line_without_its_text(
+    raised: Exception, code: str
+) -> None:
+    raised.args = (f"{raised.args[0]} {MARKER}",)
+
+    def fail() -> None:
+        raise raised
+
+    with pytest.raises(GibbousError) as caught:
+        guarded(fail, state=SPENT)
+
+    assert caught.value.code == code
+    assert caught.value.state == SPENT
+    assert MARKER not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_refusal_travels_as_words_and_anything_else_as_the_name_of_its_class() -> None:
+    def refuse() -> None:
+        raise OutputNotWritten("WRITE", "Wrong.", "Allowed.", "Do this.", state="So it stands.")
+
+    def fail() -> None:
+        raise ValueError(MARKER)
+
+    words, value = attempted(refuse)
+    with pytest.raises(TaskFailed) as caught:
+        attempted(fail)
+
+    again = refused(words, state="")
+    assert value is None
+    assert isinstance(again, OutputNotWritten)
+    assert str(again) == "Wrong. Allowed. Do this. So it stands."
+    assert str(caught.value) == "gibbous: a task raised ValueError"
+    assert caught.value.__context__ is None
+
+
+def test_a_batch_before_a_failure_arrives_and_the_failure_loses_its_text() -> None:
+    def work() -> object:
+        yield 1
+        raise KeyError(MARKER)
+
+    batches = shielded(work(), str)  # type: ignore[arg-type]
+
+    assert next(batches) == 1
+    with pytest.raises(TaskFailed, match="KeyError") as caught:
+        next(batches)
+    assert caught.value.__context__ is None
+
+
+def test_words_of_a_task_cannot_name_a_class_that_is_no_error_of_ours() -> None:
+    found = refused('["annotations", "NAME", "Wrong.", "Allowed.", "Fix.", "State."]', state="")
+
+    assert isinstance(found, EngineFailure)
