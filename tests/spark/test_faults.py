@@ -51,6 +51,20 @@ def test_j7_j9_j10_an_exception_of_spark_becomes_one_line_without_its_text(
     assert caught.value.__context__ is None
 
 
+def test_m10_an_exception_of_pyspark_is_replaced_whatever_it_is_derived_from() -> None:
+    kind = type("PySparkAssertionError", (AssertionError,), {"__module__": "pyspark.errors"})
+
+    def fail() -> None:
+        raise kind(MARKER)
+
+    with pytest.raises(EngineFailure) as caught:
+        guarded(fail)
+    with pytest.raises(ZeroDivisionError):  # ours: a fault of the program is not dressed up
+        guarded(lambda: 1 // 0)
+
+    assert MARKER not in str(caught.value)
+
+
 def test_a_refusal_travels_as_words_and_anything_else_as_the_name_of_its_class() -> None:
     def refuse() -> None:
         raise OutputNotWritten("WRITE", "Wrong.", "Allowed.", "Do this.", state="So it stands.")

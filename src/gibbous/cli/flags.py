@@ -82,6 +82,10 @@ SparkConf = Annotated[
     list[str] | None,
     typer.Option("--spark-conf", help="Spark: KEY=VALUE of its session; repeatable."),
 ]
+Scratch = Annotated[
+    Path | None,
+    typer.Option("--scratch", help="Folder for encoded records that do not fit memory."),
+]
 Records = Annotated[
     int | None,
     typer.Option("--input-rows", min=0, help="How many records, about: for what an engine needs."),

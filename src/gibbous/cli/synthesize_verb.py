@@ -49,6 +49,7 @@ class Run:
     accept_inferred: bool
     understand: bool
     threads: int | None
+    scratch: Path | None
     options: Callable[[], ReadOptions]
     json: bool
     quiet: bool
@@ -126,6 +127,7 @@ def engine_of(request: Request, how: Run) -> Engine:
         partitions=asked.partitions,
         master=asked.master,
         conf=dict(asked.conf),
+        scratch=how.scratch,
     )
 
 

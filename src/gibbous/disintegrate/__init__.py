@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import UsageError
@@ -26,6 +27,7 @@ def engine(
     partitions: int | None = None,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
+    scratch: Path | str | None = None,
 ) -> Engine:
     """Make an engine by name.
 
@@ -41,6 +43,8 @@ def engine(
         master: of a Spark engine: address of the cluster; None for the session that runs, or for
             the cores of this machine.
         conf: of a Spark engine: settings of a session that it starts.
+        scratch: of the local engine and of DuckDB: where encoded records lie that do not fit memory;
+            None for GIBBOUS_SCRATCH, or the temporary folder.
     Raises:
         UsageError: there is no such engine, or a setting that it does not have.
         EngineFailure: the extra of the engine is missing.
@@ -56,7 +60,7 @@ def engine(
     if name == "local":
         from gibbous.disintegrate.local_engine import LocalEngine
 
-        return LocalEngine(options, threads=threads, memory_limit=memory_limit)
+        return LocalEngine(options, threads=threads, memory_limit=memory_limit, scratch=scratch)
     if name == "numpy":
         from gibbous.disintegrate.numpy_engine import NumpyEngine
 
@@ -64,7 +68,7 @@ def engine(
     if name == "duckdb":
         from gibbous.disintegrate.ibis.engine import IbisEngine
 
-        return IbisEngine(options, threads=threads, memory_limit=memory_limit)
+        return IbisEngine(options, threads=threads, memory_limit=memory_limit, scratch=scratch)
     if name == "spark":
         from gibbous.disintegrate.spark.engine import SparkEngine
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gibbous.disintegrate.slabs import Slabs
     from gibbous.read.source import ReadOptions
 
-COMPILED = 1 << 20  # rows from which compiled kernels are worth their loading
-
 
 @dataclass(frozen=True, slots=True)
 class Spilling:
@@ -106,13 +104,11 @@ def scan_to(
     from gibbous.read.source import ReadOptions, read_slices
 
     progress("read", 0, 100)
-    known = dictionaries(schema)
+    mark, known = Fingerprint(key, schema.null), dictionaries(schema)
     with ExitStack() as stack:
         rows, frames = stack.enter_context(
             read_slices(source, schema=schema, options=options or ReadOptions())
         )
-        compiled = spilling is not None and rows >= COMPILED
-        mark = Fingerprint(key, schema.null, compiled=compiled)
         encoder = _encoder(schema, rows, numbers, spilling)
         stack.callback(encoder.drop)
         beside = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="gibbous-mark"))

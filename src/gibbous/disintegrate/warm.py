@@ -16,8 +16,7 @@ TYPES = (np.uint8, np.uint16)  # 32-bit codes (columns of more than 65,536 level
 
 def compile_all(progress: Progress) -> None:
     """Count tiny tables along every route, for each type of code."""
-    from gibbous.disintegrate import gathering  # these load numba
-    from gibbous.read import row_words
+    from gibbous.disintegrate import gathering  # loads numba
 
     schema = Schema(
         (
@@ -36,11 +35,6 @@ def compile_all(progress: Progress) -> None:
         engine.close()
     cell = np.zeros(1, dtype=np.uint64)
     gathering.added(*[Sparse(cell, cell, np.ones(1, dtype=np.int64))] * 2)  # union, merge
-    for kind in (np.uint8, np.uint16, np.uint32, np.uint64):  # places of a fingerprint
-        place = np.zeros(1, dtype=kind)
-        place.flags.writeable = False
-        row_words.look_up(place, np.zeros((2, 1), dtype=np.uint64), np.zeros((2, 1), np.uint64))
-    row_words.mixed_sum(cell)
     progress("compile", total, total)
 
 

@@ -53,12 +53,11 @@ class Fingerprint:
     Args:
         key: secret key of this installation.
         null: the text that means missing.
-        compiled: add up with compiled kernels: the same result sooner, where rows are many.
     """
 
-    def __init__(self, key: bytes, null: str, *, compiled: bool = False) -> None:
+    def __init__(self, key: bytes, null: str) -> None:
         self._keys = _Keys(root_of(key))
-        self._null, self._compiled = null, compiled
+        self._null = null
         self._sums = [0] * _LANES
         self._rows = 0
         self._names: list[str] = []
@@ -72,9 +71,6 @@ class Fingerprint:
         steps = [self._keys.word(b"row", lane) for lane in range(_LANES)]
         for start in range(0, frame.height, _BLOCK):
             block = slice(start, min(start + _BLOCK, frame.height))
-            if self._compiled:
-                self._add_compiled(parts, steps, block)
-                continue
             places = [None if p.place is None else p.place[block].astype(np.intp) for p in parts]
             for lane, step in enumerate(steps):
                 total = np.full(block.stop - start, step)
@@ -82,21 +78,6 @@ class Fingerprint:
                     row = part.words[lane]
                     total += row[block] if place is None else row.take(place, mode="clip")
                 self._sums[lane] += int(_mix(total).sum(dtype=np.uint64))
-
-    def _add_compiled(self, parts: list[_Part], steps: list[np.uint64], block: slice) -> None:
-        from gibbous.read import row_words  # loads numba
-
-        totals = np.empty((_LANES, block.stop - block.start), dtype=np.uint64)
-        totals[:] = np.array(steps)[:, None]
-        for part in parts:
-            if part.place is None:
-                totals += part.words[:, block]
-            else:
-                place = part.place[block].view()
-                place.flags.writeable = False  # one type for the kernel, whatever came in
-                row_words.look_up(place, part.words, totals)
-        for lane, total in enumerate(totals):
-            self._sums[lane] += int(row_words.mixed_sum(total))
 
     @staticmethod
     def of_root(root: bytes, null: str) -> Fingerprint:

@@ -19,6 +19,7 @@ from gibbous.read.frames import from_frame
 from gibbous.read.many import is_many
 from gibbous.read.parquet import parquet_names, parquet_slices, read_parquet
 from gibbous.read.slices import row_slices
+from gibbous.read.years import check_years
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,6 +71,7 @@ def read_columns(
             person = bool(schema and schema.unit and schema.unit.column)
             expected = len(schema) + person if schema else None
             frame = read_csv(path, options, null=_null(schema), expected=expected)
+    check_years(frame)
     if schema is not None:
         conform(frame.schema, schema)
     return frame
@@ -92,8 +94,8 @@ def read_slices(
     options = options or ReadOptions()
     if isinstance(source, str | os.PathLike) and _is_parquet(Path(source)):
         skip = frozenset(schema.ignore)
-        with parquet_slices(Path(source), options, skip=skip) as found:
-            yield found
+        with parquet_slices(Path(source), options, skip=skip) as (rows, slices):
+            yield rows, _with_days(slices)
         return
     frame = read_columns(source, schema=schema, options=options)
     yield frame.height, row_slices(frame)
@@ -115,6 +117,12 @@ def probe(source: Any, *, options: ReadOptions | None = None) -> ReadProbe:
     if _is_parquet(path):
         return ReadProbe(tuple(parquet_names(path, options)), "parquet")
     return ReadProbe(tuple(csv_names(path, options)), "csv")
+
+
+def _with_days(slices: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    for frame in slices:
+        check_years(frame)
+        yield frame
 
 
 def _is_parquet(path: Path) -> bool:

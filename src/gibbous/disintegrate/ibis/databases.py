@@ -25,7 +25,13 @@ _CLOSED = (
 
 
 class Rows(Protocol):
-    """Rows of one table, read as often as it takes."""
+    """Rows of one table, read as often as it takes.
+
+    Attributes:
+        elsewhere: whether they may be read from another thread than the one that made this.
+    """
+
+    elsewhere: bool
 
     def count(self) -> int:
         """How many rows; 0 where nobody knows without reading them."""
@@ -57,6 +63,7 @@ class Relation:
         self, held: Any, guard: Callable[[Callable[[], Any]], Any], stop: Callable[[], object]
     ) -> None:
         self._held, self._guard, self._stop = held, guard, stop
+        self.elsewhere = True
 
     def count(self) -> int:
         """How many rows."""
@@ -83,6 +90,7 @@ class IbisTable:
 
     def __init__(self, table: Any) -> None:
         self._table = table
+        self.elsewhere = False
 
     def count(self) -> int:
         """How many rows."""
@@ -161,7 +169,7 @@ def ibis_table(source: Any) -> Rows:
     if backend.name == "sqlite":
         from gibbous.disintegrate.ibis.sqlite import SqliteTable
 
-        return SqliteTable(backend.con, f"({sql})", "the ibis table")
+        return SqliteTable(backend.con, f"({sql})", "the ibis table", elsewhere=False)
     duckdb = need("duckdb", "duckdb")
 
     def guard(work: Callable[[], T]) -> T:

@@ -54,6 +54,7 @@ class _Table:
 
     def __init__(self, held: Any, name: str, guard: Callable[[Callable[[], Any]], Any]) -> None:
         self._held, self._name, self._guard = held, name, guard
+        self.elsewhere = True
 
     def count(self) -> int:
         found = self._guard(lambda: _run(self._held, f"SELECT count(*) FROM {self._name}"))  # noqa: S608

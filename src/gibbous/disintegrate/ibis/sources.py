@@ -6,28 +6,25 @@ holds days is decided over all of its rows first, as it is for files. Texts of l
 
 from __future__ import annotations
 
-import datetime
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import SchemaMismatch
 from gibbous.core.schema import Schema
 from gibbous.disintegrate.ibis import databases, postgres, sqlite, texts
 from gibbous.disintegrate.ibis.addresses import address_of
 from gibbous.disintegrate.ibis.databases import Rows
 from gibbous.disintegrate.ibis.patience import Here, Patience
 from gibbous.read.conform import conform_names
-from gibbous.read.fields import shown
 from gibbous.read.frames import from_frame
 from gibbous.read.slices import whole_only
 from gibbous.read.source import ReadOptions, read_slices
+from gibbous.read.years import check_years
 
 if TYPE_CHECKING:
     import polars as pl
 
-_FIRST, _LAST = datetime.date(1, 1, 1), datetime.date(9999, 12, 31)
 Slices = tuple[int, "Iterator[pl.DataFrame]"]
 _OPENERS: dict[str, Callable[[str, str], AbstractContextManager[Rows]]] = {
     "duckdb": databases.duckdb_table,
@@ -52,33 +49,34 @@ def opened(source: Any, *, schema: Schema, options: ReadOptions) -> Iterator[Sli
         UsageError, InputRejected, SchemaMismatch, ResourceLimit, EngineFailure: no cell value.
     """
     with ExitStack() as stack:
-        family = type(source).__module__.partition(".")[0]
-        address = address_of(source) if isinstance(source, str) else None
-        if address is not None:
-            opener = _OPENERS[address.kind]
-            rows = stack.enter_context(opener(address.place, address.table))
-        elif family in ("duckdb", "_duckdb"):
-            rows = databases.relation(source)
-        elif family == "ibis":
-            rows = databases.ibis_table(source)
-        elif isinstance(source, str | os.PathLike) and texts.is_pattern(source):
-            yield stack.enter_context(texts.text_slices(source, schema=schema, options=options))
+        rows = _rows(source, stack)
+        if rows is None:
+            several = isinstance(source, str | os.PathLike) and texts.is_pattern(source)
+            read = texts.text_slices if several else read_slices
+            yield stack.enter_context(read(source, schema=schema, options=options))
             return
-        else:
-            yield stack.enter_context(read_slices(source, schema=schema, options=options))
-            return
-        person = schema.unit is not None and schema.unit.column is not None
-        patience = (
-            Here() if family == "ibis" and not isinstance(rows, databases.Relation) else Patience()
-        )
+        patience = Patience() if rows.elsewhere else Here()
         stack.callback(patience.close)
-        known = (
-            address is not None or person
-        )  # otherwise a whole query for the sake of a percentage
+        person = schema.unit is not None and schema.unit.column is not None
+        # A query is not run twice for the sake of a percentage.
+        known = isinstance(source, str) or person
         count = patience.run(rows.count, rows.stop) if known else 0
         slices = _plain(rows, schema, options, patience)
         stack.callback(slices.close)  # what is still being read blocks its connection
         yield count, slices
+
+
+def _rows(source: Any, stack: ExitStack) -> Rows | None:
+    """The rows of a database; None for files and frames."""
+    family = type(source).__module__.partition(".")[0]
+    if family in ("duckdb", "_duckdb"):
+        return databases.relation(source)
+    if family == "ibis":
+        return databases.ibis_table(source)
+    address = address_of(source) if isinstance(source, str) else None
+    if address is None:
+        return None
+    return stack.enter_context(_OPENERS[address.kind](address.place, address.table))
 
 
 def _plain(
@@ -93,7 +91,7 @@ def _plain(
         with closing(rows.batches(columns)) as batches:
             for batch in patience.each(batches, rows.stop):
                 part = from_frame(batch, max_columns=options.max_columns, skip=skip)
-                _check_years(part)
+                check_years(part)
                 yield part
 
     head = from_frame(
@@ -110,26 +108,6 @@ def _plain(
             if not _midnights(part, times):
                 raise databases.changed()
             yield _days(part, times)
-
-
-def _check_years(frame: pl.DataFrame) -> None:
-    """Refuse days that no calendar writes: databases have infinite ones."""
-    import polars as pl
-
-    for column in frame:
-        dtype = column.dtype
-        times = isinstance(dtype, pl.Datetime) and dtype.time_unit != "ns"  # which end in 2262
-        if not (dtype == pl.Date or times):
-            continue
-        bounds = pl.Series([_FIRST, _LAST]).cast(dtype).to_physical()
-        number = column.to_physical()
-        if bool(((number < bounds[0]) | (number >= bounds[1])).any()):
-            raise SchemaMismatch(
-                "NOTADAY",
-                f"Column {shown(column.name)} has days that are infinite, or after the year 9999.",
-                "Days lie between the years 1 and 9999.",
-                "Make them missing (NULL) in a view, and set missing = true in the schema.",
-            )
 
 
 def _midnights(frame: pl.DataFrame, columns: list[str]) -> bool:

@@ -225,7 +225,7 @@ class SparkEngine:
         self._closed = True
         self._forget()
         found, self._held = self._held, None
-        if found is not None:
+        if found is not None and self._view_of is None:
             found.let_go()
 
     def _forget(self) -> None:
@@ -256,8 +256,7 @@ class SparkEngine:
         made = object.__new__(SparkEngine)
         made.options, made.partitions = self.options, self.partitions
         made.memory_limit, made.task_bytes = self.memory_limit, self.task_bytes
-        assert self._held is not None
-        made._held = self._held.take()
+        made._held = self._held  # it goes with the engine that holds it, whoever forgets the view
         made._kept, made._schema, made._steps = self._kept, schema, (*self._steps, step)
         made._view_of, made._closed = self._view_of or self, False
         return made

@@ -18,7 +18,7 @@ RESULT = 512 << 20  # bytes of counts that come to the driver in one pass
 ADDER = 32 << 20  # bytes of partial counts that one task adds up
 ADDERS = 512
 GATHER = 32 << 20  # bytes of codes that one task counts at once
-PYTHON = 220 << 20  # bytes of a worker with its libraries, measured
+PYTHON = 300 << 20  # bytes of a worker with its libraries and a slice of records, measured
 DRIVER = 300 << 20  # bytes of the JVM of the driver beside counts
 
 
@@ -107,7 +107,8 @@ def estimate(
         partitions: of the records.
     Returns:
         passes: over the source (1, and 1 more over columns of days with a time of day) and over the
-            kept codes; bytes, at most unless said otherwise: `codes` kept by the executors together,
+            kept codes (at least: a method that chooses in rounds counts in each); bytes, at most unless
+            said otherwise: `codes` kept by the executors together,
             `shuffle` that moves between them, `collected` by the driver, `driver` memory, `task` memory
             of one Python worker at its peak, about; `notes` in words.
     """
@@ -116,10 +117,11 @@ def estimate(
     numbers = len(plan.numbers) if isinstance(plan, Plan) else 0
     kept = rows * (len(schema) * width + 8 * numbers)
     person = schema.unit is not None and schema.unit.column is not None
-    cut = rows * (len(schema) * width + 8 * numbers + 16) if person else 0
+    cut = kept + 16 * rows if person else 0
     if contexts is None:
         assert isinstance(plan, Plan)
         counting = _of_cells(plan.cells, rows, partitions)
+        counting["count_passes"] = max(counting["count_passes"], len(plan.spends))
     else:
         found = passes(contexts, rows, partitions)
         counting = {
@@ -131,14 +133,18 @@ def estimate(
     share = math.ceil(rows / max(1, partitions)) * (len(schema) * width + 8 * numbers)
     gathered = min(3 * share, 3 * GATHER + 24 * GATHER // max(1, len(schema) * width))
     meeting = 3 * (share + cut // max(1, partitions)) if person else 0
-    notes = ["Bounds hold for rows that all differ; real tables move less."]
+    notes = ["Bytes are bounds for rows that all differ; real tables move less."]
+    if contexts is None:
+        notes.append("A method that chooses in rounds counts in each: passes are at least these.")
     if person:
         notes.append("Rows move once, as codes, so that the rows of a person meet.")
+    else:
+        notes.append("Codes move once where --partitions is given; without it they stay.")
     return {
         "source_passes": 1,
         "count_passes": counting["count_passes"],
         "codes": kept,
-        "shuffle": cut + counting["moved"],
+        "shuffle": max(cut, kept) + counting["moved"],
         "collected": counting["collected"],
         "driver": DRIVER + counting["driver"],
         "task": PYTHON + TABLES + max(gathered, meeting),

@@ -14,6 +14,7 @@ T = TypeVar("T")
 _LIBRARY = re.compile(r"No module named '(gibbous|pyarrow|polars|numpy|numba|pandas)\b")
 _RAISED = re.compile(r"gibbous: a task raised ([A-Za-z_][A-Za-z0-9_]{0,60})")
 _CONDITION = re.compile(r"[A-Z][A-Z0-9_.]{2,80}")
+_OURS = (ArithmeticError, AssertionError, AttributeError, NameError)
 _DISK = ("No space left on device", "DiskQuota", "Disk quota exceeded")
 _MEMORY = ("OutOfMemoryError", "maxResultSize", "gibbous: a task raised MemoryError")
 _UNREAD = (
@@ -45,9 +46,10 @@ def guarded(action: Callable[[], T], *, state: str = UNSPENT) -> T:
         return action()
     except GibbousError:
         raise
-    except (ArithmeticError, AssertionError, AttributeError, NameError):
-        raise  # a fault of this program, in this process
-    except Exception as error:  # noqa: BLE001 - Spark, py4j and sockets raise many kinds
+    except Exception as error:
+        foreign = type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+        if isinstance(error, _OURS) and not foreign:
+            raise  # a fault of this program, in this process
         found = translated(error, state)
     raise found  # outside the handler, so that nothing is chained to it
 
