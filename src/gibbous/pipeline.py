@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -116,7 +116,7 @@ def synthesize(
     format: str = "parquet",
     overwrite: bool = False,
     ledger: Ledger | str | Path | None = None,
-    engine: Engine | str | None = None,
+    engine: Engine | str | Callable[[], Engine] | None = None,
     partitions: int | None = None,
     part_rows: int | None = None,
     accept_inferred: bool = False,
@@ -141,8 +141,9 @@ def synthesize(
         format: "parquet", or "csv" for CSV beside it.
         overwrite: replace an existing `out`.
         ledger: the ledger, its path, or None for this user's default.
-        engine: "local" (compiled), "duckdb", "spark", "numpy", or one that `gibbous.engine` made;
-            None for the one that fits the source. Results do not depend on it.
+        engine: "local" (compiled), "duckdb", "spark", "numpy", one that `gibbous.engine` made, or a
+            function that makes one once everything else was checked; None for the one that fits
+            the source. Results do not depend on it.
         partitions: into how many parts a cluster cuts the work.
         part_rows: most rows of one file of a set; larger sets are folders of such files.
         accept_inferred, understand, budget: see `plan`.
@@ -398,7 +399,10 @@ def _batches(
 
 
 def _engine(
-    engine: Engine | str | None, options: Any, source: Any, partitions: int | None
+    engine: Engine | str | Callable[[], Engine] | None,
+    options: Any,
+    source: Any,
+    partitions: int | None,
 ) -> Engine:
     if engine is None or isinstance(engine, str):
         return disintegrate.engine(engine, options, source=source, partitions=partitions)
@@ -409,7 +413,7 @@ def _engine(
             "An engine has its settings.",
             "Give them to gibbous.engine, or give the engine by name.",
         )
-    return engine
+    return engine() if callable(engine) else engine
 
 
 @contextmanager

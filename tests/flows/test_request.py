@@ -58,6 +58,7 @@ def test_a_release_of_flows_is_planned_and_written(
     plan_verb.run(request, False, False, False, False, geography=request.geography)
     told = capsys.readouterr().out
     how = synthesize_verb.Run(
+        scratch=None,
         csv_raw=False, overwrite=False, ledger=config.with_name("ledger"), budget=None,
         accept_inferred=False, understand=False, threads=None, options=ReadOptions, json=False,
         quiet=True,

@@ -217,6 +217,13 @@ def _shared(text: str, *, json_form: bool) -> object:
 # -- J2, J4: engines count, and noise is made once
 
 
+# The files that cut persons, and what their words of the operating system are handed to.
+CUTTING = {
+    "disintegrate/scanning.py": {"_InMemory", "_OnDisk", "Encoder", "People"},
+    "disintegrate/ibis/held.py": {"People"},
+}
+
+
 def test_j2_no_file_of_an_engine_reaches_the_noise() -> None:
     """The one exception draws the words that cut a person's rows to max_rows, and only those."""
     reached = {
@@ -228,7 +235,7 @@ def test_j2_no_file_of_an_engine_reaches_the_noise() -> None:
         if name != "gibbous.privacy.entropy"
     }
 
-    assert reached == {"disintegrate/records.py": "gibbous.privacy.entropy.words"}
+    assert reached == dict.fromkeys(CUTTING, "gibbous.privacy.entropy.words")
 
 
 def test_j2_engines_name_no_maker_of_randomness() -> None:
@@ -245,19 +252,25 @@ def test_j2_engines_name_no_maker_of_randomness() -> None:
 
 
 def test_j2_the_words_of_an_engine_go_to_the_cutting_of_persons_and_nowhere_else() -> None:
-    """They are imported in one function, and what it returns is handed on as `words=` only."""
-    file = tree(SRC / "disintegrate" / "records.py")
-    (importing,) = [
-        f.name
-        for f in ast.walk(file)
-        if isinstance(f, ast.FunctionDef) and "privacy.entropy" in ast.unparse(f)
-    ]
-    uses = [n for n in ast.walk(file) if isinstance(n, ast.Name) and n.id == importing]
-    handed = [
-        k for n in ast.walk(file) if isinstance(n, ast.Call) for k in n.keywords if k.arg == "words"
-    ]
+    """They are imported in one function of a file, and every call that is given them is known."""
+    given = {}
+    for name in CUTTING:
+        file = tree(SRC / name)
+        (importing,) = [
+            f
+            for f in ast.walk(file)
+            if isinstance(f, ast.FunctionDef) and "privacy.entropy" in ast.unparse(f)
+        ]
+        assert importing.name in ("_words", "_people")
+        given[name] = {
+            ast.unparse(n.func)
+            for n in ast.walk(file)
+            if isinstance(n, ast.Call)
+            for value in (*n.args, *(k.value for k in n.keywords))
+            if isinstance(value, ast.Name) and value.id == "words"
+        }
 
-    assert [ast.unparse(k.value) for k in handed] == [f"{importing}(schema)"] * len(uses)
+    assert given == CUTTING
 
 
 def test_j2_an_engine_asks_for_no_words_where_nobody_is_cut(

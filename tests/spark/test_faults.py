@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from gibbous.core.errors import EngineFailure, GibbousError, OutputNotWritten
 from gibbous.disintegrate.spark.faults import SPENT, guarded, refused
+from gibbous.disintegrate.spark.session import sweep
 from gibbous.disintegrate.spark.shield import TaskFailed, attempted, shielded
 from tests.spark.breakage import MARKER
 
@@ -63,6 +68,23 @@ def test_m10_an_exception_of_pyspark_is_replaced_whatever_it_is_derived_from() -
         guarded(lambda: 1 // 0)
 
     assert MARKER not in str(caught.value)
+
+
+def test_m2_folders_of_sessions_that_are_gone_are_swept_and_others_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gone, used = (tmp_path / f"gibbous-spark-{name}" for name in ("gone", "used"))
+    for folder in (gone, used):
+        folder.mkdir(mode=0o700)
+        (folder / "lock").touch()
+        (folder / "blockmgr").mkdir()
+
+    with (used / "lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        sweep()
+
+    assert list(tmp_path.iterdir()) == [used]
 
 
 def test_a_refusal_travels_as_words_and_anything_else_as_the_name_of_its_class() -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,10 +101,15 @@ def run(request: Request, how: Run) -> None:
     finish(release, out, how.json, how.quiet)
 
 
-def _parts(request: Request, how: Run) -> tuple[Schema | Path, Mechanism, Engine]:
-    """Schema, method and engine: of records, or of flows where a geography was given."""
+def _parts(
+    request: Request, how: Run
+) -> tuple[Schema | Path, Mechanism, Engine | Callable[[], Engine]]:
+    """Schema, method and engine: of records, or of flows where a geography was given.
+
+    The engine of records is made later: a cluster takes long to answer, a typing error does not.
+    """
     if request.geography is None:
-        return request.schema, method_of(request), engine_of(request, how)
+        return request.schema, method_of(request), partial(engine_of, request, how)
     from gibbous.cli.flow_request import flow_request
 
     flows = flow_request(request.geography, request)

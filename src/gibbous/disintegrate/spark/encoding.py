@@ -127,12 +127,14 @@ def _encoded(job: EncodeJob, frames: Iterable[pl.DataFrame]) -> Iterator[Any]:
     from gibbous.encode.dictionary import coded, dictionaries
     from gibbous.encode.encode import SliceEncoder
     from gibbous.read.fingerprint import Fingerprint
+    from gibbous.read.years import check_years
 
     encoder = SliceEncoder(job.schema, numbers=job.numbers)
     mark, known = Fingerprint.of_root(job.root, job.schema.null), dictionaries(job.schema)
     place, before = 0, mark.state()
     most = slabs.rows_of(len(job.schema))
     for whole in frames:
+        check_years(whole)
         for start in range(0, max(1, whole.height), most):
             frame = coded(_settled(whole.slice(start, most), job), known)
             part = encoder.encode(frame)

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -91,9 +92,18 @@ class Held:
             self.session = None
             _end_jvm()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            _remove(self._folder)
             os.close(self._lock)
             self._folder = None
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, also while a JVM that ends is still removing its own part of it."""
+    for _ in range(30):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
 
 
 def _end_jvm() -> None:
