@@ -138,6 +138,7 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
 def test_spark_counts_what_a_dictionary_counts(spark: Any, tmp_path: Path) -> None:
     codes = codes_of(schema_of(SIZES), 300, np.random.default_rng(4))

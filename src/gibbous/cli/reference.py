@@ -29,8 +29,8 @@ fails when the two differ. Every flag is a keyword of the Python function of the
 - A configuration is `data`, `schema`, then `[privacy]` relation epsilon delta shares, `[mechanism]`
   name and its parameters, `[output]` rows sets seed format path. Its relative paths are relative to the
   file. Budgets are decimal text: `0.1` is one tenth.
-- Environment: `GIBBOUS_HOME` is the folder of the ledger and of compiled kernels; `GIBBOUS_SCRATCH` that of encoded
-  records that do not fit memory.
+- Environment: `GIBBOUS_HOME` is the folder of the ledger and of compiled kernels; `GIBBOUS_SCRATCH` that of
+  encoded records that do not fit memory.
 """
 
 
