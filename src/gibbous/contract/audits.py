@@ -15,7 +15,7 @@ from gibbous.core.params import describe
 
 LEVEL = 1e-5
 BLOCK = 120  # rows of one block
-BLOCKS = 150  # fits of a block method: each takes long, and shows more
+BLOCKS = 300  # fits of a block method: each takes long, and shows more
 RUNS = 1600  # a side; shows an epsilon of about 4.5, and 2 where 1 is claimed (power near 1)
 
 
