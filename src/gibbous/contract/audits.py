@@ -65,7 +65,6 @@ def at_epsilon_one(kind: type[Any], relation: Relation) -> Any:
 # The methods inside combinators are audited for themselves, and one set or part is one of their fits.
 _FITS = {
     "adaptive_gibbs": 250,
-    "block_pegs": 800,
     "flows_laplace": 600,
     "parallel": 200,
     "per_set": 200,
