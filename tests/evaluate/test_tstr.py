@@ -135,6 +135,7 @@ def test_levels_without_an_order_are_features_in_train_and_test_alike() -> None:
     assert dict(found.null)["real"] > 0.9
 
 
+@pytest.mark.slow
 def test_independent_synthetic_rows_teach_nothing() -> None:
     real, test = _patients(1500, 1), _patients(1500, 2)
     shuffled = real.select(pl.col(name).shuffle(seed=i) for i, name in enumerate(real.columns))
@@ -145,6 +146,7 @@ def test_independent_synthetic_rows_teach_nothing() -> None:
     assert found[1].value < 0.1
 
 
+@pytest.mark.slow
 def test_without_a_holdout_no_test_record_is_trained_on_and_the_note_says_optimistic() -> None:
     # Cost is noise: only a model that saw the very record could explain it.
     rng = np.random.default_rng(3)
