@@ -178,7 +178,8 @@ def test_numbers_stay_with_their_rows_where_others_are_dropped(scratch: Path) ->
 
     held.scan(frame, schema, key=KEY, numbers=(0,))
 
-    kept = [(c.number(0), c.values[:, 0]) for c in held._records.store().read()]  # type: ignore[union-attr]
+    slabs = held._records.store().read()  # type: ignore[union-attr]
+    kept = [(c.number(0).copy(), c.values[:, 0].copy()) for c in slabs]
     numbers = np.concatenate([n for n, _ in kept])
     assert sorted(numbers % 2) == [0, 1]
     assert np.array_equal(np.concatenate([c for _, c in kept]), numbers >= 2_500)
