@@ -239,7 +239,7 @@ def measure(given: argparse.Namespace) -> None:
 
 
 FIELDS = ("tv1", "tv2", "tv3", "tv4", "auc", "cpu_seconds", "peak_mb")
-DATED = (  # PERFORMANCE.md: one run each on the same rows of Adult, other random triples and fours
+DATED = (  # one run each of code that no package installs; same rows of Adult, other triples and fours
     ("private-pgm AIM, full size, dated", 1.0, 0.0064, 0.0301, 0.0692, 0.1164, 0.904, 644, 5451),
     ("private-pgm MST, dated", 1.0, 0.0061, 0.0457, 0.0976, 0.1609, 0.835, 83, 2029),
     ("private-pgm AIM, 1 MB model, dated", 0.1, 0.041, 0.101, 0.173, 0.237, 0.857, 138, None),

@@ -3,7 +3,8 @@
     python bench/flows.py [--quick]
 
 Each size runs in a process of its own, on constructed tables: destinations of random sizes, origins
-with a heavy tail. CPU seconds are those of the process, so that a busy machine changes little.
+with a heavy tail, or within reach. CPU seconds are those of the process, so that a busy machine
+changes little. Detroit is read from its file and written as a release, where `../shared/data` has it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +29,17 @@ SIZES = {
     "flows 1.5M, 233,726 origins, 100k destinations": (233_726, 100_000, 1_500_000, 0),
     "flows 1.8k, 233,726 origins, 120 destinations, shrunk": (233_726, 120, 1_800, 1),
     "flows 3.6k, 233,726 origins, 240 destinations, shrunk": (233_726, 240, 3_600, 1),
+    "flows 14k, 233,726 origins, 960 destinations, reach alone": (233_726, 960, 14_400, 3),
     "Laplace on the grid 10^6 x 10^4, 2M flows": (1_000_000, 10_000, 2_000_000, 2),
 }
 STEPS = ((0.0, 1.0), (15.0, 0.3), (40.0, 0.05))
+EXTRA = {
+    0: {"epsilon": 4.6},
+    1: {"keep": STEPS, "epsilon": 8.6, "reach": 200.0},
+    3: {"reach": 200.0},
+}
+DETROIT = "Detroit, 205,325 pairs, file to release"
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def main() -> None:
@@ -37,9 +49,10 @@ def main() -> None:
     parser.add_argument("--one", default="")
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(_measure(*SIZES[given.one])))
+        print(json.dumps(_detroit() if given.one == DETROIT else _measure(*SIZES[given.one])))
         return
     names = list(SIZES)[:2] if given.quick else list(SIZES)
+    names += [DETROIT] if SHARED.is_dir() else []
     for name in names:
         done = subprocess.run(
             [sys.executable, __file__, "--one", name], capture_output=True, text=True, check=True
@@ -71,27 +84,70 @@ def _measure(origins: int, destinations: int, flows: int, kind: int) -> dict[str
             Column("origin", "nominal", levels=tuple(range(origins))),
         )
     )
+    if kind in (1, 3):
+        here = _near(geography, there, here, draws)
     engine = FlowEngine.holding(geography, collected(there, here, secret=True), schema)
     start = (time.perf_counter(), time.process_time())
     if kind == 2:
         noise = FlowsLaplace(epsilon=1.0)._noise(schema)
         rows = len(noise.add(engine.tally([joint(schema, "seen")])[0].cells).values)
     else:
-        extra = {"keep": STEPS, "epsilon": 8.6, "reach": 200.0} if kind else {"epsilon": 4.6}
         one = Onthemap(
             delta=1e-5,
             destination="destination",
             origins=geography.origins,
             destinations=geography.destinations,
-            **extra,
+            **EXTRA[kind],
         )
         draw = FlowRows(scheme(one, schema), claim(one))
         rows = draw(engine.tally([by_destination(schema, "destination")]), schema, 0, words).rows
-    stop = (time.perf_counter(), time.process_time())
+    return _spent(rows, start)
+
+
+def _detroit() -> dict[str, float]:
+    import polars as pl
+
+    import gibbous as gb
+    from gibbous.flows import FlowEngine, Geography, flow_schema, places
+
+    cells = pl.read_parquet(SHARED / "lodes_detroit_cells.parquet")
+    ids, lat, lon = cells["cell"].to_list(), cells["lat"].to_numpy(), cells["lon"].to_numpy()
+    works = places([*ids, "rest_of_usa"], np.append(lat, np.nan), np.append(lon, np.nan))
+    geography = Geography(places(ids, lat, lon), works, "home_cell", "work_cell", "jobs")
+    start = (time.perf_counter(), time.process_time())
+    with tempfile.TemporaryDirectory() as folder:
+        release = gb.synthesize(
+            SHARED / "lodes_detroit_2019.parquet",
+            flow_schema(geography),
+            gb.Onthemap(epsilon=4.6, delta=1e-5, destination="work_cell"),
+            engine=FlowEngine(geography),
+            ledger=gb.Ledger.ephemeral(),
+            out=Path(folder) / "release",
+        )
+        rows = release.sets[0].height
+    return _spent(rows, start)
+
+
+def _near(geography: Any, there: np.ndarray, here: np.ndarray, draws: np.random.Generator) -> Any:
+    """Origins drawn again until they are within 200 miles: data are checked for it when read."""
+    from gibbous.flows import miles
+
+    homes, works = geography.origins, geography.destinations
+    far = np.arange(len(here))
+    while len(far):
+        here[far] = draws.integers(0, len(homes), len(far))
+        away = miles(
+            works.lat[there[far]], works.lon[there[far]], homes.lat[here[far]], homes.lon[here[far]]
+        )
+        far = far[away > 200]
+    return here
+
+
+def _spent(rows: int, start: tuple[float, float]) -> dict[str, float]:
     return {
         "rows": rows,
-        "seconds": round(stop[0] - start[0], 2),
-        "cpu_seconds": round(stop[1] - start[1], 2),
+        "seconds": round(time.perf_counter() - start[0], 2),
+        "cpu_seconds": round(time.process_time() - start[1], 2),
         "peak_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3),
     }
 

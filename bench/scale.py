@@ -68,12 +68,12 @@ def made(path: Path, rows: int, columns: int) -> None:
         writer.close()
 
 
-def known() -> dict[tuple[str, str, int, int], dict[str, Any]]:
+def known() -> dict[tuple[str, str, int, int, int], dict[str, Any]]:
     """The last line of each run."""
     if not RESULTS.exists():
         return {}
     lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
-    return {(r["step"], r["side"], r["columns"], r["rows"]): r for r in lines}
+    return {(r["step"], r["side"], r["columns"], r["rows"], r["threads"]): r for r in lines}
 
 
 def unfit(step: str, side: str, rows: int, columns: int, given: argparse.Namespace) -> str:
@@ -132,7 +132,7 @@ def measure(given: argparse.Namespace) -> None:
                 why = unfit(step, side, rows, columns, given)
                 if why:
                     print(f"left out: {step} {side} {rows:.0e} x {columns}: {why}", flush=True)
-                elif (step, side, columns, rows) not in done:
+                elif (step, side, columns, rows, given.threads) not in done:
                     wanted.append((step, side))
             if wanted:
                 with tempfile.TemporaryDirectory(dir=given.folder, prefix="scale-") as folder:

@@ -86,14 +86,31 @@ def fit(runs: list[Row]) -> Cost:
     return Cost(*map(float, found), tuple(map(float, errors)))
 
 
-def table(runs: list[Row]) -> str:
+def table(every: list[Row]) -> str:
     """Markdown: each step, each width; seconds, ratio to DuckDB's group-bys, growth a decade, memory."""
     out = []
+    runs = [r for r in every if r["threads"] == 1]
     for step, title in STEPS.items():
         for columns in sorted({r["columns"] for r in runs if r["step"] == step}):
             of = [r for r in runs if (r["step"], r["columns"]) == (step, columns)]
             out += [f"\n**{title}, {columns} columns**\n", *_lines(of, step)]
-    return "\n".join(out)
+    return "\n".join([*out, *_threads(every)])
+
+
+def _threads(every: list[Row]) -> list[str]:
+    """What a second thread brings: wall seconds of the same run with one and with two."""
+    names = ("step", "side", "columns", "rows")
+    at = {(*(r[name] for name in names), r["threads"]): r for r in every}
+    both = sorted(key[:4] for key in at if key[4] == 2 and (*key[:4], 1) in at)
+    heads = "| step | side | columns | rows | one thread, wall s | two | times as fast | load |"
+    out = ["\n**Two threads**\n", heads, "|---|---|---:|---:|---:|---:|---:|---:|"]
+    for key in both:
+        one, two = at[*key, 1], at[*key, 2]
+        step, side, columns, rows = key
+        cells = [STEPS[step], NAMES[side], str(columns), f"{rows:,}", _short(one["wall_s"])]
+        cells += [_short(two["wall_s"]), f"{one['wall_s'] / two['wall_s']:.2f}"]
+        out.append("| " + " | ".join([*cells, f"{two['load']:.1f}"]) + " |")
+    return out if both else []
 
 
 def _lines(runs: list[Row], step: str) -> list[str]:
@@ -122,9 +139,10 @@ def _ratio(value: float) -> str:
     return f"1/{1 / value:.1f}" if value < 0.95 else f"{value:.2f}"
 
 
-def fits(runs: list[Row]) -> dict[tuple[str, str], Cost]:
-    """A cost for each side of each step that has more runs than the cost has parts."""
+def fits(every: list[Row]) -> dict[tuple[str, str], Cost]:
+    """A cost of one thread for each side of each step that has more runs than the cost has parts."""
     out = {}
+    runs = [r for r in every if r["threads"] == 1]
     for step in STEPS:
         for side in NAMES:
             of = [r for r in runs if (r["step"], r["side"]) == (step, side)]
@@ -179,7 +197,7 @@ def figure(path: Path, runs: list[Row]) -> None:
     import altair as alt
     import pandas as pd
 
-    of = [r for r in runs if r["step"] == "counts"]
+    of = [r for r in runs if r["step"] == "counts" and r["threads"] == 1]
     frame = pd.DataFrame([{**r, "name": NAMES[r["side"]]} for r in of])
     sides = [side for side in NAMES if side in set(frame.side)]
     low, high = frame.cpu_s.min() / 1.6, frame.cpu_s.max() * 1.6
