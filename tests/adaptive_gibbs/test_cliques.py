@@ -11,14 +11,16 @@ from gibbous.contract.cases import binary_schema, secret
 from gibbous.core.tables import Counts, Dense
 from gibbous.disintegrate.numpy_engine import NumpyEngine
 from gibbous.structure.cliques import (
+    LOOKS,
     Limits,
     _held,
     _kept,
     _Worth,
     context_of,
-    expected_error,
+    expected_errors,
     gaps,
     pairs,
+    parts_of,
     triples,
 )
 
@@ -59,11 +61,11 @@ def test_a_score_is_the_distance_less_the_expected_error() -> None:
 def test_a_pick_closes_itself_and_what_it_holds_and_lowers_what_it_overlaps() -> None:
     cliques = [(0, 1), (0, 1, 2), (1, 2), (0, 3), (0, 1, 3)]
 
-    held = _held(cliques)
-    kept = _kept(held, np.ones(5), 1)
+    held, sizes = _held(cliques), np.array([len(clique) for clique in cliques])
+    kept = _kept(held, sizes, np.ones(5), cliques[1])
 
     assert kept.tolist() == [0.0, 0.0, 0.0, 1.0, 0.5]
-    assert _kept(held, kept, 4).tolist() == [0.0, 0.0, 0.0, 0.0, 0.0]
+    assert _kept(held, sizes, kept, cliques[4]).tolist() == [0.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_distances_are_those_of_one_table_after_the_other_over_many_batches() -> None:
@@ -99,11 +101,44 @@ def test_triples_have_all_their_pairs_in_the_model() -> None:
 def test_expected_error_lies_between_the_spread_of_counts_and_everything_at_stake() -> None:
     expected = np.array([0.01, 1.0, 100.0, 10_000.0])
 
-    silent, loud = (expected_error(expected, sigma, 0.0) for sigma in (1e-9, 1e9))
-    rising = [expected_error(expected, sigma, 0.0) for sigma in (1.0, 10.0, 100.0)]
+    silent, loud = (expected_errors([expected], sigma, 0.0, [0.5])[0] for sigma in (1e-9, 1e9))
+    rising = [expected_errors([expected], sigma, 0.0, [0.5])[0] for sigma in (1.0, 10.0, 100.0)]
 
     assert silent == pytest.approx(
         float(np.minimum(2 * expected, np.sqrt(expected * 2 / np.pi)).sum())
     )
     assert loud <= 2 * expected.sum()
     assert rising == sorted(rising)
+
+
+def test_expected_errors_of_many_tables_are_those_of_each() -> None:
+    rng = np.random.default_rng(3)
+    tables = [rng.gamma(1.0, 50.0, int(size)) for size in rng.integers(1, 90_000, 12)]
+    cares = rng.uniform(0.3, 1.0, 12).tolist()
+
+    together = expected_errors(tables, 7.0, 0.5, cares)
+
+    alone = [
+        expected_errors([t], 7.0, 0.5, [care])[0] for t, care in zip(tables, cares, strict=True)
+    ]
+    assert together == pytest.approx(alone)
+
+
+def test_picks_look_at_all_candidates_where_looks_are_few() -> None:
+    assert not parts_of(600, 4, 3).any()
+
+
+def test_parts_of_wide_tables_are_even_bounded_and_drawn_anew_each_turn() -> None:
+    candidates, picks = 44_850, 300
+
+    first, second = (parts_of(candidates, picks, turn) for turn in (0, 1))
+
+    sizes = np.bincount(first)
+    assert len(sizes) == -(-candidates * picks // LOOKS)
+    assert sizes.max() * picks <= 1.2 * LOOKS
+    assert sizes.min() >= 0.8 * sizes.max()
+    assert (first == second).mean() < 0.1
+
+
+def test_no_more_parts_than_picks_so_that_every_candidate_is_looked_at() -> None:
+    assert set(parts_of(3 * LOOKS, 2, 0).tolist()) == {0, 1}

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from gibbous.core.schema import Impossible, impossible_mask
-from gibbous.mechanisms import _rounds
+from gibbous.mechanisms import _adaptive_known, _rounds
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
+from gibbous.structure.cliques import Limits
+from gibbous.structure.components import Components, added
 from gibbous.synthesize.sample import sample
 from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
 
@@ -25,6 +27,18 @@ def distance(one: np.ndarray, two: np.ndarray, columns: tuple[int, ...]) -> floa
         np.add.at(table, tuple(values[:, c] for c in columns), 1)
         shares.append(table / len(values))
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+def known_of(sizes: tuple[int, int], rows: float, sigma: float) -> _adaptive_known.Known:
+    """Two columns of even levels, bought as one table with some noise, and chains of them."""
+    schema, cells = schema_of(*sizes), sizes[0] * sizes[1]
+    table = np.full(sizes, rows / cells)
+    components = added(Components(), [((0, 1), table, sigma**2)])
+    shares = tuple(np.full(size, 1 / size) for size in sizes)
+    known = _adaptive_known.Known(
+        schema, schema, components=components, references={(0, 1): ()}, shares=shares, rows=rows
+    )
+    return _adaptive_known.begun(known, Limits())
 
 
 @pytest.mark.statistical
@@ -91,3 +105,25 @@ def test_more_rows_than_can_be_listed_go_through_chains() -> None:
 
     tie = [(one[:, 0] == one[:, 1]).mean() for one in (rows, drawn)]
     assert abs(tie[0] - tie[1]) < 0.05
+
+
+@pytest.mark.parametrize(("sigma", "count"), [(1e4, 4096), (1000**0.5, 10_000), (1.0, 50_000)])
+def test_the_last_fit_takes_as_many_chains_as_the_noise_of_its_tables_asks_for(
+    sigma: float, count: int
+) -> None:
+    # 1e4 records in 100 cells: chains add (1e4)^2 / (100 chains), which may be a tenth of sigma^2.
+    known = known_of((10, 10), 10_000.0, sigma)
+
+    assert _rounds.chains_needed(known) == pytest.approx(count, rel=0.02)
+
+
+@pytest.mark.parametrize(("sigma", "count"), [(1e4, 4096), (1.0, 50_000)])
+def test_fewer_or_more_chains_are_of_the_same_model(sigma: float, count: int) -> None:
+    known = known_of((10, 10), 10_000.0, sigma)
+
+    found = _rounds.resized(known)
+
+    assert found.chains is not None
+    assert found.chains.count == count
+    shares = np.bincount(found.chains.state[0], minlength=10) / count
+    assert np.abs(shares - 0.1).max() < 0.04  # public streams: the same each time

@@ -101,3 +101,15 @@ def test_cells_known_better_than_the_grid_of_ratios_keep_what_was_measured() -> 
     found = denoised(noisy, 1.0, [reference])
 
     assert np.abs(found - true).sum() <= np.abs(noisy - true).sum()
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (4, 9), (2, 3, 5)])
+@pytest.mark.parametrize("sigma", [0.01, 20.0, 1e5])
+def test_the_compiled_kernel_equals_its_numpy_twin(shape: tuple[int, ...], sigma: float) -> None:
+    rng = np.random.default_rng(8)
+    references = [rng.gamma(0.5, 50.0, shape), rng.gamma(2.0, 20.0, shape).T.copy().T]
+    noisy = references[0] + rng.normal(0, sigma, shape)
+
+    fast, plain = (denoised(noisy, sigma, references, compiled=c) for c in (True, False))
+
+    assert fast == pytest.approx(plain, rel=1e-9)

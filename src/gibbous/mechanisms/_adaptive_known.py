@@ -130,7 +130,7 @@ def begun(known: Known, limits: Limits) -> Known:
     if any(merged):
         known = grouped(known, merged)
     model = independent(known.shares, merged if any(merged) else ())
-    count = int(np.clip(2 * known.rows, CHAINS[0], most_chains(known.sizes)))
+    count = int(np.clip(known.rows, CHAINS[0], most_chains(known.sizes)))
     chains = start(model, known.schema, known.shares, count, seed=SEED)
     return replace(known, model=model, chains=chains)
 

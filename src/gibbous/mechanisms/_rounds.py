@@ -14,14 +14,14 @@ from gibbous.core.cores import usable_cores
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Goal, LogLinear
-from gibbous.mechanisms._adaptive_known import Known, bought, model_sizes, most_chains
+from gibbous.mechanisms._adaptive_known import CHAINS, Known, bought, model_sizes, most_chains
 from gibbous.structure.cliques import (
     Candidates,
     Clique,
     Limits,
     care_of,
     context_of,
-    expected_error,
+    expected_errors,
     pairs,
     pick,
     triples,
@@ -49,6 +49,7 @@ CROWDED = (
 EXACT = Schedule(steps=4, passes=4)  # of a model whose rows can be listed: ends when settled
 HOLD, UNSURE = 0.04, 3.0  # see `held_back`
 APART = 4  # sweeps after which copies of a chain have gone their own ways
+SAMPLED = 0.1  # of a cell's noise, in variance, that the chains of the last fit may add
 AGAIN = 4  # steps of the last fit after which tables are compared with the model anew
 BETWEEN = 0.02  # of the independent table in a reference: between chains nothing was seen
 DAMPED = 0.06  # of a cell's noise: below it, a fit takes smaller steps
@@ -88,13 +89,8 @@ def candidates(known: Known, sigma: float, limits: Limits) -> Candidates:
     scale = known.rows / known.chains.count
     found = margins(known.chains, sizes, cliques) if cliques else ()
     expected = tuple(counts.ravel() * scale for counts in found)
-    errors = [
-        expected_error(one, sigma, scale, care=care_of(clique))
-        for clique, one in zip(cliques, expected, strict=True)
-    ]
-    return Candidates(
-        cliques, tuple(context_of(sizes, c) for c in cliques), expected, np.array(errors)
-    )
+    errors = expected_errors(expected, sigma, scale, [care_of(clique) for clique in cliques])
+    return Candidates(cliques, tuple(context_of(sizes, c) for c in cliques), expected, errors)
 
 
 def measured(
@@ -116,22 +112,37 @@ def concluded(known: Known) -> Known:
     """Fitted for the last time, to tables that are compared with all that the model now knows."""
     if listable(known.sizes):
         return fitted(known, LAST)
-    known = multiplied(known)
+    known = resized(known)
     for first in range(0, len(LAST), AGAIN):
         known = fitted(seen_again(known), LAST[first : first + AGAIN])
     return known
 
 
-def multiplied(known: Known) -> Known:
-    """With as many chains as there may be: where records are few, the last fit is too fine for 2 each."""
+def resized(known: Known) -> Known:
+    """With as many chains as the last fit needs."""
     assert known.model is not None
     assert known.chains is not None
-    times = most_chains(known.sizes) // known.chains.count
-    if times < 2:
-        return known
-    state = np.ascontiguousarray(np.tile(known.chains.state, (1, times)))
-    chains = sweep(known.model, replace(known.chains, state=state), APART, threads=threads())
+    have, count = known.chains.count, chains_needed(known)
+    # Fewer: spread evenly over those there are. More: copies, which then go their own ways.
+    kept = np.arange(count) * have // count if count < have else np.arange(count) % have
+    chains = replace(known.chains, state=np.ascontiguousarray(known.chains.state[:, kept]))
+    if count > have:
+        chains = sweep(known.model, chains, APART, threads=threads())
     return replace(known, chains=chains)
+
+
+def chains_needed(known: Known) -> int:
+    """Chains whose sampling adds no more than SAMPLED to the variance of the noise in a cell.
+
+    A cell of a table of c cells expects rows / c records. Counted over the chains it varies by
+    rows^2 / (c chains), as bought by sigma^2; the table with the median ratio decides.
+    """
+    ratios = []
+    for clique in known.references:
+        counts, sigma = known.components.table(clique)
+        ratios.append(known.rows**2 / (counts.size * sigma**2))
+    wanted = float(np.median(ratios)) / SAMPLED if ratios else 0.0
+    return int(np.clip(wanted, CHAINS[0], most_chains(known.sizes)))
 
 
 def seen_again(known: Known) -> Known:
@@ -264,22 +275,28 @@ def margin(table: np.ndarray, columns: Clique) -> np.ndarray:
 
 def possible(schema: Schema, clique: Clique) -> np.ndarray:
     """1 where a clique's cell may hold rows, 0 where a structural zero covers all of it."""
-    mask = np.ones(tuple(schema.sizes[j] for j in clique))
+    mask = np.ones(tuple(schema.columns[j].size for j in clique))
     for rule in schema.impossible:
         where = {schema.index(name): list(codes) for name, codes in rule.where}
         if set(where) <= set(clique):
-            every = [where.get(j, list(range(schema.sizes[j]))) for j in clique]
+            every = [where.get(j, list(range(schema.columns[j].size))) for j in clique]
             mask[np.ix_(*every)] = 0.0
     return mask
 
 
 def choose_and_measure(
-    known: Known, curator: CuratorLike, found: Candidates, picks: int, epsilon: Fraction
+    known: Known,
+    curator: CuratorLike,
+    found: Candidates,
+    picks: int,
+    *,
+    epsilon: Fraction,
+    turn: int,
 ) -> tuple[int, ...]:
     """Spend: the picks of a round; nothing is paid where there is nothing to choose between."""
     if len(found.cliques) <= picks:
         return tuple(range(len(found.cliques)))
-    return pick(curator, found, picks, epsilon=epsilon)
+    return pick(curator, found, picks, epsilon=epsilon, turn=turn)
 
 
 def _outer(shares: Sequence[np.ndarray]) -> np.ndarray:

@@ -55,7 +55,8 @@ class AdaptiveGibbs:
     for choosing. After a round that moved the model by less than 0.65 of the expected error, a pick
     costs four times as much; from round 40 on, twice as much each round. The last round spends what
     is left. A round takes a quarter as many picks as there are columns m, times m / 32 (at most 4)
-    where m is above 32.
+    where m is above 32. From some 110 columns on each pick looks at one part of the candidates, so
+    that those of a round look at about 2^19.
 
     Guarantee:
         (epsilon, delta)-DP for everything released, by zero-concentrated composition, add/remove or
@@ -184,7 +185,9 @@ class AdaptiveGibbs:
                 not found.cliques
             ):  # merged columns may be wider than the schema's bound by a few groups
                 break
-            picked = _rounds.choose_and_measure(known, curator, found, picks, epsilon)
+            picked = _rounds.choose_and_measure(
+                known, curator, found, picks, epsilon=epsilon, turn=number
+            )
             if len(found.cliques) > picks:
                 left -= len(picked) * epsilon**2 / 8
             price = left if last else min(left, len(picked) * (unit - choice))

@@ -120,7 +120,7 @@ def _within_approximate(budget: Claim, spends: Sequence[Claim]) -> bool:
     spare = budget.delta - _deltas(spends)
     if spare < 0:
         return False
-    left = budget.epsilon - sum((spend.epsilon for spend in spends), Fraction(0))
+    left = budget.epsilon - sum((spend.epsilon for spend in spends if spend.epsilon), Fraction(0))
     only_zcdp = sum((spend.rho for spend in spends), Fraction(0))
     if _fits(only_zcdp, left, spare):
         return True
@@ -148,7 +148,7 @@ def _relabel(made: Claim, of: Claim) -> Claim:
 
 
 def _deltas(spends: Sequence[Claim]) -> Fraction:
-    return sum((spend.delta for spend in spends), Fraction(0))
+    return sum((spend.delta for spend in spends if spend.delta), Fraction(0))
 
 
 def _check_pair(budget: Claim, spend: Claim) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -71,6 +72,31 @@ def equal_edges(column: Column, bins: int) -> tuple[float, ...]:
     inner = [float(round(cut)) if whole else float(cut) for cut in cuts]
     kept = np.unique([cut for cut in inner if float(low) < cut < float(high)]).tolist()
     return (column.edges[0], *kept, column.edges[-1])
+
+
+def quantile_edges(edges: Sequence[float], counts: np.ndarray, bins: int) -> tuple[float, ...]:
+    """Cut points between which noisy counts are as equal as a grid of narrow bins lets them be.
+
+    Sums of noisy counts from below may fall; the mean of their running largest from below and
+    smallest from above rises. Negative counts are not clipped: a long empty tail would gain records.
+
+    Args:
+        edges: public bounds and cut points of the grid, increasing, (narrow bins + 1,).
+        counts: noisy number of records in each narrow bin, (narrow bins,).
+        bins: wanted, >= 1; fewer where quantiles fall into one narrow bin, one where the noisy
+            counts add up to nothing.
+    """
+    sums = np.cumsum(np.asarray(counts, dtype=np.float64))
+    rising = np.maximum.accumulate(sums) + np.minimum.accumulate(sums[::-1])[::-1]
+    if rising[-1] <= 0:
+        return (edges[0], edges[-1])
+    shares = rising[-1] * np.arange(1, bins) / bins
+    # The nearer end of the narrow bin in which a quantile lies: where it is reached, or one before.
+    reached = np.minimum(np.searchsorted(rising, shares), len(rising) - 1)
+    before = np.where(reached > 0, rising[reached - 1], 0.0)
+    ends = reached + (rising[reached] - shares <= shares - before)
+    kept = np.unique(ends[(ends > 0) & (ends < len(rising))])
+    return (edges[0], *(edges[end] for end in kept), edges[-1])
 
 
 def spread_from_sums(count: float, first: float, second: float, grid: Grid) -> float:

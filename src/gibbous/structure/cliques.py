@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from gibbous.core.context import Context
+from gibbous.core.context import Context, mix64
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.tables import Counts, Dense
 from gibbous.privacy.calibrate import steps
@@ -29,6 +29,7 @@ OVERLAP = (
 )
 
 BATCH = 1 << 18  # cells that are compared at a time
+LOOKS = 1 << 19  # candidates that the picks of a round look at, altogether
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +94,41 @@ def triples(sizes: Sequence[int], known: Collection[Clique], limits: Limits) -> 
     return _within(found, sizes, limits.all_cells)
 
 
-def expected_error(
-    expected: np.ndarray, sigma: float, chains: float, *, care: float = PAIR_CARE
-) -> float:
-    """L1 error, in counts, that is expected of a clique once it is measured.
+def expected_errors(
+    expected: Sequence[np.ndarray], sigma: float, chains: float, cares: Sequence[float]
+) -> np.ndarray:
+    """L1 error, in counts, that is expected of each clique once it is measured.
 
     A cell much larger than the noise is known up to the noise; of a cell much smaller than it
     nothing is learned, and at most twice its count is at stake. Below that lies what no table of
     whole records can do better than: the spread of counts around the model, and of the chains.
 
     Args:
-        expected: counts that the model expects.
+        expected: counts that the model expects, float64 (cells,) each.
         sigma: noise of one cell, in counts.
         chains: records divided by chains: how much coarser the chains count than the records.
-        care: share of the noise that smoothing leaves.
+        cares: of each clique, the share of the noise that smoothing leaves.
+    Returns:
+        float64 (cliques,).
     """
-    noise = care * np.minimum(MEAN * sigma, 2.0 * expected)
-    spread = np.minimum(2.0 * expected, MEAN * np.sqrt(expected * (1.0 + chains)))
-    return float(np.sqrt(noise * noise + spread * spread).sum())
+    found = np.empty(len(expected))
+    for low, high, starts in _batches(expected):
+        cells, sizes = np.concatenate(expected[low:high]), [len(one) for one in expected[low:high]]
+        noise = np.repeat(cares[low:high], sizes) * np.minimum(MEAN * sigma, 2.0 * cells)
+        spread = np.minimum(2.0 * cells, MEAN * np.sqrt(cells * (1.0 + chains)))
+        found[low:high] = np.add.reduceat(np.sqrt(noise * noise + spread * spread), starts)
+    return found
+
+
+def _batches(tables: Sequence[np.ndarray]) -> Iterator[tuple[int, int, np.ndarray]]:
+    """First and last table of each batch, and where its tables start.
+
+    Small tables are worked on many at a time: a call for each would cost more than the sums.
+    """
+    cells = np.array([one.size for one in tables], dtype=np.int64)
+    cuts = np.flatnonzero(np.diff(np.cumsum(cells) // BATCH, prepend=0)).tolist()
+    for low, high in itertools.pairwise(sorted({0, *cuts, len(tables)})):
+        yield low, high, np.cumsum(cells[low:high]) - cells[low:high]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +139,7 @@ class Candidates:
         cliques: candidates.
         contexts: their tables.
         expected: counts that the model expects, float64 (cells,) each.
-        errors: `expected_error` of each, in counts.
+        errors: `expected_errors` of each, in counts.
     """
 
     cliques: tuple[Clique, ...]
@@ -136,13 +154,22 @@ def care_of(clique: Clique) -> float:
 
 
 def pick(
-    curator: CuratorLike, candidates: Candidates, picks: int, *, epsilon: Fraction
+    curator: CuratorLike,
+    candidates: Candidates,
+    picks: int,
+    *,
+    epsilon: Fraction,
+    turn: int = 0,
 ) -> tuple[int, ...]:
     """Spend: pick candidates one after the other, each charged.
+
+    Where picks x candidates are more than LOOKS, each pick looks at one part of the candidates: else
+    time would grow as the third power of the columns. The parts are drawn anew each turn.
 
     Args:
         picks: how many; fewer candidates give fewer picks, which is public.
         epsilon: of one pick.
+        turn: number of the round: public, as is which part a candidate falls into.
     Returns:
         Indices of the candidates, distinct.
     Guarantee:
@@ -152,10 +179,13 @@ def pick(
     """
     chosen: list[int] = []
     held, kept = _held(candidates.cliques), np.ones(len(candidates.cliques))
-    for _ in range(picks):
-        left = np.flatnonzero(kept > 0).tolist()
+    sizes = np.array([len(clique) for clique in candidates.cliques])
+    parts = parts_of(len(candidates.cliques), picks, turn)
+    last = int(parts.max(initial=0))
+    for number in range(picks):
+        left = np.flatnonzero((kept > 0) & (parts == number % (last + 1))).tolist()
         if not left:
-            break
+            continue
         picked = curator.choose(
             [candidates.contexts[at] for at in left],
             _Worth([candidates.expected[at] for at in left], candidates.errors[left], kept[left]),
@@ -164,8 +194,16 @@ def pick(
             accounting="zcdp",
         )
         chosen.append(left[picked])
-        kept = _kept(held, kept, left[picked])
+        kept = _kept(held, sizes, kept, candidates.cliques[left[picked]])
     return tuple(chosen)
+
+
+def parts_of(candidates: int, picks: int, turn: int) -> np.ndarray:
+    """Which part each candidate falls into, int64 (candidates,); all into one where looks are few."""
+    parts = min(picks, -(-candidates * picks // LOOKS))
+    words = mix64(np.arange(candidates, dtype=np.uint64) + np.uint64(turn << 32))
+    found: np.ndarray = (words % np.uint64(max(1, parts))).astype(np.int64)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,16 +223,12 @@ class _Worth:
 def gaps(counts: Sequence[Counts], expected: Sequence[np.ndarray]) -> np.ndarray:
     """L1 distance of each secret table from what the model expects, float64 (tables,)."""
     found = np.empty(len(expected))
-    cells = np.array([one.size for one in expected], dtype=np.int64)
-    # Small tables are compared many at a time: a call for each would cost more than the sums.
-    cuts = np.flatnonzero(np.diff(np.cumsum(cells) // BATCH, prepend=0)).tolist()
-    for low, high in itertools.pairwise(sorted({0, *cuts, len(expected)})):
+    for low, high, starts in _batches(expected):
         values = []
         for one in counts[low:high]:
             assert isinstance(one.cells, Dense)
             values.append(one.cells.values.ravel())
         far = np.abs(np.concatenate(values) - np.concatenate(expected[low:high]))
-        starts = np.cumsum(cells[low:high]) - cells[low:high]
         found[low:high] = np.add.reduceat(far, starts)
     return found
 
@@ -208,16 +242,16 @@ def _held(cliques: Sequence[Clique]) -> np.ndarray:
     return held
 
 
-def _kept(held: np.ndarray, kept: np.ndarray, picked: int) -> np.ndarray:
+def _kept(held: np.ndarray, sizes: np.ndarray, kept: np.ndarray, picked: Clique) -> np.ndarray:
     """What each candidate keeps of its worth after one more pick: 0 where it is out.
 
     Args:
         held: see `_held`.
+        sizes: columns of each candidate, int64 (cliques,).
         kept: before the pick, float64 (cliques,).
-        picked: its index.
+        picked: the clique.
     """
-    own = held[:, picked] > 0
-    shared, sizes = held[own].sum(axis=0), held.sum(axis=0)
+    shared = held[list(picked)].sum(axis=0)
     lowered: np.ndarray = np.where(shared >= 2, OVERLAP * kept, kept)
     lowered[shared == sizes] = 0.0
     return lowered

@@ -81,19 +81,32 @@ def simplex(values: np.ndarray, total: float) -> np.ndarray:
     return near
 
 
-def rake(values: np.ndarray, shares: Sequence[np.ndarray], passes: int = PASSES) -> np.ndarray:
+def rake(
+    values: np.ndarray,
+    shares: Sequence[np.ndarray],
+    passes: int = PASSES,
+    *,
+    compiled: bool = True,
+) -> np.ndarray:
     """Iterative proportional fitting of a positive array to one distribution an axis.
 
     Args:
         values: float64, one axis a column.
         shares: one distribution an axis, summing to 1; a level of share 0 gets mass 0.
         passes: over all axes.
+        compiled: False takes the numpy twin, which differs by rounding alone.
     Returns:
         float64 of the same shape, summing to 1; the margin of the last axis is met exactly.
     Source:
         Deming and Stephan (1940).
     """
     fitted: np.ndarray = values / values.sum()
+    if compiled and fitted.ndim:
+        from gibbous.structure import table_kernels
+
+        cells, sizes = fitted.ravel(), np.array(fitted.shape, dtype=np.int64)
+        table_kernels.rake(cells, sizes, np.concatenate(shares, dtype=np.float64), passes)
+        return cells.reshape(fitted.shape)
     for _ in range(passes):
         for axis, wanted in enumerate(shares):
             others = tuple(a for a in range(fitted.ndim) if a != axis)
@@ -137,7 +150,8 @@ def _fit(table: Table, shares: Sequence[np.ndarray], total: float, kappa: float)
     for one in wanted:
         independent = np.multiply.outer(independent, one)
     smooth = near + max(kappa, 1e-3) * table.context.keys * independent
-    fitted = rake(smooth, wanted) * total * UNITS
+    # In numpy: a release drawn again years later has the same bytes, whatever compiles the kernels.
+    fitted = rake(smooth, wanted, compiled=False) * total * UNITS
     limit = float(1 << 61) / max(table.context.cells, 1)
     if fitted.max(initial=0.0) > limit:
         fitted *= limit / fitted.max()

@@ -84,20 +84,25 @@ class Regions:
 
     Attributes:
         places: the regions themselves: ids, weighted centers, total density.
-        density: of each place, float64 (places,).
+        members: the places in them.
         of: region of each place, int64 (places,).
         order: places sorted by region, int64 (places,).
         starts: first position in `order` of each region, and the end, int64 (regions + 1,).
     """
 
     places: Places
-    density: np.ndarray
+    members: Places
     of: np.ndarray
     order: np.ndarray
     starts: np.ndarray
 
     def __repr__(self) -> str:
         return f"<Regions: {len(self.places)} of {len(self.of)} places>"
+
+    @property
+    def density(self) -> np.ndarray:
+        """Public weight of each place, float64 (places,)."""
+        return self.members.weights()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -170,7 +175,11 @@ def regions(among: Places, level: str) -> Regions:
     """
     if level not in among.parents:
         known = ", ".join(map(repr, among.parents)) or "none"
-        raise _bad(f"have no level {level!r}", f"Levels are: {known}", "Declare it in parents=")
+        raise _bad(
+            f"have no level {level!r}",
+            f"Levels are: {known}",
+            "Declare it in parents= (a geography file: levels)",
+        )
     names, of = np.unique(among.parents[level], return_inverse=True)
     order = np.argsort(of, kind="stable")
     starts = np.searchsorted(of[order], np.arange(len(names) + 1))
@@ -181,7 +190,7 @@ def regions(among: Places, level: str) -> Regions:
         center = [_centers(of, weights, total, values) for values in (among.lat, among.lon)]
         made = Places(names, center[0], center[1], total)
     return Regions(
-        made, weights, of.astype(np.int64), order.astype(np.int64), starts.astype(np.int64)
+        made, among, of.astype(np.int64), order.astype(np.int64), starts.astype(np.int64)
     )
 
 
@@ -241,7 +250,7 @@ def _check_coordinates(lat: np.ndarray, lon: np.ndarray, count: int) -> None:
         raise _bad(
             f"have {int(wrong.sum())} coordinates out of range, first at position {int(wrong.argmax())}",
             "Latitude is -90 to 90 degrees, longitude -180 to 180",
-            "Check whether the two are swapped; leave unknown ones NaN",
+            "Check whether the two are swapped; leave unknown ones empty (NaN)",
         )
     if (np.isnan(lat) != np.isnan(lon)).any():
         raise _bad("have half a coordinate", "lat and lon are both known or both NaN", "Correct it")

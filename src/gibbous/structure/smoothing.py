@@ -6,6 +6,8 @@ not the noisy count clipped at 0, but what cells like it turn out to be.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +22,9 @@ EXPECTED = 3.0  # cells' worth of the law of ratios that is expected before a ta
 NOTHING, BELOW, ABOVE = 0.2, 1.2, 0.6  # its share at 0; how slowly it falls in log ratio from 1
 
 
-def denoised(counts: np.ndarray, sigma: float, references: Sequence[np.ndarray]) -> np.ndarray:
+def denoised(
+    counts: np.ndarray, sigma: float, references: Sequence[np.ndarray], *, compiled: bool = True
+) -> np.ndarray:
     """Posterior means of the cells of one table: nonparametric empirical Bayes.
 
     The true cell is reference x ratio. The law of the ratio over the cells of the table is
@@ -33,43 +37,74 @@ def denoised(counts: np.ndarray, sigma: float, references: Sequence[np.ndarray])
         sigma: standard deviation of one cell's noise, in counts, > 0.
         references: expected counts of the same shape from something known before, >= 0: for
             example independent columns, or the model before the table was measured.
+        compiled: False takes the numpy twin.
     Returns:
         float64 of the same shape, > 0.
     Source:
         [Kiefer and Wolfowitz 1956] for the estimate of the law, [Robbins 1956] for using it.
     """
-    noisy = counts.ravel().astype(np.float64)
+    noisy = np.ascontiguousarray(counts, dtype=np.float64).ravel()
     best, means = -np.inf, noisy
     for reference in references:
-        likelihood, found = _posterior(noisy, sigma, reference.ravel())
+        base = np.maximum(reference.ravel(), 1e-3)
+        likelihood, found = _likeliest(noisy, sigma, base, compiled=compiled)
         if likelihood > best:
             best, means = likelihood, found
     out: np.ndarray = np.maximum(means, TINY).reshape(counts.shape)
     return out
 
 
-def _posterior(noisy: np.ndarray, sigma: float, reference: np.ndarray) -> tuple[float, np.ndarray]:
+def _likeliest(
+    noisy: np.ndarray, sigma: float, base: np.ndarray, *, compiled: bool
+) -> tuple[float, np.ndarray]:
     """Log-likelihood at the estimated law of ratios, and the posterior mean of each cell."""
-    base = np.maximum(reference, 1e-3)
     seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
-    top = max(20.0, min(LARGEST, 1.1 * float(seen.max())))
-    ratios = np.concatenate([[0.0], np.geomspace(SMALLEST, top, GRID)])
+    ratios, width, before = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
+    means = np.empty_like(noisy)
+    given = (noisy, base, float(sigma), ratios, width, before, EXPECTED, STEPS, means)
+    if not compiled:
+        return posterior_means(*given), means
+    from gibbous.structure import table_kernels
+
+    return float(table_kernels.posterior(*given)), means
+
+
+def posterior_means(
+    noisy: np.ndarray,
+    base: np.ndarray,
+    sigma: float,
+    ratios: np.ndarray,
+    width: float,
+    before: np.ndarray,
+    expected: float,
+    steps: int,
+    means: np.ndarray,
+) -> float:
+    """Twin of `table_kernels.posterior`."""
     cells = base[:, None] * ratios
-    # An atom stands for all ratios up to halfway to the next: without its width, cells that are known
-    # better than the grid is fine would be moved onto the grid.
-    between = cells * (np.log(top / SMALLEST) / (GRID - 1) / np.sqrt(12.0))
+    between = cells * width
     spread = between**2 + sigma**2
     logs = -0.5 * ((noisy[:, None] - cells) ** 2 / spread + np.log(spread))
     shift = logs.max(axis=1, keepdims=True)
     likely = np.exp(logs - shift)
-    law = before = _expected(ratios)
-    for _ in range(STEPS):
-        law = law * (likely.T @ (1.0 / (likely @ law))) + EXPECTED * before
+    law = before
+    for _ in range(steps):
+        law = law * (likely.T @ (1.0 / (likely @ law))) + expected * before
         law = law / law.sum()
     mixed = likely @ law
     within = cells + between**2 / spread * (noisy[:, None] - cells)
-    means: np.ndarray = (likely * within) @ law / mixed
-    return float(np.log(mixed).sum() + shift.sum()), means
+    means[:] = (likely * within) @ law / mixed
+    return float(np.log(mixed).sum() + shift.sum())
+
+
+@functools.lru_cache(maxsize=64)
+def _atoms(top: float) -> tuple[np.ndarray, float, np.ndarray]:
+    """Ratios up to `top`, their width, and the law expected of them: shared by tables, not to be written."""
+    ratios = np.concatenate([[0.0], np.geomspace(SMALLEST, top, GRID)])
+    before = _expected(ratios)
+    # An atom stands for all ratios up to halfway to the next: without its width, cells that are known
+    # better than the grid is fine would be moved onto the grid.
+    return ratios, math.log(top / SMALLEST) / (GRID - 1) / math.sqrt(12.0), before
 
 
 def _expected(ratios: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from gibbous.core.tables import LogLinear, Merged
 from gibbous.synthesize.loglinear.layout import FIRST, SECOND, Flat, flatten, model_rules
 from gibbous.synthesize.masks import Rule
 
-SLICE = 1 << 13  # chains a thread takes at a time
+SLICE, LEAST_SLICE = 1 << 13, 1 << 10  # chains a thread takes at a time: at most, at least
 START, PASS, AGAIN, RESAMPLE, CLOSE, SPLIT, EXACT, SHUFFLE = range(8)  # kinds of streams
 ATTEMPTS = 100
 
@@ -163,7 +163,9 @@ def draw(
         kernels.sweep(state, low, high, first + low, order, keys, *flat.arrays)
 
     if len(order):
-        spread(work, state.shape[1], threads)
+        rows = state.shape[1]
+        even = max(LEAST_SLICE, -(-rows // max(threads, 1)))  # few rows keep every thread busy
+        spread(work, rows, threads, min(SLICE, even))
 
 
 def margins(
@@ -231,7 +233,7 @@ def impossible_rows(rules: tuple[Rule, ...], state: np.ndarray) -> np.ndarray:
     return bad
 
 
-def spread(work: Callable[[int, int], None], rows: int, threads: int, size: int = SLICE) -> None:
+def spread(work: Callable[[int, int], None], rows: int, threads: int, size: int) -> None:
     """Call work(low, high) for slices of the rows, on several threads."""
     cuts = [(low, min(rows, low + size)) for low in range(0, rows, size)]
     if threads == 1 or len(cuts) <= 1:

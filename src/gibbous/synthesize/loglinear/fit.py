@@ -13,7 +13,6 @@ Source:
 
 from __future__ import annotations
 
-import functools
 import itertools
 import time
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ import numpy as np
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import LogLinear
+from gibbous.synthesize.loglinear.balance import balanced
 from gibbous.synthesize.loglinear.chains import (
     EXACT,
     RESAMPLE,
@@ -36,7 +36,6 @@ from gibbous.synthesize.loglinear.chains import (
 from gibbous.synthesize.loglinear.exact import draw_law, every_row, law, listable
 
 DAMP = 10.0  # chains' worth of share that slows a cell down
-LARGEST = 16.0  # spread of theta within a clique
 TINY = 1e-12  # damping of an exact fit
 EXACT_PASSES = 4  # raking rounds of an exact fit for one of a fit by chains, at most
 SETTLED = 1e-9  # mean |change of theta| in a raking round that ends an exact fit
@@ -190,7 +189,8 @@ def _margin(shares: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
 
 def with_cliques(model: LogLinear, cliques: Sequence[tuple[int, ...]]) -> LogLinear:
     """The same distribution with further cliques, theta 0."""
-    fresh = [c for c in dict.fromkeys(cliques) if c not in set(model.cliques)]
+    held = set(model.cliques)
+    fresh = [clique for clique in dict.fromkeys(cliques) if clique not in held]
     theta = [np.zeros(tuple(model.sizes[j] for j in clique)) for clique in fresh]
     return replace(model, cliques=(*model.cliques, *fresh), theta=(*model.theta, *theta))
 
@@ -230,7 +230,14 @@ def _tie(both: np.ndarray) -> float:
     p = both / max(float(both.sum()), 1e-300)
     rows = np.sqrt(p.sum(axis=1, keepdims=True) + LEAST_LEVEL)
     columns = np.sqrt(p.sum(axis=0, keepdims=True) + LEAST_LEVEL)
-    values = np.linalg.svd(p / rows / columns, compute_uv=False)
+    scaled = p / rows / columns
+    # The first singular value is at least (rows' scaled columns) / (|rows| |columns|), so this bounds
+    # the second: most tables need no decomposition.
+    first = 1.0 / ((1.0 + p.shape[0] * LEAST_LEVEL) * (1.0 + p.shape[1] * LEAST_LEVEL))
+    bound = float((scaled * scaled).sum() - first)
+    if bound <= TIED:
+        return max(bound, 0.0)
+    values = np.linalg.svd(scaled, compute_uv=False)
     return float(values[1] ** 2) if len(values) > 1 else 0.0
 
 
@@ -331,52 +338,3 @@ def effective(weights: np.ndarray) -> float:
         return 1.0
     total = float(weights.sum())
     return total * total / (len(weights) * float((weights * weights).sum()))
-
-
-def balanced(model: LogLinear) -> LogLinear:
-    """The same distribution, theta without what cliques can push to and fro between them.
-
-    What several cliques say about the columns that they share is added up: it goes to the clique of
-    just these columns, or is shared evenly where there is none. Targets that contradict each other
-    would otherwise drive theta apart without end.
-    """
-    theta = dict(zip(model.cliques, model.theta, strict=True))
-    for shared in _shared(tuple(theta)):
-        members = [clique for clique in theta if set(shared) <= set(clique)]
-        means = [_mean(theta[clique], clique, shared) for clique in members]
-        own = shared in theta
-        for clique, mean in zip(members, means, strict=True):
-            part = sum(means) * float(clique == shared) if own else sum(means) / len(means)
-            shape = [
-                n if c in shared else 1 for c, n in zip(clique, theta[clique].shape, strict=True)
-            ]
-            theta[clique] = theta[clique] + (part - mean).reshape(shape)
-    return replace(model, theta=tuple(centered(one) for one in theta.values()))
-
-
-@functools.lru_cache(maxsize=8)
-def _shared(cliques: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    """Sets of columns that two cliques have in common, large ones first."""
-    columns: dict[int, list[int]] = {}
-    for at, clique in enumerate(cliques):
-        for column in clique:
-            columns.setdefault(column, []).append(at)
-    pairs = {pair for held in columns.values() for pair in itertools.combinations(held, 2)}
-    found = {tuple(sorted(set(cliques[a]) & set(cliques[b]))) for a, b in pairs}
-    return tuple(sorted(found, key=lambda one: (-len(one), one)))
-
-
-def _mean(theta: np.ndarray, clique: tuple[int, ...], shared: tuple[int, ...]) -> np.ndarray:
-    mean: np.ndarray = theta.mean(axis=tuple(a for a, c in enumerate(clique) if c not in shared))
-    return mean
-
-
-def centered(theta: np.ndarray) -> np.ndarray:
-    """Theta with mean 0 and nothing further than LARGEST below its largest entry, without drift.
-
-    Only what is far below is cut: cells of share 0 sink with each step, and must not take the
-    others' contrasts with them.
-    """
-    raised = np.maximum(theta, theta.max() - LARGEST)
-    found: np.ndarray = raised - raised.mean()
-    return found

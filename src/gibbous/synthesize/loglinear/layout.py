@@ -10,7 +10,9 @@ drawn bytes do not depend on how a kernel is vectorized.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,10 +95,8 @@ def flatten(model: LogLinear, rules: tuple[Rule, ...]) -> Flat:
         ResourceLimit: a column has too many levels, or the tables too many cells.
     """
     build = _Builder(model)
-    for column in range(len(model.sizes)):
-        build.step((column,), rules)
-    for block in model.blocks:
-        build.step(block, rules)
+    for step in planned(model.cliques, model.sizes, model.blocks):
+        build.step(step, rules)
     return build.flat()
 
 
@@ -116,37 +116,17 @@ class _Builder:
         self.hits: list[np.ndarray] = []
         self.marked = 0
 
-    def step(self, columns: tuple[int, ...], rules: tuple[Rule, ...]) -> None:
-        sizes = self.model.sizes
-        levels = math.prod(sizes[column] for column in columns)
-        if levels > WIDEST:
-            raise ResourceLimit(
-                "LEVELS",
-                f"A log-linear model would redraw {levels} levels at once.",
-                f"A column of it, or two tied ones together, have at most {WIDEST}.",
-                "Merge rare levels.",
-            )
-        own = [
-            member
-            for member in zip(self.model.cliques, self.logits, strict=True)
-            if set(columns) & set(member[0])
-        ]
-        groups = fold(columns, own, sizes, FOLD) or [((), [])]
-        if len(groups) > PIECES_MOST:
-            raise ResourceLimit(
-                "CLIQUES",
-                f"A column is in so many large cliques that {len(groups)} tables are needed for it.",
-                f"A column has at most {PIECES_MOST} of them.",
-                "Use fewer or smaller cliques.",
-            )
+    def step(self, planned: Step, rules: tuple[Rule, ...]) -> None:
+        columns, sizes = planned.columns, self.model.sizes
         first, first_rule = len(self.pieces), len(self.rules)
-        for number, (axes, members) in enumerate(groups):
-            self._piece(axes, joint(columns, axes, members, sizes), number == 0)
+        for number, group in enumerate(planned.groups):
+            self._piece(group.axes, joint(planned, group, self.logits, sizes), number == 0)
         for rule in rules:
             if set(columns) & set(rule.columns):
                 self._rule(columns, rule)
         second, size = (columns[1], sizes[columns[1]]) if len(columns) > 1 else (-1, 1)
         pieces, ruled = len(self.pieces) - first, len(self.rules) - first_rule
+        levels = planned.levels
         self.steps.append(
             (columns[0], second, size, levels, padded(levels), first, pieces, first_rule, ruled)
         )
@@ -218,51 +198,122 @@ def padded(levels: int) -> int:
     return -(-levels // LANES) * LANES
 
 
-Member = tuple[tuple[int, ...], np.ndarray]
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Cliques of a step that are folded into one table.
+
+    Attributes:
+        axes: other columns.
+        members: of each clique its position, the order of its axes in the table, and their sizes
+            there, 1 for a column that it does not hold.
+    """
+
+    axes: tuple[int, ...]
+    members: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step redraws, its levels, and its tables."""
+
+    columns: tuple[int, ...]
+    levels: int
+    groups: tuple[Group, ...]
+
+
+@functools.lru_cache(maxsize=8)
+def planned(
+    cliques: tuple[tuple[int, ...], ...],
+    sizes: tuple[int, ...],
+    blocks: tuple[tuple[int, int], ...],
+) -> tuple[Step, ...]:
+    """Which cliques each step looks up, and how: made once for all theta.
+
+    Raises:
+        ResourceLimit: a column has too many levels, or is in too many large cliques.
+    """
+    near: list[set[int]] = [set() for _ in sizes]
+    for at, clique in enumerate(cliques):
+        for column in clique:
+            near[column].add(at)
+    steps = []
+    for columns in (*((column,) for column in range(len(sizes))), *blocks):
+        levels = math.prod(sizes[column] for column in columns)
+        if levels > WIDEST:
+            raise ResourceLimit(
+                "LEVELS",
+                f"A log-linear model would redraw {levels} levels at once.",
+                f"A column of it, or two tied ones together, have at most {WIDEST}.",
+                "Merge rare levels.",
+            )
+        own = sorted(set().union(*(near[column] for column in columns)))
+        groups = fold(columns, [(at, cliques[at]) for at in own], sizes, FOLD)
+        if len(groups) > PIECES_MOST:
+            raise ResourceLimit(
+                "CLIQUES",
+                f"A column is in so many large cliques that {len(groups)} tables are needed for it.",
+                f"A column has at most {PIECES_MOST} of them.",
+                "Use fewer or smaller cliques.",
+            )
+        steps.append(Step(columns, levels, groups))
+    return tuple(steps)
 
 
 def fold(
-    columns: tuple[int, ...], own: list[Member], sizes: tuple[int, ...], limit: int
-) -> list[tuple[tuple[int, ...], list[Member]]]:
+    columns: tuple[int, ...],
+    own: Sequence[tuple[int, tuple[int, ...]]],
+    sizes: tuple[int, ...],
+    limit: int,
+) -> tuple[Group, ...]:
     """Group the cliques of one step: large ones first, each into the group that it enlarges least.
 
     Args:
         columns: that the step redraws.
-        own: cliques that hold one of them, with their logits.
+        own: positions and cliques that hold one of them.
         limit: cells of a group's joint table; a single clique may have more.
     Returns:
-        Groups as (other columns, members).
+        Groups; one without cliques where there are none.
     """
-    groups: list[tuple[set[int], list[Member]]] = []
+    groups: list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]] = []
     levels = padded(math.prod(sizes[column] for column in columns))
-    for clique, logits in sorted(own, key=lambda member: (-member[1].size, member[0])):
+    for at, clique in sorted(own, key=lambda one: (-math.prod(sizes[c] for c in one[1]), one[1])):
         others = set(clique) - set(columns)
         best, least = -1, math.inf
-        for at, (axes, _) in enumerate(groups):
-            cells = levels * math.prod(sizes[a] for a in axes | others)
+        for number, (axes, _) in enumerate(groups):
             if others <= axes:
-                cells = 0
-            elif cells > limit:
-                continue
-            if cells < least:
-                best, least = at, cells
+                best = number
+                break
+            cells = levels * math.prod(sizes[a] for a in axes | others)
+            if cells <= limit and cells < least:
+                best, least = number, cells
         if best < 0:
-            groups.append((others, [(clique, logits)]))
+            groups.append((others, [(at, clique)]))
         else:
-            groups[best] = (groups[best][0] | others, [*groups[best][1], (clique, logits)])
-    return [(tuple(sorted(axes)), members) for axes, members in groups]
+            groups[best] = (groups[best][0] | others, [*groups[best][1], (at, clique)])
+    found = []
+    for held, members in groups or [(set(), [])]:
+        table = tuple(sorted(held))
+        every = table + columns
+        placed = tuple(
+            (
+                at,
+                tuple(sorted(range(len(clique)), key=lambda k: every.index(clique[k]))),
+                tuple(sizes[a] if a in clique else 1 for a in every),
+            )
+            for at, clique in members
+        )
+        found.append(Group(table, placed))
+    return tuple(found)
 
 
 def joint(
-    columns: tuple[int, ...], axes: tuple[int, ...], members: list[Member], sizes: tuple[int, ...]
+    step: Step, group: Group, logits: Sequence[np.ndarray], sizes: tuple[int, ...]
 ) -> np.ndarray:
-    """Sum of the members' logits over (axes, levels of the step), int32."""
-    every = axes + columns
-    total = np.zeros(tuple(sizes[a] for a in every), dtype=np.int32)
-    for clique, logits in members:
-        order = sorted(range(len(clique)), key=lambda k: every.index(clique[k]))
-        total += logits.transpose(order).reshape([sizes[a] if a in clique else 1 for a in every])
-    return total.reshape(*total.shape[: len(axes)], -1)
+    """Sum of a group's logits over (axes, levels of the step), int32."""
+    total = np.zeros(tuple(sizes[a] for a in group.axes + step.columns), dtype=np.int32)
+    for at, order, shape in group.members:
+        total += logits[at].transpose(order).reshape(shape)
+    return total.reshape(*total.shape[: len(group.axes)], -1)
 
 
 def model_rules(model: LogLinear, schema: Schema) -> tuple[Rule, ...]:

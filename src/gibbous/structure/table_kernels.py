@@ -1,0 +1,123 @@
+"""Compiled kernels on small tables: raking one, and taking the noise out of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gibbous.core.compiled import njit
+
+Array = Any
+U = np.uint64
+SUMS = {"reassoc", "contract"}  # sums may be taken in another order, as numpy's are
+
+
+@njit("void(float64[::1], int64[::1], float64[::1], int64)", fastmath=SUMS)
+def rake(cells: Array, sizes: Array, shares: Array, passes: int) -> None:
+    """Proportional fitting in place; twin: `reconcile.rake`.
+
+    Args:
+        cells: float64 (cells,), one axis a column, the last one fastest.
+        sizes: int64 (axes,).
+        shares: float64: one distribution an axis, one after the other.
+        passes: over all axes.
+    """
+    have = np.empty(len(shares))
+    for _ in range(passes):
+        first, inner = 0, len(cells)
+        for axis in range(len(sizes)):
+            size = sizes[axis]
+            inner //= size
+            outer = len(cells) // (size * inner)
+            for v in range(size):
+                have[v] = 0.0
+            for o in range(outer):
+                for v in range(size):
+                    at, total = U((o * size + v) * inner), 0.0
+                    for i in range(U(inner)):
+                        total += cells[at + i]
+                    have[v] += total
+            for v in range(size):
+                have[v] = shares[first + v] / have[v] if have[v] > 0.0 else 0.0
+            for o in range(outer):
+                for v in range(size):
+                    at, factor = U((o * size + v) * inner), have[v]
+                    for i in range(U(inner)):
+                        cells[at + i] *= factor
+            first += size
+
+
+@njit(
+    "float64(float64[::1], float64[::1], float64, float64[::1], float64, float64[::1], "
+    "float64, int64, float64[::1])",
+    fastmath=SUMS,
+)
+def posterior(
+    noisy: Array,
+    base: Array,
+    sigma: float,
+    ratios: Array,
+    width: float,
+    before: Array,
+    expected: float,
+    steps: int,
+    means: Array,
+) -> float:
+    """Posterior mean of each cell under the law of ratios that makes all cells likeliest.
+
+    Twin: `smoothing.posterior_means`.
+
+    Args:
+        noisy: counts, float64 (cells,).
+        base: of each cell, what the ratios are of, > 0.
+        sigma: standard deviation of the noise of a cell.
+        ratios: float64 (atoms,).
+        width: standard deviation of the ratios that an atom stands for, in shares of its own.
+        before: the law of ratios that is expected, float64 (atoms,).
+        expected: its weight, in cells.
+        steps: of the fixed-point iteration.
+        means: float64 (cells,): room for the answer.
+    Returns:
+        The logarithm of the likelihood.
+    """
+    cells, atoms = len(noisy), len(ratios)
+    likely = np.empty((cells, atoms))
+    found = 0.0
+    for i in range(cells):
+        top = -np.inf
+        for a in range(atoms):
+            cell = base[i] * ratios[a]
+            spread = cell * cell * width * width + sigma * sigma
+            likely[i, a] = -0.5 * ((noisy[i] - cell) ** 2 / spread + np.log(spread))
+            top = max(top, likely[i, a])
+        for a in range(atoms):
+            likely[i, a] = np.exp(likely[i, a] - top)
+        found += top
+    law, summed = before.copy(), np.empty(atoms)
+    for _ in range(steps):
+        summed[:] = 0.0
+        for i in range(cells):
+            mixed = 0.0
+            for a in range(atoms):
+                mixed += likely[i, a] * law[a]
+            inverse = 1.0 / mixed
+            for a in range(atoms):
+                summed[a] += likely[i, a] * inverse
+        total = 0.0
+        for a in range(atoms):
+            law[a] = law[a] * summed[a] + expected * before[a]
+            total += law[a]
+        for a in range(atoms):
+            law[a] /= total
+    for i in range(cells):
+        mixed, mean = 0.0, 0.0
+        for a in range(atoms):
+            cell = base[i] * ratios[a]
+            between = cell * cell * width * width
+            within = cell + between / (between + sigma * sigma) * (noisy[i] - cell)
+            mixed += likely[i, a] * law[a]
+            mean += likely[i, a] * law[a] * within
+        means[i] = mean / mixed
+        found += np.log(mixed)
+    return float(found)
