@@ -18,7 +18,7 @@ from gibbous.evaluate.flows_files import Named
 from gibbous.flows import Flows, Geography, collected, miles, places
 from gibbous.report import flow_map as maps
 from gibbous.report.flow_map_data import map_data
-from gibbous.report.flow_map_draw import RADIUS, SIZE, places_on, shade
+from gibbous.report.flow_map_draw import RADIUS, SIZE, Scale, places_on, shade
 from gibbous.report.flow_map_outlines import read_outlines
 from gibbous.report.page import INTERNAL
 
@@ -87,14 +87,54 @@ def test_a_picture_has_origins_notes_and_no_markup_of_names(
 ) -> None:
     path = maps.flow_map(flows, "mill", spots, tmp_path / "m.svg", named=NAMES, view=20)
 
-    text = path.read_text()
-    root = ElementTree.fromstring(text)
+    root = ElementTree.fromstring(path.read_text())
+    text = " ".join(e.text or "" for e in root.iter() if e.tag.endswith("text"))
     tags = {element.tag.split("}")[1] for element in root.iter()}
     titles = [e.text for e in root.iter() if e.tag.endswith("title")]
     assert titles == ["a: 40, 8.5 miles", f"{HOSTILE}: 2, 13.8 miles"]
     assert "script" not in tags
     assert "43 people from 3 origins, mean distance 8.7 miles, 1 without coordinates." in text
     assert "CONFIDENTIAL" not in text
+
+
+@pytest.mark.parametrize(
+    ("most", "largest", "words"),
+    [
+        (1, 16.0, ["1 person"]),
+        (5, 16.0, ["5 people", "1"]),
+        (400, 16.0, ["400 people", "100", "1 to 6"]),
+        (400, 5.0, ["400 people", "100", "1 to 64"]),
+    ],
+)
+def test_the_sizes_of_a_legend_are_those_of_circles(
+    most: int, largest: float, words: list[str]
+) -> None:
+    scale = Scale(most, largest)
+
+    found = scale.legend()
+
+    assert [text for _, text in found] == words
+    for radius, text in found:
+        low = int(text.split()[0])
+        high = int(text.split()[-1]) if "to" in text else low
+        assert scale.radius(low) == radius == pytest.approx(scale.radius(high))
+    if "to" in words[-1]:
+        high = int(words[-1].split()[-1])
+        assert scale.radius(high + 1) > scale.radius(high)
+
+
+def test_long_words_of_a_picture_are_broken_to_its_width(
+    flows: pl.DataFrame, spots: pl.DataFrame, tmp_path: Path
+) -> None:
+    named = flows.with_columns(work=pl.col("work").replace("mill", "mill " * 30))
+    where = spots.with_columns(id=pl.col("id").replace("mill", "mill " * 30))
+
+    path = maps.flow_map(named, "mill " * 30, where, tmp_path / "m.svg", named=NAMES)
+
+    texts = [e for e in ElementTree.parse(path).getroot() if e.tag.endswith("text")]
+    wide = [len(e.text or "") * 0.5 * int(e.get("font-size", "0")) for e in texts]
+    assert len(wide) >= 5
+    assert max(wide) < SIZE
 
 
 def test_a_png_is_a_png(flows: pl.DataFrame, spots: pl.DataFrame, tmp_path: Path) -> None:

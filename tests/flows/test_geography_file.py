@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gibbous as gb
-from gibbous.core.errors import UsageError
+from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.flows import coarse, flow_schema, level_of, load_geography, placed
 
 from . import made
@@ -63,6 +63,7 @@ def test_an_empty_coordinate_is_unknown_and_a_word_is_refused_by_its_row(tmp_pat
         ('levels = ["county"]', 'levels = "county"', "no list of columns"),
         ('count = "jobs"', 'count = "jobs"\nreach = "far"', "no number"),
         ('count = "jobs"', "count = 3", "no name"),
+        ('count = "jobs"', 'level = "state"', "has a level 'state'"),
         ('count = "jobs"', "count = ", "not TOML"),
     ],
 )
@@ -93,6 +94,25 @@ def test_a_method_of_places_gets_them_and_others_get_nothing(tmp_path: Path) -> 
     assert "destination" not in placed(gb.Onthemap, {"destination": "work"}, geography)
     with pytest.raises(UsageError, match="the method another one"):
         placed(gb.Onthemap, {"destination": "home"}, geography)
+    with pytest.raises(UsageError, match="reach of 0 miles"):
+        placed(gb.Onthemap, {"reach": 50.0}, geography)
+
+
+def test_pairs_of_an_earlier_release_are_kept_where_the_domain_is_shrunk(tmp_path: Path) -> None:
+    path = made.files(tmp_path, 'earlier = "2018.csv"\n' + made.FORM)
+    (tmp_path / "2018.csv").write_text("work,home\nmill,h3\nmill,h3\nschool,h12\n")
+
+    found = load_geography(path)
+    keep = {"keep": [[0, 0.5]]}
+    places = placed(gb.Onthemap, keep, found)["earlier"]
+    regions = placed(gb.Onthemap, {**keep, "level": "county"}, found)["earlier"]
+
+    assert (places.destinations.tolist(), places.origins.tolist()) == ([0, 1], [3, 12])
+    assert regions.origins.tolist() == [1, 0]  # south, north
+    assert "earlier" not in placed(gb.Onthemap, {}, found)
+    (tmp_path / "2018.csv").write_text("work,home\nmill,elsewhere\n")
+    with pytest.raises(SchemaMismatch, match="unknown or missing place"):
+        load_geography(path)
 
 
 def test_a_release_of_regions_is_known_by_its_level(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import gibbous as gb
 from gibbous.cli import map_verb
-from gibbous.core.errors import UsageError
-from gibbous.flows import FlowEngine, Geography, flow_schema, places
+from gibbous.core.errors import ModelRejected, UsageError
+from gibbous.flows import FlowEngine, Geography, coarse, flow_schema, load_geography, places
 from gibbous.mechanisms.onthemap import Onthemap
 from gibbous.read.source import ReadOptions
 
@@ -92,3 +92,74 @@ def test_a_geography_file_names_places_and_columns(
 def test_a_set_that_is_not_there_is_refused(asked: map_verb.Asked, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no set 2"):
         map_verb.run(replace(asked, columns={"set": 2}), tmp_path / "m.svg", False, False, True)
+
+
+def _county(folder: Path) -> Path:
+    """The same geography with counties in place of homes, and a release of it beside it."""
+    geography = made.files(folder)
+    path = folder / "county.toml"
+    path.write_text('level = "county"\n' + geography.read_text())
+    found = load_geography(path)
+    seen = coarse(found, found.level)
+    gb.synthesize(
+        folder / "flows.csv",
+        flow_schema(seen),
+        Onthemap(destination="work", origins=seen.origins, destinations=seen.destinations),
+        engine=FlowEngine(found, level=found.level),
+        ledger=gb.Ledger.ephemeral(),
+        out=folder / "release",
+    )
+    return path
+
+
+def test_a_release_of_regions_is_drawn_and_evaluated_with_the_real_people_in_them(
+    tmp_path: Path,
+) -> None:
+    path = _county(tmp_path)
+    asked = map_verb.Asked(
+        tmp_path / "release", "mill", path, {}, ReadOptions, real=tmp_path / "flows.csv"
+    )
+
+    map_verb.run(asked, tmp_path / "m.svg", False, False, True)
+    found = gb.evaluate(tmp_path / "flows.csv", tmp_path / "release", load_geography(path))
+
+    text = (tmp_path / "m.svg").read_text()
+    assert "real: 15 people from 2 origins" in text
+    assert "south: 14, " in text
+    assert found.facts["places"] == {"destinations": 2, "origins": 2}
+    assert found.facts["pairs"]["real"] == 3
+
+
+def test_another_geography_and_a_changed_release_are_refused(
+    tmp_path: Path, asked: map_verb.Asked
+) -> None:
+    geography = made.files(tmp_path)
+    made.release(tmp_path)
+    mine = replace(asked, release=tmp_path / "release", coordinates=geography)
+    map_verb.run(mine, tmp_path / "a.svg", False, False, True)
+
+    plants = tmp_path / "plants.csv"
+    plants.write_text(plants.read_text().replace("45.1", "45.2"))
+    with pytest.raises(UsageError, match="destinations of the geography are not those"):
+        map_verb.run(mine, tmp_path / "b.svg", False, False, True)
+    rows = tmp_path / "release" / "synthetic_1.parquet"
+    data = bytearray(rows.read_bytes())
+    data[len(data) // 2] ^= 1
+    rows.write_bytes(bytes(data))
+    with pytest.raises(ModelRejected, match="was changed"):
+        map_verb.run(
+            replace(mine, coordinates=asked.coordinates), tmp_path / "c.svg", False, False, True
+        )
+
+    assert not list(tmp_path.glob("[bc].svg"))
+
+
+def test_counts_that_were_not_named_are_not_read_as_one_person_each(
+    asked: map_verb.Asked, tmp_path: Path
+) -> None:
+    both = replace(asked, real=asked.coordinates.with_name("pairs.csv"))
+
+    with pytest.raises(UsageError, match="beside a column of numbers 'jobs'") as caught:
+        map_verb.run(both, tmp_path / "m.svg", False, False, True)
+
+    assert "--count jobs" in caught.value.fix

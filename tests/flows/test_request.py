@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from gibbous.cli.config import resolve
 from gibbous.cli.flow_request import flow_request
 from gibbous.core.errors import UsageError
 from gibbous.read.source import ReadOptions
+from gibbous.structure.contexts import joint
 
 from . import made
 
@@ -49,6 +51,19 @@ def test_the_method_gets_places_destination_and_reach(config: Path) -> None:
     assert shown["reach"] == 60
     assert shown["keep"] == [[0, 1.0], [20, 0.3]]
     assert shown["origins"] == found.geography.origins.to_json()
+
+
+def test_a_level_of_the_geography_gives_every_method_its_regions(config: Path) -> None:
+    path = config.with_name("geography.toml")
+    path.write_text('level = "county"\n' + path.read_text(encoding="utf-8"), encoding="utf-8")
+    request = resolve(config, ["mechanism.name=sba", "mechanism.keep=[]"], {})
+
+    found = flow_request(path, replace(request, params={"epsilon": 1.0}))
+    engine = found.engine(ReadOptions())
+    engine.scan(config.with_name("flows.csv"), found.schema, key=b"k" * 32)
+
+    assert found.schema.columns[1].labels() == ("north", "south")
+    assert engine.tally([joint(found.schema)])[0].cells.values.ravel().tolist() == [1, 14, 0, 2]
 
 
 def test_a_release_of_flows_is_planned_and_written(

@@ -7,6 +7,8 @@ import pytest
 
 from gibbous.core.errors import UsageError
 from gibbous.structure.regions import Pairs, miles, places, regions
+from gibbous.synthesize.flows.ground import Ground
+from gibbous.synthesize.flows.scheme import Scheme
 
 
 def test_great_circle_distances_are_those_of_known_cities() -> None:
@@ -40,6 +42,27 @@ def test_regions_have_weighted_centers_and_all_their_places() -> None:
     assert found.places.lon == pytest.approx([-92.0, -90.0])
     assert found.places.density.tolist() == [4, 4]
     assert found.order[found.starts[1] : found.starts[2]].tolist() == [0, 1]
+
+
+def test_steps_and_reach_are_those_of_the_haversine_to_the_last_digit() -> None:
+    draws = np.random.default_rng(3)
+    lat, lon = draws.uniform(44, 46, 5000), draws.uniform(-94, -92, 5000)
+    lat[:2], lon[:2] = np.nan, np.nan
+    lat[2:4], lon[2:4] = 45.0, -93.0
+    far = miles(45.0, -93.0, lat, lon)
+    edges = sorted(far[4:7])  # limits that are distances themselves: equality decides
+    origins = places(np.arange(5000), lat, lon)
+    there = places(["d"], [45.0], [-93.0])
+    keep = ((0.0, 1.0), (edges[0], 0.5), (edges[1], 0.25))
+    scheme = Scheme(9.0, 1e-6, keep=keep, reach=edges[2], origins=origins, destinations=there)
+
+    share, inside = Ground.of(scheme, 5000).shares(0)
+
+    np.testing.assert_array_equal(inside, ~(far > edges[2]))
+    step = np.where(far < edges[0], 1.0, np.where(far < edges[1], 0.5, 0.25))
+    np.testing.assert_array_equal(share, step)
+    assert Ground.of(scheme, 5000).covers(np.zeros(4, dtype=int), np.flatnonzero(inside)[:4])
+    assert not Ground.of(scheme, 5000).covers(np.zeros(1, dtype=int), np.flatnonzero(~inside)[:1])
 
 
 def test_equal_places_are_equal_and_a_moved_one_is_not() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 from pathlib import Path
@@ -147,6 +148,16 @@ def test_wrong_parameters_are_refused_when_they_are_written_down(
 
     assert caught.value.allowed
     assert caught.value.fix
+
+
+def test_the_example_in_the_error_about_a_probability_of_0_is_accepted() -> None:
+    with pytest.raises(ParameterError) as caught:
+        Onthemap(epsilon=9, keep=((0, 0.0),))
+
+    example = ast.literal_eval(caught.value.fix.split("for example ")[1].rstrip("."))
+    one = Onthemap(epsilon=9, keep=example, origins=HERE, destinations=THERE)
+
+    assert one.keep == ((0, 1.0), (10, 0.05))
 
 
 @pytest.mark.parametrize(
@@ -332,7 +343,7 @@ def test_coarse_origins_serve_the_default_method_and_places_come_back(tmp_path: 
 
 
 def test_an_earlier_release_keeps_its_pairs_in_the_domain() -> None:
-    from gibbous.synthesize.flows.domain import kept_shares
+    from gibbous.synthesize.flows.ground import Ground
     from gibbous.synthesize.flows.scheme import Scheme
 
     scheme = Scheme(
@@ -344,7 +355,7 @@ def test_an_earlier_release_keeps_its_pairs_in_the_domain() -> None:
         earlier=Pairs(np.array([0]), np.array([5])),
     )
 
-    share, inside = kept_shares(scheme, 0, 6)
+    share, inside = Ground.of(scheme, 6).shares(0)
 
     assert share.tolist() == [0.5, 0.5, 0.5, 0.1, 0.1, 1.0]
     assert inside.all()

@@ -22,8 +22,8 @@ class FlowRequest:
 
     Attributes:
         geography: declared places and names of columns.
-        schema: of one record: destination, origin.
-        method: with the places, if it takes any.
+        schema: of one record: destination, origin (or its region).
+        method: with the places, or regions, if it takes any.
     """
 
     geography: Geography
@@ -34,7 +34,7 @@ class FlowRequest:
         """Counts pairs of the flows; a record is never expanded to a row."""
         from gibbous.flows import FlowEngine
 
-        return FlowEngine(self.geography, options)
+        return FlowEngine(self.geography, options, level=self.geography.level)
 
 
 def flow_request(path: Path, request: Request) -> FlowRequest:
@@ -50,9 +50,10 @@ def flow_request(path: Path, request: Request) -> FlowRequest:
             "Flows are counted by an engine of their own, which never expands them to rows.",
             "Leave --engine out.",
         )
-    from gibbous.flows import flow_schema, load_geography, placed
+    from gibbous.flows import coarse, flow_schema, load_geography, placed
     from gibbous.mechanisms.registry import load
 
     geography = load_geography(path)
-    fixed = placed(load(request.method), request.params, geography)
-    return FlowRequest(geography, flow_schema(geography), method_of(request, fixed))
+    seen = coarse(geography, geography.level) if geography.level else geography
+    fixed = placed(load(request.method), request.params, seen)
+    return FlowRequest(geography, flow_schema(seen), method_of(request, fixed))

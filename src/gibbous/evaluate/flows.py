@@ -12,6 +12,7 @@ import numpy as np
 from gibbous.core.errors import UsageError
 from gibbous.core.finding import Finding
 from gibbous.core.release import Release
+from gibbous.core.schema import Column
 from gibbous.evaluate.findings import Findings
 from gibbous.evaluate.flows_metrics import METRICS, SIZES
 from gibbous.evaluate.flows_trips import (
@@ -24,7 +25,7 @@ from gibbous.evaluate.flows_trips import (
 )
 from gibbous.evaluate.measure import Measured, assemble
 from gibbous.evaluate.run import NOTICE
-from gibbous.flows import Flows, Geography, flows_of, read_flows
+from gibbous.flows import Flows, Geography, coarse, flows_of, read_flows, to_regions
 
 MOST_REFERENCE: Final = 20_000_000  # records beyond which nothing is resampled
 SHOWN: Final = 500  # destinations of the detail
@@ -48,7 +49,8 @@ def evaluate_flows(
         real: confidential flows: a path, a frame, or `Flows`.
         synthetic: a release or its folder, a frame of rows (or of pairs and counts), `Flows`, or a
             sequence of these.
-        geography: declared places and names of columns.
+        geography: declared places and names of columns. A release of regions of one of its levels
+            is compared with the records in those regions.
         cuts: miles at which moderate and long commutes begin; None takes the median and the 90 %
             quantile of the real ones.
         seed: of the references.
@@ -60,8 +62,13 @@ def evaluate_flows(
         UsageError: an unknown finding, cuts out of order, or a table without people.
         SchemaMismatch: a place is unknown, or a count is not whole.
     """
-    truth = Trips.of(_flows(real, geography, options), geography)
-    sets = [Trips.of(one, geography) for one in _sets(synthetic, geography, options)]
+    drawn = _opened(synthetic)
+    level = _level(drawn, geography)
+    known = _flows(real, geography, options)
+    if level:
+        known, geography = to_regions(known, geography, level), coarse(geography, level)
+    truth = Trips.of(known, geography)
+    sets = [Trips.of(one, geography) for one in _sets(drawn, geography, options)]
     if not truth.flows.records or not sets or not all(one.flows.records for one in sets):
         raise UsageError(
             "NOFLOWS",
@@ -99,16 +106,57 @@ def _flows(source: Any, geography: Geography, options: Any) -> Flows:
     return read_flows(source, geography, options=options)[0]
 
 
-def _sets(source: Any, geography: Geography, options: Any) -> list[Flows]:
+def _opened(source: Any) -> list[Any]:
+    """All tables, folders of releases read."""
     if isinstance(source, list | tuple):
-        return [one for part in source for one in _sets(part, geography, options)]
+        return [one for part in source for one in _opened(part)]
     if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         from gibbous.write.load import load
 
         source = load(Path(source))
-    if isinstance(source, Release):
-        return [flows_of(frame, geography) for frame in source.sets]
-    return [_flows(source, geography, options)]
+    return [source]
+
+
+def _level(drawn: Sequence[Any], geography: Geography) -> str:
+    """The level of the hierarchy that the releases have in place of origins; empty for origins."""
+    found = set()
+    for one in drawn:
+        if isinstance(one, Release):
+            if not {geography.destination, geography.origin} <= set(one.schema.names):
+                raise UsageError(
+                    "GEOGRAPHY",
+                    "A release has not the columns of the geography.",
+                    f"They are {geography.destination!r} and {geography.origin!r}.",
+                    "Give the geography file that the release was made with.",
+                )
+            place = one.schema.columns[one.schema.index(geography.origin)]
+            levels = geography.origins.parents
+            found.add(next((v for v in levels if _are(place, geography, v)), ""))
+    if len(found) > 1:
+        raise UsageError(
+            "LEVELS",
+            "The releases have origins of different levels.",
+            "Each is compared with the records at its own level.",
+            "Evaluate them one by one.",
+        )
+    return found.pop() if found else ""
+
+
+def _are(column: Column, geography: Geography, level: str) -> bool:
+    labels = column.labels()
+    if labels == tuple(geography.origins.ids.tolist()):
+        return False
+    return labels == tuple(coarse(geography, level).origins.ids.tolist())
+
+
+def _sets(drawn: Sequence[Any], geography: Geography, options: Any) -> list[Flows]:
+    found = []
+    for one in drawn:
+        if isinstance(one, Release):
+            found += [flows_of(frame, geography) for frame in one.sets]
+        else:
+            found.append(_flows(one, geography, options))
+    return found
 
 
 def _cuts(truth: Trips, cuts: tuple[float, float] | None) -> tuple[float, float]:

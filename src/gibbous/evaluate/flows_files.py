@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.release import Release
-from gibbous.flows import Flows, Geography, Places, load_geography, places, read_flows
+from gibbous.flows import (
+    Flows,
+    Geography,
+    Places,
+    check_same,
+    coarse,
+    flows_of,
+    level_of,
+    load_geography,
+    places,
+    read_flows,
+    to_regions,
+)
 from gibbous.read.source import read_columns
 
 if TYPE_CHECKING:
@@ -55,12 +67,23 @@ def opened(release: Any, coordinates: Any, *, real: Any, named: Named, options: 
     """Read everything.
 
     Raises:
-        UsageError: columns do not follow from the release and were not named; no such set.
+        UsageError: columns do not follow from the release and were not named; no such set; the
+            release was made of other places than those of the geography file.
         SchemaMismatch: a column is missing, or no place of the flows has coordinates.
+        ModelRejected: the folder is not an intact release.
     """
+    if isinstance(release, str | os.PathLike) and Path(release).is_dir():
+        from gibbous.write.load import load
+
+        release = load(Path(release))
+    if _is_geography(coordinates) and isinstance(release, Release):
+        geography = load_geography(Path(coordinates))
+        if set(release.schema.names) == {geography.destination, geography.origin}:
+            return _under(release, geography, real=real, named=named, options=options)
     frame, title, headline, hint = _table(release, named, options)
     listed, named = _spots(coordinates, named, options)
     destination, origin, count = _columns(frame, named, hint)
+    _check_counted(frame, named, (destination, origin))
     tables = [frame]
     if real is not None:
         tables.append(read_columns(real, options=options))
@@ -72,10 +95,26 @@ def opened(release: Any, coordinates: Any, *, real: Any, named: Named, options: 
     if real is not None:
         # Real flows may come as pairs with counts where the release has one row a person.
         theirs = named.count if named.count in tables[1].columns else None
+        _check_counted(tables[1], named, (destination, origin))
         secret, _ = read_flows(
             tables[1], Geography(known, known, origin, destination, theirs), options=options
         )
     return Opened(public, secret, geography, title, headline)
+
+
+def _under(
+    release: Release, geography: Geography, *, real: Any, named: Named, options: Any
+) -> Opened:
+    """Of a release with its own geography, whose digests were compared, or with one of its levels."""
+    level = level_of(geography, release.schema)
+    seen = coarse(geography, level) if level else geography
+    check_same(release.plan.params, geography, seen)
+    public = flows_of(_set(release, named), seen)
+    secret = None
+    if real is not None:
+        secret, _ = read_flows(real, geography, options=options)
+        secret = to_regions(secret, geography, level) if level else secret
+    return Opened(public, secret, seen, _title(release), release.claim.words())
 
 
 def read_places(coordinates: Any, named: Named, options: Any = None) -> Places:
@@ -85,7 +124,7 @@ def read_places(coordinates: Any, named: Named, options: Any = None) -> Places:
 
 def _spots(coordinates: Any, named: Named, options: Any) -> tuple[pl.DataFrame, Named]:
     """Places with id, lat and lon, of a table or of a geography file, which also names the columns."""
-    if not isinstance(coordinates, str | os.PathLike) or Path(coordinates).suffix != ".toml":
+    if not _is_geography(coordinates):
         return _listed(read_columns(coordinates, options=options), named), named
     import polars as pl
 
@@ -106,13 +145,14 @@ def _spots(coordinates: Any, named: Named, options: Any) -> tuple[pl.DataFrame, 
 
 def _table(release: Any, named: Named, options: Any) -> tuple[pl.DataFrame, str, str, str]:
     """The flows, what they are called, what is promised, and the destination column if it is known."""
-    if isinstance(release, str | os.PathLike) and Path(release).is_dir():
-        from gibbous.write.load import load
-
-        release = load(Path(release))
     if not isinstance(release, Release):
         title = Path(release).stem if isinstance(release, str | os.PathLike) else "Flows"
         return read_columns(release, options=options), title, NO_CLAIM, ""
+    hint = release.plan.params.get("destination", "")
+    return read_columns(_set(release, named)), _title(release), release.claim.words(), str(hint)
+
+
+def _set(release: Release, named: Named) -> Any:
     if not 1 <= named.set <= len(release.sets):
         raise UsageError(
             "SET",
@@ -120,9 +160,46 @@ def _table(release: Any, named: Named, options: Any) -> tuple[pl.DataFrame, str,
             f"The release has {len(release.sets)}, counted from 1.",
             "Correct the number.",
         )
-    title = release.schema.name or "Synthetic flows"
-    hint = release.plan.params.get("destination", "")
-    return read_columns(release.sets[named.set - 1]), title, release.claim.words(), str(hint)
+    return release.sets[named.set - 1]
+
+
+def _title(release: Release) -> str:
+    return release.schema.name or "Synthetic flows"
+
+
+def _is_geography(coordinates: Any) -> bool:
+    return isinstance(coordinates, str | os.PathLike) and Path(coordinates).suffix == ".toml"
+
+
+def _maybe(kind: pl.DataType) -> bool:
+    import polars as pl
+
+    return kind.is_numeric() or kind in (pl.String, pl.Categorical)
+
+
+def _as_numbers(values: pl.Series) -> pl.Series:
+    """Float64; null where a value is no number."""
+    import polars as pl
+
+    plain = values.cast(pl.String) if values.dtype == pl.Categorical else values
+    return plain.cast(pl.Float64, strict=False)
+
+
+def _check_counted(frame: pl.DataFrame, named: Named, columns: tuple[str, str]) -> None:
+    """Refuse a table that looks like pairs with counts, where no column of counts was named."""
+    if named.count in frame.columns or not set(columns) <= set(frame.columns):
+        return
+    rest = [name for name in frame.columns if name not in columns and _maybe(frame.schema[name])]
+    numbers = [name for name in rest if not _as_numbers(frame.get_column(name)).has_nulls()]
+    if numbers and not frame.select(columns).is_duplicated().any():
+        raise UsageError(
+            "MAPCOUNT",
+            f"Each pair is there once, beside a column of numbers {numbers[0]!r}, and no column of "
+            "counts was named.",
+            "A row is one person, or a pair of places with its count.",
+            f"Name it: --count {numbers[0]} (Named(count=)); where each row is one person, leave "
+            "that column out of the table.",
+        )
 
 
 def _columns(frame: pl.DataFrame, named: Named, hint: str) -> tuple[str, str, str | None]:
@@ -162,7 +239,7 @@ def _listed(frame: pl.DataFrame, named: Named) -> pl.DataFrame:
         text = frame.get_column(name)
         if text.dtype == pl.String:
             text = text.str.strip_chars().replace("", None)
-        number = text.cast(pl.Float64, strict=False)
+        number = _as_numbers(text)
         wrong = (number.is_null() & text.is_not_null()).to_numpy()
         if wrong.any():
             raise SchemaMismatch(

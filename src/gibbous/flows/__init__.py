@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gibbous.flows.coarse import coarse, to_places, to_regions
 from gibbous.flows.engine import FlowEngine
-from gibbous.flows.geography_file import level_of, load_geography, placed
+from gibbous.flows.geography_file import check_same, level_of, load_geography, placed
 from gibbous.flows.table import (
     Flows,
     Geography,
@@ -21,6 +21,7 @@ __all__ = [
     "Geography",
     "Pairs",
     "Places",
+    "check_same",
     "coarse",
     "collected",
     "flow_schema",

@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbous.core.stream import stream_key, words
 from gibbous.flows.table import Flows, Geography, collected
-from gibbous.structure.regions import regions
+from gibbous.structure.regions import Pairs, regions
 
 _STREAM = 0x706C6163  # "plac": keeps these streams apart from all others
 
@@ -19,7 +19,11 @@ def coarse(geography: Geography, level: str) -> Geography:
     Raises:
         UsageError: the origins have no such level.
     """
-    return replace(geography, origins=regions(geography.origins, level).places, reach=0.0)
+    found, pairs = regions(geography.origins, level), geography.earlier
+    if pairs is not None:
+        mine = collected(pairs.destinations, found.of[pairs.origins])
+        pairs = Pairs(mine.destinations, mine.origins)
+    return replace(geography, origins=found.places, reach=0.0, level="", earlier=pairs)
 
 
 def to_regions(flows: Flows, geography: Geography, level: str) -> Flows:

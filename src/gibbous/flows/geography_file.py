@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gibbous.core.errors import UsageError
 from gibbous.flows.coarse import coarse
-from gibbous.flows.table import Geography
-from gibbous.structure.regions import Places, places
+from gibbous.flows.table import Geography, read_flows
+from gibbous.structure.regions import Pairs, Places, places
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from gibbous.core.schema import Schema
 
 MAX_BYTES: Final = 1 << 20
-TOP: Final = ("origin", "destination", "count", "reach", "origins", "destinations")
+TABLES: Final = ("origins", "destinations")
+TOP: Final = ("origin", "destination", "count", "reach", "level", "earlier", *TABLES)
 LISTED: Final = ("file", "id", "lat", "lon", "density", "levels")
 FORM: Final = (
-    "Keys are origin, destination, count, reach, and the tables [origins] and [destinations], "
-    'each with "file"'
+    "Keys are origin, destination, count, reach, level, earlier, and the tables [origins] and "
+    '[destinations], each with "file"'
 )
 
 
@@ -33,30 +34,39 @@ def load_geography(path: str | Path) -> Geography:
 
     Args:
         path: TOML: `origin` and `destination` name columns of the flows, `count` that of counts,
-            `reach` is in miles; [origins] and [destinations] name tables of places (`file`, relative
-            to this one) and their columns (`id`, `lat`, `lon`, `density`, `levels`).
+            `reach` is in miles, `level` one of the levels of origins, `earlier` a table of pairs
+            that is public already (same columns); [origins] and [destinations] name tables of
+            places (`file`) and their columns (`id`, `lat`, `lon`, `density`, `levels`). Tables are
+            relative to this file.
     Returns:
         The geography; rows of a table of places are candidates, in their order.
     Raises:
         UsageError: the file is none, a key or a column is unknown, or a place is not one.
+        SchemaMismatch: an earlier pair has an unknown place.
     """
     file = Path(path)
     top = _document(file)
     for name in top:
         if name not in TOP:
             raise _bad(f"has an unknown key {name!r}", FORM)
-    origins, destinations = (_listed(file, name, top.get(name)) for name in TOP[4:])
+    origins, destinations = (_listed(file, name, top.get(name)) for name in TABLES)
     reach = top.get("reach", 0)
     if isinstance(reach, bool) or not isinstance(reach, int | float):
         raise _bad("has a reach that is no number", "It is a distance in miles, >= 0")
-    return Geography(
+    level = _name(top, "level", None) or ""
+    if level and level not in origins.parents:
+        raise _bad(f"has a level {level!r}", "It is one of the levels of [origins]")
+    made = Geography(
         origins,
         destinations,
         _name(top, "origin", "origin") or "",
         _name(top, "destination", "destination") or "",
         _name(top, "count", None),
         float(reach),
+        level,
     )
+    earlier = _name(top, "earlier", None)
+    return made if earlier is None else replace(made, earlier=_pairs(file.parent / earlier, made))
 
 
 def placed(mechanism: type, given: Mapping[str, object], geography: Geography) -> dict[str, Any]:
@@ -67,7 +77,7 @@ def placed(mechanism: type, given: Mapping[str, object], geography: Geography) -
         given: parameters that were given.
         geography: of the flows it will count.
     Raises:
-        UsageError: the destination that was given is another column.
+        UsageError: the destination or the reach that was given is not that of the geography.
     """
     known = {each.name for each in fields(mechanism)}
     if not {"origins", "destinations", "destination"} <= known:
@@ -78,7 +88,16 @@ def placed(mechanism: type, given: Mapping[str, object], geography: Geography) -
             f"names the destination {geography.destination!r}, the method another one",
             "Both mean the same column",
         )
+    if given.get("reach", geography.reach) != geography.reach:
+        raise _bad(
+            f"has a reach of {geography.reach:g} miles (0 for none), the method another one",
+            "Records are checked against that of the file, so that both are the same: reach = MILES "
+            "stands in the file",
+        )
     more: dict[str, Any] = {"destination": geography.destination, "reach": geography.reach}
+    if geography.earlier is not None and given.get("keep"):
+        level = given.get("level")
+        more["earlier"] = (coarse(geography, str(level)) if level else geography).earlier
     return found | {name: value for name, value in more.items() if name not in given}
 
 
@@ -105,6 +124,36 @@ def level_of(geography: Geography, schema: Schema) -> str:
         "Its columns and levels are those of the geography, or of one level of its hierarchy.",
         "Give the geography file that the release was made with.",
     )
+
+
+def check_same(params: Mapping[str, object], *allowed: Geography) -> None:
+    """Refuse geographies whose digests are not in the plan of a release; plans without any pass.
+
+    Args:
+        params: of the plan of the release.
+        allowed: what the release may have been made with: the geography, or one level of it.
+    Raises:
+        UsageError: coordinates, densities or regions are others.
+    """
+    for name in ("origins", "destinations"):
+        told = params.get(name)
+        if isinstance(told, dict) and told not in [getattr(g, name).to_json() for g in allowed]:
+            raise UsageError(
+                "GEOGRAPHY",
+                f"The {name} of the geography are not those that the release was made with.",
+                "Their digests are in the plan of the release: ids, coordinates, densities, regions.",
+                "Give the geography file that the release was made with.",
+            )
+
+
+def _pairs(file: Path, geography: Geography) -> Pairs:
+    """Pairs with people of an earlier public release; its counts are used no further."""
+    from gibbous.read.source import read_columns
+
+    frame = read_columns(file)
+    count = geography.count if geography.count in frame.columns else None
+    found, _ = read_flows(frame, replace(geography, count=count, reach=0.0))
+    return Pairs(found.destinations, found.origins)
 
 
 def _document(file: Path) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbous.core.errors import ResourceLimit, SchemaMismatch, UsageError
 from gibbous.core.schema import Column, Schema
-from gibbous.structure.regions import Places, miles
+from gibbous.structure.regions import Pairs, Places, miles
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +28,9 @@ class Geography:
         origin, destination: names of their columns.
         count: name of the column of counts; None where each row is one record.
         reach: miles beyond which a destination has no origins; 0 for no limit.
+        level: of the origins' hierarchy, whose regions a geography file asks to count in their place;
+            empty for the origins themselves.
+        earlier: pairs of an earlier public release, which shrinking always keeps; None for none.
     """
 
     origins: Places
@@ -36,6 +39,8 @@ class Geography:
     destination: str = "destination"
     count: str | None = None
     reach: float = 0.0
+    level: str = ""
+    earlier: Pairs | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -8,9 +8,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from gibbous.core.errors import UsageError
 from gibbous.core.release import Release
-from gibbous.flows import Flows, Geography, coarse, flows_of, level_of, read_flows, to_regions
+from gibbous.flows import (
+    Flows,
+    Geography,
+    check_same,
+    coarse,
+    flows_of,
+    level_of,
+    read_flows,
+    to_regions,
+)
 from gibbous.report import theme
 from gibbous.report.blocks import Block, Figure, Grid, Panel, Text
 from gibbous.report.flow_map import facts
@@ -66,8 +74,8 @@ def flow_figures(release: Release, mapped: Mapped) -> tuple[Figure, ...]:
         UsageError: the release was made of other places, or nobody goes to a named destination.
     """
     level = level_of(mapped.geography, release.schema)
-    check_same(release, mapped.geography)
     geography = coarse(mapped.geography, level) if level else mapped.geography
+    check_same(release.plan.params, mapped.geography, geography)
     drawn = flows_of(release.sets[0], geography)
     real = None if mapped.real is None else _real(mapped, level)
     found = []
@@ -75,23 +83,6 @@ def flow_figures(release: Release, mapped: Mapped) -> tuple[Figure, ...]:
         data = map_data(drawn, geography, destination=name, real=real, most=1)
         found.append(_figure(data, f"flows-{k + 1}", name))
     return tuple(found)
-
-
-def check_same(release: Release, geography: Geography) -> None:
-    """Refuse a geography that differs from the one in the receipt of the release.
-
-    Raises:
-        UsageError: coordinates, densities or regions are others.
-    """
-    for name in ("origins", "destinations"):
-        told = release.plan.params.get(name)
-        if isinstance(told, dict) and told != getattr(geography, name).to_json():
-            raise UsageError(
-                "GEOGRAPHY",
-                f"The {name} of the geography are not those that the release was made with.",
-                "Their digests are in the plan of the release: ids, coordinates, densities, regions.",
-                "Give the geography file that the release was made with.",
-            )
 
 
 def _real(mapped: Mapped, level: str) -> Flows:
@@ -135,8 +126,8 @@ def _figure(data: MapData, name: str, destination: str) -> Figure:
     return Figure(
         name,
         f"Origins around {destination}",
-        f"{said} Circles are origins, their area in proportion to people; each lies at its great-circle "
-        "distance and bearing from the destination, and rings are miles.",
+        f"{said} Circles are origins, their area in proportion to people; the lower left corner has "
+        "sizes. Each lies at its great-circle distance and bearing from the destination; rings are miles.",
         f"Map of origins around {destination}, {edge:,} miles to its edge. {said} The table below "
         "the map has every origin.",
         panels,

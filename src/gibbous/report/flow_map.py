@@ -116,6 +116,7 @@ def html(data: MapData, destination: int, view: int | None, *, title: str, headl
     script = "\n" + environment.loader.get_source(environment, "flow_map.js")[0] + "\n"
     edge = view or data.view(destination)
     areas = any(outline.closed and outline.id for outline in data.outlines)
+    rows = _rows(data, destination)
     text: str = environment.get_template("flow_map.html").render(
         internal=page.INTERNAL if data.internal else "",
         audience=audience,
@@ -130,10 +131,12 @@ def html(data: MapData, destination: int, view: int | None, *, title: str, headl
             (each.name, flow_map_draw.panel(data, each, destination, edge)) for each in data.layers
         ],
         views=VIEWS,
+        view=view,
         ink=theme.INK,
         shaded=list(zip(flow_map_draw.SHADES, flow_map_draw.BREAKS, strict=True)) if areas else [],
         left_out=data.left_out,
-        rows=_rows(data, destination),
+        rows=rows[:ROWS],
+        hidden=max(0, len(rows) - ROWS),
         foot=FOOT,
         payload=_payload(data, destination),
         script=script,
@@ -226,7 +229,7 @@ def _payload(data: MapData, destination: int) -> str:
 def _rows(data: MapData, destination: int) -> list[tuple[str, ...]]:
     return [
         (data.ids[place], "" if far != far else f"{far:.1f}", *(f"{n:,}" for n in counts))
-        for place, far, counts in data.rows(destination)[:ROWS]
+        for place, far, counts in data.rows(destination)
     ]
 
 

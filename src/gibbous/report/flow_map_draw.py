@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -26,6 +27,7 @@ CROWD: Final = (
     180.0  # px: n circles have at most CROWD / sqrt(n), so that they do not cover each other
 )
 LEAST: Final = 2.0
+EM: Final = 0.53  # of the size of the letters: more than the average one is wide
 RINGS: Final = (0.25, 0.5, 0.75, 1.0)  # of the view
 BREAKS: Final = (1, 2, 5, 20)
 """From how many people on a region has the next darker shade."""
@@ -54,13 +56,19 @@ def picture(data: MapData, destination: int, view: int, *, title: str, notes: Se
         notes: lines below.
     """
     wide = SIZE * len(data.layers)
-    root = Element("svg", xmlns=SVG, viewBox=f"0 0 {wide} {SIZE + 96 + 16 * len(notes)}")
+    lines = [line for note in notes for line in wrap(note, int((wide - 32) / (12 * EM)))]
+    shaded = any(outline.closed and outline.id for outline in data.outlines)
+    top = SIZE + (94 if shaded else 68)
+    root = Element("svg", xmlns=SVG, viewBox=f"0 0 {wide} {top + 17 * len(lines)}")
     if data.internal:
         from gibbous.report.page import INTERNAL
 
         SubElement(root, "desc").text = f"CONFIDENTIAL: {INTERNAL}"
     SubElement(root, "rect", width="100%", height="100%", fill=theme.PAPER)
-    _text(root, 16, 24, title, size=15)
+    room = wide - 32 - (2 * SIZE // 3 if data.internal else 0)
+    size = min(15, max(10, int(room / (EM * len(title)))))
+    most = int(room / (EM * size))
+    _text(root, 16, 24, title if len(title) <= most else f"{title[: most - 1]}…", size=size)
     if data.internal:
         _text(root, wide - 16, 24, MARKED, size=13, ink=theme.WARM, anchor="end")
     for k, layer in enumerate(data.layers):
@@ -70,10 +78,11 @@ def picture(data: MapData, destination: int, view: int, *, title: str, notes: Se
         part.set("width", str(SIZE))
         part.set("height", str(SIZE))
         root.append(part)
-        _text(root, SIZE * k + SIZE / 2, 42, layer.name, size=13, anchor="middle")
-    _legend(root, data, destination, SIZE + 70)
-    for k, note in enumerate(notes):
-        _text(root, 16, SIZE + 100 + 16 * k, note, ink=theme.MUTED)
+        _text(root, SIZE * k + SIZE / 2, 42, layer.name, anchor="middle")
+    if shaded:
+        _shades(root, SIZE + 66)
+    for k, line in enumerate(lines):
+        _text(root, 16, top + 17 * k, line, size=12, ink=theme.MUTED)
     return tostring(root, encoding="unicode")
 
 
@@ -116,6 +125,19 @@ class Scale:
         crowd = max(1, *(len(counts) for counts in parts))
         return Scale(most, min(LARGEST, max(5.0, CROWD / math.sqrt(crowd))))
 
+    def legend(self) -> tuple[tuple[float, str], ...]:
+        """Radii and what they stand for, the largest first."""
+        small = max(1, int(max(self.most, 4) * (LEAST / self.largest) ** 2))
+        found = [
+            (self.radius(self.most), f"{self.most:,} {'people' if self.most > 1 else 'person'}")
+        ]
+        middle = round(self.most / 4)
+        if small < middle:
+            found.append((self.radius(middle), f"{middle:,}"))
+        if small < self.most:
+            found.append((self.radius(1), "1" if small == 1 else f"1 to {small:,}"))
+        return tuple(found)
+
     def radius(self, count: int) -> float:
         """Radius of a circle whose area is in proportion to its people, px; never too small to see."""
         return max(LEAST, self.largest * math.sqrt(count / max(self.most, 4)))
@@ -139,18 +161,23 @@ def _panel(data: MapData, layer: Layer, destination: int, view: int) -> Element:
         )  # fmt: skip
     _dots(root, data, layer, destination, view, shown)
     for share in RINGS:
-        label = _text(
-            root, SIZE / 2 + 4, SIZE / 2 - RADIUS * share + 13, f"{view * share:,.6g} mi", size=11
-        )
-        label.set("stroke", theme.PAPER)
-        label.set("stroke-width", "3")
-        label.set("paint-order", "stroke")
+        _over(root, SIZE / 2 + 4, SIZE / 2 - RADIUS * share + 15, f"{view * share:,.6g} mi")
     middle = _n(SIZE / 2)
+    # Open, so that people who live where they work are seen.
     SubElement(
-        root, "path", d=f"M{middle},{_n(SIZE / 2 - 8)}l8,8l-8,8l-8,-8z",
-        fill=theme.INK, stroke=theme.PAPER,
-    )  # fmt: skip
+        root, "path", d=f"M{middle},{_n(SIZE / 2 - 9)}l9,9l-9,9l-9,-9z", fill="none",
+        stroke=theme.INK,
+    ).set("stroke-width", "2")  # fmt: skip
+    _sizes(root, Scale.of(data, destination))
     return root
+
+
+def _sizes(root: Element, scale: Scale) -> None:
+    """What circles mean, in the lower left corner: drawn to the scale of the panel itself."""
+    for k, (radius, words) in enumerate(scale.legend()):
+        y = SIZE - 20 - 26 * k
+        SubElement(root, "circle", cx="20", cy=_n(y), r=_n(radius), fill="none", stroke=theme.INK)
+        _over(root, 44, y + 4, words).set("class", "size")
 
 
 def _dots(
@@ -200,31 +227,28 @@ def _areas(
     return shaded
 
 
-def _legend(root: Element, data: MapData, destination: int, y: float) -> None:
-    scale = Scale.of(data, destination)
-    x = 16.0
-    for count in legend_counts(scale.most):
-        r = scale.radius(count)
-        SubElement(root, "circle", cx=_n(x + r), cy=_n(y), r=_n(r), fill="none", stroke=theme.INK)
-        _text(root, x + 2 * r + 6, y + 4, f"{count:,} people" if count > 1 else "1 person")
-        x += 2 * r + 90
-    if any(outline.closed and outline.id for outline in data.outlines):
-        for low, color in zip(BREAKS, SHADES, strict=True):
-            SubElement(
-                root, "rect", x=_n(x), y=_n(y - 7), width="14", height="14", fill=color,
-                stroke=theme.BASE,
-            )  # fmt: skip
-            _text(root, x + 18, y + 4, f"{low}+")
-            x += 56
+def _shades(root: Element, y: float) -> None:
+    """What the shades of regions mean."""
+    for k, (low, color) in enumerate(zip(BREAKS, SHADES, strict=True)):
+        x = 16 + 86 * k
+        SubElement(
+            root, "rect", x=_n(x), y=_n(y - 7), width="14", height="14", fill=color,
+            stroke=theme.BASE,
+        )  # fmt: skip
+        _text(root, x + 18, y + 4, f"{low}+ people" if k == 0 else f"{low}+")
 
 
-def legend_counts(most: int) -> tuple[int, ...]:
-    """Counts that a legend of circles shows."""
-    return tuple(dict.fromkeys((1, max(1, round(most / 4)), most)))
+def _over(root: Element, x: float, y: float, words: str) -> Element:
+    """Words that stay readable above lines and circles."""
+    label = _text(root, x, y, words)
+    label.set("stroke", theme.PAPER)
+    label.set("stroke-width", "3")
+    label.set("paint-order", "stroke")
+    return label
 
 
 def _text(
-    root: Element, x: float, y: float, words: str, *, size: int = 12, ink: str = theme.INK,
+    root: Element, x: float, y: float, words: str, *, size: int = 13, ink: str = theme.INK,
     anchor: str = "start",
 ) -> Element:  # fmt: skip
     made = SubElement(root, "text", x=_n(x), y=_n(y), fill=ink)

@@ -234,7 +234,7 @@ def check_kept(least: float) -> None:
             f"keep has a probability of {least!r}.",
             "Each origin is kept with a public probability above 0 and at most 1: an origin that "
             "is never kept, yet occurs, gives its worker away.",
-            "Give every distance a probability, for example ((10, 1), (inf, 0.05)).",
+            "Give every distance a probability, for example ((0, 1.0), (10, 0.05)).",
         )
 
 
@@ -251,7 +251,12 @@ def kept_mass(kept: np.ndarray, n: int, delta: float) -> float:
     """
     if len(kept) <= n + 1:
         return 0.0
-    mean = float(kept.sum() - np.partition(kept, len(kept) - n - 1)[-(n + 1) :].sum())
+    top = float(kept.max())
+    if np.count_nonzero(kept == top) > n:
+        first = (n + 1) * top  # many are alike: nothing to sort
+    else:
+        first = float(np.partition(kept, len(kept) - n - 1)[-(n + 1) :].sum())
+    mean = float(kept.sum()) - first
     share = math.sqrt(2 * math.log(1 / delta) / mean) if mean > 0 else 1.0
     return max(0.0, (1 - share) * mean * (1 - 1e-9))
 

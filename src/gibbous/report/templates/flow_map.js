@@ -7,7 +7,7 @@
   const byId = (name) => document.getElementById(name);
   const ask = byId("ask"), view = byId("view"), said = byId("said");
   const turned = Math.PI / 180;
-  let chosen = data.start;
+  let chosen = data.start, listed = look.rows;
 
   const sorted = data.destinations
     .map((place, k) => ({ k, id: data.ids[place] }))
@@ -116,23 +116,28 @@
       make(dot, "title", {}, `${one.id}: ${one.count.toLocaleString("en")}, ${one.far.toFixed(1)} miles`);
     }
     for (const share of look.rings) {
-      make(root, "text", { x: half + 4, y: (half - look.radius * share + 13).toFixed(1), fill: look.ink,
-        "font-size": 11, "font-family": look.font, stroke: look.paper, "stroke-width": 3, "paint-order": "stroke",
-      }, `${(edge * share).toLocaleString("en")} mi`);
+      over(root, half + 4, half - look.radius * share + 15, `${(edge * share).toLocaleString("en")} mi`);
     }
-    make(root, "path", { d: `M${half},${half - 8}l8,8l-8,8l-8,-8z`, fill: look.ink, stroke: look.paper });
+    make(root, "path", { d: `M${half},${half - 9}l9,9l-9,9l-9,-9z`, fill: "none", stroke: look.ink, "stroke-width": 2 });
+    legend(scale).forEach(([r, words], k) => {
+      const y = look.size - 20 - 26 * k;
+      make(root, "circle", { cx: 20, cy: y, r: r.toFixed(1), fill: "none", stroke: look.ink });
+      over(root, 44, y + 4, words).setAttribute("class", "size");
+    });
+  }
+
+  function over(root, x, y, words) {
+    return make(root, "text", { x, y: y.toFixed(1), fill: look.ink, "font-size": 13, "font-family": look.font,
+      stroke: look.paper, "stroke-width": 3, "paint-order": "stroke" }, words);
   }
 
   function legend(scale) {
-    const most = scale.most, holder = byId("sizes");
-    holder.replaceChildren();
-    for (const count of new Set([1, Math.max(1, Math.round(most / 4)), most])) {
-      const r = radius(count, scale), item = document.createElement("li");
-      const root = make(item, "svg", { viewBox: "0 0 36 36", class: "size", "aria-hidden": "true" });
-      make(root, "circle", { cx: 18, cy: 18, r: r.toFixed(1), fill: "none", stroke: look.ink });
-      item.append(count > 1 ? `${count.toLocaleString("en")} people` : "1 person");
-      holder.appendChild(item);
-    }
+    const most = scale.most, middle = Math.round(most / 4);
+    const small = Math.max(1, Math.floor(Math.max(most, 4) * (look.least / scale.largest) ** 2));
+    const found = [[radius(most, scale), `${most.toLocaleString("en")} ${most > 1 ? "people" : "person"}`]];
+    if (small < middle) found.push([radius(middle, scale), middle.toLocaleString("en")]);
+    if (small < most) found.push([radius(1, scale), small === 1 ? "1" : `1 to ${small.toLocaleString("en")}`]);
+    return found;
   }
 
   function facts(layer, mine, edge) {
@@ -159,7 +164,7 @@
     });
     const rows = [...all.values()].sort((a, b) => b.counts[0] - a.counts[0] || (b.counts[1] ?? 0) - (a.counts[1] ?? 0));
     body.replaceChildren();
-    for (const row of rows.slice(0, look.rows)) {
+    for (const row of rows.slice(0, listed)) {
       const line = body.insertRow(), name = document.createElement("th");
       name.scope = "row";
       name.textContent = row.id;
@@ -171,8 +176,9 @@
         cell.textContent = value;
       }
     }
-    byId("more").textContent = rows.length > look.rows
-      ? `${(rows.length - look.rows).toLocaleString("en")} more origins are not listed.` : "";
+    byId("all").hidden = rows.length <= listed;
+    byId("more").textContent = rows.length > listed
+      ? `${(rows.length - listed).toLocaleString("en")} more origins are not listed.` : "";
   }
 
   function draw() {
@@ -180,7 +186,6 @@
     const edge = view.value === "fit" ? smallest(parts) : Number(view.value);
     const scale = scaled(parts);
     data.layers.forEach((layer, k) => panel(byId(`panel-${layer.name}`), layer, parts[k], edge, scale));
-    legend(scale);
     table(parts);
     const name = data.ids[data.destinations[chosen]];
     byId("which").textContent = name;
@@ -190,6 +195,7 @@
 
   function choose(k) {
     chosen = k;
+    listed = look.rows;
     ask.value = data.ids[data.destinations[k]];
     draw();
   }
@@ -197,11 +203,17 @@
   function search() {
     const words = ask.value.trim(), low = words.toLowerCase();
     if (!words) return;
-    const found = sorted.find((one) => one.id === words)
-      ?? sorted.find((one) => one.id.toLowerCase().startsWith(low))
-      ?? sorted.find((one) => one.id.toLowerCase().includes(low));
-    if (found) choose(found.k);
-    else said.textContent = "No destination has that id.";
+    const alike = [(id) => id === words, (id) => id.toLowerCase().startsWith(low),
+      (id) => id.toLowerCase().includes(low)];
+    for (const fits of alike) {
+      const found = sorted.filter((one) => fits(one.id));
+      if (found.length) {
+        choose(found[0].k);
+        if (found.length > 1) said.textContent += ` ${found.length.toLocaleString("en")} ids fit; this is the first.`;
+        return;
+      }
+    }
+    said.textContent = `No destination has that id; ${data.ids[data.destinations[chosen]]} is shown.`;
   }
 
   function step(by) {
@@ -216,8 +228,12 @@
     list.appendChild(option);
   }
   byId("form").addEventListener("submit", (event) => { event.preventDefault(); search(); });
-  ask.addEventListener("change", search);
+  ask.addEventListener("change", () => {  // an id was picked from the list
+    const found = sorted.find((one) => one.id === ask.value);
+    if (found && found.k !== chosen) choose(found.k);
+  });
   view.addEventListener("change", draw);
+  byId("all").addEventListener("click", () => { listed = Infinity; draw(); byId("rows").closest("div").focus(); });
   byId("before").addEventListener("click", () => step(-1));
   byId("after").addEventListener("click", () => step(1));
   byId("controls").hidden = false;

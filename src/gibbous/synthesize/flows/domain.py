@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from gibbous.core.protocols import Words64
-from gibbous.structure.regions import miles
 from gibbous.synthesize.exact import uniform_levels
+from gibbous.synthesize.flows.ground import Ground
 from gibbous.synthesize.flows.scheme import Scheme
-from gibbous.synthesize.flows.urn import Prior, Urns, scaled
-from gibbous.synthesize.flows.virtual import alpha_for, profile, searches, shrunken_alpha
+from gibbous.synthesize.flows.urn import Prior, Urns, draw_people, scaled
+from gibbous.synthesize.flows.virtual import alpha_for, profile, shrunken_alpha
 
+BATCH = 1 << 22  # origins of the domains that are held at once
 _BITS = 53  # probabilities to keep are read as multiples of 2^-53, rounded up
 
 
@@ -72,26 +74,37 @@ class Held:
         return self.cells[span], self.counts[span]
 
 
-def kept_shares(scheme: Scheme, group: int, origins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Public domain of one destination: probability to keep each origin, and which are in reach.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Domain:
+    """One destination's urn: kept origins and the prior on them. Secret: which are kept depends on records.
 
-    An unknown distance counts as the farthest step, within reach.
-
-    Returns:
-        float64 (origins,) and bool (origins,).
+    Attributes:
+        group: the destination.
+        kept: origins, int64 (kept,).
+        sums: running prior weights of those, uint64 (kept,); None for equal ones.
+        ones: weight of a unit of prior weight, A.
+        unit: weight of a record, D; 0 where the prior outweighs all records.
     """
-    inside = np.ones(origins, dtype=bool)
-    share = np.ones(origins)
-    far = _distances(scheme, group, origins)
-    if scheme.reach > 0:
-        inside = ~(far > scheme.reach)
-    if scheme.keep:
-        from_, shares = np.array(scheme.keep).T
-        step = np.searchsorted(from_, np.where(np.isnan(far), np.inf, far), side="right") - 1
-        share = shares[step]
-    if scheme.earlier is not None:
-        share[scheme.earlier.of(group)] = 1.0
-    return share, inside
+
+    group: int
+    kept: np.ndarray
+    sums: np.ndarray | None
+    ones: int
+    unit: int
+
+    @property
+    def mass(self) -> int:
+        """Weight of all virtual records."""
+        return self.ones * (len(self.kept) if self.sums is None else int(self.sums[-1]))
+
+    def cells(self, points: np.ndarray) -> np.ndarray:
+        """The origin of each point below the prior mass, int64."""
+        place = points // np.uint64(self.ones)
+        if self.sums is None:
+            found: np.ndarray = self.kept[place.astype(np.int64)]
+        else:
+            found = self.kept[np.searchsorted(self.sums, place, side="right")]
+        return found
 
 
 def within_reach(scheme: Scheme, held: Held, words: Words64) -> Held:
@@ -100,17 +113,18 @@ def within_reach(scheme: Scheme, held: Held, words: Words64) -> Held:
     Data are checked for it when they are read; where that was left out, this keeps the guarantee:
     such a record counts as one whose origin was drawn uniformly from the domain.
     """
+    ground = Ground.of(scheme, held.origins)
+    if ground.covers(np.repeat(np.arange(len(held.records)), np.diff(held.first)), held.cells):
+        return held
     groups, cells, counts = [], [], []
-    for group in range(len(held.records)):
+    for group in np.flatnonzero(held.records).tolist():
         mine, number = held.part(group)
-        _, inside = kept_shares(scheme, group, held.origins)
-        outside = ~inside[mine]
+        domain, _ = ground.domain(group)
+        outside = ~_among(mine, domain)
         if outside.any():
             strays = int(number[outside].sum())
-            domain = np.flatnonzero(inside) if inside.any() else np.arange(held.origins)
-            mine = np.concatenate(
-                [mine[~outside], domain[uniform_levels(len(domain), strays, words)]]
-            )
+            drawn = domain[uniform_levels(len(domain), strays, words)]
+            mine = np.concatenate([mine[~outside], drawn])
             number = np.concatenate([number[~outside], np.ones(strays, dtype=np.int64)])
         groups.append(np.full(len(mine), group))
         cells.append(mine)
@@ -119,82 +133,92 @@ def within_reach(scheme: Scheme, held: Held, words: Words64) -> Held:
     return Held.of(all_groups, all_cells, all_counts, len(held.records), held.origins)
 
 
-def domain_urns(
+def local_people(
     scheme: Scheme, held: Held, people: np.ndarray, words: Words64, factor: float = 1.0
-) -> tuple[Urns, Prior]:
-    """Urns over each destination's own domain, and their prior."""
-    made = list(_domains(scheme, held, people, words, factor))
-    kept = [one[0] for one in made]
-    weights = [one[1] for one in made]
-    ones = np.array([one[2] for one in made], dtype=np.uint64)
-    unit = np.array([one[3] for one in made], dtype=np.uint64)
-    sums = [np.cumsum(w).astype(np.uint64) for w in weights]
-    total = np.array([s[-1] if len(s) else 1 for s in sums], dtype=np.uint64)
-    urns = Urns(people, held.records, unit, ones * total, held.cells, held.sums, held.starts)
+) -> np.ndarray:
+    """Cells of all people, each destination's from an urn over its own domain.
 
+    Domains are made and forgotten in batches, so that memory does not grow with destinations.
+
+    Args:
+        scheme: public.
+        held: secret; within reach.
+        people: to draw, int64 (destinations,).
+        words: cryptographic 64-bit words.
+        factor: of the virtual records; 1 but for a saboteur.
+    Returns:
+        int64 (people,), destination after destination.
+    """
+    ends = np.cumsum(people)
+    out = np.empty(int(people.sum()), dtype=np.int64)
+    for batch in _batches(_domains(scheme, held, people, words, factor)):
+        on = np.array([one.group for one in batch])
+        number = people[on]
+        place = np.arange(int(number.sum())) + np.repeat(ends[on] - np.cumsum(number), number)
+        out[place] = draw_people(_urns(batch, held, people), _prior(batch), words)
+    return out
+
+
+def _batches(domains: Iterator[_Domain]) -> Iterator[list[_Domain]]:
+    """Runs of domains with about BATCH kept origins."""
+    batch: list[_Domain] = []
+    size = 0
+    for one in domains:
+        batch.append(one)
+        size += len(one.kept)
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _urns(batch: list[_Domain], held: Held, people: np.ndarray) -> Urns:
+    on = np.array([one.group for one in batch])
+    unit = np.array([one.unit for one in batch], dtype=np.uint64)
+    mass = np.array([one.mass for one in batch], dtype=np.uint64)
+    mine = (people[on], held.records[on], unit, mass)
+    return Urns(*mine, held.cells, held.sums, held.starts[on])
+
+
+def _prior(batch: list[_Domain]) -> Prior:
     def prior(groups: np.ndarray, points: np.ndarray) -> np.ndarray:
         out = np.empty(len(points), dtype=np.int64)
-        edges = np.flatnonzero(np.diff(groups)) + 1
-        for span in zip([0, *edges], [*edges, len(groups)], strict=True):
-            part = slice(*span)
-            if part.start < part.stop:
-                group = int(groups[part.start])
-                place = points[part] // ones[group]
-                out[part] = kept[group][np.searchsorted(sums[group], place, side="right")]
+        edges = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+        for low, high in pairwise(edges):
+            if low < high:
+                out[low:high] = batch[int(groups[low])].cells(points[low:high])
         return out
 
-    return urns, prior
+    return prior
 
 
 def _domains(
     scheme: Scheme, held: Held, people: np.ndarray, words: Words64, factor: float
-) -> Iterator[tuple[np.ndarray, np.ndarray, int, int]]:
-    """Kept origins, their weights, and (A, D) of each destination."""
-    weights = scheme.weights(held.origins)
-    alphas = _alphas(scheme, held, people, weights)
-    for group in range(len(held.records)):
+) -> Iterator[_Domain]:
+    """The domains of destinations with people, smallest first: an alpha is near the one before."""
+    ground, weights = Ground.of(scheme, held.origins), scheme.weights(held.origins)
+    start: float | None = None
+    order = np.argsort(held.records, kind="stable")
+    for group in order[people[order] > 0].tolist():
         n, m = int(held.records[group]), int(people[group])
-        if m == 0:
-            yield np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64), 1, 1
-            continue
-        domain, share, weight = _public(scheme, group, held.origins, weights)
-        alpha = alphas[group]
-        kept = np.ones(len(domain), dtype=bool)
+        domain, share = ground.domain(group)
+        weight = None if weights is None else weights[domain]
+        found = profile(weight, len(domain))
+        if scheme.keep:
+            alpha = shrunken_alpha(scheme, share, weight, n, m, start)
+        else:
+            alpha = alpha_for(scheme, found, n, m, start)
+        start = alpha if math.isfinite(alpha) else None
         if scheme.keep and math.isfinite(alpha):
             kept = _chosen(share, words)
             kept[np.searchsorted(domain, held.part(group)[0])] = True
-            if not kept.any():
-                kept[:] = True  # nobody works here and no origin was kept: the whole domain
-        found = profile(weight, len(domain))
+            if kept.any():  # else nobody works here and no origin was kept: the whole domain
+                domain, weight = domain[kept], None if weight is None else weight[kept]
         # The scale is that of the whole domain, which is public; the kept part never weighs more.
         ones, unit = scaled(alpha * factor, found.least, found.weight, n, m)
-        size = np.ones(len(domain), dtype=np.int64) if weight is None else weight
-        yield domain[kept], size[kept], ones, unit
-
-
-def _alphas(
-    scheme: Scheme, held: Held, people: np.ndarray, weights: np.ndarray | None
-) -> dict[int, float]:
-    """Virtual records of every destination with people, smallest destinations first."""
-
-    def find(group: int, start: float | None) -> float:
-        n, m = int(held.records[group]), int(people[group])
-        domain, share, weight = _public(scheme, group, held.origins, weights)
-        if scheme.keep:
-            return shrunken_alpha(scheme, share, weight, n, m, start)
-        return alpha_for(scheme, profile(weight, len(domain)), n, m, start)
-
-    order = np.argsort(held.records, kind="stable")
-    return searches(find, order[people[order] > 0].tolist())
-
-
-def _public(
-    scheme: Scheme, group: int, origins: int, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Domain, probability to keep, and prior weight of one destination's origins."""
-    share, inside = kept_shares(scheme, group, origins)
-    domain = np.flatnonzero(inside) if inside.any() else np.arange(origins)
-    return domain, share[domain], None if weights is None else weights[domain]
+        sums = None if weight is None else np.cumsum(weight).astype(np.uint64)
+        yield _Domain(group, domain, sums, ones, unit)
 
 
 def _chosen(share: np.ndarray, words: Words64) -> np.ndarray:
@@ -204,8 +228,8 @@ def _chosen(share: np.ndarray, words: Words64) -> np.ndarray:
     return found
 
 
-def _distances(scheme: Scheme, group: int, origins: int) -> np.ndarray:
-    here, there = scheme.origins, scheme.destinations
-    if here is None or there is None or not here.located or not there.located:
-        return np.full(origins, np.nan)
-    return miles(there.lat[group], there.lon[group], here.lat, here.lon)
+def _among(cells: np.ndarray, domain: np.ndarray) -> np.ndarray:
+    """Which cells a sorted domain has, bool."""
+    at = np.minimum(np.searchsorted(domain, cells), len(domain) - 1)
+    found: np.ndarray = domain[at] == cells
+    return found

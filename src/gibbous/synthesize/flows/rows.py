@@ -16,7 +16,7 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense
 from gibbous.privacy.calibrate.probabilistic import is_good, may_disclose
 from gibbous.synthesize.exact import bounded
-from gibbous.synthesize.flows.domain import Held, domain_urns, within_reach
+from gibbous.synthesize.flows.domain import Held, local_people, within_reach
 from gibbous.synthesize.flows.scheme import GRAIN, Scheme
 from gibbous.synthesize.flows.urn import Prior, Urns, draw_people, scaled
 from gibbous.synthesize.flows.virtual import alpha_for, profile
@@ -105,8 +105,7 @@ class FlowRows:
 
     def _set(self, held: Held, people: np.ndarray, words: Words64) -> np.ndarray:
         if self.scheme.local:
-            urns, prior = domain_urns(self.scheme, held, people, words, ALPHA_FACTOR)
-            return draw_people(urns, prior, words)
+            return local_people(self.scheme, held, people, words, ALPHA_FACTOR)
         weights = self.scheme.weights(held.origins)
         urns, prior, alpha = plain_urns(self.scheme, held, people, weights)
         cells = draw_people(urns, prior, words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -180,18 +179,3 @@ def _printed(goal: _Goal, epsilon: float, largest: float, start: float | None) -
         return reference_zero_sample(n, n, a, (k - 1) * a, c) <= limit
 
     return near_alpha(passes, largest, start) if passes(largest) else largest
-
-
-def searches(find: Callable[[int, float | None], float], order: list[int]) -> dict[int, float]:
-    """Answers for many destinations, each search starting from the one before.
-
-    Args:
-        find: (destination, start) -> alpha.
-        order: destinations, similar ones next to each other.
-    """
-    out: dict[int, float] = {}
-    start: float | None = None
-    for group in order:
-        out[group] = find(group, start)
-        start = out[group] if math.isfinite(out[group]) else None
-    return out
