@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gibbous.contract.blind import blinded
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ParameterError, PrivacyRefused, ResourceLimit, UsageError
 from gibbous.core.grid import grid_of, to_grid
@@ -20,10 +21,12 @@ from gibbous.privacy.curator import Curator
 from gibbous.structure.bin_counts import (
     equal_edges,
     freedman_diaconis,
+    quantile_edges,
     scott,
     spread_from_sums,
     sturges,
 )
+from gibbous.write.digest import digest_of
 from tests.dips import laws
 
 INCOME = Column("income", "numeric", edges=(0.0, 50.0, 120.0), decimals=1, missing=True)
@@ -116,6 +119,34 @@ def test_the_spread_from_exact_sums_is_the_standard_deviation() -> None:
     assert found == pytest.approx(made(4000)[0].round(1).std(), abs=0.01)
 
 
+def test_quantiles_of_exact_counts_are_those_of_the_records_to_a_narrow_bin() -> None:
+    numbers = made(4000)[0]
+    grid = np.linspace(0.0, 120.0, 257)
+
+    edges = quantile_edges(tuple(grid), np.histogram(numbers, grid)[0], 8)
+
+    wanted = np.quantile(numbers, np.arange(1, 8) / 8)
+    assert len(edges) == 9
+    assert np.abs(np.array(edges[1:-1]) - wanted).max() <= 120 / 256
+
+
+@pytest.mark.parametrize(
+    ("counts", "bins", "edges"),
+    [
+        ([1, 1, 1, 1], 2, (0, 2, 4)),
+        ([0, 9, 0, 0], 4, (0, 1, 2, 4)),  # quantiles within one narrow bin are its ends
+        ([-5, 30, -20, 25], 2, (0, 2, 4)),  # sums that fall
+        ([-1, -2, -3, -4], 2, (0, 4)),
+        ([0, 0, 0, 0], 3, (0, 4)),
+        ([7, 7, 7, 7], 1, (0, 4)),
+    ],
+)
+def test_noisy_counts_give_cut_points_that_increase(
+    counts: list[int], bins: int, edges: tuple[int, ...]
+) -> None:
+    assert quantile_edges((0, 1, 2, 3, 4), np.array(counts), bins) == edges
+
+
 @pytest.mark.parametrize("sums", [(-50, 3.0, -1e9), (0, 0, 0), (5, 1e12, 1e30), (1e9, -1e9, 0.0)])
 def test_sums_that_noise_ruined_still_give_a_spread(sums: tuple[float, float, float]) -> None:
     found = spread_from_sums(*sums, grid_of(INCOME))
@@ -135,7 +166,20 @@ def test_a_spread_is_never_read_off_the_records(kind: Any, rule: str) -> None:
         one.plan(MIXED, 100)
 
     assert "without noise" in caught.value.allowed
-    assert "spreads=" in caught.value.fix
+    assert "--set 'spreads={income = ...}'" in caught.value.fix
+
+
+def test_all_columns_without_a_spread_are_named_at_once() -> None:
+    with pytest.raises(PrivacyRefused, match="'income', 'age'"):
+        PerturbedHistogram(bins="scott").plan(MIXED, 100)
+
+
+@pytest.mark.parametrize("kind", [PerturbedHistogram, SmoothedHistogram])
+def test_quantiles_that_are_not_paid_for_are_refused(kind: Any) -> None:
+    with pytest.raises(PrivacyRefused, match="without paying") as caught:
+        kind(bins="quantiles", records=100).plan(MIXED, 100)
+
+    assert "perturbed_histogram with scale='paid'" in caught.value.fix
 
 
 def test_the_raw_rule_publishes_what_one_record_changes() -> None:
@@ -211,9 +255,10 @@ def test_a_histogram_that_may_become_too_large_is_refused_before_it_is_paid() ->
 # --- a paid scale
 
 
+@pytest.mark.parametrize("rule", ["scott", "quantiles"])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-def test_a_paid_scale_and_its_histogram_cost_epsilon_together(relation: Any) -> None:
-    one = PerturbedHistogram(epsilon=1, bins="scott", scale="paid", relation=relation)
+def test_a_paid_scale_and_its_histogram_cost_epsilon_together(relation: Any, rule: Any) -> None:
+    one = PerturbedHistogram(epsilon=1, bins=rule, scale="paid", relation=relation, most=16)
     desk = curator(one, MIXED, made(3000), 3000)
     plan = one.plan(MIXED, 3000)
 
@@ -226,6 +271,30 @@ def test_a_paid_scale_and_its_histogram_cost_epsilon_together(relation: Any) -> 
     assert found.schema["income"].source("bins") == "discovered"
     assert found.schema["income"].missing
     assert not found.schema.inferred()
+
+
+def test_paid_quantiles_hold_about_as_many_records_each() -> None:
+    one = PerturbedHistogram(epsilon=100, bins="quantiles", scale="paid", most=8)
+    desk = curator(one, MIXED, made(5000), None)
+
+    found = one.run(desk, None)
+
+    # Noise of scale .2 on narrow bins of up to 80 incomes or 170 ages, rows 5,000 / 8 = 625.
+    counts = found.items[0].cells.values.reshape(found.schema.sizes)
+    assert np.abs(counts.sum(axis=(1, 2))[:-1] - 625).max() < 120
+    assert np.abs(counts.sum(axis=(0, 1)) - 625).max() < 200
+
+
+@pytest.mark.parametrize("rule", ["sturges", "scott", "quantiles"])
+def test_records_reach_paid_bins_only_through_noise(rule: Any) -> None:
+    one = PerturbedHistogram(epsilon=5, bins=rule, scale="paid", most=16)
+
+    def blind(seed: int) -> str:
+        desk = curator(one, MIXED, made(300, seed), None)
+        with blinded():
+            return digest_of(one.run(desk, None))
+
+    assert blind(1) == blind(40)
 
 
 def test_sturges_rule_pays_for_n_alone() -> None:

@@ -127,7 +127,8 @@ def test_a_weaker_prior_than_planned_is_refused_before_counting(kind: Any) -> No
 def test_a_prior_that_drowns_the_records_is_said_in_the_plan(kind: Any) -> None:
     plan = kind(epsilon=0.01).plan(MIXED, 100)
 
-    assert any("uniform over" in text for text in plan.warnings)
+    assert any("More than 99.9 %" in text or "more than 99.9 %" in text for text in plan.warnings)
+    assert not any("100 %" in text for text in plan.warnings)
     assert not any("uniform over" in text for text in kind(epsilon=50).plan(SMALL, 2).warnings)
 
 
@@ -162,12 +163,15 @@ def test_a_large_budget_keeps_the_margins_of_a_mixed_table(kind: Any, tmp_path: 
         frame(2000), MIXED, kind(epsilon=1e4), rows=2000, ledger=tmp_path / "l.db", understand=True
     )
 
-    share = float((pl.DataFrame(found.sets[0])["sex"] == "m").mean() or 0)
-    young = float((pl.DataFrame(found.sets[0])["age"] < 40).mean() or 0)
-    # 4 standard errors of 2,000 rows are .043; the records have 1/3 and about .31.
+    drawn = pl.DataFrame(found.sets[0])
+    share = float((drawn["sex"] == "m").mean() or 0)
+    young = float((drawn["age"] < 40).mean() or 0)
+    # Rows of a Dirichlet posterior have twice the variance of a sample: .015 and .0075; neither they
+    # nor the noise have a seed. Uniform codes would be 1/2 and 1/4; `cdf` has a grid of about 1/45.
     true = float((frame(2000)["age"] < 40).mean() or 0)
-    assert share == pytest.approx(1 / 3, abs=0.05)
-    assert young == pytest.approx(true, abs=0.05)
+    assert share == pytest.approx(1 / 3, abs=0.085)
+    assert young == pytest.approx(true, abs=0.085)
+    assert drawn["income"].null_count() / 2000 == pytest.approx(1 / 17, abs=0.06)
 
 
 def test_bins_that_were_chosen_by_a_rule_are_those_of_the_release(tmp_path: Path) -> None:
@@ -211,20 +215,22 @@ def test_dirichlet_sets_differ_more_than_sets_of_one_fixed_law() -> None:
     # A fixed law has variance p q / m; Dirichlet probabilities add (m - 1) / (N + C alpha + 1) of it.
     schema = Schema((Column("x", "binary", levels=(0, 1)),))
     values = np.repeat([[0], [1]], 50, axis=0)
-    sets, rows = 2000, 20
+    sets, rows, runs = 3000, 20, 3
     between = {}
-    for kind, epsilon in ((Dirichlet, 3.0 * sets), (DpPrior, 3.0 * sets)):
-        drawn = release(kind(epsilon=epsilon), schema, values, rows, sets=sets)
-        assert isinstance(drawn, Codes)
-        shares = drawn.values[:, 0].reshape(sets, rows).mean(axis=1)
+    for kind in (Dirichlet, DpPrior):
+        drawn = [
+            release(kind(epsilon=3.0 * sets), schema, values, rows, sets=sets) for _ in range(runs)
+        ]
+        ones = np.concatenate([one.values[:, 0] for one in drawn if isinstance(one, Codes)])
+        shares = ones.reshape(runs * sets, rows).mean(axis=1)
         between[kind] = float(shares.var(ddof=1)) / (0.25 / rows)
 
     alpha = rows / math.expm1(3)
     wanted = 1 + (rows - 1) / (100 + 2 * alpha + 1)
-    # The standard error of a variance of 2,000 sets is 3.2 % of it.
-    assert between[Dirichlet] == pytest.approx(wanted, rel=0.13)
-    assert between[DpPrior] == pytest.approx(1, rel=0.13)
-    assert wanted > 1.17
+    # The standard error of a variance of 9,000 sets is 1.5 % of it; nothing here has a seed.
+    assert between[Dirichlet] == pytest.approx(wanted, rel=0.085)
+    assert between[DpPrior] == pytest.approx(1, rel=0.085)
+    assert wanted > 1.18
 
 
 def test_every_pair_of_levels_can_be_drawn() -> None:

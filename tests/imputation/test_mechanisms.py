@@ -54,7 +54,7 @@ def pairs(values: np.ndarray, i: int, j: int) -> np.ndarray:
 
 
 def test_alpha_and_the_weight_of_the_regression_are_those_of_the_reference() -> None:
-    """MECHANISMS.md s2 and s5: 13 columns, epsilon 1 a row: alpha 12.506; C = 25: weight 0.3 %."""
+    """13 columns, epsilon 1 a row: alpha 12.506; C = 25: weight 0.3 %."""
     plan = PerturbedImputation(epsilon=1).plan(schema_of((25,) * 13), 1000)
 
     alpha, weight, composed = (value for _, value in plan.errors)

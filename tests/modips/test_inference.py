@@ -24,7 +24,7 @@ TRUTH, SPREAD = 50.0, 12.0
 
 @pytest.mark.statistical
 def test_means_are_covered_with_the_variance_of_the_noise_and_not_without_it() -> None:
-    """T = V0 + V_s + (V0 + W) / m [MECHANISMS s11, posterior draws]: 250 releases.
+    """T = V0 + V_s + (V0 + W) / m (posterior draws): 250 releases.
 
     Of 250 intervals at 95 % (at 94 %, geometric noise having longer tails) 216 to 249 cover with
     probability above 1 - 1e-4; noise has no seed. Without V_s about 73 % do, and 216 or more of them

@@ -1,4 +1,4 @@
-"""Sensitivities of MECHANISMS s7.5 by enumeration of all small tables at the corners of the bounds."""
+"""Sensitivities by enumeration of all small tables at the corners of the bounds."""
 
 from __future__ import annotations
 

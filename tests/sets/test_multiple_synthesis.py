@@ -57,7 +57,8 @@ def test_counts_of_sets_follow_the_beta_binomial_law() -> None:
     expected = np.append(law[often], law[~often].sum()) * sets
     assert stats.chisquare(observed, expected).pvalue > 1e-5
     # Rows of the fitted law, without a posterior, have too small a variance: the test is not blind.
-    assert counts.var() > 1.3 * stats.binom(rows, 0.4).var()
+    # The ratio is 1.58, known within 5 %: 1.2 is 4.8 standard errors away.
+    assert counts.var() > 1.2 * stats.binom(rows, 0.4).var()
 
 
 @pytest.mark.statistical
@@ -72,7 +73,7 @@ def test_numbers_keep_means_spreads_and_their_relation_within_cells() -> None:
         r = [np.corrcoef(f["height"], f["weight"])[0, 1] for f in (one, two)]
         assert abs(r[0] - r[1]) < 0.12
     share = synthetic["weight"].null_count() / 4_000
-    assert abs(share - 0.1) < 0.04
+    assert abs(share - 0.1) < 0.06  # 6 standard errors of posterior and rows
 
 
 def test_values_lie_in_the_schema_at_its_precision() -> None:
@@ -91,8 +92,9 @@ def test_sets_have_parameters_of_their_own() -> None:
     means = np.array([frame["height"].mean() for frame in found.sets])
     variance = float(people(100)["height"].var())
 
-    # B estimates (1/100 + 1/5000) sigma^2 with 19 df: within a factor 3 at level 1e-5.
-    assert 1 / 3 < means.var(ddof=1) / (variance * (1 / 100 + 1 / 5_000)) < 3
+    # B estimates (1/100 + 1/5000) sigma^2 with 19 df: outside with probability 3e-7. Sets of one law
+    # would have 1/50 of it.
+    assert 1 / 10 < means.var(ddof=1) / (variance * (1 / 100 + 1 / 5_000)) < 4
 
 
 def test_inference_takes_it_as_posterior_draws_of_each_set() -> None:
@@ -117,7 +119,8 @@ def test_categories_alone_need_no_numbers() -> None:
     assert isinstance(found, Codes)
     assert found.numbers == ()
     one, two = (np.bincount(v @ [6, 2, 1], minlength=12) for v in (linked(3_000), found.values))
-    assert np.abs(one - two).sum() / 6_000 < 0.05
+    # .027 on average with a standard deviation of .007: posterior shares, then 3,000 rows.
+    assert np.abs(one - two).sum() / 6_000 < 0.08
 
 
 def test_what_cannot_be_drawn_is_refused_before_the_records_are_read() -> None:

@@ -153,7 +153,7 @@ def test_the_card_of_an_instance_fits_the_method_inside() -> None:
 
 @pytest.mark.statistical
 def test_the_error_from_noise_grows_as_the_root_of_the_parts() -> None:
-    """Squared error of all cells over 40 fits; a ratio of 4, known within 15 % (one sd)."""
+    """Squared error of all cells over 40 fits: 4, its logarithm with a standard deviation of .13."""
     truth = np.bincount(linked(4_000) @ [6, 2, 1], minlength=12)
     error = {}
     for parts in (1, 4):
@@ -161,7 +161,7 @@ def test_the_error_from_noise_grows_as_the_root_of_the_parts() -> None:
         sums = [np.sum([p.items[0].cells.values for p in one.parts], axis=0) for one in found]
         error[parts] = np.mean([((one.ravel() - truth) ** 2).mean() for one in sums])
 
-    assert 2.4 < error[4] / error[1] < 6.7
+    assert 2 < error[4] / error[1] < 8  # 5.4 of them; without noise of their own it is 1
 
 
 @pytest.mark.statistical

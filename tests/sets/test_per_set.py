@@ -31,7 +31,7 @@ from gibbous.mechanisms.per_set import PerSet, divided
 from gibbous.privacy.calibrate import delta_from_zcdp, rho_from_approx
 from gibbous.privacy.curator import Curator
 from gibbous.synthesize.sample import sample
-from tests.sets.made import SCHEMA, frame, linked, tables
+from tests.sets.made import MIXED, SCHEMA, frame, linked, tables
 
 GIVEN = {"x1": ["x0"], "x2": ["x1"]}
 
@@ -192,6 +192,14 @@ def test_a_method_that_nobody_registered_is_refused() -> None:
 
     with pytest.raises(UsageError, match="not registered"):
         PerSet(Other())  # type: ignore[arg-type]
+
+
+def test_a_delta_that_nobody_gave_and_nothing_uses_is_not_warned_of() -> None:
+    for method, said in ((gb.Modips(), False), (gb.Modips(delta=1e-7), True)):
+        plan = PerSet(method).plan(MIXED, None, 5)
+
+        assert any("delta" in text for text in plan.warnings) is said
+        assert plan.total.delta == 0
 
 
 def test_more_sets_than_can_be_kept_are_refused_before_anything_is_spent() -> None:

@@ -24,18 +24,20 @@ from gibbous.structure.bin_counts import (
     NORMAL_QUARTILES,
     equal_edges,
     freedman_diaconis,
+    quantile_edges,
     scott,
     spread_from_sums,
     sturges,
 )
 from gibbous.structure.contexts import margins
 
-BinRule = Literal["schema", "sturges", "scott", "freedman_diaconis"]
+BinRule = Literal["schema", "sturges", "scott", "freedman_diaconis", "quantiles"]
 Spreads = tuple[tuple[str, float], ...]
 """Public spreads written down by name: ((column, spread), ...)."""
 
 ONE_CELL = Context((), (), (), ())
 PURCHASES = 3  # of each column: its noisy bins, its sum, its sum of squares
+NARROW = 256  # bins of the public grid on which noisy quantiles are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Bins:
     """A rule for the bins of all numeric and date columns of a histogram.
 
     Attributes:
-        rule: "schema" keeps the declared bins.
+        rule: "schema" keeps the declared bins; "quantiles" puts about as many records in each, and
+            is bought only; the others give equal widths.
         records: n of the rule, public; None where it is not given.
         spreads: public standard deviations, for freedman_diaconis interquartile ranges.
         most: largest number of bins of one column.
@@ -64,18 +67,21 @@ class Bins:
         """New edges from public facts alone.
 
         Raises:
-            PrivacyRefused: a spread is missing: it would have to be read off the records.
+            PrivacyRefused: a spread is missing, or quantiles: they would be read off the records.
             ParameterError: the number of records, or a named column, is missing.
         """
         places = self.columns(schema)
         if not places:
             return {}
+        if self.rule == "quantiles":
+            raise _raw_quantiles()
         rows, given = self._rows(), self._given(schema)
+        names = [schema.columns[j].name for j in places]
+        if self.rule != "sturges" and (raw := [name for name in names if name not in given]):
+            raise _raw_spread(self.rule, raw)
         found = {}
         for j in places:
             column = schema.columns[j]
-            if self.rule != "sturges" and column.name not in given:
-                raise _raw_spread(self.rule, column)
             spread = given.get(column.name, 0.0)
             found[j] = Edges(equal_edges(column, self.count(column, spread, rows, len(places))))
         return found
@@ -96,13 +102,15 @@ class Bins:
     def bought(self, curator: CuratorLike, budget: Fraction) -> dict[int, Edges]:
         """Spend: noisy bins, sums and sums of squares of each column; n and spread follow from them.
 
-        Sturges' rule needs n alone, and buys no sums.
+        Sturges' rule needs n alone, and quantiles narrower bins: neither buys sums.
 
         Args:
             budget: epsilon of all columns together.
         Returns:
             New edges, marked as discovered.
         """
+        if self.rule == "quantiles":
+            return self._quantiles(curator, budget)
         schema, places = curator.schema, self.columns(curator.schema)
         each = budget if self.rule == "sturges" else budget / PURCHASES
         noise = geometric_for(each, len(places), curator.relation, _plans.most_rows(schema))
@@ -119,6 +127,20 @@ class Bins:
             column = schema.columns[j]
             bins = self.count(column, spread, float(self.records or rows), len(places))
             found[j] = Edges(equal_edges(column, bins), "discovered")
+        return found
+
+    def _quantiles(self, curator: CuratorLike, budget: Fraction) -> dict[int, Edges]:
+        """Spend: noisy counts on a public grid of narrow bins of each column; cut points follow."""
+        places = self.columns(curator.schema)
+        grid = {j: Edges(equal_edges(curator.schema.columns[j], NARROW)) for j in places}
+        view = curator.recoded(grid)
+        noise = geometric_for(budget, len(places), curator.relation, _plans.most_rows(view.schema))
+        bought = view.noisy_counts([margins(view.schema)[j] for j in places], noise)
+        found = {}
+        for j, table in zip(places, bought, strict=True):
+            counts = table.cells.values.ravel()[: view.schema.columns[j].bins]
+            bins = sturges(float(self.records or counts.sum()), self.most)
+            found[j] = Edges(quantile_edges(grid[j].edges, counts, bins), "discovered")
         return found
 
     def _spreads(
@@ -182,12 +204,23 @@ def tidy_spreads(mechanism: Any) -> None:
     object.__setattr__(mechanism, "spreads", frozen)
 
 
-def _raw_spread(rule: str, column: Column) -> PrivacyRefused:
+def _raw_quantiles() -> PrivacyRefused:
     return PrivacyRefused(
         "RAWSCALE",
-        f"bins={rule!r} was asked for without a public spread of column {column.name!r}.",
+        "bins='quantiles' was asked for without paying for them.",
+        "Quantiles of the records are values of records: no epsilon covers that.",
+        "Use perturbed_histogram with scale='paid', declare public cut points in the schema, or take "
+        "bins='sturges', which needs the number of records alone.",
+    )
+
+
+def _raw_spread(rule: str, names: Sequence[str]) -> PrivacyRefused:
+    listed = ", ".join(map(repr, names))
+    return PrivacyRefused(
+        "RAWSCALE",
+        f"bins={rule!r} was asked for without a public spread of column {listed}.",
         "Read off the records it would make the number of bins a statistic without noise, which one "
         "changed value can move: no epsilon covers that.",
-        "Give spreads={'" + column.name + "': ...} from public knowledge, take scale='paid', or "
-        "bins='sturges', which needs no spread.",
+        "Give spreads={'" + names[0] + "': ...} from public knowledge (on the command line --set "
+        f"'spreads={{{names[0]} = ...}}'), take scale='paid', or bins='sturges', which needs no spread.",
     )

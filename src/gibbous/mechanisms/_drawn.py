@@ -83,6 +83,15 @@ def file_plan(
     )
 
 
+def uniform_part(share: float) -> str:
+    """A share of rows in words; never "100 %" where some follow the records.
+
+    Args:
+        share: in [0, 1].
+    """
+    return "more than 99.9 %" if 0.999 < share < 1 else f"{100 * share:.3g} %"
+
+
 def prior_facts(
     posterior: Posterior, rows: int | None
 ) -> tuple[tuple[tuple[str, float], ...], tuple[str, ...]]:
@@ -103,7 +112,7 @@ def prior_facts(
         return facts, ()
     return facts, (
         (
-            f"With as many records as rows, {100 * share:.3g} % of the rows are uniform over the "
+            f"With as many records as rows, {uniform_part(share)} of the rows are uniform over the "
             "cells, and more of both do not change that. Use laplace, fewer rows, or fewer and "
             "coarser columns."
         ),

@@ -210,6 +210,8 @@ def _warnings(one: Onthemap, sets: int) -> tuple[str, ...]:
     ]
     if not one.destination:
         told.append("No destination column was named: the whole table is one destination.")
+    if one.earlier is not None:
+        told.append("Pairs of the earlier release stay in the domain: they are public already.")
     if sets > 1:
         told.append(f"Each of the {sets} sets is paid for.")
     if one.epsilon > 10:

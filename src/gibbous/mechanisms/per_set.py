@@ -142,7 +142,10 @@ class PerSet:
             each = _share_of_rho(exact(self.epsilon), exact(self.delta), sets)
             return [_inner.made(self, epsilon=each)] * sets
         epsilons = divided(exact(self.epsilon), sets)
-        deltas = [None] * sets if self.delta is None else divided(exact(self.delta), sets)
+        # A delta that the method does not use stays whole: a share of it would look like one given.
+        used = _inner.made(self).plan(schema, None, 1).total.delta > 0
+        none = self.delta is None or not used
+        deltas = [None] * sets if none else divided(exact(self.delta or 0), sets)
         return [_inner.made(self, *pair) for pair in zip(epsilons, deltas, strict=True)]
 
     def _gaussian(self, schema: Schema) -> bool:

@@ -64,7 +64,7 @@ class PerturbedHistogram:
         (), help="Public standard deviation by column (freedman_diaconis: interquartile range)."
     )
     scale: Literal["public", "paid"] = param(
-        "public", help="Whether spreads are given, or bought with a share of epsilon."
+        "public", help="Spreads given, or bought with a share of epsilon (quantiles: bought)."
     )
     scale_share: float = param(
         0.1, part, unit="share", help="Share of epsilon that buys the spreads."
@@ -94,9 +94,12 @@ class PerturbedHistogram:
         info = self._noise(finest, for_table).info()
         spends[0] = replace(spends[0], detail=f"geometric noise, scale {info.scale:.6g} counts")
         if paid:
-            what = f"the scale of numeric columns: {len(rule.columns(schema))}"
-            sums = "" if self.bins == "sturges" else ", sums and sums of squares"
+            what = "quantiles" if self.bins == "quantiles" else "the scale"
+            sums = (
+                ", sums and sums of squares" if self.bins in ("scott", "freedman_diaconis") else ""
+            )
             detail = f"noisy bins{sums}"
+            what = f"{what} of numeric columns: {len(rule.columns(schema))}"
             spends.insert(0, Spend(what, replace(total, epsilon=for_scale), detail))
         errors, warnings = _cross.expected_errors(finest, info, rows)
         bins = max((finest.columns[j].bins for j in rule.columns(schema)), default=0)

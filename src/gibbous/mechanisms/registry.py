@@ -46,7 +46,13 @@ def load(name: str) -> type[Any]:
 
 
 def methods() -> tuple[About, ...]:
-    """The cards of all registered mechanisms, sorted by name."""
+    """The cards of all registered mechanisms, sorted by name.
+
+    Returns:
+        One `About` each: name, paper, what pays once, published and proven claim.
+    Raises:
+        EngineFailure: a package that registers a mechanism cannot be imported.
+    """
     return tuple(load(name).about for name in names())
 
 

@@ -82,8 +82,9 @@ class SmoothedHistogram:
         if share > 0.5:
             warnings = (
                 (
-                    f"{100 * share:.3g} % of the rows are uniform over {view.cells:.4g} cells, and more "
-                    "records with as many more rows do not change that. Use laplace or "
+                    f"{_drawn.uniform_part(share).capitalize()} of the rows are uniform over "
+                    f"{view.cells:.4g} cells, and more records with as many more rows do not change "
+                    "that. Use laplace or "
                     "perturbed_histogram, or fewer and coarser columns."
                 ),
             )

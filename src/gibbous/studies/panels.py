@@ -187,5 +187,6 @@ def _range(values: list[float], reference: float | None, scale: str) -> tuple[fl
 
 def _scale(alt: Any, limits: tuple[float, float] | None, kind: str) -> Any:
     if limits is None:
-        return alt.Scale(type=kind, zero=False, padding=6)
+        # A logarithmic axis would be drawn out to whole powers of ten, mostly empty.
+        return alt.Scale(type=kind, zero=False, padding=6, nice=kind == "linear")
     return alt.Scale(type=kind, domain=list(limits), clamp=True, nice=False)
