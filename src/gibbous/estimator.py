@@ -127,10 +127,11 @@ class Synthesizer:
 
         Args:
             n: number of rows, >= 0.
-            seed: sampling seed of this call; None continues from the constructor's seed.
+            seed: sampling seed of this call; None takes the constructor's: two calls then give the same
+                rows, unless that is None, too. Paid rows are handed out once each, in order.
             set: rows of which set, from 1.
         Raises:
-            UsageError: not fitted, or there is no such set.
+            UsageError: not fitted, n is negative, or there is no such set.
             PrivacyRefused: a method that pays by the row has no rows left.
         """
         if not hasattr(self, "release_"):
@@ -140,6 +141,8 @@ class Synthesizer:
                 "sample follows fit.",
                 "Call fit first.",
             )
+        if n < 0:
+            raise UsageError("ROWS", f"n={n} rows were asked for.", "n >= 0.", "Correct n.")
         if self.release_.tables is not None:
             return self.release_.sample(n, seed=self.seed if seed is None else seed, set=set)
         if set not in range(1, len(self._handed_out) + 1):

@@ -144,3 +144,41 @@ class NinetyPercent:
         noise = Underpriced(honest, Fraction(9, 10))
         items = curator.noisy_counts((joint(curator.schema),), noise)
         return Tables(curator.schema, items, Recipe("ancestral", (0,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Greedy(Undivided):
+    """The same, with the true price: its run asks for p epsilon where its plan states epsilon.
+
+    Guarantee:
+        None; it is refused.
+    Source:
+        A plan that forgets the tables.
+    """
+
+    about: ClassVar[About] = about("greedy")
+
+    def run(self, curator: Any, rows: int | None, sets: int = 1) -> Tables:
+        noise = Geometric(1 / Fraction(self.epsilon))
+        items = curator.noisy_counts(margins(curator.schema), noise)
+        return Tables(curator.schema, items, Recipe("ancestral", tuple(range(len(items)))))
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRead(Undivided):
+    """Honest noise, and columns drawn in the order of their largest exact counts.
+
+    Guarantee:
+        None; it says epsilon.
+    Source:
+        A choice that was read off the records and not paid for.
+    """
+
+    about: ClassVar[About] = about("order_read")
+
+    def run(self, curator: Any, rows: int | None, sets: int = 1) -> Tables:
+        contexts = margins(curator.schema)
+        noise = geometric_for(self.epsilon, len(contexts), "add_remove", 1)
+        items = curator.noisy_counts(contexts, noise)
+        exact = [counts.cells.values.max() for counts in curator._engine.tally(contexts)]
+        return Tables(curator.schema, items, Recipe("ancestral", tuple(np.argsort(exact).tolist())))

@@ -114,7 +114,7 @@ def test_u_of_rows_wider_than_126_bits_is_found() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("rows", [500, 2000])
 def test_u_of_rows_drawn_from_the_real_shares_has_mean_k_minus_one(rows: int) -> None:
-    """Exact for any number of rows (MECHANISMS s8.5). Mean of 600 draws within 4 spreads (6e-5)."""
+    """Exact for any number of rows. Mean of 600 draws within 4 spreads (6e-5)."""
     rng = np.random.default_rng(3)
     real = np.minimum(rng.geometric(0.2, 1000), 40)
     counts = np.unique(real, return_counts=True)[1]

@@ -135,6 +135,20 @@ def test_the_tree_sees_what_the_logistic_model_cannot() -> None:
     assert found["pmse_tree_ratio"] > 5 * found["pmse_ratio"]
 
 
+def test_a_column_that_tells_the_tables_apart_by_itself_is_named() -> None:
+    """Half of the records are 0; their bin is spread evenly in the synthetic rows."""
+    rng = np.random.default_rng(6)
+    sex = np.where(rng.random(2000) < 0.5, "f", "m")
+    spread = rng.uniform(0, 25, 2000)
+    real = _frame(age=np.where(rng.random(2000) < 0.9, 0.0, spread), sex=sex)
+    synthetic = _frame(age=spread, sex=sex)
+
+    found = {f.name: f for f in pmse.findings(_subject(real, synthetic))}
+
+    assert "By column age alone" in found["pmse_tree"].note
+    assert "alone" not in pmse.findings(_subject(real, real))[2].note
+
+
 def test_a_sample_of_rows_is_said_and_leaves_the_null_right() -> None:
     real = _people(6000, 4)
     drawn = real[np.random.default_rng(1).integers(6000, size=6000)]

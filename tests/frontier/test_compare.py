@@ -16,7 +16,7 @@ from gibbous.core.claim import Claim
 from gibbous.core.errors import InputRejected, SchemaMismatch, UnknownKeyword, UsageError
 from gibbous.frontier.compare import compare
 from gibbous.frontier.config import EXAMPLE, load
-from gibbous.frontier.work import DELTA, NO_ROWS, Worker, budget
+from gibbous.frontier.work import BROKE, DELTA, NO_ROWS, Worker, budget
 from gibbous.privacy.accountant import as_approximate
 
 SCHEMA = gb.Schema(
@@ -155,6 +155,40 @@ def test_a_refused_run_is_told_and_the_others_go_on() -> None:
     assert [label for label, _ in study.failed()] == ["laplace"]
     assert "cells" in study.failed()[0][1]
     assert "bootstrap" in {p["label"] for p in study.points()}
+
+
+def test_a_method_that_breaks_is_told_without_its_message_and_runs_again_once_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Any, *given: Any) -> Any:
+        raise ValueError("the secret of record 7")
+
+    honest = gb.NoisyPegs.run
+    monkeypatch.setattr(gb.NoisyPegs, "run", broken)
+    first = run(resume=tmp_path)
+    monkeypatch.setattr(gb.NoisyPegs, "run", honest)
+    again = run(resume=tmp_path)
+
+    assert first.failed() == (("noisy", f"{BROKE}: ValueError inside the method noisy_pegs."),)
+    assert "rowwise" in {p["label"] for p in first.points()}
+    assert not any("secret" in file.read_text() for file in tmp_path.rglob("*.json"))
+    assert again.failed() == ()
+    assert "noisy" in {p["label"] for p in again.points()}
+
+
+def test_a_damaged_file_of_a_run_is_made_again_and_damaged_settings_are_refused(
+    tmp_path: Path,
+) -> None:
+    first = run(methods=["bootstrap"], resume=tmp_path)
+    for file in (tmp_path / "cells").iterdir():
+        file.write_text('[{"label": ')
+
+    again = run(methods=["bootstrap"], resume=tmp_path)
+
+    assert len(again.points()) == len(first.points())
+    (tmp_path / "study.json").write_text("{")
+    with pytest.raises(UsageError, match="another folder"):
+        run(methods=["bootstrap"], resume=tmp_path)
 
 
 def test_a_set_without_rows_is_told_and_not_measured() -> None:

@@ -26,6 +26,7 @@ METHODS: dict[str, Any] = {
     "noisy_pegs": gb.NoisyPegs(epsilon=4, delta=1e-6),
     "sbhg": gb.Sbhg(epsilon=4, delta=1e-6),
     "laplace": gb.Laplace(epsilon=2),
+    "loud": gb.Laplace(epsilon=0.1),  # much noise: six replicates show it
     "sba": gb.Sba(epsilon=4, delta=1e-6),
     "pegs": gb.Pegs(epsilon=1),
     "contingency": gb.Contingency(),

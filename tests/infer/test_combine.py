@@ -234,3 +234,10 @@ def test_sizes_given_go_before_those_of_the_release() -> None:
 
     assert found.records == 50
     assert "n = 50 (given)" in found.why
+
+
+def test_an_estimate_that_one_set_lacks_is_told_also_where_it_is_the_only_one() -> None:
+    found = combine([1.0, np.nan, 1.2], [0.1, 0.1, 0.1], rows=100, records=100)
+
+    assert float(found.sets) == 2
+    assert any("do not exist in every set" in text for text in found.warnings)

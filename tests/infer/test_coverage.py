@@ -1,8 +1,9 @@
 """Coverage by simulation, and the printed numbers of the rules; the settings are those of the bench.
 
 Means: 20,000 releases a setting with a fixed seed. A coverage of .95 is then known within .0015 (one
-standard error), a variance within 1 %. Whole releases: the noise is the Curator's and has no seed; with
-400 releases a coverage of .95 has a standard error of .011, and the bounds below are 4.5 of them away.
+standard error), a variance within 1 %. Whole releases: the noise is the Curator's and has no seed. With
+400 releases the lowest coverage that was measured (.940) falls to .88 with probability 5e-6; leaving V_s
+out gives .85 to .87 for two of the settings.
 """
 
 from __future__ import annotations
@@ -139,7 +140,8 @@ def test_whole_releases_of_the_house_have_their_level(whole: Any) -> None:
     found = bench.measure_whole(whole, 400, 20)["rules"]
 
     share, coefficient = found["unified"]["coverage"]
-    assert 0.90 < share <= 0.995
-    assert 0.90 < coefficient <= 0.995
-    assert 0.90 < found["released table"]["coverage"][0] <= 0.995
-    assert found["unified without V_s"]["coverage"][0] < share
+    assert 0.88 < share < 1
+    assert 0.88 < coefficient < 1
+    assert 0.88 < found["released table"]["coverage"][0] < 1
+    # Shorter intervals at the same center: they miss where the others do, and more often.
+    assert sum(found["unified without V_s"]["coverage"]) < share + coefficient

@@ -171,7 +171,7 @@ def test_m16_reset_left_out() -> None:
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_m16_m25_blocks_priced_without_the_second_key_of_a_replaced_record(relation: Any) -> None:
-    """Exact loss ln 5 = 1.609 against a price of 1.386 (MECHANISMS.md s1)."""
+    """Exact loss ln 5 = 1.609 against a price of 1.386."""
     honest = Add.reset_loss
     wrong = (
         Add,

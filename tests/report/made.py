@@ -15,7 +15,7 @@ SCRIPT = "<script>alert('x')</script>"
 QUOTES = "\"'><img src=x onerror=alert(1)>&amp;"
 HEBREW = "שלום עולם"
 LONG = "very long name " * 14
-MARKUP = "</title></style><svg onload=alert(1)>{{ 7 * 7 }}"
+MARKUP = "</title></style><svg onload=alert(1)>{{ 7919 * 7919 }}"
 NASTY = (SCRIPT, QUOTES, HEBREW, LONG.strip(), MARKUP)
 
 

@@ -82,7 +82,7 @@ def test_hostile_names_are_shown_as_they_are(pages: dict[str, Page], audience: s
 
     for name in made.NASTY:
         assert name in shown
-    assert "49" not in re.findall(r"\{\{|\b49\b(?= *<)", text)  # templates of a name are not run
+    assert str(7919 * 7919) not in text  # templates of a name are not run
     assert made.SCRIPT not in text
 
 

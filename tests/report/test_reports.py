@@ -19,7 +19,7 @@ from gibbous.core.errors import (
 )
 from gibbous.evaluate.findings import Findings
 from gibbous.frontier.study import Study
-from gibbous.report import faces, page, place, public_words
+from gibbous.report import faces, internal_words, page, place, public_words
 from gibbous.report.blocks import Figure
 from gibbous.report.internal import internal_page, internal_report
 from gibbous.report.public import opened, public_page, public_report
@@ -77,7 +77,7 @@ def test_the_public_report_is_made_from_the_package_alone(tmp_path: Path) -> Non
     path = public_report(tmp_path / "release", tmp_path / "report.html")
 
     for file in (path, page.twin_path(path)):
-        assert "73.125" not in file.read_text()
+        assert "73.12503" not in file.read_text()
         assert page.INTERNAL not in file.read_text()
 
 
@@ -130,6 +130,8 @@ def test_a_threshold_and_a_single_table_are_told(tmp_path: Path) -> None:
 
     assert all("counted once, in one table, and" in text for text in words)
     assert ["above a threshold" in text for text in words] == [False, True]
+    shown = [_shown(tmp_path / name) for name in ("Laplace", "Sba")]
+    assert ["just above the threshold is too large" in text for text in shown] == [False, True]
 
 
 def test_inferred_facts_are_named_as_a_gap(tmp_path: Path) -> None:
@@ -232,6 +234,25 @@ def test_verify_refuses_an_internal_report_under_a_public_name(
 
     with pytest.raises(ModelRejected, match="internal"):
         verify(release)
+
+
+def test_the_summary_tells_what_gives_the_rows_away_and_that_a_small_holdout_lies_far() -> None:
+    items = (
+        made.finding("tv2", 0.02),
+        made.finding("pmse", 0.01, title="Propensity"),
+        made.finding("pmse_tree", 0.24, title="Propensity", null=(("bootstrap", 0.001),)),
+        made.finding("tstr", 0.9, title="AUC", subject=("income",), null=(("real", 0.93),)),
+    )
+    facts = {"rows": {"real": 400, "synthetic": [390, 390], "holdout": 100}}
+
+    good = dict(internal_words.summary(Findings(items, facts)))["How good."]
+    larger = {"rows": {"real": 400, "synthetic": [390], "holdout": 400}}
+    plain = dict(internal_words.summary(Findings(items, larger)))["How good."]
+
+    assert "How well a tree tells synthetic rows from records: 0.24, from 0" in good
+    assert "an AUC of 0.9 for income (trained on records: 0.93)" in good
+    assert "only 100: fewer rows than 390" in good
+    assert "fewer rows" not in plain
 
 
 def test_findings_come_back_from_both_files(tmp_path: Path) -> None:

@@ -59,9 +59,12 @@ def run(
         show.as_json(plain(study.to_json()) | {"written": str(out), "maps": drawn})
         return
     if not quiet:
+        from gibbous.frontier.work import broke
+
         _table(study, plan.y)
         for label, reason in study.failed():
-            show.line(f"  {label} was refused: {reason}")
+            verb = "failed" if broke([{"failed": reason}]) else "was refused"
+            show.line(f"  {label} {verb}: {reason}")
         for name in drawn:
             show.line(f"  map: {out / name}")
     if study.confidential:

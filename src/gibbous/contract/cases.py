@@ -136,3 +136,18 @@ def neighbors(relation: Relation, crowd_size: int = 4) -> tuple[Neighbors, ...]:
             np.vstack([crowd, [[0, 1, 1]]]),
         ),
     )
+
+
+def uneven(relation: Relation) -> Neighbors:
+    """A pair in which neither columns nor records are alike: what hangs on their order shows.
+
+    One record more (or another one) changes which column has the most equal values.
+    """
+    schema = binary_schema(3)
+    rows = np.array([[0, 0, 0]] * 4 + [[0, 1, 0], [1, 1, 0], [0, 0, 1]], dtype=np.int64)
+    last = np.array([[1, 0, 0]], dtype=np.int64)
+    two = np.vstack([rows, last])
+    if relation == "add_remove":
+        return Neighbors("a record unlike the others is added", schema, relation, rows, two)
+    one = np.vstack([rows, np.array([[0, 1, 1]], dtype=np.int64)])
+    return Neighbors("a record becomes one unlike the others", schema, relation, one, two)

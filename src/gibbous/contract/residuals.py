@@ -28,7 +28,8 @@ class Residuals:
     Attributes:
         cells: noisy cells compared with exact counts.
         energy: mean of (noisy - exact)^2 over the stated variance; 1 when the noise is as stated.
-        z: standard errors that the energy is above (or below) 1.
+        z: standard errors that the energy is above (or below) 1: of all cells, or of the tables of as
+            many columns, if those have less.
         still: places that were exact in every fit, where noise would have moved them.
         kept: whether every cell of a thresholded table exceeds the stated threshold.
         priced: whether the stated noise is covered by the plan's total.
@@ -62,8 +63,7 @@ def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
     plan = one.plan(schema, None if kind.about.releases == "tables" else 2)
     if kind.about.releases != "tables" or not plan.total.is_dp:
         return None
-    squares: list[np.ndarray] = []
-    doubt, weight = _Places(), 0.0
+    doubt, energies = _Places(), _Energies()
     priced = kept = True
     for _ in range(fits):
         output = release(one, schema, values, None, plan.total)
@@ -73,15 +73,12 @@ def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
         for table, truth in zip(tables, exact, strict=True):
             places, moved = _residuals(table, truth)
             doubt.note(table, places, moved)
-            squares.append(moved**2 / table.noise.variance)
-            weight += len(moved) * _spread(table.noise)
+            energies.note(table, moved)
         for part in output.parts or (output,):
             kept &= all(_above(table) for table in part.published())
             priced &= _priced(part.published(), plan.total, relation_of(one))
-    pooled = np.concatenate(squares)
-    energy = float(pooled.mean()) if len(pooled) else 1.0
-    z = (energy - 1) * len(pooled) / math.sqrt(max(weight, 1.0))
-    return Residuals(len(pooled), energy, z, doubt.still(), kept, priced)
+    cells, energy = energies.pooled()
+    return Residuals(cells, energy, energies.least(), doubt.still(), kept, priced)
 
 
 def added(parts: tuple[Tables, ...]) -> tuple[Table, ...]:
@@ -100,6 +97,40 @@ def added(parts: tuple[Tables, ...]) -> tuple[Table, ...]:
             scale = math.sqrt(sum(table.noise.variance for table in tables))
             found.append(Table(context, Dense(counts), NoiseInfo("gaussian", scale)))
     return tuple(found)
+
+
+class _Energies:
+    """Squared noise over its stated variance, by the number of columns of a table.
+
+    One step of a method often counts tables of as many columns together: a fault in its price is
+    plain there, and faint among the cells of all other steps.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[int, np.ndarray] = {}  # cells, energy, variance of the energy
+
+    def note(self, table: Table, moved: np.ndarray) -> None:
+        """One table: noisy minus exact counts of its cells."""
+        energy = float((moved**2).sum()) / table.noise.variance
+        found = np.array([len(moved), energy, len(moved) * _spread(table.noise)])
+        columns = len(table.context.columns)
+        self._sums[columns] = self._sums.get(columns, np.zeros(3)) + found
+
+    def pooled(self) -> tuple[int, float]:
+        """Cells, and the mean energy of one; 1 without cells."""
+        cells, energy, _ = self._all()
+        return int(cells), float(energy / cells) if cells else 1.0
+
+    def least(self) -> float:
+        """The least number of standard errors above 1: of all cells, or of one group."""
+        return min(
+            float((energy - cells) / math.sqrt(max(spread, 1.0)))
+            for cells, energy, spread in (self._all(), *self._sums.values())
+        )
+
+    def _all(self) -> np.ndarray:
+        total: np.ndarray = sum(self._sums.values(), start=np.zeros(3))
+        return total
 
 
 class _Places:

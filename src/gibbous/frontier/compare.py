@@ -18,7 +18,7 @@ from gibbous.core.schema import Schema
 from gibbous.frontier.grid import Cell, arms, cells
 from gibbous.frontier.store import Store, digest
 from gibbous.frontier.study import Study
-from gibbous.frontier.work import Job, Worker, start, step
+from gibbous.frontier.work import Job, Worker, broke, start, step
 
 METRICS = ("tv1", "tv2", "tv3")
 Names = str | Sequence[str] | None
@@ -129,7 +129,8 @@ def _run(todo: Sequence[Cell], job: Job, store: Store, workers: int, progress: P
     if workers == 1 or len(left) == 1:
         worker = Worker(job)
         for cell in left:
-            store.put(cell, worker.run(cell))
+            rows = worker.run(cell)
+            store.put(cell, rows, lasting=not broke(rows))
             done += 1
             progress("runs", done, len(todo))
         return
@@ -145,7 +146,8 @@ def _run(todo: Sequence[Cell], job: Job, store: Store, workers: int, progress: P
         futures = {pool.submit(step, cell): cell for cell in left}
         try:
             for future in as_completed(futures):
-                store.put(futures[future], future.result())
+                rows = future.result()
+                store.put(futures[future], rows, lasting=not broke(rows))
                 done += 1
                 progress("runs", done, len(todo))
         except BrokenProcessPool:

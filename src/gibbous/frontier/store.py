@@ -47,30 +47,37 @@ class Store:
             ) from None
 
     def get(self, cell: Cell) -> list[dict[str, Any]] | None:
-        """The figures of a run that is done; None of one that is not."""
+        """The figures of a run that is done; None of one that is not, or whose file is damaged."""
         if cell.name in self._found:
             return self._found[cell.name]
         if self.folder is None:
             return None
         path = self.folder / "cells" / f"{cell.name}.json"
-        if not path.exists():
+        try:
+            rows = [_from_json(row) for row in json.loads(path.read_text(encoding="utf-8"))]
+        except (OSError, ValueError, AttributeError, KeyError, TypeError):
             return None
-        rows = [_from_json(row) for row in json.loads(path.read_text(encoding="utf-8"))]
         self._found[cell.name] = rows
         return rows
 
-    def put(self, cell: Cell, rows: list[dict[str, Any]]) -> None:
-        """Keep the figures of a run."""
+    def put(self, cell: Cell, rows: list[dict[str, Any]], *, lasting: bool = True) -> None:
+        """Keep the figures of a run; unless `lasting`, a second start makes them again."""
         self._found[cell.name] = rows
-        if self.folder is not None:
+        if self.folder is not None and lasting:
             text = json.dumps([_to_json(row) for row in rows])
             write_own(self.folder / "cells" / f"{cell.name}.json", text.encode())
 
     def _check(self, known: str, wanted: str) -> None:
         if known == wanted:
             return
-        before, now = json.loads(known), json.loads(wanted)
-        changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
+        now = json.loads(wanted)
+        try:
+            before = dict(json.loads(known))
+        except (ValueError, TypeError):
+            before = {}
+        changed = sorted(
+            k for k in {*before, *now} if (k in before, before.get(k)) != (k in now, now.get(k))
+        )
         raise UsageError(
             "OTHERSTUDY",
             f"{str(self.folder)!r} holds a study with other {', '.join(changed)}.",

@@ -59,7 +59,7 @@ class Study:
         return tuple(dict.fromkeys(r["metric"] for r in self.rows if r["metric"]))
 
     def failed(self) -> tuple[tuple[str, str], ...]:
-        """(label, reason) of runs that were refused."""
+        """(label, reason) of runs that were refused, or whose method ended with an error."""
         return tuple(dict.fromkeys((r["label"], r["failed"]) for r in self.rows if r.get("failed")))
 
     def frame(self) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from io import BytesIO
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DELTA = Fraction(1, 10**9)  # at which a zCDP claim is put on an epsilon axis
 NO_ROWS = "The noisy number of rows was 0: there is nothing to measure."
+BROKE = "GB1-METHOD"  # how the reason of a run begins whose method ended with an error of its own
 _KEY = bytes(32)  # a study keeps no fingerprint: the scan's is thrown away
 
 
@@ -81,6 +82,9 @@ class Worker:
             made, cost = self._made(cell)
         except GibbousError as error:
             return [{**facts, "metric": "", "failed": f"{error.code}: {error.wrong}"}]
+        except Exception as error:  # noqa: BLE001 - anybody's method; its message may hold a record
+            why = f"{BROKE}: {type(error).__name__} inside the method {cell.arm.method}."
+            return [{**facts, "metric": "", "failed": why}]
         if not made.rows:
             return [{**facts, **cost, "metric": "", "failed": NO_ROWS}]
         facts |= cost | {
@@ -155,6 +159,11 @@ class Worker:
         if self.job.rows is None and mechanism.about.releases == "rows":
             return self.real.rows
         return self.job.rows
+
+
+def broke(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a run ended with an error of its method: mended, it is worth another run."""
+    return any(str(row.get("failed", "")).startswith(BROKE) for row in rows)
 
 
 def found(subject: Subject, job: Job) -> list[Finding]:

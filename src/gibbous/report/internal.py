@@ -126,7 +126,9 @@ def _top(findings: Findings) -> Iterator[tuple[str, str]]:
             counts = rows.get(name)
             if counts is not None:
                 each = counts if isinstance(counts, list) else [counts]
-                yield f"{name.capitalize()} rows", " + ".join(f"{int(n):,}" for n in each)
+                alike = len(each) > 2 and len(set(each)) == 1
+                words = f"{len(each)} sets of {each[0]:,}" if alike else ""
+                yield f"{name.capitalize()} rows", words or " + ".join(f"{int(n):,}" for n in each)
     if isinstance(findings.facts.get("columns"), list):
         yield "Columns", str(len(findings.facts["columns"]))
     for name in ("keys", "sensitive", "targets"):

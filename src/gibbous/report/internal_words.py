@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gibbous.core.finding import Finding
 from gibbous.evaluate.findings import Findings
@@ -20,7 +20,8 @@ READING = (
 def summary(findings: Findings) -> Iterator[tuple[str, str]]:
     """(start in bold, rest) of each part; only what was measured is mentioned."""
     yield "What was compared.", _compared(findings)
-    useful = [w for w in (_distance(findings), _associations(findings), _models(findings)) if w]
+    parts = (_distance, _associations, _told_apart, _trained, _models)
+    useful = [words for part in parts if (words := part(findings))]
     if useful:
         yield "How good.", " ".join(useful)
     risky = [*_guesses(findings), *_members(findings), *_unique(findings)]
@@ -48,12 +49,23 @@ def _distance(findings: Findings) -> str:
     if "bootstrap" in null:
         sayings.append(f"a resample of the records scores {short(null['bootstrap'])}")
     if "holdout" in null:
-        sayings.append(f"other records {short(null['holdout'])}")
+        sayings.append(f"other records {short(null['holdout'])}{_fewer(findings)}")
     if "independent" in null:
         sayings.append(f"rows without any association {short(null['independent'])}")
     if sayings:
         words += f"; {', '.join(sayings)}"
     return f"{words}.{_way(found)}"
+
+
+def _fewer(findings: Findings) -> str:
+    """A caution where the holdout is the smaller table: it lies farther away by chance alone."""
+    rows = findings.facts.get("rows")
+    if not isinstance(rows, Mapping) or not rows.get("holdout") or not rows.get("synthetic"):
+        return ""
+    held, drawn = rows["holdout"], min(rows["synthetic"])
+    if held >= drawn:
+        return ""
+    return f" (only {held:,}: fewer rows than {drawn:,} lie farther away by chance alone)"
 
 
 def _way(found: Finding) -> str:
@@ -77,6 +89,48 @@ def _associations(findings: Findings) -> str:
             f"association: {short(null['independent'])})."
         )
     return ""
+
+
+def _told_apart(findings: Findings) -> str:
+    """How well a model tells synthetic rows from records; the model that does it best."""
+    found = [f for name in ("pmse", "pmse_tree") for f in findings.named(name)]
+    found = [f for f in found if not math.isnan(f.value)]
+    if not found:
+        return ""
+    best = max(found, key=lambda f: f.value)
+    null = dict(best.null)
+    beside = [
+        f"{words} {short(null[name])}"
+        for name, words in (
+            ("bootstrap", "a resample of the records"),
+            ("independent", "rows without association"),
+        )
+        if name in null
+    ]
+    model = "a tree" if best.name == "pmse_tree" else "a logistic model"
+    return (
+        f"How well {model} tells synthetic rows from records: {short(best.value)}, from 0 (not at all) "
+        f"to 0.25 (without error, where both have as many rows)"
+        f"{'; ' if beside else ''}{', '.join(beside)}."
+    )
+
+
+def _trained(findings: Findings) -> str:
+    """What models reach that were trained on synthetic rows."""
+    found = [f for f in findings.named("tstr") if not math.isnan(f.value)]
+    if not found:
+        return ""
+    parts = []
+    for f in found:
+        most = dict(f.null).get("real")
+        beside = "" if most is None else f" (trained on records: {short(most)})"
+        parts.append(f"{short(f.value)} for {', '.join(f.subject) or 'a column'}{beside}")
+    measure = "an AUC" if "AUC" in found[0].title else "an R2"
+    same = len({f.title for f in found}) == 1
+    return (
+        f"Models trained on synthetic rows reach on real records {measure if same else 'a score'} of "
+        f"{', '.join(parts)}."
+    )
 
 
 def _models(findings: Findings) -> str:

@@ -126,12 +126,22 @@ def data(release: Release) -> Iterator[Block]:
         yield Text(
             "These counts were published with noise; each row of the table names the columns that "
             "were counted together. About two noisy counts in three, or more, lie within one standard "
-            "deviation of the true count."
+            "deviation of the true count." + (_THRESHOLDED if _cut(tables) else "")
         )
         yield table_list(tables)
     shares = margins.drawn(release.sets, schema)
     noisy = [None if tables is None else margins.noisy(tables, j) for j in range(len(schema))]
     yield _columns(schema, noisy, shares, sets=len(release.sets))
+
+
+_THRESHOLDED = (
+    " Not so near a threshold: of small counts only those were kept to which noise had added much, "
+    "so that a count just above the threshold is too large more often than not."
+)
+
+
+def _cut(tables: Tables) -> bool:
+    return any(table.noise.threshold is not None for table in tables.published())
 
 
 def table_list(tables: Tables) -> Grid:

@@ -15,7 +15,7 @@ from gibbous.contract.auditor.noise import scale_test
 from gibbous.contract.auditor.places import Setup, translated
 from gibbous.contract.auditor.setups import CLEAR, laws_of
 from gibbous.contract.blind import differing
-from gibbous.contract.cases import Neighbors, neighbors, secret
+from gibbous.contract.cases import Neighbors, neighbors, secret, uneven
 from gibbous.contract.runs import relation_of
 from gibbous.contract.sensitivity import uncovered
 from gibbous.core.claim import Claim, Relation
@@ -225,7 +225,7 @@ def without_statistics(
             told, seen = "not compared: the plan does not cover persons of several rows", False
         found.append(Evidence("price", name, relation, 1, seen and bool(told), words=told))
     told = ""
-    pairs = neighbors(relation, 6)
+    pairs = (*neighbors(relation, 6), uneven(relation))
     for pair in pairs:
         told = told or differing(mechanism, pair, rows)
     told = f"{told} shows" if told else ""

@@ -32,7 +32,7 @@ from gibbous.contract.auditor.setups import crowded, free_rows, setups
 from gibbous.contract.cases import binary_schema
 from gibbous.contract.runs import relation_of
 from gibbous.core.claim import Claim, Relation
-from gibbous.core.errors import UsageError
+from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.params import as_json, build, describe
 from gibbous.core.protocols import Mechanism, Progress, Words64, silent
 from gibbous.core.tables import NoiseInfo
@@ -98,7 +98,12 @@ def audit(
     found: list[Evidence] = []
     test: list[Evidence] = []
     for one in builds:
-        more, bare = _relation(one, run, effort, share, seed, steps)
+        try:
+            more, bare = _relation(one, run, effort, share, seed, steps)
+        except PrivacyRefused as error:
+            if error.name != "OVERSPEND":
+                raise
+            more, bare = [_overspent(one, error.wrong)], []
         found, test = found + more, test + bare
     self_test = SelfTest(any(e.violated for e in test), tuple(test))
     return base.done(_verdict(found, self_test), began, tuple(found), self_test)
@@ -136,7 +141,7 @@ def _relation(
     for pair in pairs:
         steps()
         found.append(by_pair(one, pair, run, effort=effort.of("pairs"), level=level, rows=rows))
-    few = Effort(0.0, _self_runs(one, rows))
+    few = Effort(0.0, _self_runs(one, rows, level))
     bare.append(
         by_pair(one, pairs[0], without_noise(run, seed), effort=few, level=level, rows=rows)
     )
@@ -204,6 +209,12 @@ class _Base:
         )
 
 
+def _overspent(one: Mechanism, words: str) -> Evidence:
+    """A run that asks for more than its plan states: refused before anything was counted."""
+    name = "what the run asks for against what the plan states"
+    return Evidence("price", name, relation_of(one), 1, violated=True, words=words)
+
+
 def _diversity(one: Mechanism, base: _Base, run: Run, began: float) -> Audit:
     level = base._audit.level
     found = by_diversity(one, run, level=level)
@@ -218,14 +229,14 @@ def _diversity(one: Mechanism, base: _Base, run: Run, began: float) -> Audit:
     return base.done(_verdict([found], self_test), began, (found,), self_test, notes)
 
 
-def _self_runs(one: Mechanism, rows: int | None) -> int:
+def _self_runs(one: Mechanism, rows: int | None, level: float) -> int:
     """Runs on each side of a pair after which an event that tells often enough refutes the claim."""
     epsilon, delta = stated(one.plan(binary_schema(), rows).total)
     share = 4 if rows is None else 10  # one record of five is drawn in a fifth of the rows
     runs = SELF_RUNS
-    # At a level below any that a part of an audit has.
+    least = min(level / 2, 1e-6)
     while (
-        lower_bound(runs // share, 0, runs // 2, delta, 1e-6) <= epsilon and runs < MOST_SELF_RUNS
+        lower_bound(runs // share, 0, runs // 2, delta, least) <= epsilon and runs < MOST_SELF_RUNS
     ):
         runs *= 2
     return runs if runs < MOST_SELF_RUNS else SELF_RUNS

@@ -130,9 +130,13 @@ def _unified(
 
 
 def remarks(
-    found: Spread, rule: str, facts: Facts, noise: Noise | None, variance: Variance
+    found: Spread, rule: str, facts: Facts, noise: Noise | None, variance: Variance, *, sets: int
 ) -> tuple[str, ...]:
-    """What was assumed or went against the rule, before what no rule covers."""
+    """What was assumed or went against the rule, before what no rule covers.
+
+    Args:
+        sets: how many there are, also those without an estimate.
+    """
     said = list(noise.notes) if noise else []
     if noise is not None and noise.shift is not None:
         said += _shifted(noise.shift, variance)
@@ -160,8 +164,7 @@ def remarks(
             f"T_f was below (N/n) W for {int(variance.floored.sum())} of {variance.floored.size} "
             "estimates, which happens by chance; (N/n) W stands in for it."
         )
-    some = found.sets[found.sets > 0]
-    if some.max(initial=0) > some.min(initial=np.inf):
+    if ((found.sets > 0) & (found.sets < sets)).any():
         said.append("Some estimates do not exist in every set: they are combined over fewer.")
     if rule == "unified" and facts.sanitized == "once" and facts.draws == "fitted":
         said += _odd(found)

@@ -79,7 +79,8 @@ def combine(
         )
     found = rules.spread(q, v)
     variance, used, why = chosen(found, rule, facts, noise)
-    warnings = (*remarks(found, used, facts, noise, variance), *facts.biases)
+    said = remarks(found, used, facts, noise, variance, sets=len(q))
+    warnings = (*said, *facts.biases)
     return _combined(found, variance, level, used, why, facts, warnings, tuple(names), shape)
 
 
