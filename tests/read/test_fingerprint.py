@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gibbous.read import fingerprint as fingerprint_module
-from gibbous.read.fingerprint import fingerprint
+from gibbous.read import row_sums
+from gibbous.read.fingerprint import Fingerprint, fingerprint
 from gibbous.read.source import read_columns
 
 KEY = b"k" * 32
@@ -115,11 +116,40 @@ def test_blocks_change_nothing_for_floats_of_every_kind(monkeypatch: pytest.Monk
     odd = [math.inf, -math.inf, math.nan, -0.0, 2.0**63, -(2.0**63), 2.0**62]
     frame = pl.DataFrame({"real": [*real.tolist(), *odd, None]})
     whole = name(frame)
-    monkeypatch.setattr(fingerprint_module, "_BLOCK", 7)
+    for module in (fingerprint_module, row_sums):
+        monkeypatch.setattr(module, "BLOCK", 7)
 
     assert name(frame) == whole
     assert name(frame.reverse()) == whole
     assert name(frame.with_columns(pl.col("real").cast(pl.String))) == whole
+
+
+def wide(rows: int) -> pl.DataFrame:
+    """Columns of every kind of part: of few values, of more than 2^16, and hashed row by row."""
+    rng = np.random.default_rng(rows)
+    codes = {f"c{i}": rng.integers(-3, 4 + 5 * i, rows) for i in range(8)}
+    levels = pl.Enum([str(i) for i in range(70_000)])
+    large = levels.categories.gather(rng.integers(0, 70_000, rows)).cast(levels).alias("large")
+    gaps = pl.Series("gaps", rng.integers(0, 9, rows)).replace(4, None)
+    return pl.DataFrame(codes).with_columns(large, gaps, pl.Series("real", rng.normal(size=rows)))
+
+
+@pytest.mark.parametrize("keep", ["all", "looked up", "hashed"])
+def test_the_kernel_adds_up_what_numpy_adds_up(keep: str) -> None:
+    frames = [TABLE, TABLE.clear(), wide(2_500)]
+    if keep == "looked up":
+        frames = [frame.select(pl.selectors.by_name("c0", "c5", "gaps")) for frame in frames[2:]]
+    elif keep == "hashed":
+        frames = [frame.select("real") for frame in frames]
+
+    for frame in frames:
+        found = []
+        for adding in (row_sums.plain, row_sums.compiled):
+            mark = Fingerprint(KEY, "", adding=adding)
+            for start in range(0, max(1, frame.height), 1_100):
+                mark.add(frame.slice(start, 1_100))
+            found.append(mark.digest())
+        assert found[0] == found[1]
 
 
 def test_an_empty_table_has_a_name() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +26,10 @@ SETTINGS = {
     "spark.executorEnv.PYTHONPATH": str(ROOT),
     "spark.executorEnv.OMP_NUM_THREADS": "1",
 }
+
+
+# A daemon and what it starts end when the pipe to this process does, whoever killed this process.
+_WHILE_WE_LIVE = '"$@" < /dev/null & cat > /dev/null; kill -9 0'
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.skip("needs Java 17")
     folder = tmp_path_factory.mktemp("cluster")
     command = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-    port = _free()
-    master = f"spark://127.0.0.1:{port}"
+    daemon = ["sh", "-c", _WHILE_WE_LIVE, "sh", command]
     running: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, *arguments: str) -> None:
@@ -62,8 +65,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         with (folder / f"{name}.log").open("wb") as log:
             running.append(
                 subprocess.Popen(
-                    [command, f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]],
+                    [*daemon, f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]],
                     env=environment,
+                    stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
@@ -71,30 +75,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             )
 
     try:
-        ui = str(_free())
-        start(
-            "master",
-            "master.Master",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(port),
-            "--webui-port",
-            ui,
-        )
-        _until(lambda: _listens(port))
+        anywhere = ["--host", "127.0.0.1", "--webui-port", "0"]  # ports that nobody else can take
+        start("master", "master.Master", *anywhere, "--port", "0")
+        master = _address(folder / "master.log")
         for number in (1, 2):
             work = folder / f"work{number}"
-            options = ["--host", "127.0.0.1", "--cores", "2", "--memory", "1200m"]
-            options += ["--webui-port", str(_free()), "--work-dir", str(work)]
-            start(f"worker{number}", "worker.Worker", *options, master)
+            options = ["--cores", "2", "--memory", "1200m", "--work-dir", str(work), master]
+            start(f"worker{number}", "worker.Worker", *anywhere, *options)
         _until(lambda: (folder / "master.log").read_bytes().count(b"Registering worker") == 2)
         yield Cluster(master, folder)
     finally:
         for process in running:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            process.communicate()  # closes the pipe, and waits
         for pid in _executors(folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -118,19 +112,19 @@ def session(cluster: Cluster) -> Iterator[Any]:
     found.let_go()
 
 
-def _free() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+def _address(log: Path) -> str:
+    """Where a master listens, once its log says so."""
+
+    def said() -> re.Match[str] | None:
+        return re.search(r"Starting Spark master at (spark://\S+)", log.read_text("utf-8"))
+
+    _until(said)
+    found = said()
+    assert found
+    return found[1]
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as one:
-        one.settimeout(1)
-        return one.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _until(what: Any, seconds: float = 120) -> None:
+def _until(what: Any, seconds: float = 240) -> None:
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
@@ -158,6 +152,6 @@ def python(code: str, *arguments: str, **environment: str) -> subprocess.Complet
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=900,
         check=False,
     )

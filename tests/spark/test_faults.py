@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from gibbous.core.errors import EngineFailure, GibbousError, OutputNotWritten
+from gibbous.disintegrate.spark import session
 from gibbous.disintegrate.spark.faults import SPENT, guarded, refused
 from gibbous.disintegrate.spark.session import sweep
 from gibbous.disintegrate.spark.shield import TaskFailed, attempted, shielded
@@ -85,6 +87,30 @@ def test_m2_folders_of_sessions_that_are_gone_are_swept_and_others_stay(
         sweep()
 
     assert list(tmp_path.iterdir()) == [used]
+
+
+def test_m2_a_folder_in_which_a_jvm_still_writes_keeps_its_lock_until_it_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(session, "time", SimpleNamespace(sleep=lambda _: None))
+    folder, busy, honest = tmp_path / "gibbous-spark-dying", {"spill"}, Path.unlink
+    folder.mkdir(mode=0o700)
+    for name in ("lock", "spill", "other"):
+        (folder / name).touch()
+
+    def unlink(path: Path, *, missing_ok: bool = False) -> None:
+        if path.name not in busy:
+            honest(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    sweep()
+    kept = sorted(one.name for one in folder.iterdir())
+    busy.clear()
+    sweep()
+
+    assert kept == ["lock", "spill"]
+    assert not folder.exists()
 
 
 def test_a_refusal_travels_as_words_and_anything_else_as_the_name_of_its_class() -> None:

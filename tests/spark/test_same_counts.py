@@ -70,10 +70,13 @@ def test_a_csv_folder_a_table_and_a_view_are_the_same_data_set(
     for number in range(2):
         frame.slice(number * 250, 250).write_csv(folder / f"{number}.csv")
     frame.write_parquet(tmp_path / "table.parquet")
+    odd = tmp_path / "a name, 50% [1] {of} many"
+    odd.mkdir()
+    frame.write_parquet(odd / "the rows.parquet")
     session.read.parquet(str(tmp_path / "table.parquet")).createOrReplaceTempView("people_view")
     engine, found = SparkEngine(session=session), []
 
-    for source in (str(folder), "people_view", str(tmp_path / "*.parquet")):
+    for source in (str(folder), "people_view", str(tmp_path / "*.parquet"), str(odd)):
         mark = engine.scan(source, schema, key=tables.KEY)
         found.append((mark, tables.digest(engine.tally(contexts))))
     engine.close()

@@ -86,6 +86,20 @@ def test_raking_an_independent_table_gives_the_product() -> None:
     assert rake(np.ones((2, 3)), wanted) == pytest.approx(np.outer(*wanted))
 
 
+@pytest.mark.parametrize("shape", [(1,), (6,), (3, 8), (5, 1, 4), (2, 3, 4, 5)])
+def test_compiled_raking_equals_its_numpy_twin_in_any_layout(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(2)
+    values = rng.random(shape[::-1]).T  # axes not in the order of memory
+    wanted = [rng.dirichlet(np.ones(size)) for size in shape]
+    wanted[-1][0] = 0.0 if shape[-1] > 1 else 1.0
+    kept = values.copy()
+
+    fast, plain = (rake(values, wanted, 7, compiled=c) for c in (True, False))
+
+    assert fast == pytest.approx(plain, rel=1e-12, abs=1e-300)
+    assert (values == kept).all()
+
+
 def test_margins_are_combined_by_inverse_variance() -> None:
     precise = table(np.array([100, 200, 300]), 0, (), sigma=1.0)
     coarse = table(np.array([300, 200, 100]), 0, (), sigma=3.0)

@@ -88,7 +88,7 @@ def check_memory(need: int, limit: int) -> None:
             f"Counting needs about {_size(need)} of memory.",
             f"This run may use {_size(limit)}.",
             "Use fewer context columns (parents), coarser levels or bins, or fewer columns; sbhg "
-            "with choice = 0 counts no pairs.",
+            "with choice = 0 counts no pairs. In Python, memory_limit of gb.engine allows more.",
             state=layout.STATE,
         )
 

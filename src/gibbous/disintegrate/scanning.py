@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
 
 
+MANY = 1 << 17  # rows below which loading a kernel takes longer than it saves
+
+
 @dataclass(frozen=True, slots=True)
 class Spilling:
     """When codes are kept on disk, and where.
@@ -78,6 +81,7 @@ def scan(
         numbers=numbers,
         threads=threads,
         spilling=None,
+        kernels=False,
     )
     assert isinstance(codes, Codes)
     return codes, mark
@@ -93,22 +97,28 @@ def scan_to(
     numbers: Sequence[int],
     threads: int,
     spilling: Spilling | None,
+    kernels: bool = True,
 ) -> tuple[Store, bytes]:
     """The same, on disk where the codes are more than `spilling` allows in memory.
 
+    Args:
+        kernels: whether compiled kernels may be used, as they will be to count.
     Raises:
         ResourceLimit: the disk is full, too.
     """
     from gibbous.encode.dictionary import coded, dictionaries
+    from gibbous.read import row_sums
     from gibbous.read.fingerprint import Fingerprint
     from gibbous.read.source import ReadOptions, read_slices
 
     progress("read", 0, 100)
-    mark, known = Fingerprint(key, schema.null), dictionaries(schema)
+    known = dictionaries(schema)
     with ExitStack() as stack:
         rows, frames = stack.enter_context(
             read_slices(source, schema=schema, options=options or ReadOptions())
         )
+        adding = row_sums.compiled if kernels and rows >= MANY else row_sums.plain
+        mark = Fingerprint(key, schema.null, adding=adding)
         encoder = _encoder(schema, rows, numbers, spilling)
         stack.callback(encoder.drop)
         beside = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="gibbous-mark"))

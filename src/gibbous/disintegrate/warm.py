@@ -1,4 +1,4 @@
-"""Warm: nothing in; every counting kernel compiled and cached, by counting a table of two rows."""
+"""Warm: nothing in; every kernel of reading and counting compiled and cached, on two rows."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ TYPES = (np.uint8, np.uint16)  # 32-bit codes (columns of more than 65,536 level
 def compile_all(progress: Progress) -> None:
     """Count tiny tables along every route, for each type of code."""
     from gibbous.disintegrate import gathering  # loads numba
+    from gibbous.read import row_sums
 
     schema = Schema(
         (
@@ -35,6 +36,7 @@ def compile_all(progress: Progress) -> None:
         engine.close()
     cell = np.zeros(1, dtype=np.uint64)
     gathering.added(*[Sparse(cell, cell, np.ones(1, dtype=np.int64))] * 2)  # union, merge
+    row_sums.compiled([], [np.uint64(0)] * row_sums.LANES, 0)  # add_up
     progress("compile", total, total)
 
 

@@ -17,6 +17,7 @@ from gibbous.core.codes import Codes, empty_codes
 from gibbous.core.errors import OutputNotWritten, ResourceLimit, UsageError
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
+from gibbous.disintegrate.interrupts import heard_by_python_alone
 
 if TYPE_CHECKING:
     import polars as pl
@@ -144,7 +145,9 @@ def _csv(path: Path, schema: Schema, raw: bool) -> Iterator[_Csv]:
 
 @contextmanager
 def _parquet(path: Path, schema: Schema, _: bool) -> Iterator[_Parquet]:
-    with new_file(path) as file:
+    import polars  # noqa: F401  before its handler of interrupts is set aside
+
+    with heard_by_python_alone(), new_file(path) as file:
         writer = _Parquet(file)
         try:
             yield writer
@@ -237,7 +240,7 @@ class _Parquet:
                 self._file, compression="zstd", row_group_size=_ROW_GROUP
             )
         except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
-            # The library ends its threads by a panic of this name when the user presses Ctrl-C.
+            # Where the interrupt could not be kept from the library, it panics with this name.
             stopped = "KEYBOARD_INTERRUPT" in str(error)
             self._error = KeyboardInterrupt() if stopped else error
 

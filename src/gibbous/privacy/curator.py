@@ -206,8 +206,8 @@ class Curator:
         """The same run on random parts of the records; free.
 
         A record's part is drawn with cryptographic words, whatever it says, so that one record is in
-        one part: what is spent on a part is spent beside the others (MECHANISMS s9.6, both relations:
-        a record that is replaced keeps its part).
+        one part: what is spent on a part is spent beside the others (docs/proofs/noise.md, random parts;
+        both relations: a record that is replaced keeps its part).
 
         Args:
             parts: how many, >= 1.

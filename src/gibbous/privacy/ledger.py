@@ -120,7 +120,18 @@ class Hold:
 
 
 class Ledger:
-    """The one thing here that has state. Make it by `open` or `ephemeral`."""
+    """What every data set has spent, and the most it may: the one thing here that has state.
+
+    Make it by `open` (a file, used by many processes at once) or `ephemeral` (in memory). A data set
+    is named by 32 bytes, the keyed fingerprint of its records: `accounts` lists those that are
+    known. Epsilon is in nats, all sums are exact fractions.
+
+    Raises:
+        LedgerUnusable: whenever entries are read and do not form the chain that they should.
+    Guarantee:
+        A claim is on disk before the records that it pays for are counted, and what was reserved
+        stays spent (docs/concepts/ledger.md).
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -265,6 +276,13 @@ class Ledger:
     ) -> None:
         """Set the most that a data set may ever spend; a later cap replaces an earlier one.
 
+        Args:
+            dataset: keyed fingerprint.
+            epsilon: of all releases together, nats, >= 0.
+            delta: of all releases together, 0 <= delta < 1.
+            relation: the neighbor relation that counts; claims under the other one are refused.
+            protects: the privacy unit in words; None takes that of the first release.
+            stamp: of the file (`file_stamp`), for `recall`.
         Raises:
             PrivacyRefused: the numbers are out of range, or releases were made that no such sum
                 can cover (no claim, another relation, another privacy unit).

@@ -145,7 +145,7 @@ def counted(cap: Cap, claim: Claim, protects: str, identity: str | None) -> Cap:
         wrong, fix = f"is {claim.basis}, not proven", "Use a method with a proven cost."
     elif claim.relation != cap.relation:
         wrong = f"is under {claim.relation}, the cap is under {cap.relation}"
-        fix = f"Use relation={cap.relation!r}; numbers of one relation are never relabelled."
+        fix = f"Use relation={cap.relation!r}; numbers of one relation are never relabeled."
     elif cap.protects is not None and protects != cap.protects:
         wrong = f"protects {protects}, the cap counts {cap.protects}"
         fix = "Use the same privacy unit for every release of these data."

@@ -57,7 +57,7 @@ def pieces(blocks: Iterator[bytes], sep: str, encoding: str) -> Iterator[Piece]:
             block, skipped = _without_mark(block)
             offset += skipped
         left += block
-        end = _last_end(left, first=header)
+        end = last_end(left, first=header)
         if end == 0:
             _check_record(left, line)
             continue
@@ -67,7 +67,7 @@ def pieces(blocks: Iterator[bytes], sep: str, encoding: str) -> Iterator[Piece]:
             line += left.count(b"\n", 0, end)
             offset += end
             left = left[end:]
-            end = _last_end(left, first=False) if header else 0
+            end = last_end(left, first=False) if header else 0
             header = False
     if left:
         yield _checked(left, sep, encoding, line, offset)
@@ -113,7 +113,7 @@ def _without_mark(block: bytes) -> tuple[bytes, int]:
     return (block[3:], 3) if block.startswith(b"\xef\xbb\xbf") else (block, 0)
 
 
-def _last_end(text: bytes, *, first: bool) -> int:
+def last_end(text: bytes, *, first: bool = False) -> int:
     """Position after the last (or first) line end that is outside quotes; 0 if there is none."""
     if b'"' not in text:
         return (text.find(b"\n") if first else text.rfind(b"\n")) + 1

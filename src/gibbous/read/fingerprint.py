@@ -16,13 +16,11 @@ import numpy as np
 import polars as pl
 
 from gibbous.core.context import mix64
+from gibbous.read.row_sums import BLOCK, LANES, Adding, Part, mix, packed, plain
 from gibbous.read.slices import row_slices
 
-_LANES = 2
 _MANY = 5_000
 _SPAN = 1 << 13  # whole numbers that are hashed once each, not row by row
-_PACKED = 1 << 12  # values that columns have together: tables that stay in the cache
-_BLOCK = 1 << 15
 _NO_NUMBER = frozenset(ascii_letters) - frozenset("iInN")  # a number, inf or nan has other starts
 _TRUE, _FALSE = frozenset(("True", "true", "TRUE")), frozenset(("False", "false", "FALSE"))
 
@@ -53,12 +51,13 @@ class Fingerprint:
     Args:
         key: secret key of this installation.
         null: the text that means missing.
+        adding: how sums are made: `row_sums.plain`, or `compiled` where numba is loaded anyway.
     """
 
-    def __init__(self, key: bytes, null: str) -> None:
+    def __init__(self, key: bytes, null: str, *, adding: Adding = plain) -> None:
         self._keys = _Keys(root_of(key))
-        self._null = null
-        self._sums = [0] * _LANES
+        self._null, self._adding = null, adding
+        self._sums = [0] * LANES
         self._rows = 0
         self._names: list[str] = []
         self._enums: dict[str, tuple[pl.DataType, np.ndarray]] = {}
@@ -67,17 +66,10 @@ class Fingerprint:
         """Take more rows in; every slice has the same columns."""
         self._names = frame.columns
         self._rows += frame.height
-        parts = _packed([self._part(frame[name]) for name in frame.columns])
-        steps = [self._keys.word(b"row", lane) for lane in range(_LANES)]
-        for start in range(0, frame.height, _BLOCK):
-            block = slice(start, min(start + _BLOCK, frame.height))
-            places = [None if p.place is None else p.place[block].astype(np.intp) for p in parts]
-            for lane, step in enumerate(steps):
-                total = np.full(block.stop - start, step)
-                for part, place in zip(parts, places, strict=True):
-                    row = part.words[lane]
-                    total += row[block] if place is None else row.take(place, mode="clip")
-                self._sums[lane] += int(_mix(total).sum(dtype=np.uint64))
+        parts = packed([self._part(frame[name]) for name in frame.columns])
+        steps = [self._keys.word(b"row", lane) for lane in range(LANES)]
+        for lane, total in enumerate(self._adding(parts, steps, frame.height)):
+            self._sums[lane] += total
 
     @staticmethod
     def of_root(root: bytes, null: str) -> Fingerprint:
@@ -106,17 +98,17 @@ class Fingerprint:
             outer.update(hashlib.blake2b(name.encode("utf-8", "surrogatepass")).digest())
         return outer.digest()
 
-    def _part(self, values: pl.Series) -> _Part:
+    def _part(self, values: pl.Series) -> Part:
         """The column's part of each row's hash."""
         keys, null = self._keys, self._null
         tag = b"column:" + values.name.encode("utf-8", "surrogatepass")
-        steps = [keys.word(tag, lane) for lane in range(_LANES)]
+        steps = [keys.word(tag, lane) for lane in range(LANES)]
         if isinstance(values.dtype, pl.Enum):
             known = self._enums.get(values.name)
             if known is None or known[0] != values.dtype:
                 words = _table(values.dtype.categories, keys, steps, null)
                 known = self._enums[values.name] = (values.dtype, words)
-            return _Part(_places(values.to_physical(), known[1].shape[1] - 1), known[1])
+            return Part(_places(values.to_physical(), known[1].shape[1] - 1), known[1])
         values = _plain(values)
         if values.dtype.is_integer() and values.dtype != pl.Int128:
             part = _small_span(values, keys, steps)
@@ -125,11 +117,11 @@ class Fingerprint:
         if values.dtype == pl.String and values.head(2 * _MANY).n_unique() < _MANY:
             distinct = values.drop_nulls().unique()
             place = values.cast(pl.Enum(distinct)).to_physical()
-            return _Part(_places(place, len(distinct)), _table(distinct, keys, steps, null))
+            return Part(_places(place, len(distinct)), _table(distinct, keys, steps, null))
         words = _hashed(values, keys, steps, null)
         if values.null_count():
             words[:, values.is_null().to_numpy()] = _missing_words(keys, steps)[:, None]
-        return _Part(None, words)
+        return Part(None, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,38 +144,6 @@ def root_of(key: bytes) -> bytes:
     return hashlib.blake2b(key, person=b"gibbous-rows").digest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What columns add to the hash of each row: words (lanes, n), looked up by place if there is one."""
-
-    place: np.ndarray | None
-    words: np.ndarray
-
-    def joined(self, other: _Part) -> _Part:
-        """One part for two columns that have few values together."""
-        assert self.place is not None
-        assert other.place is not None
-        size = other.words.shape[1]
-        place = self.place.astype(np.uint16) * np.uint16(size) + other.place
-        words = self.words[:, :, None] + other.words[:, None, :]
-        return _Part(place, words.reshape(_LANES, -1))
-
-
-def _packed(parts: list[_Part]) -> list[_Part]:
-    """The same sums in fewer look-ups: columns of few values are joined."""
-    out = [p for p in parts if p.place is None]
-    small = sorted((p for p in parts if p.place is not None), key=lambda p: p.words.shape[1])
-    last: _Part | None = None
-    for part in small:
-        if last is not None and last.words.shape[1] * part.words.shape[1] <= _PACKED:
-            last = last.joined(part)
-            continue
-        if last is not None:
-            out.append(last)
-        last = part
-    return out if last is None else [*out, last]
-
-
 def _places(values: pl.Series, missing: int) -> np.ndarray:
     if values.null_count():
         values = values.cast(pl.UInt32).fill_null(missing)
@@ -204,8 +164,8 @@ class _Keys:
 
     def text(self, value: str) -> list[int]:
         data = value.encode("utf-8", "surrogatepass")
-        found = hashlib.blake2b(data, key=self._root, digest_size=8 * _LANES).digest()
-        return [int.from_bytes(found[8 * i : 8 * i + 8], "little") for i in range(_LANES)]
+        found = hashlib.blake2b(data, key=self._root, digest_size=8 * LANES).digest()
+        return [int.from_bytes(found[8 * i : 8 * i + 8], "little") for i in range(LANES)]
 
 
 def _plain(values: pl.Series) -> pl.Series:
@@ -226,7 +186,7 @@ def _plain(values: pl.Series) -> pl.Series:
     return values
 
 
-def _small_span(values: pl.Series, keys: _Keys, steps: list[np.uint64]) -> _Part | None:
+def _small_span(values: pl.Series, keys: _Keys, steps: list[np.uint64]) -> Part | None:
     low: Any = values.min()
     high: Any = values.max()
     if low is None or high - low >= _SPAN or low < -(2**63) or high >= 2**63:
@@ -239,7 +199,7 @@ def _small_span(values: pl.Series, keys: _Keys, steps: list[np.uint64]) -> _Part
     else:
         numbers = values.to_numpy()
     unsigned = np.dtype(f"u{numbers.dtype.itemsize}")  # a difference is right modulo its width
-    return _Part((numbers - numbers.dtype.type(low)).view(unsigned), words)
+    return Part((numbers - numbers.dtype.type(low)).view(unsigned), words)
 
 
 def _table(distinct: pl.Series, keys: _Keys, steps: list[np.uint64], null: str) -> np.ndarray:
@@ -254,7 +214,7 @@ def _missing_words(keys: _Keys, steps: list[np.uint64]) -> np.ndarray:
 
 
 def _missing(keys: _Keys) -> list[int]:
-    return [int(keys.word(b"missing", lane)) for lane in range(_LANES)]
+    return [int(keys.word(b"missing", lane)) for lane in range(LANES)]
 
 
 def _hashed(values: pl.Series, keys: _Keys, steps: list[np.uint64], null: str) -> np.ndarray:
@@ -265,10 +225,10 @@ def _hashed(values: pl.Series, keys: _Keys, steps: list[np.uint64], null: str) -
     """
     if values.dtype.is_float():
         base, left = _of_floats(values, keys)
-        bases = [base.copy() if left.any() else base for _ in range(_LANES)]
+        bases = [base.copy() if left.any() else base for _ in range(LANES)]
     else:
         whole, is_whole, real, is_real = _numbers(values)
-        bases = [whole.view(np.uint64).copy() for _ in range(_LANES)]
+        bases = [whole.view(np.uint64).copy() for _ in range(LANES)]
         real_words = keys.word(b"real", 0)
         for base in bases:
             base[is_real] = mix64(real[is_real].view(np.uint64) + real_words)
@@ -283,23 +243,13 @@ def _hashed(values: pl.Series, keys: _Keys, steps: list[np.uint64], null: str) -
         table = np.array([_words(text, keys, null) for text in distinct.to_list()], np.uint64)
         for lane, base in enumerate(bases):
             base[left] = table[place, lane]
-    out = np.empty((_LANES, len(values)), dtype=np.uint64)
+    out = np.empty((LANES, len(values)), dtype=np.uint64)
     for words, base, step in zip(out, bases, steps, strict=True):
-        for start in range(0, len(base), _BLOCK):
-            block = slice(start, start + _BLOCK)
+        for start in range(0, len(base), BLOCK):
+            block = slice(start, start + BLOCK)
             np.add(base[block], step, out=words[block])
-            _mix(words[block])
+            mix(words[block])
     return out
-
-
-def _mix(words: np.ndarray) -> np.ndarray:
-    """mix64 in place; in blocks that stay in the cache, it takes a fifth of the time."""
-    spare = np.empty_like(words)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        np.right_shift(words, np.uint64(shift), out=spare)
-        words ^= spare
-        words *= np.uint64(factor)
-    return words
 
 
 def _of_floats(values: pl.Series, keys: _Keys) -> tuple[np.ndarray, np.ndarray]:
@@ -310,12 +260,12 @@ def _of_floats(values: pl.Series, keys: _Keys) -> tuple[np.ndarray, np.ndarray]:
         np.zeros(len(real), np.uint64),
         np.zeros(len(real), bool),
     )
-    for start in range(0, len(real), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(0, len(real), BLOCK):
+        block = slice(start, start + BLOCK)
         some = real[block]
         small = np.abs(some) < 2.0**63  # not so of infinities and nan
         whole = (np.floor(some) == some) & small
-        bits = _mix(some.view(np.uint64) + word)
+        bits = mix(some.view(np.uint64) + word)
         if whole.any():
             bits[whole] = some[whole].astype(np.int64).view(np.uint64)
         left[block] = ~small
@@ -344,7 +294,7 @@ def _words(text: str, keys: _Keys, null: str) -> list[int]:
     if text == null:
         return _missing(keys)
     if text in _TRUE or text in _FALSE:
-        return [int(text in _TRUE)] * _LANES
+        return [int(text in _TRUE)] * LANES
     if text[:1] in _NO_NUMBER:
         return keys.text(text)
     try:

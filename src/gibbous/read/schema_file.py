@@ -44,12 +44,15 @@ def load_schema(path: str | Path) -> Schema:
         UsageError: the file is not a schema; the message names the key and the nearest valid one.
         SchemaMismatch: its impossible combinations leave no possible row.
     """
-    return parse_schema(_text(Path(path)))
+    return parse_schema(_text(Path(path)), name=f"The schema file {shown(Path(path))}")
 
 
-def parse_schema(text: str) -> Schema:
+def parse_schema(text: str, *, name: str = "The schema") -> Schema:
     """Read the text of a TOML schema file.
 
+    Args:
+        text: TOML.
+        name: what an error calls it.
     Raises:
         UsageError, SchemaMismatch: as `load_schema`.
     """
@@ -64,7 +67,7 @@ def parse_schema(text: str) -> Schema:
     if place is not None:
         raise UsageError(
             "TOML",
-            f"The schema file is not TOML: {place}.",
+            f"{name} is not TOML: {place}.",
             "Keys and values, [unit], and [[column]] tables; no key twice.",
             "Correct that place, or start from gibbous schema infer.",
         )

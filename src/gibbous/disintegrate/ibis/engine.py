@@ -11,7 +11,7 @@ import numpy as np
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context, Radix
 from gibbous.core.cores import usable_cores
-from gibbous.core.errors import EngineFailure, ResourceLimit
+from gibbous.core.errors import EngineFailure, GibbousError, ResourceLimit
 from gibbous.core.extras import require
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
@@ -104,8 +104,10 @@ class IbisEngine:
                 progress=progress,
                 numbers=numbers,
             )
-        except BaseException:
+        except BaseException as error:
             store.release()
+            if isinstance(error, GibbousError) and error.state == layout.STATE:
+                raise _unspent(error) from None
             raise
         return mark
 
@@ -267,6 +269,11 @@ def _joined(total: Counts, part: Counts) -> Counts:
     assert isinstance(total.cells, Dense)
     assert isinstance(part.cells, Dense)
     return Counts(total.context, Dense(total.cells.values + part.cells.values))
+
+
+def _unspent(error: GibbousError) -> GibbousError:
+    """The same error of a run that has reserved nothing: records are read before that."""
+    return type(error)(error.name, error.wrong, error.allowed, error.fix)
 
 
 def _closed() -> EngineFailure:

@@ -98,9 +98,19 @@ class Held:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, also while a JVM that ends is still removing its own part of it."""
+    """Remove a folder, also while a JVM that ends is still busy in its own part of it.
+
+    The lock goes last: by it the next start knows a folder of which something is left.
+    """
     for _ in range(30):
-        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            for path in [one for one in folder.iterdir() if one.name != "lock"]:
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+            if all(one.name == "lock" for one in folder.iterdir()):
+                shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             return
         time.sleep(0.1)
@@ -197,7 +207,7 @@ def sweep() -> None:
             handle = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while it is in use
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
             finally:
                 os.close(handle)
 
@@ -221,9 +231,7 @@ def _classic(session: Any) -> None:
 
 
 def _new(master: str, conf: dict[str, str]) -> Held:
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # 0700
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    folder, lock = _private_folder()
     settings = SETTINGS | _places(folder) | _near(master) | conf
     log = folder / "log4j2.properties"
     log.write_text(_LOG.format(level=settings["spark.log.level"]), encoding="ascii")
@@ -235,6 +243,17 @@ def _new(master: str, conf: dict[str, str]) -> Held:
         made.let_go()
         raise
     return made
+
+
+def _private_folder() -> tuple[Path, int]:
+    """A new folder for this user alone, and its lock: no other start sweeps it while that is open."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # 0700
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / "lock").exists():  # else another start swept it before it was locked
+            return folder, lock
+        os.close(lock)
 
 
 def _started(master: str, settings: dict[str, str]) -> Any:
@@ -278,13 +297,14 @@ def _launching(*, silent: bool, workers: str | None) -> Iterator[None]:
 
 
 def _places(folder: Path) -> dict[str, str]:
-    options = (
-        f"-Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{folder}/log4j2.properties"
-    )
+    log = f"{folder.as_uri()}/log4j2.properties"
+    options = f"-Djava.io.tmpdir={folder}", f"-Dlog4j2.configurationFile={log}"
+    # Spark cuts the options at blanks, except between double quotes.
+    quoted = [re.sub(r'(["\\])', r"\\\1", one) for one in options]
     return {
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.driver.extraJavaOptions": options,
+        "spark.driver.extraJavaOptions": " ".join(f'"{one}"' for one in quoted),
     }
 
 

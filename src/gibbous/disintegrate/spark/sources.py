@@ -109,10 +109,13 @@ def _loaded(session: Any, text: str) -> Any:
             return guarded(lambda: session.table(text))
         # Columns that only some files have show up, and are refused where they are not declared.
         reader = session.read.option("mergeSchema", "true")
-        place = os.path.abspath(text) if local and os.path.exists(text) else text
-        if local and os.path.exists(text):
-            place = Path(place).as_uri()
+        place = _as_it_is(text) if local and os.path.exists(text) else text
         return guarded(lambda: reader.parquet(place))
+
+
+def _as_it_is(path: str) -> str:
+    """An address that Spark takes for this very path: it decodes no %20, and would expand [1]."""
+    return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", os.path.abspath(path))
 
 
 def _delta(session: Any, text: str) -> Any:
