@@ -1,13 +1,58 @@
-"""What is refused before a record is read: sizes, choices, facts and units that no claim can rest on."""
+"""What a call asked for, made or refused before a record is read: method, engine, sizes, facts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
+from gibbous import disintegrate
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.facts import fact_words
+from gibbous.core.protocols import Engine, Mechanism
 from gibbous.core.schema import Schema
+from gibbous.mechanisms import registry
+
+
+def mechanism(method: Mechanism | str) -> Any:
+    """The mechanism that is meant: one that was made, or a registered one with its defaults.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if isinstance(method, str):
+        return registry.load(method)()
+    if isinstance(method, type) or not hasattr(method, "plan") or not hasattr(method, "run"):
+        raise UsageError(
+            "METHOD",
+            "The method given is not a mechanism.",
+            "Pass an instance such as NoisyPegs(epsilon=1), or a registered name.",
+            "List them with gibbous.methods().",
+        )
+    return method
+
+
+def engine(
+    wanted: Engine | str | Callable[[], Engine] | None,
+    options: Any,
+    source: Any,
+    partitions: int | None,
+) -> Engine:
+    """The engine that is meant: by its name, one that was made, or what a function makes.
+
+    Raises:
+        UsageError: there is no such engine, or a setting is given to one that is made.
+    """
+    if wanted is None or isinstance(wanted, str):
+        return disintegrate.engine(wanted, options, source=source, partitions=partitions)
+    if partitions is not None:
+        raise UsageError(
+            "ENGINESETTING",
+            "partitions was given beside an engine that is made already.",
+            "An engine has its settings.",
+            "Give them to gibbous.engine, or give the engine by name.",
+        )
+    return wanted() if callable(wanted) else wanted
 
 
 def sizes(rows: Any, sets: Any) -> tuple[int | None, int]:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from gibbous import asked, disintegrate
+from gibbous import asked
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import BudgetExhausted, GibbousError, UsageError
@@ -23,7 +23,7 @@ from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
 from gibbous.disintegrate.memory import check_memory, default_limit
 from gibbous.encode.decode import decode
-from gibbous.mechanisms import limits, registry
+from gibbous.mechanisms import limits
 from gibbous.privacy.accountant import as_approximate
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.ledger import Hold, Ledger, file_stamp
@@ -40,7 +40,13 @@ DEFAULT_METHOD = "adaptive_gibbs"
 
 
 def load_schema(schema: Schema | str | Path) -> Schema:
-    """A schema as it is, or read from a TOML file."""
+    """A schema as it is, or read from a TOML file.
+
+    Args:
+        schema: a Schema, or the path of a schema file (docs/reference/schema.md).
+    Raises:
+        UsageError: it is neither, or the file is not a schema.
+    """
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str | Path):
@@ -82,7 +88,7 @@ def plan(
         BudgetExhausted: the total is above `budget`.
     """
     schema = settled(load_schema(schema), accept_inferred=accept_inferred)
-    mechanism = _mechanism(method)
+    mechanism = asked.mechanism(method or DEFAULT_METHOD)
     rows, sets = asked.sizes(rows, sets)
     found: Plan = mechanism.plan(schema, rows, sets)
     if found.total.is_dp and schema.inferred() and not accept_inferred:
@@ -122,6 +128,7 @@ def synthesize(
     accept_inferred: bool = False,
     understand: bool = False,
     budget: Number | None = None,
+    strict: bool = False,
     csv_raw: bool = False,
     options: Any = None,
     progress: Progress = silent,
@@ -147,6 +154,8 @@ def synthesize(
         partitions: into how many parts a cluster cuts the work.
         part_rows: most rows of one file of a set; larger sets are folders of such files.
         accept_inferred, understand, budget: see `plan`.
+        strict: charge again where an earlier run of the same request was killed after its
+            reservation and before its tables were complete; otherwise that reservation pays.
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
         options: reading options (separator, encoding, limits).
         progress: called with (stage, done, total).
@@ -158,7 +167,7 @@ def synthesize(
         GibbousError: one class an exit code; see gibbous.core.errors.
     """
     schema = settled(load_schema(schema), accept_inferred=accept_inferred)
-    mechanism = _mechanism(method)
+    mechanism = asked.mechanism(method or DEFAULT_METHOD)
     planned = plan(
         schema,
         mechanism,
@@ -174,12 +183,13 @@ def synthesize(
     check_memory(planned.memory_bytes, default_limit())
     target = check_output(out, overwrite=overwrite, source=source) if out else None
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
-    worker = _engine(engine, options, source, partitions)
+    worker = asked.engine(engine, options, source, partitions)
     job = _Job(source, schema, mechanism, planned, seed, book, worker, progress)
     frames = frame_kind(source)
     if target is None:
         return frames.release(_in_memory(job))
-    return frames.release(_packaged(job, target, format, csv_raw, part_rows, overwrite))
+    shape = _Shape(target, format, csv_raw, part_rows, overwrite, strict)
+    return frames.release(_packaged(job, shape))
 
 
 @answering
@@ -216,8 +226,9 @@ def sample_more(
     from gibbous.write.load import load
 
     found = release if isinstance(release, Release) else load(Path(release))
+    asked.check_choices(seed, format)
     target = check_output(out, overwrite=False, source=None)
-    worker = None if engine is None else _engine(engine, None, None, partitions)
+    worker = None if engine is None else asked.engine(engine, None, None, partitions)
     with _workers(worker) as workers:
         if worker is not None:
             worker.close()
@@ -225,7 +236,7 @@ def sample_more(
             found,
             rows,
             target,
-            seed=_seed(seed),
+            seed=package.drawn_seed() if seed is None else int(seed),
             format=format,
             csv_raw=csv_raw,
             part_rows=checked_part_rows(part_rows),
@@ -313,9 +324,20 @@ class _Job:
         )
 
 
-def _packaged(
-    job: _Job, target: Path, format: str, csv_raw: bool, part_rows: int, overwrite: bool
-) -> Release:
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How the package is written."""
+
+    target: Path
+    format: str
+    csv_raw: bool
+    part_rows: int
+    overwrite: bool
+    strict: bool
+
+
+def _packaged(job: _Job, shape: _Shape) -> Release:
+    target, written = shape.target, ("format", "csv_raw", "part_rows")
     with job.records() as (engine, dataset), _workers(engine) as workers:
         request = package.request_digest(
             dataset=dataset,
@@ -323,10 +345,16 @@ def _packaged(
             plan=job.plan,
             seed=job.seed,
             target=target,
-            extra={"format": format, "csv_raw": csv_raw, "part_rows": part_rows},
+            extra={name: getattr(shape, name) for name in written},
         )
-        with package.begin(target, request=request, seed=job.seed, overwrite=overwrite) as draft:
-            draft.hold(job.ledger, lambda: job.reserve(dataset, request, target.name))
+        with package.begin(
+            target, request=request, seed=job.seed, overwrite=shape.overwrite
+        ) as draft:
+            draft.hold(
+                job.ledger,
+                lambda: job.reserve(dataset, request, target.name),
+                strict=shape.strict,
+            )
             if not draft.drawn:  # else: a run that was killed after its draw became visible
                 drawn = job.release(engine)
                 if isinstance(drawn, Tables):
@@ -339,9 +367,9 @@ def _packaged(
             draft.write_sets(
                 job.plan.sets,
                 job.plan.rows,
-                format=format,
-                csv_raw=csv_raw,
-                part_rows=part_rows,
+                format=shape.format,
+                csv_raw=shape.csv_raw,
+                part_rows=shape.part_rows,
                 workers=workers,
                 progress=job.progress,
             )
@@ -358,7 +386,7 @@ def _in_memory(job: _Job) -> Release:
             hold.explain(error)
             raise
     hold.commit(package.digest_of(result))
-    seed = _seed(job.seed)
+    seed = package.drawn_seed() if job.seed is None else job.seed
     sets = []
     for index in range(job.plan.sets):
         start, frames = 0, []
@@ -398,24 +426,6 @@ def _batches(
     yield result.part(slice(index * share, (index + 1) * share))
 
 
-def _engine(
-    engine: Engine | str | Callable[[], Engine] | None,
-    options: Any,
-    source: Any,
-    partitions: int | None,
-) -> Engine:
-    if engine is None or isinstance(engine, str):
-        return disintegrate.engine(engine, options, source=source, partitions=partitions)
-    if partitions is not None:
-        raise UsageError(
-            "ENGINESETTING",
-            "partitions was given beside an engine that is made already.",
-            "An engine has its settings.",
-            "Give them to gibbous.engine, or give the engine by name.",
-        )
-    return engine() if callable(engine) else engine
-
-
 @contextmanager
 def _workers(engine: Engine | None) -> Iterator[Workers | None]:
     """Who draws and writes rows for an engine of a cluster: they hold no record, and outlive it."""
@@ -425,23 +435,6 @@ def _workers(engine: Engine | None) -> Iterator[Workers | None]:
     finally:
         if made is not None:
             made.close()
-
-
-def _seed(seed: int | None) -> int:
-    return int.from_bytes(os.urandom(8), "little") >> 1 if seed is None else seed
-
-
-def _mechanism(method: Mechanism | str | None) -> Any:
-    if method is None or isinstance(method, str):
-        return registry.load(method or DEFAULT_METHOD)()
-    if isinstance(method, type) or not hasattr(method, "plan") or not hasattr(method, "run"):
-        raise UsageError(
-            "METHOD",
-            "The method given is not a mechanism.",
-            "Pass an instance such as NoisyPegs(epsilon=1), or a registered name.",
-            "List them with gibbous.methods().",
-        )
-    return method
 
 
 def _relation(mechanism: Any) -> Relation:

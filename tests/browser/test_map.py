@@ -30,6 +30,9 @@ SHADED = """[...document.querySelectorAll('#panel-synthetic path.origin')].map(
     e => e.getAttribute('fill'))"""
 
 
+TEXTS = "[...document.querySelectorAll('#panel-synthetic text')].map(e => e.textContent)"
+
+
 def tables() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Synthetic flows, real flows and coordinates; one home has markup for a name, one no place."""
     homes = [f"home {k}" for k in range(12)] + [HOSTILE, "elsewhere"]
@@ -104,6 +107,7 @@ def test_the_script_draws_what_the_picture_without_a_script_shows(
         visit.page.fill("#ask", "school")
         visit.page.keyboard.press("Enter")
         drawn, said = visit.page.evaluate(CIRCLES), visit.page.inner_text("#said")
+        texts = visit.page.evaluate(TEXTS)
 
     marks = [re.findall(r' (?:cx|cy|r)="([\d.]+)"', tag)
              for tag in re.findall(r"<circle [^>]*class=\"origin\"[^>]*>", still)]  # fmt: skip
@@ -111,6 +115,49 @@ def test_the_script_draws_what_the_picture_without_a_script_shows(
         sorted(drawn), sorted([[float(v) for v in m] for m in marks]), atol=0.11
     )
     assert said.endswith(told)
+    assert texts == re.findall(r"<text [^>]*>([^<]*)</text>", still)  # rings and sizes
+
+
+def test_the_asked_view_stays_when_the_script_has_drawn(browser: Any, tmp_path: Path) -> None:
+    flows, _, places = tables()
+    path = maps.flow_map(flows, "mill", places, tmp_path / "m.html", named=NAMES, view=300)
+
+    with Visit(browser, path) as visit:
+        first = visit.page.evaluate(TEXTS)
+        visit.page.select_option("#view", "40")
+        later = visit.page.evaluate(TEXTS)
+
+    assert first[:4] == ["75 mi", "150 mi", "225 mi", "300 mi"]
+    assert later[:4] == ["10 mi", "20 mi", "30 mi", "40 mi"]
+
+
+def test_all_origins_are_listed_when_asked_and_ids_that_fit_are_counted(
+    browser: Any, tmp_path: Path
+) -> None:
+    homes = [f"home {k}" for k in range(30)]
+    flows = pl.DataFrame(
+        {"work": ["mill 1"] * 30 + ["mill 2"], "home": [*homes, "home 3"], "jobs": range(1, 32)}
+    )
+    ids = ["mill 1", "mill 2", *homes]
+    spots = pl.DataFrame({"id": ids, "lat": 45 + np.arange(32) / 100, "lon": np.full(32, -93.0)})
+    path = maps.flow_map(flows, "mill 1", spots, tmp_path / "m.html", named=NAMES)
+
+    with Visit(browser, path) as visit:
+        page = visit.page
+        some, more = len(page.query_selector_all("#rows tr")), page.inner_text("#more")
+        page.click("#all")
+        every, rest = len(page.query_selector_all("#rows tr")), page.inner_text("#more")
+        page.fill("#ask", "mill")
+        page.keyboard.press("Enter")
+        said = page.inner_text("#said")
+        page.click("#after")
+        left = len(page.query_selector_all("#panel-synthetic .origin"))
+
+    assert (some, more) == (20, "10 more origins are not listed.")
+    assert (every, rest) == (30, "")
+    assert said.endswith("2 ids fit; this is the first.")
+    assert left == 1  # nothing stays of the destination before
+    assert visit.said == []
 
 
 def test_the_script_shades_the_area_of_an_origin(browser: Any, tmp_path: Path) -> None:

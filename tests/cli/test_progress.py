@@ -9,6 +9,9 @@ import pytest
 
 from gibbous.cli import progress
 
+# As the program has them; the fixture of all tests silences both.
+HALF_MINUTE, TEN_SECONDS = progress.BETWEEN, progress.BETWEEN_JSON
+
 
 def test_nothing_is_drawn_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with progress.Bars() as bars:
@@ -51,8 +54,9 @@ def test_quiet_draws_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_without_a_terminal_a_long_run_says_a_line_every_half_minute(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(progress, "BETWEEN", HALF_MINUTE)
     seconds = iter([0.0, 0.0, 20.0, 40.0, 50.0])
 
     with progress.Bars(show=False, clock=lambda: next(seconds)) as bars:
@@ -63,8 +67,9 @@ def test_without_a_terminal_a_long_run_says_a_line_every_half_minute(
 
 
 def test_lines_of_json_take_the_place_of_bars_beside_machine_output(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(progress, "BETWEEN_JSON", TEN_SECONDS)
     seconds = iter([0.0, 0.0, 11.0, 12.0])
 
     with progress.Bars(json=True, clock=lambda: next(seconds)) as bars:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -21,6 +22,7 @@ from gibbous.core.errors import (
 )
 from gibbous.core.schema import Column, Impossible, Schema, Unit
 from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.pipeline import sample_more
 
 SCHEMA = Schema(
     (
@@ -90,15 +92,26 @@ def test_more_rows_from_the_public_tables_cost_nothing(ledger: Any) -> None:
     assert len(ledger.entries()) == before
 
 
+@pytest.mark.parametrize(
+    "asked", [{"rows": -1}, {"rows": 2.5}, {"rows": "3"}, {"rows": 3, "seed": "x"}]
+)
+def test_further_rows_and_their_seed_are_whole_numbers(asked: Any, ledger: Any) -> None:
+    release = gb.synthesize(table(), SCHEMA, gb.Laplace(), rows=5, ledger=ledger)
+
+    with pytest.raises(UsageError, match="whole number"):
+        release.sample(**asked)
+    assert len(release.sample(np.int64(3), seed=np.int64(1))) == 3
+
+
 def test_g1_a_seed_fixes_sampling_and_never_noise(ledger: Any) -> None:
     one, two = (
         gb.synthesize(table(), SCHEMA, gb.NoisyPegs(), rows=50, seed=3, ledger=ledger)
         for _ in range(2)
     )
 
-    # The first table is of the column that was chosen first, so even its shape may differ.
-    a, b = (r.tables.items[0].cells.values for r in (one, two))
-    assert a.shape != b.shape or (a != b).any()
+    # Columns are chosen with noise, so even shapes may differ; all cells agree with chance below 1e-9.
+    a, b = ([t.cells.values.tolist() for t in r.tables.items + r.tables.extra] for r in (one, two))
+    assert a != b
 
 
 def test_inferred_facts_are_refused_under_a_claim_unless_accepted(ledger: Any) -> None:
@@ -266,6 +279,41 @@ def test_i1_an_existing_output_is_refused_before_the_charge(tmp_path: Path, ledg
     assert ledger.entries() == ()
 
 
+def test_nothing_is_written_into_a_release(tmp_path: Path, ledger: Any) -> None:
+    release = tmp_path / "release"
+    gb.synthesize(table(), SCHEMA, gb.NoisyPegs(), rows=5, out=release, ledger=ledger)
+    inside = (release / "more", release / "more.csv", release / "tables" / "more")
+
+    for out in inside:
+        with pytest.raises(OutputNotWritten, match="inside the release"):
+            sample_more(release, 5, out=out)
+        with pytest.raises(OutputNotWritten, match="inside the release"):
+            gb.synthesize(table(), SCHEMA, gb.NoisyPegs(), rows=5, out=out, ledger=ledger)
+
+    gb.verify(release)
+    assert len(ledger.entries()) == 2  # one reservation and its commit
+
+
+@pytest.mark.parametrize(("strict", "charges"), [(False, 1), (True, 2)])
+def test_a_run_that_died_before_its_tables_is_charged_again_only_when_that_is_asked_for(
+    strict: bool, charges: int, tmp_path: Path
+) -> None:
+    class Dying(NumpyEngine):
+        def tally(self, *args: object, **kwargs: object) -> Any:
+            raise KeyboardInterrupt
+
+    ledger = gb.Ledger.open(tmp_path / "home" / "ledger.sqlite")
+    ask = {"rows": 9, "seed": 1, "out": tmp_path / "release", "ledger": ledger, "strict": strict}
+    with pytest.raises(KeyboardInterrupt):
+        gb.synthesize(table(), SCHEMA, gb.Laplace(), engine=Dying(), **ask)
+
+    gb.synthesize(table(), SCHEMA, gb.Laplace(), engine=NumpyEngine(), **ask)
+
+    states = [posting.state for posting in ledger.accounts()[0].releases]
+    assert states == ["open"] * (charges - 1) + ["committed"]
+    assert ledger.accounts()[0].totals[0].epsilon == charges
+
+
 @pytest.mark.parametrize("kind", ["pandas", "pyarrow", "polars"])
 def test_sets_come_back_as_the_kind_that_went_in(kind: str, ledger: Any) -> None:
     frame: Any = table()
@@ -304,6 +352,8 @@ class TestSynthesizer:
         model = gb.Synthesizer(gb.Pegs(epsilon=1.0), ledger=ledger).fit(table(), SCHEMA, rows=10)
 
         assert len(model.sample(6)) == 6
+        with pytest.raises(UsageError, match="n >= 0"):
+            model.sample(-3)
         with pytest.raises(PrivacyRefused, match="NoisyPegs"):
             model.sample(5)
 

@@ -12,8 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
+import gibbous as gb
 from gibbous.core.errors import ResourceLimit
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import sets as sets_module
@@ -201,6 +204,29 @@ def test_a_full_disk_keeps_the_parts_that_are_whole(
 
     assert len(finish(tmp_path)) == 5
     check(tmp_path, whole)
+
+
+def test_n1_a_run_that_needs_more_memory_goes_on_with_its_charge_where_there_is_more(
+    tmp_path: Path,
+) -> None:
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({name: rng.integers(0, 90, 20_000) for name in "abcd"})
+    columns = tuple(gb.Column(name, "ordinal", levels=tuple(range(90))) for name in "abcd")
+    ledger = Ledger.ephemeral()
+
+    def run(memory_limit: int | None) -> None:
+        gb.synthesize(
+            frame, gb.Schema(columns, gb.Unit("row")), gb.Sbhg(parents=3, choice=0), rows=10, seed=1,
+            out=tmp_path / "rel", ledger=ledger, engine=gb.engine("local", memory_limit=memory_limit),
+        )  # fmt: skip
+
+    with pytest.raises(ResourceLimit, match="memory_limit of gb") as caught:
+        run(1_000_000)
+    (reserved,) = ledger.entries()
+    run(None)
+
+    assert f"Reservation {reserved.id} stays spent; the same command goes on" in str(caught.value)
+    assert [entry.kind for entry in ledger.entries()] == ["reserve", "commit"]
 
 
 def test_parts_of_tables_that_were_drawn_again_are_not_kept(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from gibbous.core.claim import approximate
 from gibbous.core.errors import LedgerUnusable, ModelRejected
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_store import chained, encode
-from gibbous.write import manifest
+from gibbous.write import manifest, rows_check
 from gibbous.write.load import load
 from gibbous.write.table_files import read_tables
 from gibbous.write.verify import verify
@@ -336,6 +336,35 @@ def test_a_csv_that_differs_from_its_parquet_is_refused(rel: Path) -> None:
         reseal(rel)
         with pytest.raises(ModelRejected, match="synthetic_1"):
             verify(rel)
+
+
+@pytest.mark.parametrize("columns", ["all", "one"])
+def test_a_csv_is_compared_slice_by_slice(
+    columns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gibbous.core.codes import Codes
+    from gibbous.core.schema import Column, Schema
+    from gibbous.disintegrate.writer import write_files
+
+    codes = made.codes(40, 1)
+    if (
+        columns == "one"
+    ):  # missing values are blank lines, also at the start of what is read at once
+        schema = Schema((Column("x", "nominal", levels=("a", "b"), missing=True),))
+        values = np.array([[2, 2, 0, 1, 2] * 8], dtype=np.uint8)
+        codes = Codes(schema, values.T)
+    paths = {form: tmp_path / f"a.{form}" for form in ("parquet", "csv")}
+    write_files([codes], codes.schema, paths, seed=1)
+    monkeypatch.setattr(rows_check, "SLICE", 7)
+    whole = paths["csv"].read_bytes()
+
+    for block in (8, 100, 10_000):
+        monkeypatch.setattr(rows_check, "BLOCK", block)
+        list(rows_check.check_both(*paths.values(), codes.schema, 40, raw=False))
+    for text in (whole[:-3], whole + whole.split(b"\n", 1)[1][:30] + b"\n", b""):
+        paths["csv"].write_bytes(text)
+        with pytest.raises(ModelRejected, match=r"a\.csv"):
+            list(rows_check.check_both(*paths.values(), codes.schema, 40, raw=False))
 
 
 def test_paid_rows_must_be_those_of_the_ledger_entry(origin: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -40,15 +40,13 @@ from gibbous.cli.flags import (
     Sets,
     Settings,
     SparkConf,
+    Strict,
     Threads,
     Understand,
     engine_flags,
     reading,
     request_flags,
 )
-
-if TYPE_CHECKING:
-    pass
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EPILOG = (
@@ -236,6 +234,7 @@ def synthesize(
     budget: Annotated[
         str | None, typer.Option("--budget", help="Most epsilon this release may cost in total.")
     ] = None,
+    strict: Strict = False,
     accept_inferred: Accept = False,
     i_understand: Understand = False,
     engine: Engine = None,
@@ -273,6 +272,7 @@ def synthesize(
         overwrite=overwrite,
         ledger=ledger,
         budget=budget,
+        strict=strict,
         accept_inferred=accept_inferred,
         understand=i_understand,
         threads=threads,

@@ -59,6 +59,10 @@ CsvRaw = Annotated[
     bool, typer.Option("--csv-raw", help="Do not guard CSV text cells against formula injection.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Charge anew where a killed run left a charge and no tables."),
+]
 Accept = Annotated[
     bool,
     typer.Option(
@@ -66,7 +70,10 @@ Accept = Annotated[
     ),
 ]
 Understand = Annotated[
-    bool, typer.Option("--i-understand", help="Allow an epsilon outside [1e-6, 100].")
+    bool,
+    typer.Option(
+        "--i-understand", help="Allow an epsilon outside [1e-6, 100], or a delta above 1/rows."
+    ),
 ]
 Engine = Annotated[
     str | None,

@@ -104,9 +104,12 @@ def cap(
     if not quiet and account.releases:
         _account(account)
     left = account.left or (Fraction(0), Fraction(0))
+    # A cap may come late: it then refuses every further release, and cannot take one back.
+    late = any(total.epsilon > epsilon or total.delta > delta for total in account.totals)
+    more = " More than that was released already; nothing further will be." if late else ""
     screen.line(
         f"cap: {_numbers(epsilon, delta)} ({relation}) for data set {_name(account)}; "
-        f"left: {_numbers(*left)}. Nothing was spent."
+        f"left: {_numbers(*left)}.{more} Nothing was spent."
     )
 
 

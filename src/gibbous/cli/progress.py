@@ -158,7 +158,13 @@ class Bars:
             )
             return
         text = f"gibbous: {WORDS.get(stage, stage)}"
-        text += f", {done:,} of {total:,}" if total > 100 else f", {done} %" if total else ""
+        text += (
+            f", {done:,} of {total:,}"
+            if total > 100
+            else f", {100 * done // total} %"
+            if total
+            else ""
+        )
         rate = (done - before) / (now - first) if now > first else 0.0
         if total and rate > 0:
             text += f", about {_words((total - done) / rate)} left"

@@ -13,7 +13,9 @@ gibbous demo
 ```
 
 This page is made from the program by `python -m gibbous.cli.reference > docs/reference/cli.md`; a test
-fails when the two differ. Every flag is a keyword of the Python function of the same name.
+fails when the two differ. A verb is a Python function, and its flags are keywords of the same names; but
+`--i-understand` is `understand=`, and how text is read (`--sep`, `--encoding`, `--on-bad-line`) is
+`options=`.
 
 ## Conventions
 

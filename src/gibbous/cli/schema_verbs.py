@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gibbous.cli import show
 from gibbous.cli.progress import Bars
-from gibbous.core.errors import OutputNotWritten
+from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def infer(
         for column, note in draft.notes.items():
             show.line(f"  {column!r}: {note}")
     show.line(
-        f"{out}: a draft of {len(schema)} columns. {len(schema.inferred())} facts were read off the "
-        "data and are marked inferred: declare what is public knowledge, set the privacy unit, and "
-        "keep the draft confidential until then. Next: gibbous schema check "
-        f"{show.quoted(out)} {show.quoted(data)}"
+        f"{out}: a draft of {show.counted(len(schema), 'column')}. {len(schema.inferred())} facts were "
+        "read off the data and are marked inferred: declare what is public knowledge, set the privacy "
+        "unit, and keep the draft confidential until then. Next: gibbous schema check "
+        f"{show.quoted(out)} {show.quoted(data)}{_read_as(options())}"
     )
 
 
@@ -76,7 +76,7 @@ def translate(
         _columns(schema)
     left = len(schema.inferred())
     show.line(
-        f"{out}: {len(schema)} columns, "
+        f"{out}: {show.counted(len(schema), 'column')}, "
         + (f"{left} facts inferred: review them." if left else "every fact declared.")
     )
 
@@ -87,11 +87,18 @@ def check(
     """Read a schema file; with data, validate every value under it. Nothing leaves, nothing is spent.
 
     Raises:
-        UsageError: the schema file is wrong.
+        UsageError: the schema file is wrong, or the two are given in the other order.
         InputRejected, SchemaMismatch: the data do not fit; columns and row numbers, never values.
     """
     from gibbous.read.schema_file import load_schema
 
+    if data is not None and data.suffix == ".toml" and path.suffix != ".toml":
+        raise UsageError(
+            "ORDER",
+            f"The schema given is {str(path)!r} and the data are {str(data)!r}.",
+            "The schema comes first, then the data.",
+            f"Use `gibbous schema check {show.quoted(data)} {show.quoted(path)}`.",
+        )
     schema = load_schema(path)
     if data is not None:
         with Bars(quiet=quiet or json) as bars:
@@ -107,7 +114,8 @@ def check(
     ready = "every fact is declared"
     if left:
         ready = f"{left} facts are inferred and not covered by a guarantee: declare them"
-    show.line(f"{path}: {len(schema)} columns, unit: {unit}, {ready}.{fits} Nothing was spent.")
+    columns = show.counted(len(schema), "column")
+    show.line(f"{path}: {columns}, unit: {unit}, {ready}.{fits} Nothing was spent.")
 
 
 def summary(schema: Schema) -> dict[str, object]:
@@ -169,6 +177,16 @@ def _hold_against(schema: Schema, data: Path, options: ReadOptions, bars: Bars) 
     bars("read", 1, 2)
     encode(frame, schema)
     bars("read", 2, 2)
+
+
+def _read_as(options: ReadOptions) -> str:
+    """The flags that make the next command read the file as this one did."""
+    flags = (
+        ("--sep", "tab" if options.sep == "\t" else options.sep, ","),
+        ("--encoding", options.encoding, "utf-8"),
+        ("--on-bad-line", options.on_bad_line, "reject"),
+    )
+    return "".join(f" {flag} {show.quoted(v)}" for flag, v, usual in flags if v != usual)
 
 
 def _columns(schema: Schema) -> None:

@@ -41,6 +41,7 @@ class Run:
     Attributes:
         options: makes the reading options; late, because the reader is a heavy import.
         budget: the most epsilon the release may cost in total, decimal text.
+        strict: a killed run that left a charge and no tables is charged again.
     """
 
     csv_raw: bool
@@ -54,6 +55,7 @@ class Run:
     options: Callable[[], ReadOptions]
     json: bool
     quiet: bool
+    strict: bool = False
 
 
 def run(request: Request, how: Run) -> None:
@@ -94,6 +96,7 @@ def run(request: Request, how: Run) -> None:
             accept_inferred=how.accept_inferred,
             understand=how.understand,
             budget=how.budget,
+            strict=how.strict,
             csv_raw=how.csv_raw,
             options=how.options(),
             progress=bars,

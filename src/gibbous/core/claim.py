@@ -1,6 +1,6 @@
 """Claims: what a mechanism promises, of which kind, for which unit and neighbor relation.
 
-Claims are exact: parameters are fractions, and the algebra (`then`, `beside`, `times`) never rounds
+Claims are exact: parameters are fractions, and the algebra (`then`, `times`) never rounds
 in our favor. A claim is never relabeled: the relation it was proven under stays with it.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -138,13 +139,11 @@ class Release:
             A frame.
         Raises:
             PrivacyRefused: there are no tables: each row was paid for.
-            UsageError: rows is negative; the release cannot be drawn from given some columns.
+            UsageError: rows or seed is no whole number, or rows is negative; the release cannot be
+                drawn from given some columns.
             SchemaMismatch: a given value is outside the schema.
         """
-        if rows < 0:
-            raise UsageError(
-                "ROWS", f"rows={rows} were asked for.", "rows >= 0.", "Correct the number of rows."
-            )
+        _check_whole(rows, seed)
         if self.tables is None or self.sampler is None:
             raise PrivacyRefused(
                 "PAIDROWS",
@@ -158,7 +157,8 @@ class Release:
             or not 1 <= set <= max(len(self.sets), 1)
         ):
             raise no_such_set(set, len(self.sets))
-        return self.sampler(self.tables, rows, seed, given, set - 1)
+        seed = None if seed is None else int(seed)
+        return self.sampler(self.tables, int(rows), seed, given, set - 1)
 
     @answering
     def scan(self, *, set: int = 1) -> Any:
@@ -192,6 +192,23 @@ class Release:
             "plan": self.plan.to_json(),
             "receipt": self.receipt.to_json(),
         }
+
+
+def _check_whole(rows: object, seed: object) -> None:
+    if not isinstance(rows, Integral) or isinstance(rows, bool) or int(rows) < 0:
+        raise UsageError(
+            "ROWS",
+            f"rows={rows} were asked for.",
+            "It is a whole number, >= 0.",
+            "Correct the number of rows.",
+        )
+    if seed is not None and (not isinstance(seed, Integral) or isinstance(seed, bool)):
+        raise UsageError(
+            "SEED",
+            f"The seed is a {type(seed).__name__}.",
+            "It is a whole number.",
+            "Correct seed.",
+        )
 
 
 def no_such_set(number: object, sets: int) -> UsageError:

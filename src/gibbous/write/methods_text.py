@@ -341,6 +341,7 @@ def _files(tables: Tables | None, csv: bool, raw: bool, in_parts: bool) -> Itera
             "starts with an apostrophe."
         )
     yield "- `schema.toml`: columns, levels, bounds, where each fact comes from."
+    yield "- `codebook.html`: the same as a page for people."
     if tables is not None:
         yield "- `tables/`: the noisy tables (codes are positions in the schema, from 0)."
     yield "- `ledger.json`: the certificate: price, parameters, versions, and the ledger entry."

@@ -27,10 +27,12 @@ def check_output(out: str | Path, *, overwrite: bool = False, source: object = N
         The absolute path; its parent has no links.
     Raises:
         UsageError: the path is unusable, or is the input.
-        OutputNotWritten: it exists, its folder is missing or read-only, or it may not be replaced.
+        OutputNotWritten: it exists, its folder is missing, read-only or a release, or it may not be
+            replaced.
     """
     target = _absolute(out)
     _check_source(target, source)
+    _check_outside(target)
     if target.is_symlink():
         raise OutputNotWritten(
             "LINK",
@@ -84,6 +86,18 @@ def _check_source(target: Path, source: object) -> None:
                 "The output is the input, or holds it.",
                 "The confidential file is never overwritten.",
                 "Choose another --out.",
+            )
+
+
+def _check_outside(target: Path) -> None:
+    """A release is exactly what its manifest lists: one more file, and nobody accepts it any longer."""
+    for folder in target.parents:
+        if (folder / "manifest.json").is_file() and (folder / "SHA256SUMS").is_file():
+            raise OutputNotWritten(
+                "INRELEASE",
+                f"{str(target)!r} would lie inside the release {str(folder)!r}.",
+                "A release holds exactly the files of its manifest.",
+                "Choose another --out, for example beside it.",
             )
 
 

@@ -25,12 +25,14 @@ from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
+from gibbous.disintegrate import layout
 from gibbous.disintegrate.writer import new_file
 from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
 from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
 from gibbous.write import files, manifest, partial
 from gibbous.write.certificate import Facts, certify
+from gibbous.write.codebook import codebook_html
 from gibbous.write.digest import digest_of
 from gibbous.write.further import write_file
 from gibbous.write.methods_text import methods_text
@@ -152,12 +154,14 @@ class Package:
         """Whether tables (or drawn rows) are complete on disk, from this run or a killed one."""
         return self._result is not None
 
-    def hold(self, book: Ledger, reserve: Callable[[], Hold]) -> Hold:
+    def hold(self, book: Ledger, reserve: Callable[[], Hold], *, strict: bool = False) -> Hold:
         """Spend: the reservation of this package, a new one unless a killed run left its own.
 
         Args:
             book: the ledger.
             reserve: makes a new reservation for exactly this request.
+            strict: take up no reservation of a run that was killed before its draw was complete:
+                nobody saw that draw, but who cannot be sure of that pays for the next one anew.
         Raises:
             BudgetExhausted, PrivacyRefused, LedgerUnusable, ResourceLimit: see `Ledger.reserve`.
         """
@@ -166,7 +170,8 @@ class Package:
         fits = found is not None and found.sha256 in (None, state["digest"])
         if self.drawn and not (mine and fits):
             self._forget()  # drawn under a reservation that this ledger does not have
-        if found is not None and (found.committed and not self.drawn):
+        if found is not None and not self.drawn and (found.committed or strict):
+            found.release()
             found = None  # it paid for something that became visible elsewhere, or was lost
         self._hold = found or reserve()
         self._partial.save(reservation=self._hold.id)
@@ -280,9 +285,10 @@ class Package:
         text = methods_text(
             facts, tables, sets=job.sets, csv=job.csv, raw=job.csv_raw, in_parts=in_parts
         )
-        for name in ("ledger.json", "METHODS.md", "manifest.json", "SHA256SUMS"):
+        for name in ("ledger.json", "METHODS.md", "codebook.html", "manifest.json", "SHA256SUMS"):
             (package / name).unlink(missing_ok=True)  # of a killed run
         files.write_json(package / "ledger.json", receipt.to_json())
+        files.write_bytes(package / "codebook.html", codebook_html(facts.schema).encode())
         files.write_bytes(package / "METHODS.md", text.encode("utf-8", "replace"))
         manifest.seal(package, known=self._sets.sums)
         files.move_into_place(package, self._target, overwrite=self._overwrite)
@@ -334,7 +340,7 @@ class Package:
 
     def _explain(self, error: GibbousError, kept: bool) -> None:
         assert self._hold is not None
-        if error.state not in ("", UNCHARGED):
+        if error.state not in ("", UNCHARGED, layout.STATE):
             return
         error.state = (
             f"Nothing was released. Reservation {self._hold.id} stays spent; the same command goes "

@@ -28,7 +28,7 @@ from gibbous.write.digest import digest_of
 from gibbous.write.files import refusing, rejected
 from gibbous.write.methods_text import plain
 from gibbous.write.read_sets import names_of, part_rows_of
-from gibbous.write.rows_check import SLICE, check_csv, check_set
+from gibbous.write.rows_check import check_both, check_set
 from gibbous.write.set_files import part_span
 from gibbous.write.words import NO_COST
 
@@ -253,9 +253,7 @@ def _check_sets(
     with refusing("NUMBERS", "its certificate names columns drawn as numbers that it cannot have"):
         drawn = [place for place in receipt.get("numbers", []) if schema.columns[place].binned]
     done, total = 0, sum(receipt["rows"])
-    for codes, frame, beside in _checked(folder, receipt, bare, csv=csv):
-        if beside is not None:
-            check_csv(beside, bare, frame, codes, raw=raw)
+    for codes, frame in _checked(folder, receipt, bare, csv=csv, raw=raw):
         if paid:
             numbers = [(place, _numbers(frame, schema, place)) for place in drawn]
             found.append(replace(codes, numbers=tuple(numbers)))
@@ -266,20 +264,19 @@ def _check_sets(
 
 
 def _checked(
-    folder: Path, receipt: dict[str, Any], bare: Schema, *, csv: bool
-) -> Iterator[tuple[Codes, pl.DataFrame, Path | None]]:
-    """Slices of the rows of all sets, each within the schema, with the CSV file of the same rows.
-
-    A CSV file is read whole, and so are the rows that it is compared with.
-    """
+    folder: Path, receipt: dict[str, Any], bare: Schema, *, csv: bool, raw: bool
+) -> Iterator[tuple[Codes, pl.DataFrame]]:
+    """Slices of the rows of all sets, each within the schema, and equal to its CSV file if it has one."""
     part_rows = part_rows_of(receipt)
     for number, rows in enumerate(receipt["rows"], 1):
         beside = names_of(receipt, number, "csv")
         for part, name in enumerate(names_of(receipt, number)):
             low, high = part_span(rows, part_rows, part)
-            at_once = max(high - low, 1) if csv else SLICE
-            for codes, frame in check_set(folder / name, bare, high - low, at_once=at_once):
-                yield codes, frame, folder / beside[part] if csv else None
+            path, count = folder / name, high - low
+            if csv:
+                yield from check_both(path, folder / beside[part], bare, count, raw=raw)
+            else:
+                yield from check_set(path, bare, count)
 
 
 def _check_drawn(found: Sequence[Codes], schema: Schema, receipt: dict[str, Any]) -> None:
