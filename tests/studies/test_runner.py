@@ -245,3 +245,13 @@ def test_every_line_of_a_panel_has_a_color_and_a_mark_of_its_own() -> None:
     for part in ("color", "shape"):
         assert len(set(marks[part]["scale"]["range"])) == 13
     assert marks["x"]["axis"]["values"] == [1, 2]  # no label between two whole numbers
+
+
+def test_ends_of_an_axis_that_are_whole_numbers_are_not_its_only_lines() -> None:
+    rows = [{"x": x, "y": x / 2, "by": "one", "panel": "one"} for x in (0, 1)]
+
+    drawn = lines(rows, x="x", y="y", by="by", panel="panel", limits=(0.0, 1.0)).to_dict()
+
+    axis = drawn["concat"][0]["layer"][-1]["encoding"]["y"]["axis"]
+    assert axis.get("tickCount") == 5
+    assert "values" not in axis

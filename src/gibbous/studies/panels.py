@@ -72,7 +72,7 @@ def lines(
         outer = (at + columns >= len(panels), at % columns == 0)
         marks = (
             _marks([p["x"] for p in points], scales[0]),
-            _marks(limits or [p["y"] for p in points], scales[1]),
+            _marks(limits or [p["y"] for p in points], scales[1], whole=limits is None),
         )
         axes = _axes(alt, (titles, outer), scales, limits, marks)
         layers = _layers(alt, points, names, axes, reference)
@@ -133,12 +133,17 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     return found or [low]
 
 
-def _marks(values: Sequence[float], scale: str) -> dict[str, Any]:
-    """Options of an axis: few lines, and those of a few small whole numbers at these."""
+def _marks(values: Sequence[float], scale: str, *, whole: bool = True) -> dict[str, Any]:
+    """Options of an axis: few lines, and those of a few small whole numbers at these.
+
+    Args:
+        values: what is drawn, or the ends of the axis.
+        whole: False where they are ends: nothing says that what lies between is whole.
+    """
     if scale == "log":
         return {"values": ticks(min(values), max(values))}
     known = sorted({float(v) for v in values})
-    if len(known) <= _FEW and all(v.is_integer() and 0 <= v <= _FEW for v in known):
+    if whole and len(known) <= _FEW and all(v.is_integer() and 0 <= v <= _FEW for v in known):
         return {"values": known}
     return {"tickCount": 5}
 
