@@ -207,7 +207,10 @@ def logit(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         fitted = 1 / (1 + np.exp(-np.clip(DESIGN @ beta, -30, 30)))
         weight = total * fitted * (1 - fitted)
         inverse = np.linalg.inv((DESIGN * weight[:, None]).T @ DESIGN)
-        beta = beta + inverse @ (DESIGN.T @ (pairs[:, 1] - total * fitted))
+        step = inverse @ (DESIGN.T @ (pairs[:, 1] - total * fitted))
+        beta = beta + step
+        if np.abs(step).max() < 1e-9:
+            break
     return beta, np.diag(inverse)
 
 

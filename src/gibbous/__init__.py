@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gibbous.contract.auditor.run import audit
     from gibbous.core.claim import Claim
+    from gibbous.core.errors import GibbousError
     from gibbous.core.plan import Plan
     from gibbous.core.release import Release
     from gibbous.core.schema import Column, Schema, Unit
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from gibbous.mechanisms.multiple_synthesis import MultipleSynthesis
     from gibbous.mechanisms.noisy_pegs import NoisyPegs
     from gibbous.mechanisms.onthemap import Onthemap
+    from gibbous.mechanisms.paid_bins import PaidBins
     from gibbous.mechanisms.parallel import Parallel
     from gibbous.mechanisms.pegs import Pegs
     from gibbous.mechanisms.per_set import PerSet
@@ -75,6 +77,7 @@ _WHERE = {
     "DpPrior": "gibbous.mechanisms.dp_prior",
     "ExponentialPegs": "gibbous.mechanisms.exponential_pegs",
     "FlowsLaplace": "gibbous.mechanisms.flows_laplace",
+    "GibbousError": "gibbous.core.errors",
     "Imputation": "gibbous.mechanisms.imputation",
     "Laplace": "gibbous.mechanisms.laplace",
     "Ledger": "gibbous.privacy.ledger",
@@ -84,6 +87,7 @@ _WHERE = {
     "Onthemap": "gibbous.mechanisms.onthemap",
     "Parallel": "gibbous.mechanisms.parallel",
     "Pegs": "gibbous.mechanisms.pegs",
+    "PaidBins": "gibbous.mechanisms.paid_bins",
     "PerSet": "gibbous.mechanisms.per_set",
     "PerturbedHistogram": "gibbous.mechanisms.perturbed_histogram",
     "PerturbedImputation": "gibbous.mechanisms.perturbed_imputation",
@@ -126,6 +130,7 @@ __all__ = [
     "DpPrior",
     "ExponentialPegs",
     "FlowsLaplace",
+    "GibbousError",
     "Imputation",
     "Laplace",
     "Ledger",
@@ -133,6 +138,7 @@ __all__ = [
     "MultipleSynthesis",
     "NoisyPegs",
     "Onthemap",
+    "PaidBins",
     "Parallel",
     "Pegs",
     "PerSet",

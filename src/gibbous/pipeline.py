@@ -27,6 +27,7 @@ from gibbous.mechanisms import limits
 from gibbous.privacy.accountant import as_approximate
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.ledger import Hold, Ledger, file_stamp
+from gibbous.privacy.rehearsal import rehearse
 from gibbous.synthesize.sample import stream
 from gibbous.write import package
 from gibbous.write.certificate import Facts, certify
@@ -180,7 +181,7 @@ def synthesize(
     asked.check_choices(seed, format)
     part_rows = checked_part_rows(part_rows)
     seed = None if seed is None else int(seed)
-    check_memory(planned.memory_bytes, default_limit())
+    check_memory(planned.memory_bytes, _limit(engine))
     target = check_output(out, overwrite=overwrite, source=source) if out else None
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
     worker = asked.engine(engine, options, source, partitions)
@@ -278,8 +279,10 @@ class _Job:
         finally:
             engine.close()
 
-    def reserve(self, dataset: bytes, request: bytes, label: str) -> Hold:
-        """Step 1: the ledger entry, before anything is counted."""
+    def reserve(self, engine: Engine, dataset: bytes, request: bytes, label: str) -> Hold:
+        """Step 1: the ledger entry, before anything is counted, of a run whose tables fit the engine."""
+        relation = _relation(self.mechanism)
+        rehearse(self.mechanism, engine, self.schema, relation=relation, plan=self.plan)
         return self.ledger.reserve(
             dataset,
             self.plan.total,
@@ -352,7 +355,7 @@ def _packaged(job: _Job, shape: _Shape) -> Release:
         ) as draft:
             draft.hold(
                 job.ledger,
-                lambda: job.reserve(dataset, request, target.name),
+                lambda: job.reserve(engine, dataset, request, target.name),
                 strict=shape.strict,
             )
             if not draft.drawn:  # else: a run that was killed after its draw became visible
@@ -379,7 +382,7 @@ def _packaged(job: _Job, shape: _Shape) -> Release:
 def _in_memory(job: _Job) -> Release:
     with job.records() as (engine, dataset):
         request = os.urandom(32)
-        hold = job.reserve(dataset, request, "in memory")
+        hold = job.reserve(engine, dataset, request, "in memory")
         try:
             result = job.release(engine)
         except GibbousError as error:
@@ -435,6 +438,11 @@ def _workers(engine: Engine | None) -> Iterator[Workers | None]:
     finally:
         if made is not None:
             made.close()
+
+
+def _limit(engine: Any) -> int:
+    """Bytes that a run may use: this machine's share, or more where an engine was made with more."""
+    return max(default_limit(), getattr(engine, "memory_limit", None) or 0)
 
 
 def _relation(mechanism: Any) -> Relation:

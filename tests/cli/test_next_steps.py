@@ -62,3 +62,15 @@ def test_a_cap_that_comes_too_late_says_so(epsilon: str, late: bool, cli: Cli, h
 
     assert "left: epsilon = 0, delta = 0." in done.out
     assert ("More than that was released already" in done.out) == late
+
+
+def test_columns_with_the_same_note_share_a_line(cli: Cli) -> None:
+    rows = "".join(f'"{i},5";{i}%;"1.{i:03d},0";x\n' for i in range(40))
+    Path("eu.csv").write_text("a;b;c;d\n" + rows)
+
+    done = cli("schema", "infer", "eu.csv", "--sep", ";", "--out", "schema.toml")
+
+    assert done.code == 0, done.err
+    notes = [line for line in done.out.splitlines() if line.startswith("  '")]
+    assert [line.partition(":")[0] for line in notes] == ["  'a', 'c'", "  'b'"]
+    assert all("draft again" in line for line in notes)

@@ -281,6 +281,21 @@ def test_what_cannot_be_drawn_is_refused_without_a_file(
     assert not (tmp_path / "m.svg").exists()
 
 
+def test_a_misspelled_destination_is_answered_with_a_near_synthetic_one(
+    flows: pl.DataFrame, spots: pl.DataFrame, tmp_path: Path
+) -> None:
+    school = flows.filter(pl.col(NAMES.destination) == "school")
+
+    with pytest.raises(GibbousError, match="Did you mean 'mill'"):
+        maps.flow_map(flows, "mil", spots, tmp_path / "m.svg", named=NAMES)
+    with pytest.raises(GibbousError) as real:
+        maps.flow_map(school, "mil", spots, tmp_path / "m.svg", real=flows, named=NAMES)
+    with pytest.raises(GibbousError, match="The flows have no rows"):
+        maps.flow_map(flows.clear(), "mill", spots, tmp_path / "m.svg", named=NAMES)
+
+    assert "mill" not in str(real.value)
+
+
 def test_a_map_is_not_replaced_unless_asked(
     flows: pl.DataFrame, spots: pl.DataFrame, tmp_path: Path
 ) -> None:

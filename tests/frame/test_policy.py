@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.frame.tree import ROOT, dotted
+from tests.frame.tree import ROOT, dotted, tree
 
 TESTS = ROOT / "tests"
 
@@ -54,7 +54,7 @@ def test_no_test_is_retried_or_mocks_our_own_code() -> None:
 def test_names_of_tests_are_unique_within_a_file() -> None:
     found = []
     for path in TESTS.rglob("test_*.py"):
-        body = ast.parse(path.read_text()).body
+        body = tree(path).body
         names = [node.name for node in body if isinstance(node, ast.FunctionDef)]
         found += [
             f"{path.relative_to(ROOT)}: {n}" for n in sorted(set(names)) if names.count(n) > 1
@@ -65,7 +65,7 @@ def test_names_of_tests_are_unique_within_a_file() -> None:
 
 def _functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
     for path in sorted(TESTS.rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 yield path, node
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from tests.frame.tree import SRC, called, dotted, imports, sources, tree, where
+from tests.frame.tree import SRC, called, calls, dotted, imports, nodes, sources, tree, where
 
 # Reasons: noise has one maker; loading a file must never run code; nothing leaves the machine.
 BANNED_IMPORTS = {
@@ -56,7 +55,7 @@ def test_g6_numpy_random_is_not_reached_as_an_attribute() -> None:
     found = [
         where(path, node.lineno)
         for path in sources()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and dotted(node) in ("np.random", "numpy.random")
     ]
 
@@ -66,7 +65,7 @@ def test_g6_numpy_random_is_not_reached_as_an_attribute() -> None:
 def test_no_call_runs_text_as_code_or_opens_a_shell() -> None:
     found = [
         where(path, node.lineno)
-        for path, node in _calls()
+        for path, node in calls()
         if called(node) in BANNED_CALLS
         or any(k.arg == "shell" and getattr(k.value, "value", None) for k in node.keywords)
     ]
@@ -77,13 +76,13 @@ def test_no_call_runs_text_as_code_or_opens_a_shell() -> None:
 def test_k1_arrays_are_never_loaded_as_objects() -> None:
     found = [
         where(path, keyword.value.lineno)
-        for path, node in _calls()
+        for path, node in calls()
         for keyword in node.keywords
         if keyword.arg == "allow_pickle" and getattr(keyword.value, "value", True) is not False
     ]
     unsaid = [
         where(path, node.lineno)
-        for path, node in _calls()
+        for path, node in calls()
         if called(node) == "np.load" and "allow_pickle" not in {k.arg for k in node.keywords}
     ]
 
@@ -93,7 +92,7 @@ def test_k1_arrays_are_never_loaded_as_objects() -> None:
 def test_random_bytes_of_the_system_are_read_by_known_files_for_known_reasons() -> None:
     found = {
         path.relative_to(SRC).as_posix()
-        for path, node in _calls()
+        for path, node in calls()
         if called(node).startswith(ENTROPY)
     }
 
@@ -104,7 +103,7 @@ def test_idealized_numerics_of_opendp_is_never_switched_on() -> None:
     found = [
         where(path, node.lineno)
         for path in sources()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and node.value in ("idealized-numerics", "floating-point", "honest-but-curious")
@@ -120,7 +119,7 @@ def test_the_clock_is_read_only_where_people_watch() -> None:
 
     found = [
         where(path, node.lineno)
-        for path, node in _calls()
+        for path, node in calls()
         if called(node) in readings
         and not {path.relative_to(SRC).as_posix(), path.relative_to(SRC).parts[0]} & allowed
     ]
@@ -150,7 +149,7 @@ def test_no_stub_is_left() -> None:
     found = [
         where(path, node.lineno)
         for path in sources()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Raise) and "NotImplementedError" in ast.dump(node)
     ]
     todo = [
@@ -169,15 +168,8 @@ def test_pandas_frames_are_never_made_of_a_whole_input() -> None:
 
     found = {
         path.relative_to(SRC).as_posix()
-        for path, node in _calls()
+        for path, node in calls()
         if called(node).endswith(".to_pandas")
     }
 
     assert found <= allowed
-
-
-def _calls() -> Iterator[tuple[object, ast.Call]]:
-    for path in sources():
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.Call):
-                yield path, node

@@ -49,6 +49,20 @@ def tree(path: Path) -> ast.Module:
 
 
 @functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of the tree of one file: a walk takes longer than the tests that look at it."""
+    return tuple(ast.walk(tree(path)))
+
+
+@functools.cache
+def calls() -> tuple[tuple[Path, ast.Call], ...]:
+    """Every call in the package."""
+    return tuple(
+        (path, node) for path in sources() for node in nodes(path) if isinstance(node, ast.Call)
+    )
+
+
+@functools.cache
 def imports(path: Path) -> tuple[tuple[str, int], ...]:
     """Modules that a file imports when it runs, anywhere in it: (dotted name, line)."""
     return tuple(_imports(path))
@@ -68,11 +82,13 @@ def _imports(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def _running(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and dotted(child.test).endswith("TYPE_CHECKING"):
-            continue
-        yield child
-        yield from _running(child)
+    left = [node]
+    while left:
+        for child in ast.iter_child_nodes(left.pop()):
+            if isinstance(child, ast.If) and dotted(child.test).endswith("TYPE_CHECKING"):
+                continue
+            yield child
+            left.append(child)
 
 
 def called(node: ast.Call) -> str:

@@ -354,8 +354,12 @@ def test_memory_is_refused_before_counting() -> None:
     engine = IbisEngine(memory_limit=200_000)
     engine.scan(people(5), SCHEMA, key=KEY)
 
-    with refused(10, "MEMORY"):
+    with refused(10, "MEMORY") as caught:
         engine.tally([context_of(SCHEMA, (0, 1, 2))] * 10_000)
+    with refused(10, "MEMORY") as uncharged:
+        engine.check([context_of(SCHEMA, (0, 1, 2))] * 10_000)
+    assert "stays spent" in caught.text
+    assert "no budget was spent" in uncharged.text
     engine.close()
 
 

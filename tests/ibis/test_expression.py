@@ -1,12 +1,8 @@
-"""One expression of counts: in DuckDB and in Spark it gives the groups that NumPy counts."""
+"""One expression of counts: in DuckDB it gives the groups that brute force counts (Spark: tests/spark)."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import duckdb
 import numpy as np
@@ -109,52 +105,3 @@ def test_the_carry_between_the_halves_is_needed() -> None:
 
     assert ">> 32" in sql
     assert as_dict(Counts(context, gathered(context, lost))) != count(context, codes)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    """A Spark session of one thread in this process."""
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java, which is not installed")
-    sql = pytest.importorskip("pyspark.sql")
-    running = sql.SparkSession.getActiveSession()
-    if running is not None:  # of other tests: theirs to stop
-        yield running
-        return
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.pyspark.python": sys.executable,
-    }
-    builder = sql.SparkSession.builder.master("local[1]").appName("expression")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.filterwarnings("ignore")
-def test_spark_counts_what_a_dictionary_counts(spark: Any, tmp_path: Path) -> None:
-    codes = codes_of(schema_of(SIZES), 300, np.random.default_rng(4))
-    import polars as pl
-
-    frame = pl.DataFrame({f"c{i}": c.astype(np.int16) for i, c in enumerate(codes.by_column)})
-    frame.write_parquet(tmp_path / "codes.parquet")
-    spark.read.parquet(str(tmp_path / "codes.parquet")).createOrReplaceTempView("codes")
-
-    def query(sql: str) -> dict[str, np.ndarray]:
-        rows = spark.sql(sql).collect()
-        names = rows[0].__fields__
-        return {n: np.array([row[n] for row in rows], dtype=np.int64) for n in names}
-
-    chosen = [contexts(Radix())[-1]]
-    chosen += [contexts(key)[-2] for key in (Hashed(1 << 33, 3), MinHash(3, 1 << 40, 2))]
-    assert {expression.form_of(c) for c in chosen} == {"radix", "halves", "least"}
-
-    assert wrong(query, codes, "pyspark", chosen) == []

@@ -6,8 +6,6 @@ import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +15,7 @@ import pytest
 from gibbous.core.claim import pure
 from gibbous.core.errors import BudgetExhausted
 from gibbous.privacy.ledger import Ledger
+from tests.write.nursery import Child, Connection
 
 DATA = bytes(range(32))
 
@@ -68,43 +67,30 @@ def test_h1_processes_may_all_be_the_first(tmp_path: Path) -> None:
     assert len(Ledger.open(path).entries()) == 18
 
 
-STORM = """
-import os, sys
-from fractions import Fraction
-from pathlib import Path
-from gibbous.core.claim import pure
-from gibbous.core.errors import BudgetExhausted
-from gibbous.privacy.ledger import Ledger
-ledger = Ledger.open(Path(sys.argv[1]))
-print("ready", flush=True)
-while True:
-    request = os.urandom(8)
-    print("try", request.hex(), flush=True)
-    hold = ledger.reserve(b"d" * 32, pure(Fraction(1)), mechanism="x", request=request)
-    print("reserved", hold.id, flush=True)
-    hold.commit("ab" * 32)
-    print("committed", hold.id, flush=True)
-"""
+def reserving(says: Connection, path: Path) -> None:
+    """Reserve and commit until killed, and say so."""
+    ledger = Ledger.open(path)
+    says.send(("ready", ""))
+    while True:
+        request = os.urandom(8)
+        hold = ledger.reserve(b"d" * 32, pure(Fraction(1)), mechanism="x", request=request)
+        says.send(("reserved", hold.id))
+        hold.commit("ab" * 32)
+        says.send(("committed", hold.id))
 
 
 def storm(path: Path, kills: int) -> None:
     """Kill a process that reserves and commits; whatever it reported must be in the ledger."""
     rng, reserved, committed = random.Random(2), set(), set()
     for _ in range(kills):
-        child = subprocess.Popen(
-            [sys.executable, "-c", STORM, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
+        child = Child(reserving, path)
+        assert child.next() == ("ready", "")
         time.sleep(rng.random() * 0.1)
-        child.send_signal(signal.SIGKILL)
-        out = child.communicate()[0]
-        for line in out.split("\n")[:-1]:  # the last line may be cut
-            word, _, name = line.partition(" ")
-            if word == "reserved":
-                reserved.add(name)
-            if word == "committed":
-                committed.add(name)
+        child.kill()
+        told = child.rest()
+        assert child.ended() == -signal.SIGKILL
+        reserved |= {name for word, name in told if word == "reserved"}
+        committed |= {name for word, name in told if word == "committed"}
 
     ledger = Ledger.open(path)
     ledger.verify()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,23 @@ def test_missing_is_a_value_like_others(release: Release) -> None:
     assert drawn["job"].to_list() == [None, "some"] * 1000
     ages = drawn.filter(pl.col("job").is_null())["age"]
     assert abs((ages >= 40).mean() - 0.8) < 0.06
+
+
+def test_the_catch_all_of_a_column_that_can_be_missing_stays_what_it_is() -> None:
+    job = Column("job", "nominal", levels=("some",), other="else", missing=True)
+    tables = replace(TABLES, schema=Schema((*SCHEMA.columns[:2], job)))
+
+    drawn = draw(tables, 3, 1, {"job": ["some", "poet", None]})
+
+    assert drawn["job"].to_list() == ["some", "else", None]
+
+
+def test_whole_numbers_that_would_be_rounded_are_refused() -> None:
+    wide = Column("age", "numeric", edges=(0.0, 20.0, 40.0, 2.0**60), integer=True)
+    tables = replace(TABLES, schema=Schema((SCHEMA.columns[0], wide, SCHEMA.columns[2])))
+
+    with pytest.raises(UsageError, match=r"beyond 2\^53 in column 'age'"):
+        draw(tables, 1, 1, {"age": 2**53 + 1})
 
 
 def test_same_seed_same_rows(release: Release) -> None:

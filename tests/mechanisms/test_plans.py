@@ -45,6 +45,7 @@ NAMES = (
     "multiple_synthesis",
     "noisy_pegs",
     "onthemap",
+    "paid_bins",
     "parallel",
     "pegs",
     "per_set",
@@ -461,7 +462,7 @@ BAD = [0.0, -1.0, math.nan, math.inf, "1", None, True, 1e-320, 1e-13, 1e5, 1e9]
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in NO_EPSILON])
 @pytest.mark.parametrize("value", BAD, ids=repr)
 def test_e1_e2_e3_e4_an_impossible_epsilon_is_refused(name: str, value: Any) -> None:
-    if value is None and name in ("parallel", "per_set"):
+    if value is None and name in ("paid_bins", "parallel", "per_set"):
         pytest.skip("None is a method inside without a budget")
     with pytest.raises(ParameterError, match="epsilon"):
         registry.load(name)(epsilon=value)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gibbous.core.errors import UsageError
-from gibbous.structure.regions import Pairs, miles, places, regions
+from gibbous.structure.regions import Pairs, Places, miles, places, regions
 from gibbous.synthesize.flows.ground import Ground
 from gibbous.synthesize.flows.scheme import Scheme
 
@@ -44,25 +44,64 @@ def test_regions_have_weighted_centers_and_all_their_places() -> None:
     assert found.order[found.starts[1] : found.starts[2]].tolist() == [0, 1]
 
 
-def test_steps_and_reach_are_those_of_the_haversine_to_the_last_digit() -> None:
-    draws = np.random.default_rng(3)
-    lat, lon = draws.uniform(44, 46, 5000), draws.uniform(-94, -92, 5000)
+def _ground(seed: int, *, wide: bool) -> tuple[Places, Places, np.ndarray]:
+    """Scattered origins, some unknown or at the destinations; destinations; and all distances."""
+    draws = np.random.default_rng(seed)
+    half = (80.0, 180.0) if wide else (1.0, 1.0)
+    middle = (0.0, 0.0) if wide else (45.0, -93.0)
+    lat, lon = (m + draws.uniform(-h, h, 3000) for m, h in zip(middle, half, strict=True))
     lat[:2], lon[:2] = np.nan, np.nan
-    lat[2:4], lon[2:4] = 45.0, -93.0
-    far = miles(45.0, -93.0, lat, lon)
-    edges = sorted(far[4:7])  # limits that are distances themselves: equality decides
-    origins = places(np.arange(5000), lat, lon)
-    there = places(["d"], [45.0], [-93.0])
-    keep = ((0.0, 1.0), (edges[0], 0.5), (edges[1], 0.25))
-    scheme = Scheme(9.0, 1e-6, keep=keep, reach=edges[2], origins=origins, destinations=there)
+    north = np.append(middle[0] + draws.uniform(-half[0], half[0], 4), [90.0, np.nan])
+    east = np.append(middle[1] + draws.uniform(-half[1], half[1], 4), [0.0, np.nan])
+    lat[2:6], lon[2:6] = north[:4], east[:4]
+    lat[6:10], lon[6:10] = -north[:4], np.where(east[:4] > 0, east[:4] - 180, east[:4] + 180)
+    far = np.stack([miles(a, b, lat, lon) for a, b in zip(north, east, strict=True)])
+    return places(np.arange(3000), lat, lon), places(list("abcdef"), north, east), far
 
-    share, inside = Ground.of(scheme, 5000).shares(0)
 
-    np.testing.assert_array_equal(inside, ~(far > edges[2]))
-    step = np.where(far < edges[0], 1.0, np.where(far < edges[1], 0.5, 0.25))
-    np.testing.assert_array_equal(share, step)
-    assert Ground.of(scheme, 5000).covers(np.zeros(4, dtype=int), np.flatnonzero(inside)[:4])
-    assert not Ground.of(scheme, 5000).covers(np.zeros(1, dtype=int), np.flatnonzero(~inside)[:1])
+@pytest.mark.parametrize("wide", [False, True], ids=["a state", "the globe"])
+@pytest.mark.parametrize("near", [(0.02, 0.2), (0.3, 0.6), (0.9, 1.0)], ids=str)
+def test_steps_and_reach_are_those_of_the_haversine_to_the_last_digit(
+    near: tuple[float, float], wide: bool
+) -> None:
+    origins, there, far = _ground(3, wide=wide)
+    # Limits that are distances themselves: equality decides.
+    step, reach = np.quantile(far[0, 2:], near, method="nearest")
+    for keep in ((), ((0.0, 1.0), (step / 2, 0.5), (step, 0.25))):
+        for limit in (reach, 0.0) if keep else (reach,):
+            ground = Ground.of(Scheme(9.0, 1e-6, keep=keep, reach=limit, origins=origins,
+                                      destinations=there), 3000)  # fmt: skip
+            for group, miles_off in enumerate(far):
+                domain, share = ground.domain(group)
+
+                inside = ~(miles_off > limit) if limit else np.ones(3000, dtype=bool)
+                steps = np.array([(miles_off >= at) | np.isnan(miles_off) for at, _ in keep[1:]])
+                wanted = np.array([1.0, 0.5, 0.25])[steps.sum(axis=0).astype(int)]
+                np.testing.assert_array_equal(domain, np.flatnonzero(inside))
+                np.testing.assert_array_equal(share, (wanted if keep else np.ones(3000))[inside])
+
+
+def test_a_destination_with_nothing_in_reach_has_all_origins() -> None:
+    origins = places(["a", "b"], [45.0, 46.0], [-93.0, -93.0])
+    scheme = Scheme(9.0, 1e-6, keep=((0.0, 1.0), (90.0, 0.5)), reach=10.0, origins=origins,
+                    destinations=places(["d"], [46.5], [-93.0]))  # fmt: skip
+
+    domain, share = Ground.of(scheme, 2).domain(0)
+
+    assert domain.tolist() == [0, 1]
+    assert share.tolist() == [0.5, 1.0]
+
+
+def test_records_within_reach_are_known_to_be_so() -> None:
+    origins, there, far = _ground(4, wide=False)
+    reach = float(np.nanmedian(far[0]))
+    scheme = Scheme(9.0, 1e-6, reach=reach, origins=origins, destinations=there)
+    ground = Ground.of(scheme, 3000)
+    inside = ground.domain(0)[0]
+    outside = np.setdiff1d(np.arange(3000), inside)
+
+    assert ground.covers(np.zeros(4, dtype=int), inside[:4])
+    assert not ground.covers(np.zeros(1, dtype=int), outside[:1])
 
 
 def test_equal_places_are_equal_and_a_moved_one_is_not() -> None:

@@ -355,10 +355,10 @@ def test_an_earlier_release_keeps_its_pairs_in_the_domain() -> None:
         earlier=Pairs(np.array([0]), np.array([5])),
     )
 
-    share, inside = Ground.of(scheme, 6).shares(0)
+    domain, share = Ground.of(scheme, 6).domain(0)
 
     assert share.tolist() == [0.5, 0.5, 0.5, 0.1, 0.1, 1.0]
-    assert inside.all()
+    assert domain.tolist() == list(range(6))
 
 
 @pytest.mark.shared

@@ -90,6 +90,7 @@ def test_g7_sample_conforms_and_a_scale_two_percent_off_does_not(law, scale):
     if float(scale) >= 0.5:
         assert not conforms(drawn, law, float(scale) * 1.02)
         assert not conforms(drawn, law, float(scale) * 0.98)
+    if scale in ("0.5", "16"):  # from the other side: a sampler that was made for less
         wrong = sample(law, Fraction(scale) * Fraction(98, 100), 200_000)
         assert not conforms(wrong, law, float(scale))
 
@@ -274,17 +275,20 @@ def test_choice_follows_the_exponential_mechanism_and_not_permute_and_flip():
 @pytest.mark.statistical
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
 def test_choice_rejects_ten_percent_too_much_budget(epsilon):
-    """Chi-square at level 1e-6, 60,000 draws, of scores placed so that 10 % shows."""
-    rate, scores = float(epsilon), np.array([0.0, 4.0, 8.0]) / float(epsilon)
-    counted = choices(scores, 60_000, epsilon=Fraction(epsilon), sensitivity=1)
+    """Chi-square at level 1e-7, 8,000 draws: one candidate against twenty that are three nats below it.
+
+    It is chosen half the time, where 10 % of the budget move its share by 13 standard errors.
+    """
+    rate, scores = float(epsilon), np.array([6.0] + [0.0] * 20) / float(epsilon)
+    counted = choices(scores, 8_000, epsilon=Fraction(epsilon), sensitivity=1)
 
     def p_value(used):
         law = np.exp(used * scores / 2)
-        return stats.chisquare(counted, law / law.sum() * 60_000).pvalue
+        return stats.chisquare(counted, law / law.sum() * 8_000).pvalue
 
-    assert p_value(rate) > 1e-6
-    assert p_value(rate * 1.1) < 1e-6
-    assert p_value(rate * 0.9) < 1e-6
+    assert p_value(rate) > 1e-7
+    assert p_value(rate * 1.1) < 1e-7
+    assert p_value(rate * 0.9) < 1e-7
 
 
 def test_choice_of_one_candidate_and_of_masked_ones_is_certain():

@@ -94,6 +94,8 @@ def test_identifiers_and_free_text_are_left_out_with_a_reason() -> None:
     assert draft.schema.names == ("sex",)
     assert set(draft.schema.ignore) == set(draft.notes) == set(data.columns) - {"sex"}
     assert "declare it in [unit]" in draft.notes["patient_id"]
+    assert "It repeats" in draft.notes["patient_id"]
+    assert "It repeats" not in draft.notes["row"] + draft.notes["code"]
     assert "every value is missing" in draft.notes["empty"]
 
 

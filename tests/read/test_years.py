@@ -30,6 +30,11 @@ def test_an_infinite_time_in_a_file_is_refused(number: int, tmp_path: Path) -> N
 
 
 def test_the_last_year_is_a_year() -> None:
-    frame = pl.DataFrame({"day": [datetime.date(9999, 12, 30), datetime.date(1, 1, 1)]})
+    days = [datetime.date(9999, 12, 31), datetime.date(1, 1, 1)]
+    times = [datetime.datetime(9999, 12, 31, 23, 59, 59), datetime.datetime(1, 1, 1)]
 
-    assert read_columns(frame).height == 2
+    assert read_columns(pl.DataFrame({"day": days})).height == 2
+    assert read_columns(pl.DataFrame({"time": times})).height == 2
+    assert (
+        read_columns(pl.DataFrame({"time": pl.Series(times).cast(pl.Datetime("ms"))})).height == 2
+    )

@@ -12,7 +12,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gibbous.core.errors import EngineFailure, GibbousError, OutputNotWritten, SchemaMismatch
+from gibbous.core.errors import (
+    EngineFailure,
+    GibbousError,
+    OutputNotWritten,
+    ResourceLimit,
+    SchemaMismatch,
+)
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.spark.engine import SparkEngine
 from gibbous.disintegrate.spark.workers import SparkWorkers
@@ -236,6 +242,9 @@ def test_after_close_nothing_is_counted_and_no_code_is_kept(session: Any, tmp_pa
     engine = SparkEngine(session=session)
     engine.scan(str(tmp_path / "t.parquet"), schema, key=tables.KEY)
     view = engine.recoded({})
+    view.memory_limit = 0
+    with pytest.raises(ResourceLimit, match="no budget was spent"):
+        view.check(contexts)
     before = session.sparkContext._jsc.getPersistentRDDs().size()
 
     engine.close()

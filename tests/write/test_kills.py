@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,46 +13,32 @@ import pytest
 from gibbous.privacy.ledger import Ledger
 from gibbous.write.verify import verify
 from tests.write import made
+from tests.write.nursery import Child, Connection, killing
 
-ROOT = Path(__file__).resolve().parents[2]
 
-# Each child would draw other tables: a second draw on one charge would show.
-CHILD = """
-import os, signal, sys, time
-from pathlib import Path
-from gibbous.privacy.ledger import Ledger
-from tests.write import made
-import polars
-folder, last = Path(sys.argv[1]), int(sys.argv[2])
-real, done = os.fsync, 0
-def fsync(fd):
-    global done
-    real(fd)
-    done += 1
-    if done == last:
-        os.kill(os.getpid(), signal.SIGKILL)
-made.draw_plainly()
-ledger = Ledger.open(folder / "ledger.sqlite")
-tables = made.tables(seed=os.getpid())
-print("ready", flush=True)
-if last:
+def run(says: Connection, folder: Path, last: int, overwrite: bool) -> None:
+    """A run that is killed at its durable step `last`; 0 lets it end, and tells how many it has.
+
+    Each child would draw other tables: a second draw on one charge would show.
+    """
+    honest, done, kill = os.fsync, [0], killing(last)
+
+    def fsync(handle: int) -> None:
+        honest(handle)
+        done[0] += 1
+        kill()
+
+    made.draw_plainly()
+    ledger = Ledger.open(folder / "ledger.sqlite")
+    tables = made.tables(seed=os.getpid())
     os.fsync = fsync
-made.write(folder / "rel", ledger, result=tables, format="csv", overwrite=len(sys.argv) > 3)
-print("steps", done, flush=True)
-"""
-
-
-def child(folder: Path, last: int, *more: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(folder), str(last), *more],
-        stdout=subprocess.PIPE, text=True, cwd=ROOT,
-    )  # fmt: skip
+    says.send("ready")
+    made.write(folder / "rel", ledger, result=tables, format="csv", overwrite=overwrite)
+    says.send(done[0])
 
 
 def kill_at(folder: Path, last: int) -> None:
-    process = child(folder, last)
-    process.communicate()
-    assert process.returncode == -9
+    assert Child(run, folder, last, False).ended() == -9
 
 
 def check(folder: Path, *, overwrite: bool = False) -> None:
@@ -81,8 +65,7 @@ def check(folder: Path, *, overwrite: bool = False) -> None:
 
 def steps(tmp_path: Path) -> int:
     """How many durable steps of our own a run has."""
-    out = child(tmp_path, 10**6).communicate()[0]
-    return int(out.split()[-1])
+    return int(Child(run, tmp_path, 0, False).rest()[-1])
 
 
 def test_h3_i4_a_kill_at_durable_steps_costs_once_and_shows_nothing_half(tmp_path: Path) -> None:
@@ -111,15 +94,13 @@ def storm(tmp_path: Path, kills: int, *, overwrite: bool = False) -> None:
     for number in range(kills):
         folder = tmp_path / str(number)
         folder.mkdir()
-        more = ("overwrite",) if overwrite else ()
         if overwrite:
             made.write(folder / "rel", Ledger.open(folder / "ledger.sqlite"), seed=99, format="csv")
-        process = child(folder, 0, *more)
-        assert process.stdout is not None
-        process.stdout.readline()
+        child = Child(run, folder, 0, overwrite)
+        assert child.next() == "ready"
         time.sleep(rng.random() * 0.15)
-        process.kill()
-        process.communicate()
+        child.kill()
+        assert child.ended() in (-9, 0)
         check(folder, overwrite=overwrite)
 
 

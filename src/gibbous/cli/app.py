@@ -230,6 +230,13 @@ def synthesize(
     tables: Annotated[
         Path | None, typer.Option("--tables", help="Draw more rows from a release; costs nothing.")
     ] = None,
+    given: Annotated[
+        Path | None,
+        typer.Option(
+            "--given",
+            help="With --tables: file of known columns, one row drawn for each of its rows.",
+        ),
+    ] = None,
     ledger: LedgerPath = None,
     budget: Annotated[
         str | None, typer.Option("--budget", help="Most epsilon this release may cost in total.")
@@ -281,8 +288,10 @@ def synthesize(
         json=json,
         quiet=quiet,
     )
-    if tables is not None:
-        synthesize_verb.more(tables, flags, bool(config or setting), run)
+    if tables is not None or given is not None:
+        from gibbous.cli import further_verb
+
+        further_verb.run(tables, given, flags, bool(config or setting), run)
     else:
         synthesize_verb.run(resolve(config, setting or [], flags), run)
 

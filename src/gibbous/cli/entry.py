@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gibbous.cli import faults, signals
 
@@ -47,11 +48,19 @@ def _run(args: list[str]) -> int:
 def _answer(args: list[str]) -> int:
     code: object = 0
     if not _listing(args):
-        from gibbous.cli.app import app
-
-        code = app(args=args or ["--help"], prog_name="gibbous", standalone_mode=False)
+        code = _parser()(args=args or ["--help"], prog_name="gibbous", standalone_mode=False)
     sys.stdout.flush()
     return code if isinstance(code, int) else 0
+
+
+@functools.cache
+def _parser() -> Callable[..., object]:
+    """The commands, built once: it takes a twentieth of a second, and a process may run many."""
+    from typer.main import get_command
+
+    from gibbous.cli.app import app
+
+    return get_command(app)
 
 
 def _listing(args: list[str]) -> bool:

@@ -116,19 +116,12 @@ def cap(
 def _fingerprint(
     ledger: Ledger, data: Path, schema: Path | None, options: Callable[[], ReadOptions]
 ) -> tuple[bytes, Schema | None]:
-    from gibbous.read.fingerprint import fingerprint
-    from gibbous.read.source import read_columns
-
     declared = None
     if schema is not None:
         from gibbous.read.schema_file import load_schema
 
         declared = load_schema(schema)
-    known = ledger.recall(file_stamp(data, ledger.key))
-    if known is not None:
-        return known, declared
-    frame = read_columns(data, schema=declared, options=options())
-    return fingerprint(frame, ledger.key, declared.null if declared else ""), declared
+    return ledger.dataset(data, schema=declared, options=options()), declared
 
 
 def _exists(path: Path | None) -> bool:

@@ -45,8 +45,8 @@ def infer(
         return
     if not quiet:
         _columns(schema)
-        for column, note in draft.notes.items():
-            show.line(f"  {column!r}: {note}")
+        for note, columns in _by_note(draft.notes).items():
+            show.line(f"  {', '.join(map(repr, columns))}: {note}")
     show.line(
         f"{out}: a draft of {show.counted(len(schema), 'column')}. {len(schema.inferred())} facts were "
         "read off the data and are marked inferred: declare what is public knowledge, set the privacy "
@@ -194,6 +194,14 @@ def _columns(schema: Schema) -> None:
         ("column", "kind", "levels", "missing", "facts inferred"),
         [(c.name, c.kind, c.size, _missing(c), _inferred(c)) for c in schema],
     )
+
+
+def _by_note(notes: dict[str, str]) -> dict[str, list[str]]:
+    """Columns with the same note together, in order."""
+    found: dict[str, list[str]] = {}
+    for column, note in notes.items():
+        found.setdefault(note, []).append(column)
+    return found
 
 
 def _missing(column: Column) -> str:

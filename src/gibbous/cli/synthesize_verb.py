@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gibbous.cli import show
-from gibbous.cli.config import FORMATS, Request, method_of, number
+from gibbous.cli.config import Request, method_of, number
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError
 from gibbous.core.release import Release
@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from gibbous.core.protocols import Engine, Mechanism
     from gibbous.core.schema import Schema
     from gibbous.read.source import ReadOptions
-
-MORE = (
-    "output.rows",
-    "output.seed",
-    "output.format",
-    "output.path",
-    "output.part_rows",
-    "engine.name",
-    "engine.partitions",
-    "engine.master",
-    "engine.conf",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +59,13 @@ def run(request: Request, how: Run) -> None:
             "synthesize reads CSV or Parquet, or a table of its engine.",
             "Pass it first: gibbous synthesize DATA --schema FILE ...",
         )
-    out = _out(request.out)
+    out = output(request.out)
     if how.budget is not None:
         number("budget", how.budget)  # refused here if it is none; passed on as it was written
     schema, method, engine = _parts(request, how)
     from gibbous.pipeline import synthesize
 
-    with _at_most(how.threads), Bars(quiet=how.quiet, json=how.json) as bars:
+    with at_most(how.threads), Bars(quiet=how.quiet, json=how.json) as bars:
         if request.engine.name in (None, "local"):
             bars.compiling()
         release = synthesize(
@@ -140,77 +128,6 @@ def engine_of(request: Request, how: Run) -> Engine:
     )
 
 
-def more(tables: Path, flags: Mapping[str, object], configured: bool, how: Run) -> None:
-    """Draw more rows from the public tables of a release: post-processing, costs nothing.
-
-    Args:
-        tables: folder of the release.
-        flags: as given; only rows, seed, format and path may be among them.
-        configured: whether a configuration was given, too.
-    """
-    useless = [key for key, value in flags.items() if value is not None and key not in MORE]
-    if useless or configured:
-        raise UsageError(
-            "TABLES",
-            "--tables was given together with flags that describe a new release.",
-            "Rows drawn from a release take only --rows, --seed, --format, --out.",
-            "Leave out data, schema, method, budget, sets and configuration.",
-        )
-    rows, seed, out = (flags[f"output.{key}"] for key in ("rows", "seed", "path"))
-    if not isinstance(rows, int) or rows < 0:
-        raise UsageError(
-            "ROWS", "--tables needs --rows.", "It is a whole number, >= 0.", "Pass --rows N."
-        )
-    target = _out(out if isinstance(out, Path) else None)
-    form = str(flags["output.format"] or target.suffix.removeprefix(".") or "parquet")
-    if form not in FORMATS:
-        raise UsageError(
-            "FORMAT",
-            f"There is no format {form!r}.",
-            "parquet or csv.",
-            "Correct --format or --out.",
-        )
-    from gibbous.pipeline import sample_more
-    from gibbous.write.load import load
-
-    part_rows = flags["output.part_rows"]
-    with (
-        _at_most(how.threads),
-        Bars(quiet=how.quiet, json=how.json) as bars,
-    ):
-        sample_more(
-            load(tables),  # before a cluster is asked for
-            rows,
-            seed=seed if isinstance(seed, int) else None,
-            out=target,
-            format=form,
-            csv_raw=how.csv_raw,
-            engine=_writing_engine(flags),
-            part_rows=part_rows if isinstance(part_rows, int) else None,
-            progress=bars,
-        )
-    if how.json:
-        show.as_json({"path": str(target), "rows": rows, "cost": "none"})
-        return
-    show.line(
-        f"total cost: nothing; {rows:,} rows drawn from the public tables of {tables} are in {target}."
-    )
-
-
-def _writing_engine(flags: Mapping[str, object]) -> Engine | None:
-    """Who draws further rows: a cluster where one is asked for, else this process."""
-    from gibbous.disintegrate import engine
-
-    name, partitions, master = (flags[f"engine.{k}"] for k in ("name", "partitions", "master"))
-    conf = flags["engine.conf"]
-    return engine(
-        name if isinstance(name, str) else "local",
-        partitions=partitions if isinstance(partitions, int) else None,
-        master=master if isinstance(master, str) else None,
-        conf=conf if isinstance(conf, dict) else None,
-    )
-
-
 def finish(release: Release, out: Path, json: bool, quiet: bool) -> None:
     """Say what was released: the last line states the total cost first."""
     plan = release.plan
@@ -241,7 +158,12 @@ def _sets(rows: list[int]) -> str:
     return f"{show.counted(len(rows), 'set')} of {show.counted(rows[0], 'row')}"
 
 
-def _out(out: Path | None) -> Path:
+def output(out: Path | None) -> Path:
+    """The output that was named.
+
+    Raises:
+        UsageError: none was.
+    """
     if out is None:
         raise UsageError(
             "NOOUT",
@@ -253,7 +175,7 @@ def _out(out: Path | None) -> Path:
 
 
 @contextmanager
-def _at_most(threads: int | None) -> Iterator[None]:
+def at_most(threads: int | None) -> Iterator[None]:
     """Within it, engines see no more than `threads` cores; results never depend on it."""
     if threads is None:
         yield

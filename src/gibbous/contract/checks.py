@@ -390,11 +390,16 @@ class _Spy:
 
 
 def _draw(one: Mechanism, case: Case, rows: int) -> Codes:
+    from gibbous.encode.decode import decode
+    from gibbous.encode.encode import encode
     from gibbous.synthesize.sample import sample
 
     paid = rows if one.about.releases == "rows" else None
     output = release(one, case.schema, case.values, paid)
-    return output if isinstance(output, Codes) else sample(output, rows, seed=5)
+    drawn = output if isinstance(output, Codes) else sample(output, rows, seed=5)
+    if drawn.schema.sizes == case.schema.sizes:
+        return drawn
+    return encode(decode(drawn, seed=5), case.schema)  # bins that were paid for are other ones
 
 
 def _richest(kind: type[Any]) -> Any:

@@ -32,7 +32,11 @@ def silent(stage: str, done: int, total: int) -> None:
 
 @runtime_checkable
 class Engine(Protocol):
-    """Three verbs: scan records under a schema, tally contexts, write rows."""
+    """Three verbs: scan records under a schema, tally contexts, write rows.
+
+    An engine may have `check(contexts, *, schema=None, parts=1)`, which refuses what `tally` would
+    refuse and counts nothing: a run calls it before it is charged.
+    """
 
     name: ClassVar[str]
 
@@ -246,6 +250,10 @@ class Mechanism(Protocol):
 
     A mechanism also has a class attribute `about: About`. If it has a field `relation`, that is the
     relation of its claim; otherwise it is add_remove.
+
+    What a run asks for first is held against the engine's memory before anything is charged. Where
+    later tables are chosen by what was bought, a method `counted(schema)` may yield the largest of
+    them, a sequence of contexts for each time that it counts.
     """
 
     about: ClassVar[About]

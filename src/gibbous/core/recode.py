@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
-from gibbous.core.schema import SOURCES, Column, Impossible, Level, Schema, Source
+from gibbous.core.schema import SOURCES, Column, Impossible, Level, Schema, Source, Within
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,10 +35,12 @@ class Edges:
     Attributes:
         edges: as Column.edges; numbers outside are moved to the bounds.
         source: where they come from: declared, or discovered (paid for).
+        within: how output numbers lie within the new bins; None for evenly.
     """
 
     edges: tuple[float, ...]
     source: Source = "declared"
+    within: Within | None = None
 
 
 Change = Groups | Edges
@@ -97,7 +99,7 @@ def _column(column: Column, change: Change) -> Column:
             raise _unfit(column, "new cut points were given to a column without bounds")
         sources = (("bins", change.source),) if change.source != "declared" else ()
         kept = tuple((fact, source) for fact, source in column.sources if fact != "bins")
-        return replace(column, edges=change.edges, sources=kept + sources)
+        return replace(column, edges=change.edges, within=change.within, sources=kept + sources)
     groups = change.groups
     used = np.unique(groups)
     if len(groups) != column.size or not np.array_equal(used, np.arange(len(used))):

@@ -29,6 +29,20 @@ SOURCES: tuple[Source, ...] = ("declared", "discovered", "inferred")
 SHOWN = 8  # column names in a repr
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The law of numbers within the bins of a column: even on each step, steps as they weigh.
+
+    Attributes:
+        edges: of the steps, increasing; all edges of the column are among them, the first and the last
+            one at the ends.
+        weights: of each step, whole numbers >= 0 in one unit for the whole column; each bin has some.
+    """
+
+    edges: tuple[float, ...]
+    weights: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Column:
     """One column.
@@ -45,6 +59,7 @@ class Column:
         missing: a missing value is a level of its own (the last code); otherwise it is refused.
         other: label of a declared catch-all level for values outside `levels`; None refuses them.
         date_format: strptime format of dates in text input; None means ISO 8601 days.
+        within: how output numbers lie within their bins; None for evenly. Its source is that of the bins.
         sources: (fact, source) for facts in FACTS whose source is not `declared`.
 
     Codes: levels (or bins) in order, then `other` if declared, then missing if allowed.
@@ -60,6 +75,7 @@ class Column:
     missing: bool = False
     other: str | None = None
     date_format: str | None = None
+    within: Within | None = None
     sources: tuple[tuple[str, Source], ...] = ()
 
     def __repr__(self) -> str:
@@ -78,6 +94,8 @@ class Column:
             _check_edges(self)
         else:
             _check_levels(self)
+        if self.within is not None:
+            _check_within(self, self.within)
         for fact, source in self.sources:
             if fact not in FACTS or source not in SOURCES:
                 raise _bad(
@@ -383,6 +401,32 @@ def _check_edges(column: Column) -> None:
             "Values outside are clamped or refused",
             "Use clamp = true",
         )
+
+
+def _check_within(column: Column, within: Within) -> None:
+    allowed = (
+        "Steps increase, have the bounds and cut points of the bins among their edges, and a whole "
+        "weight >= 0 each, with some in every bin"
+    )
+    if not column.binned:
+        raise _bad(column, "is categorical and has steps", "It has levels", "Remove steps")
+    edges, weights = within.edges, within.weights
+    whole = column.integer or column.kind == "date"
+    fits = (
+        len(weights) == len(edges) - 1
+        and all(a < b for a, b in zip(edges, edges[1:], strict=False))
+        and (edges[0], edges[-1]) == (column.edges[0], column.edges[-1])
+        and set(column.edges) <= set(edges)
+        and not (whole and any(e != int(e) for e in edges))
+        and all(type(weight) is int and weight >= 0 for weight in weights)
+    )
+    if not fits:
+        raise _bad(
+            column, "has steps that do not fit its bins", allowed, "Correct steps or weights"
+        )
+    starts = np.searchsorted(np.array(edges[:-1]), np.array(column.edges[:-1]))
+    if not np.add.reduceat(np.array(weights, dtype=np.float64), starts).all():
+        raise _bad(column, "has a bin without any weight", allowed, "Correct weights")
 
 
 def _check_levels(column: Column) -> None:

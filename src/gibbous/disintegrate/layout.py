@@ -25,6 +25,7 @@ SMALL = 4096  # cells of a table that is counted in several copies
 GROUP = 4096  # words of a group of parents that are looked up at once (32 KB)
 LOOKUP = 1 << 16  # words of all combinations of parents up to which keys are looked up
 STATE = "Nothing was released. A budget that this run had reserved stays spent."
+UNCHARGED = "Nothing was released; no budget was spent."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,9 +133,11 @@ def key_table(context: Context) -> np.ndarray | None:
     return words >> np.uint64(64 - (key.buckets.bit_length() - 1))
 
 
-def check_contexts(contexts: Sequence[Context], schema: Schema) -> None:
+def check_contexts(contexts: Sequence[Context], schema: Schema, *, state: str = STATE) -> None:
     """Refuse a context that does not belong to the schema.
 
+    Args:
+        state: what was charged by then.
     Raises:
         EngineFailure: a column is not there, or its size differs.
         ResourceLimit: more than 2^63 keys or levels.
@@ -149,7 +152,7 @@ def check_contexts(contexts: Sequence[Context], schema: Schema) -> None:
                 "A context names columns or sizes that the schema does not have.",
                 "Positions and sizes are those of the scanned schema.",
                 "Build contexts with gibbous.structure from the same schema.",
-                state=STATE,
+                state=state,
             )
         if context.keys > WORD or context.levels > WORD:
             raise ResourceLimit(
@@ -157,7 +160,7 @@ def check_contexts(contexts: Sequence[Context], schema: Schema) -> None:
                 f"A table has {_power(context.keys)} keys and {_power(context.levels)} levels.",
                 "Each may be at most 2^63.",
                 "Use fewer columns in one table, coarser bins, or hashed keys.",
-                state=STATE,
+                state=state,
             )
 
 

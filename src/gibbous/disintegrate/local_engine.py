@@ -99,6 +99,28 @@ class LocalEngine:
         self._records.take(codes)
         return mark
 
+    def check(
+        self,
+        contexts: Sequence[Context],
+        *,
+        schema: Schema | None = None,
+        parts: int = 1,
+        state: str = layout.UNCHARGED,
+    ) -> None:
+        """Refuse what `tally` would refuse; counts nothing.
+
+        Args:
+            schema: of a recoded view that would be asked; None for that of the records.
+            parts: into how many random parts the records would be divided before.
+            state: what was charged by then.
+        Raises:
+            EngineFailure, ResourceLimit: see `tally`.
+        """
+        codes = self._records.store()
+        layout.check_contexts(contexts, schema or codes.schema, state=state)
+        need = self.estimate(contexts, -(-codes.rows // parts))
+        memory.check_memory(need, self.memory_limit, state=state)
+
     def tally(
         self, contexts: Sequence[Context], *, progress: Progress = silent
     ) -> tuple[Counts, ...]:
@@ -112,8 +134,7 @@ class LocalEngine:
             ResourceLimit: more memory than `memory_limit`, or more than 2^63 keys or levels.
         """
         codes = self._records.store()
-        layout.check_contexts(contexts, codes.schema)
-        memory.check_memory(self.estimate(contexts, codes.rows), self.memory_limit)
+        self.check(contexts, state=layout.STATE)
         try:
             return self._tally(codes, contexts, progress)
         except MemoryError:

@@ -76,9 +76,12 @@ def parts(context: Context, threads: int) -> int:
     return max(1, min(threads, PARTS // (8 * context.cells)))
 
 
-def check_memory(need: int, limit: int) -> None:
+def check_memory(need: int, limit: int, *, state: str = layout.UNCHARGED) -> None:
     """Refuse work that does not fit, before it starts.
 
+    Args:
+        need, limit: bytes.
+        state: what was charged by then.
     Raises:
         ResourceLimit: names the estimate (two digits: it may depend on the number of rows).
     """
@@ -89,7 +92,7 @@ def check_memory(need: int, limit: int) -> None:
             f"This run may use {_size(limit)}.",
             "Use fewer context columns (parents), coarser levels or bins, or fewer columns; sbhg "
             "with choice = 0 counts no pairs. In Python, memory_limit of gb.engine allows more.",
-            state=layout.STATE,
+            state=state,
         )
 
 

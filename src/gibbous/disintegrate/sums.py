@@ -42,7 +42,7 @@ def sums(codes: Store, moments: Sequence[Moment]) -> tuple[Counts, ...]:
     if any(one.bound * max(codes.rows, 1) >= 1 << 62 for one in moments):
         raise ResourceLimit(
             "SUMS",
-            f"A sum over {codes.rows:,} records may pass 63 bits.",
+            "A sum over all records may pass 63 bits.",
             "Sums are taken in whole numbers of 64 bits.",
             "Declare fewer decimals for the column.",
         )

@@ -1,8 +1,9 @@
-"""Codes -> a frame of values: levels exactly, numbers and days uniform within their bin."""
+"""Codes -> a frame of values: levels exactly, numbers and days within their bin, as its schema says."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _STREAM = 0x646563  # "dec": keeps these streams apart from those that drew the codes
+_STEP = 1  # the streams that choose a step of a bin
 _GRID = 2**53
 
 
@@ -51,10 +53,37 @@ def decode(
                 columns.append(_known(column, found, drawn[index]))
                 continue
             draw = words(stream_key(seed, _STREAM, set_index, index), start_row, codes.rows)
+            if column.within is not None:
+                key = stream_key(seed, _STREAM, set_index, index, _STEP)
+                column, found = stepped(column, found, words(key, start_row, codes.rows))
             columns.append(_within(column, found, draw))
         else:
             columns.append(_levels(column, found, dictionary))
     return pl.DataFrame(columns)
+
+
+def stepped(column: Column, codes: np.ndarray, draw: np.ndarray) -> tuple[Column, np.ndarray]:
+    """A step of its bin for each row, in proportion to the weights; evenly drawn from, it is the law within.
+
+    Args:
+        column: with `within`.
+        codes: of its bins, (rows,).
+        draw: uint64 (rows,).
+    Returns:
+        The column with its steps for bins, and codes of these.
+    """
+    assert column.within is not None
+    fine = replace(column, edges=column.within.edges, within=None)
+    starts = np.searchsorted(np.array(fine.edges[:-1]), np.array(column.edges[:-1]))
+    running = np.concatenate([[0.0], np.cumsum(np.array(column.within.weights, dtype=np.float64))])
+    ends = np.append(starts[1:], fine.bins)
+    inside = codes < column.bins
+    own = np.where(inside, codes, 0)
+    low, high = running[starts][own], running[ends][own]
+    share = (draw >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    place = np.searchsorted(running, low + share * (high - low), side="right") - 1
+    place = np.clip(place, starts[own], ends[own] - 1)
+    return fine, np.where(inside, place, fine.bins)
 
 
 def _levels(column: Column, codes: np.ndarray, dictionary: bool) -> pl.Series:

@@ -268,6 +268,13 @@ def _with_unlisted(
         )
     seen = pl.concat([t.get_column(c).cast(pl.String).alias("id") for t in tables for c in columns])
     more = seen.drop_nulls().unique().sort()
+    if len(more) == 0:
+        raise SchemaMismatch(
+            "NOFLOWS",
+            "The flows have no rows.",
+            "A map shows one person at least.",
+            "If it is a release, make one with a larger epsilon, or of coarser origins (a level).",
+        )
     unknown = more.filter(~more.is_in(listed.get_column("id").implode()))
     if len(unknown) == len(more):
         raise SchemaMismatch(

@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 from gibbous.core.about import About
 from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
+from gibbous.core.exact import down
 from gibbous.core.params import as_json, build, describe
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.mechanisms import registry
+from gibbous.privacy.calibrate import epsilon_from_zcdp, rho_from_approx
 
 Options = tuple[tuple[str, object], ...]
 Own = Literal["own"]
 OWN: Own = "own"
 """Stands for the budget and the relation of the method inside."""
 BUDGET = ("epsilon", "delta", "relation")
-COMBINATORS = ("per_set", "parallel")
+COMBINATORS = ("per_set", "parallel", "paid_bins")
 
 
 def settle(combinator: Any) -> None:
@@ -42,6 +47,9 @@ def settle(combinator: Any) -> None:
         options = {**{k: v for k, v in own.items() if k not in BUDGET}, **options}
         budget = {k: own.get(k) for k in BUDGET}
         object.__setattr__(combinator, "method", given.about.name)
+    elif given in COMBINATORS:  # its own budget is that of the method inside of it
+        inner = build(registry.load(given), options)
+        budget = {name: getattr(inner, name) for name in BUDGET}
     else:
         budget = {}
     known = {p.name: p.default for p in describe(registry.load(combinator.method))}
@@ -49,7 +57,7 @@ def settle(combinator: Any) -> None:
         value = getattr(combinator, name)
         if value == OWN:
             value = budget.get(name, known.get(name))
-        elif value is None and name in known:
+        elif value is None and budget.get(name, known.get(name)) is not None:
             raise _unstated(combinator, name)
         if name != "relation" and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
@@ -94,8 +102,8 @@ def refuse(combinator: Any, allowed: tuple[str, ...] = ()) -> None:
         raise UsageError(
             "NESTED",
             f"{type(combinator).__name__} was asked for around {name}.",
-            "A combinator takes a method that is none itself; parallel takes per_set.",
-            "For parts with noise for every set use Parallel(PerSet(method)).",
+            "A combinator takes a method that is none itself; parallel takes per_set, paid_bins both.",
+            "For example Parallel(PerSet(method)), or PaidBins(PerSet(method)): bins are bought once.",
         )
 
 
@@ -139,6 +147,39 @@ def one_schema(found: list[Tables] | list[Codes], schema: Schema, what: str) -> 
         error.state = "What was reserved stays spent; nothing was released."
         raise error
     return found[0].schema if found else schema
+
+
+def gaussian(plan: Plan) -> bool:
+    """Whether all purchases of a plan are zero-concentrated, and fit into its total as such."""
+    if not plan.spends or any(spend.claim.kind != "zcdp" for spend in plan.spends):
+        return False
+    if plan.total.kind != "approximate":
+        return False
+    paid = sum((spend.claim.rho for spend in plan.spends), Fraction(0))
+    return paid <= rho_from_approx(plan.total.epsilon, plan.total.delta)
+
+
+@lru_cache(maxsize=64)
+def share_of_rho(epsilon: Fraction, delta: Fraction, share: Fraction) -> float:
+    """The epsilon at which a method with this delta has a share of rho, rounded down.
+
+    Args:
+        share: in (0, 1).
+    Raises:
+        PrivacyRefused: it is too small for noise to be made.
+    """
+    goal = rho_from_approx(epsilon, delta) * share
+    found = down(epsilon_from_zcdp(goal, delta), 12)
+    for _ in range(60):
+        if found > 0 and rho_from_approx(found, delta) <= goal:
+            return float(found)
+        found = down(found * (1 - Fraction(1, 10**11)), 12)
+    raise PrivacyRefused(
+        "SHARE",
+        f"epsilon = {float(epsilon):g} was to be divided, a part of {float(share):.3g}.",
+        "Each part needs a share of the budget that noise can be made for.",
+        "Ask for fewer parts, or for a larger budget.",
+    )
 
 
 def summed(claims: list[Claim]) -> Claim:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar
 
 from gibbous.core.about import About
 from gibbous.core.claim import Relation
-from gibbous.core.errors import ParameterError, PrivacyRefused, ResourceLimit
+from gibbous.core.errors import ParameterError, ResourceLimit
 from gibbous.core.exact import down, exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import as_json, check, param, probability
@@ -20,7 +19,6 @@ from gibbous.core.tables import Tables
 from gibbous.mechanisms import _inner, registry
 from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import epsilon_from_zcdp, rho_from_approx
 
 PROOF = "docs/proofs/per_set.md"
 MOST_SETS = 200
@@ -139,7 +137,7 @@ class PerSet:
         assert self.epsilon is not None
         if self._gaussian(schema):
             assert self.delta is not None
-            each = _share_of_rho(exact(self.epsilon), exact(self.delta), sets)
+            each = _inner.share_of_rho(exact(self.epsilon), exact(self.delta), Fraction(1, sets))
             return [_inner.made(self, epsilon=each)] * sets
         epsilons = divided(exact(self.epsilon), sets)
         # A delta that the method does not use stays whole: a share of it would look like one given.
@@ -150,13 +148,7 @@ class PerSet:
 
     def _gaussian(self, schema: Schema) -> bool:
         """Whether all purchases of the method inside are zero-concentrated, by its own plan."""
-        plan = _inner.made(self).plan(schema, None, 1)
-        if not plan.spends or any(spend.claim.kind != "zcdp" for spend in plan.spends):
-            return False
-        if plan.total.kind != "approximate":
-            return False
-        paid = sum((spend.claim.rho for spend in plan.spends), Fraction(0))
-        return paid <= rho_from_approx(plan.total.epsilon, plan.total.delta)
+        return _inner.gaussian(_inner.made(self).plan(schema, None, 1))
 
 
 def divided(whole: Fraction, sets: int) -> list[float]:
@@ -171,23 +163,6 @@ def divided(whole: Fraction, sets: int) -> list[float]:
     if exact(last) > rest:
         last = float(down(rest, DIGITS))
     return [float(each)] * (sets - 1) + [last]
-
-
-@lru_cache(maxsize=64)
-def _share_of_rho(epsilon: Fraction, delta: Fraction, sets: int) -> float:
-    """The epsilon at which a method with this delta has rho / sets, rounded down."""
-    goal = rho_from_approx(epsilon, delta) / sets
-    found = down(epsilon_from_zcdp(goal, delta), 12)
-    for _ in range(60):
-        if found > 0 and rho_from_approx(found, delta) <= goal:
-            return float(found)
-        found = down(found * (1 - Fraction(1, 10**11)), 12)
-    raise PrivacyRefused(
-        "SHARE",
-        f"epsilon = {float(epsilon):g} was to be divided over {sets} sets.",
-        "Each set needs a share of the budget that noise can be made for.",
-        "Ask for fewer sets, or for a larger budget.",
-    )
 
 
 def _loud(sets: int) -> str:

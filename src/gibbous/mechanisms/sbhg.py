@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
@@ -21,7 +21,7 @@ from gibbous.core.tables import NoiseInfo, Recipe, Table, Tables
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.noise import geometric_for, stable_gaussian_for, stable_geometric_for
-from gibbous.structure.choice import Margins, choose_hashed, picks
+from gibbous.structure.choice import Margins, choose_hashed, pair, picks
 from gibbous.structure.contexts import Given, hashed, margins, named, ring, tidy
 from gibbous.structure.reconcile import fitted_margins
 
@@ -138,6 +138,17 @@ class Sbhg:
             fallback="reject",
         )
         return Tables(schema, items, recipe, extra)
+
+    def counted(self, schema: Schema) -> Iterator[Sequence[Context]]:
+        """What is counted together after the 1-way tables: the largest choice, from the schema alone."""
+        if not self._chooses(schema):
+            return
+        sizes = schema.sizes
+        widest = max(range(len(sizes)), key=lambda j: sizes[j] * (sum(sizes) - sizes[j]))
+        yield [pair(schema, widest, c) for c in range(len(sizes)) if c != widest]
+        largest = sorted(range(len(sizes)), key=lambda c: -sizes[c])
+        parents = [[c for c in largest if c != j][: self.parents] for j in range(len(sizes))]
+        yield hashed(schema, parents, support="seen", max_keys=EXACT)
 
     def _chosen(self, curator: CuratorLike) -> tuple[tuple[Context, ...], tuple[Table, ...]]:
         schema = curator.schema

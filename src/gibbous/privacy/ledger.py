@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import hmac
+import importlib
 import os
 import secrets
 import stat
@@ -15,11 +16,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.errors import GibbousError, LedgerUnusable, PrivacyRefused
 from gibbous.core.exact import text
+from gibbous.core.schema import Schema
 from gibbous.privacy import ledger_place as place
 from gibbous.privacy.ledger_accounts import (
     Account,
@@ -188,6 +190,25 @@ class Ledger:
         """Hash of the newest entry, hex."""
         return self._store.links()[-1].hash.hex()
 
+    def dataset(
+        self, source: object, *, schema: Schema | None = None, options: object = None
+    ) -> bytes:
+        """Name a data set as this ledger does, before its first release too; reads it, spends nothing.
+
+        Args:
+            source: a path or a frame, as for `gibbous.synthesize`.
+            schema: that of the release, where it declares a text for missing values.
+            options: how files are read (`gibbous.read.source.ReadOptions`).
+        Returns:
+            The keyed fingerprint of the records, 32 bytes: what `cap` and `account` take. A file that
+            did not change since it was last read keeps its name, and is not opened.
+        Raises:
+            InputRejected, SchemaMismatch, ResourceLimit: the source cannot be read.
+        """
+        # Reading lies above privacy: the second place, after Schema, that names a higher layer.
+        face = importlib.import_module("gibbous.read.dataset")
+        return cast(bytes, face.dataset(source, self, schema, options))
+
     def reserve(
         self,
         dataset: bytes,
@@ -277,7 +298,7 @@ class Ledger:
         """Set the most that a data set may ever spend; a later cap replaces an earlier one.
 
         Args:
-            dataset: keyed fingerprint.
+            dataset: keyed fingerprint, from `dataset`.
             epsilon: of all releases together, nats, >= 0.
             delta: of all releases together, 0 <= delta < 1.
             relation: the neighbor relation that counts; claims under the other one are refused.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 
@@ -28,6 +31,8 @@ ENCODINGS = {
     "cp1252": "cp1252",
     "windows-1252": "cp1252",
 }
+LONG = 64 << 20  # bytes of text from which on a file is read in slices
+PACKED = 5  # how many times smaller a packed file is, about
 _CANDIDATES = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 
 
@@ -43,7 +48,7 @@ class ReadOptions:
         sep: separator of CSV; one ASCII character. In a .tsv file the default stands for a tab.
         encoding: utf-8, latin-1 or cp1252.
         max_bytes: most bytes after unpacking (CSV) or in memory (Parquet); None takes half of the
-            memory, at most 8 GiB.
+            memory, at most 8 GiB, and sets no limit to plain text that is read in slices.
         max_columns: most columns.
         on_bad_line: "reject" a file with lines of the wrong number of fields, or "drop" those
             lines; they are counted, and reported as a `DroppedLines` warning.
@@ -115,23 +120,52 @@ def read_csv(path: Path, options: ReadOptions, *, null: str, expected: int | Non
 
     sep = _separator(path, options)
     with opened(path) as file:
-        source = blocks(file, gz=format_of(path) == "csv.gz", max_bytes=options.limit)
-        stream = pieces(source, sep, ENCODINGS[options.encoding.lower()])
-        names = _header(next(stream, None), sep, options, expected)
-        bad, frames = _Bad(), []
-        piece = next(stream, None)
-        while piece is not None:
-            after = next(stream, None)
-            piece = _without_blank_end(piece, len(names)) if after is None else piece
-            good = piece.fields == len(names)
+        names, records = _records(file, path, sep, options, expected)
+        bad, frames = _Bad(), [_no_rows(names)]
+        for piece, good in records:
             bad.add(piece, good)
             if not bad.count or options.on_bad_line == "drop":
                 frames.append(_parsed(piece, good, names, sep, null))
-            piece = after
     _report(bad, len(names), options)
-    if not frames:
-        return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     return pl.concat(frames)
+
+
+@contextmanager
+def csv_slices(
+    path: Path, options: ReadOptions, *, null: str, expected: int | None
+) -> Iterator[tuple[list[str], int, Iterator[pl.DataFrame]]]:
+    """Read a CSV file some rows at a time: all of it is checked, then it is read again and parsed.
+
+    Args:
+        path, options, null, expected: as for `read_csv`.
+    Yields:
+        Names, number of rows, and frames of some megabytes of text each; at least one frame.
+    Raises:
+        InputRejected, ResourceLimit: as `read_csv`, and before the first frame.
+    """
+    sep = _separator(path, options)
+    if options.max_bytes is None and format_of(path) != "csv.gz":
+        options = replace(options, max_bytes=sys.maxsize)  # nothing unpacks, and little is held
+    with opened(path) as file:
+        names, records = _records(file, path, sep, options, expected)
+        bad, rows = _Bad(), 0
+        for piece, good in records:
+            bad.add(piece, good)
+            rows += int(np.count_nonzero(good))
+        _report(bad, len(names), options)
+        file.seek(0)
+        _, again = _records(file, path, sep, options, expected)
+        parsed = (_parsed(piece, good, names, sep, null) for piece, good in again)
+        yield names, rows, parsed if rows else iter([_no_rows(names)])
+
+
+def is_long(path: Path) -> bool:
+    """Whether a text file is so long that it is worth reading twice to never hold it whole."""
+    try:
+        size = path.stat().st_size
+    except OSError:  # whoever opens it says what is wrong
+        return False
+    return size > (LONG // PACKED if format_of(path) == "csv.gz" else LONG)
 
 
 def csv_names(path: Path, options: ReadOptions) -> list[str]:
@@ -142,9 +176,32 @@ def csv_names(path: Path, options: ReadOptions) -> list[str]:
     """
     sep = _separator(path, options)
     with opened(path) as file:
-        source = blocks(file, gz=format_of(path) == "csv.gz", max_bytes=options.limit)
-        stream = pieces(source, sep, ENCODINGS[options.encoding.lower()])
-        return _header(next(stream, None), sep, options, None)
+        return _records(file, path, sep, options, None)[0]
+
+
+def _records(
+    file: BinaryIO, path: Path, sep: str, options: ReadOptions, expected: int | None
+) -> tuple[list[str], Iterator[tuple[Piece, np.ndarray]]]:
+    """The header, and pieces of records with which of them have as many fields."""
+    source = blocks(file, gz=format_of(path) == "csv.gz", max_bytes=options.limit)
+    stream = pieces(source, sep, ENCODINGS[options.encoding.lower()])
+    names = _header(next(stream, None), sep, options, expected)
+    return names, _told(stream, len(names))
+
+
+def _told(stream: Iterator[Piece], columns: int) -> Iterator[tuple[Piece, np.ndarray]]:
+    piece = next(stream, None)
+    while piece is not None:
+        after = next(stream, None)
+        piece = _without_blank_end(piece, columns) if after is None else piece
+        yield piece, piece.fields == columns
+        piece = after
+
+
+def _no_rows(names: list[str]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
 
 
 def _separator(path: Path, options: ReadOptions) -> str:
@@ -220,7 +277,7 @@ def _parsed(piece: Piece, good: np.ndarray, names: list[str], sep: str, null: st
         text = np.insert(data, ends, ord(sep)).tobytes()
     count = int(np.count_nonzero(good))
     if count == 0:
-        return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+        return _no_rows(names)
     columns = [*names, "\0"] if len(names) == 1 else names
     failed = False
     try:

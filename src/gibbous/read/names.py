@@ -32,7 +32,9 @@ def check_names(names: Sequence[str], max_columns: int) -> None:
     for place, name in enumerate(names):
         if not name.strip():
             raise _rejected(
-                "BLANKNAME", f"Column {place + 1} has no name", "Name it in the header line."
+                "BLANKNAME",
+                f"Column {place + 1} has no name",
+                "Name it in the header line, or leave it out (pandas: to_csv(index=False)).",
             )
         if name in seen:
             places = [i + 1 for i, other in enumerate(names) if other == name]

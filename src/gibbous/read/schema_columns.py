@@ -21,6 +21,7 @@ from gibbous.core.schema import (
     Impossible,
     Level,
     Source,
+    Within,
 )
 from gibbous.read.fields import Fields, bad, listed, nearest, shown
 
@@ -156,6 +157,7 @@ def _bins(table: Fields, kind: str) -> dict[str, Any]:
     lower, upper = (_number(table, key, date, whole) for key in ("lower", "upper"))
     edges = _edges(table, lower, upper, date, whole)
     found: dict[str, Any] = {"edges": edges, "clamp": table.flag("clamp")}
+    found["within"] = _within(table, lower, upper, date, whole)
     if date:
         return found | {"date_format": _date_format(table)}
     decimals = table.whole("decimals", 0)
@@ -192,6 +194,20 @@ def _edges(table: Fields, lower: float, upper: float, date: bool, whole: bool) -
             "Use fewer bins, or kind = 'ordinal' with one level a value,",
         )
     return equal_width(lower, upper, bins, whole=whole)
+
+
+def _within(table: Fields, lower: float, upper: float, date: bool, whole: bool) -> Within | None:
+    steps, weights = table.list("steps"), table.list("weights")
+    if steps is None and weights is None:
+        return None
+    if steps is None or weights is None:
+        raise table.wrong(
+            "steps and weights", "do not come together", "Each step has its weight", "Give both"
+        )
+    if any(type(weight) is not int for weight in weights):
+        raise table.wrong("weights", "hold something else", "They are whole numbers >= 0")
+    inner = (_value(table, "steps", step, date, whole) for step in steps)
+    return Within((lower, *inner, upper), tuple(weights))
 
 
 def _number(table: Fields, key: str, date: bool, whole: bool) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,7 +53,7 @@ def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> st
     lines += [_pair(key, value) for key, value in document["unit"].items()]
     for column, table in zip(schema, document["column"], strict=True):
         lines += ["", "[[column]]"]
-        days = ("lower", "upper", "cuts") if column.kind == "date" else ()
+        days = ("lower", "upper", "cuts", "steps") if column.kind == "date" else ()
         lines += [
             _pair(key, _days(value) if key in days else value) for key, value in table.items()
         ]
@@ -114,6 +115,9 @@ def _bins(column: Column) -> dict[str, Any]:
         table["bins"] = bins
     else:
         table["cuts"] = [show(e) for e in edges[1:-1]]
+    if column.within is not None:
+        table["steps"] = [show(e) for e in column.within.edges[1:-1]]
+        table["weights"] = list(column.within.weights)
     if column.integer:
         table["integer"] = True
     if column.decimals is not None:
@@ -192,6 +196,8 @@ def _pair(key: str, value: object) -> str:
         short = f"{_key(key)} = {_inline(value)}"
         if len(short) <= _LINE:
             return short
+        if key in ("steps", "weights"):  # hundreds of numbers, of no interest one by one
+            return textwrap.fill(short, _LINE, subsequent_indent="    ", break_on_hyphens=False)
         return f"{_key(key)} = [\n" + "".join(f"    {_inline(v)},\n" for v in value) + "]"
     return f"{_key(key)} = {_inline(value)}"
 

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema
 from gibbous.read.conform import conform
-from gibbous.read.csv_file import DroppedLines, ReadOptions, csv_names, read_csv
+from gibbous.read.csv_file import (
+    DroppedLines,
+    ReadOptions,
+    csv_names,
+    csv_slices,
+    is_long,
+    read_csv,
+)
 from gibbous.read.fields import shown
 from gibbous.read.files import format_of
 from gibbous.read.frames import from_frame
@@ -68,9 +75,7 @@ def read_columns(
         if _is_parquet(path):
             frame = read_parquet(path, options, skip=skip)
         else:
-            person = bool(schema and schema.unit and schema.unit.column)
-            expected = len(schema) + person if schema else None
-            frame = read_csv(path, options, null=_null(schema), expected=expected)
+            frame = read_csv(path, options, null=_null(schema), expected=_width(schema))
     check_years(frame)
     if schema is not None:
         conform(frame.schema, schema)
@@ -81,7 +86,7 @@ def read_columns(
 def read_slices(
     source: Any, *, schema: Schema, options: ReadOptions | None = None
 ) -> Iterator[tuple[int, Iterator[pl.DataFrame]]]:
-    """Read an input in slices of rows; a Parquet file is then never held whole.
+    """Read an input in slices of rows; Parquet and long text files are then never held whole.
 
     Args:
         source, schema, options: as for `read_columns`.
@@ -96,6 +101,14 @@ def read_slices(
         skip = frozenset(schema.ignore)
         with parquet_slices(Path(source), options, skip=skip) as (rows, slices):
             yield rows, _with_days(slices)
+        return
+    if isinstance(source, str | os.PathLike) and is_long(Path(source)):
+        import polars as pl
+
+        null, expected = _null(schema), _width(schema)
+        with csv_slices(Path(source), options, null=null, expected=expected) as (names, rows, text):
+            conform(dict.fromkeys(names, pl.String()), schema)
+            yield rows, text
         return
     frame = read_columns(source, schema=schema, options=options)
     yield frame.height, row_slices(frame)
@@ -127,6 +140,12 @@ def _with_days(slices: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 def _is_parquet(path: Path) -> bool:
     return is_many(path) or format_of(path) == "parquet"
+
+
+def _width(schema: Schema | None) -> int | None:
+    """Columns of the data; None without a schema."""
+    person = bool(schema and schema.unit and schema.unit.column)
+    return len(schema) + person if schema else None
 
 
 def _null(schema: Schema | None) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _FIRST, _LAST = datetime.date(1, 1, 1), datetime.date(9999, 12, 31)
+_DAY = datetime.timedelta(days=1)
 
 
 def check_years(frame: pl.DataFrame) -> None:
@@ -27,9 +28,11 @@ def check_years(frame: pl.DataFrame) -> None:
         times = isinstance(dtype, pl.Datetime) and dtype.time_unit != "ns"  # which end in 2262
         if not (dtype == pl.Date or times):
             continue
-        bounds = pl.Series([_FIRST, _LAST]).cast(dtype).to_physical()
+        first, before, last = pl.Series([_FIRST, _LAST - _DAY, _LAST]).cast(dtype).to_physical()
         number = column.to_physical()
-        if bool(((number < bounds[0]) | (number >= bounds[1])).any()):
+        if bool(
+            ((number < first) | (number >= 2 * last - before)).any()
+        ):  # all of the last day is in
             raise SchemaMismatch(
                 "NOTADAY",
                 f"Column {shown(column.name)} has days that are infinite, or after the year 9999.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,7 @@ from gibbous.structure.regions import miles
 MOST_PAIRS: Final = 600_000  # in one page: about 4 MB
 VIEWS: Final = (1, 2, 4, 6, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300, 500, 1000, 3000, 12500)
 """Miles from the destination to the edge of a drawing."""
+LOOKED_AT: Final = 20_000  # ids that a misspelled one is compared with
 WITHIN: Final = 0.95  # share of located people that the first view holds
 
 
@@ -75,7 +77,7 @@ class MapData:
         for k, at in enumerate(self.destinations.tolist()):
             if self.ids[at] == destination:
                 return k
-        raise no_destination(destination)
+        raise no_destination(destination, np.array([self.ids[at] for at in self.destinations]))
 
     def distances(self, destination: int, origins: np.ndarray) -> np.ndarray:
         """Great-circle miles from places to a destination."""
@@ -172,13 +174,22 @@ def map_data(
     return MapData(names, lat, lon, where, layers, tuple(outlines), left_out)
 
 
-def no_destination(destination: str) -> UsageError:
-    """The error for a destination that a map does not have."""
+def no_destination(destination: str, among: np.ndarray) -> UsageError:
+    """The error for a destination that a map does not have.
+
+    Args:
+        destination: as given.
+        among: ids of those that it has.
+    """
+    near = difflib.get_close_matches(destination, [str(i) for i in among[:LOOKED_AT]], 1, 0.6)
+    fix = f"Did you mean {near[0]!r}?" if near else "Check the id; ids are compared as text."
+    if len(among) == 0:
+        fix = "No row came out: use a larger epsilon, or coarser origins (a level)."
     return UsageError(
         "NODESTINATION",
         f"There is no destination {destination!r} to which anybody goes.",
-        "It is an id of the coordinates that occurs in the release.",
-        "Check the id; ids are compared as text.",
+        f"It is an id of the coordinates that occurs in the synthetic flows; {len(among):,} do.",
+        fix,
     )
 
 
@@ -190,7 +201,8 @@ def _kept(
     count = len(geography.destinations)
     pairs = np.bincount(np.concatenate([t.destinations for t in tables]), minlength=count)
     if len(found) == 0 or pairs[found[0]] == 0:
-        raise no_destination(destination)
+        # Of the synthetic flows alone: which destinations occur in records may be nobody's business.
+        raise no_destination(destination, geography.destinations.ids[tables[0].totals(count) > 0])
     people = tables[0].totals(count)
     order = np.argsort(-people, kind="stable")
     order = np.concatenate([found[:1], order[order != found[0]]])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import exp
 
 from gibbous.core.claim import short as exact
-from gibbous.core.release import Release
+from gibbous.core.release import Receipt, Release
 from gibbous.core.tables import Tables
 from gibbous.report import odds
 from gibbous.report.numbers import percent, short
@@ -64,7 +64,7 @@ def _released(release: Release) -> str:
         return text + (
             f"{_counted(release.tables)}"
             + ("Of some tables only noisy counts above a threshold were kept. " if cut else "")
-            + f"Every synthetic row was drawn from the {noisy_parts(release.tables)} and from nothing "
+            + f"{_drawn(receipt)} was drawn from the {noisy_parts(release.tables)} and from nothing "
             "else; they are published, too."
         )
     if release.plan.total.is_dp:
@@ -76,6 +76,16 @@ def _released(release: Release) -> str:
     return text + (
         "The rows were drawn from counts of the records, or from a model fitted to them. Neither counts "
         "nor model are published."
+    )
+
+
+def _drawn(receipt: Receipt) -> str:
+    given = receipt.get("given")
+    if not given:
+        return "Every synthetic row"
+    return (
+        f"The columns {', '.join(given['columns'])} are as whoever made the rows gave them, and nothing "
+        "covers them. Every other value, given these,"
     )
 
 

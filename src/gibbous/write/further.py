@@ -58,7 +58,7 @@ def write_further(
         OutputNotWritten, ResourceLimit: it appeared meanwhile, or cannot be written.
     """
     if release.tables is None:
-        raise _paid()
+        raise paid_rows()
     if target.suffix:
         batches = stream(release.tables, rows, seed=seed, progress=progress)
         return write_file(batches, release.schema, target, format=format, seed=seed, raw=csv_raw)
@@ -158,7 +158,8 @@ def _origin(sets: Sets, release: Release) -> dict[str, Any]:
     }
 
 
-def _paid() -> PrivacyRefused:
+def paid_rows() -> PrivacyRefused:
+    """The refusal of further rows where each row was paid for."""
     return PrivacyRefused(
         "PAIDROWS",
         "This release has no public tables.",

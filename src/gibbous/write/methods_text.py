@@ -10,7 +10,7 @@ from gibbous.core.claim import Claim, short
 from gibbous.core.facts import fact_words
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Table, Tables
-from gibbous.write.certificate import Facts, assumptions, discovered, guarantee
+from gibbous.write.certificate import NOT_DP, Facts, assumptions, discovered, guarantee
 from gibbous.write.words import noisy_parts, origin, row_price, words_used
 
 MEANINGLESS = 20  # an epsilon beyond which odds are not worth printing
@@ -26,6 +26,7 @@ def methods_text(
     csv: bool,
     raw: bool,
     in_parts: bool = False,
+    given: tuple[str, ...] = (),
 ) -> str:
     """The text of METHODS.md; it depends on public facts only.
 
@@ -35,18 +36,21 @@ def methods_text(
         csv: whether CSV files were written.
         in_parts: whether a set is a folder of files.
         raw: whether they are without the guard against formulas.
+        given: columns that were not drawn, but given by whoever ran it.
     """
+    headline = guarantee(facts.plan, facts.uncovered) + given_gap(given)
     lines = [
         "# How these synthetic data were made",
         "",
-        f"**{plain(guarantee(facts.plan, facts.uncovered))}**",
+        f"**{plain(headline)}**",
         "",
-        *_short(facts, tables),
-        *_done(facts, tables, sets),
+        *_short(facts, tables, given),
+        *_given(given),
+        *_done(facts, tables, sets, given),
         *_price(facts),
         *_meaning(facts),
         *_said(facts),
-        *_assumed(facts),
+        *_assumed(facts, given),
         *_uncovered(facts),
         *_discovered(facts),
         *_limits(facts, tables),
@@ -56,14 +60,26 @@ def methods_text(
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _short(facts: Facts, tables: Tables | None) -> Iterator[str]:
+def given_gap(given: tuple[str, ...]) -> str:
+    """What a guarantee in words ends with where some columns were given."""
+    return f"; {NOT_DP} with respect to the given columns {', '.join(given)}" if given else ""
+
+
+def given_assumptions(given: tuple[str, ...]) -> list[str]:
+    """What must hold of given rows for the guarantee to hold."""
+    told = "the given rows, and how many they are, were not taken from the data behind the tables"
+    return [told] if given else []
+
+
+def _short(facts: Facts, tables: Tables | None, given: tuple[str, ...]) -> Iterator[str]:
     total = facts.plan.total
     if total.is_dp:
         later = ", and for any rows drawn from its tables later" if tables is not None else ""
+        what, rest = ("but the given columns, ", "the rest of ") if given else ("", "")
         yield (
-            "That is the price of everything in this folder together: all files, all synthetic sets"
-            f"{later}. It bounds what anybody can learn from the folder about {plain(_unit(facts))} of the "
-            "confidential data, whatever else they know. A smaller epsilon protects more."
+            f"That is the price of everything in this folder {what}together: all files, all synthetic sets"
+            f"{later}. It bounds what anybody can learn from {rest}the folder about {plain(_unit(facts))} "
+            "of the confidential data, whatever else they know. A smaller epsilon protects more."
         )
         if facts.uncovered:
             yield ""
@@ -79,7 +95,29 @@ def _short(facts: Facts, tables: Tables | None) -> Iterator[str]:
     yield ""
 
 
-def _done(facts: Facts, tables: Tables | None, sets: int) -> Iterator[str]:
+def _given(given: tuple[str, ...]) -> Iterator[str]:
+    """What was given and not drawn, and what follows for whoever passes the folder on."""
+    if not given:
+        return
+    names = plain(", ".join(given))
+    yield "## What was given"
+    yield ""
+    yield (
+        f"**No guarantee covers the given columns: {names}.** They were not drawn. Whoever made this "
+        "folder gave them, row by row, and they stand here as they were given. The other columns were "
+        "drawn to go with them, from the tables: for the confidential data behind the tables, that is "
+        "post-processing, and the guarantee above covers it."
+    )
+    yield ""
+    yield (
+        "**If the given rows are confidential, so is this folder**, drawn columns included: what was "
+        "drawn for a row depends on what was given for it. If they were taken from the data behind the "
+        "tables, the bound above says nothing about the units they were taken from."
+    )
+    yield ""
+
+
+def _done(facts: Facts, tables: Tables | None, sets: int, given: tuple[str, ...]) -> Iterator[str]:
     about, plan = facts.about, facts.plan
     yield "## What was done"
     yield ""
@@ -88,13 +126,16 @@ def _done(facts: Facts, tables: Tables | None, sets: int) -> Iterator[str]:
         "as many rows as records" if tables is None else "as many rows as the noisy count says"
     )
     rows = unknown if plan.rows is None else f"{plan.rows:,} rows"
+    rows += ", one for each given row" if given else ""
     yield f"Result: {'1 synthetic set' if sets == 1 else f'{sets} synthetic sets'} of {rows}."
     yield ""
     if tables is not None:
+        what = "every column that was not given" if given else "every synthetic row"
+        also = " and the given values," if given else ""
         yield (
-            f"{_counted(tables)} Then the records were put away: every synthetic row was "
-            f"drawn from the {noisy_parts(tables)} and from nothing else. They are in `tables/`. More "
-            "rows can be drawn from them at no further price."
+            f"{_counted(tables)} Then the records were put away: {what} was drawn from the "
+            f"{noisy_parts(tables)}{also} and from nothing else. They are in `tables/`. More rows can be "
+            "drawn from them at no further price."
         )
         yield ""
         first = _first(tables)
@@ -262,10 +303,10 @@ def _said(facts: Facts) -> Iterator[str]:
     yield ""
 
 
-def _assumed(facts: Facts) -> Iterator[str]:
+def _assumed(facts: Facts, given: tuple[str, ...]) -> Iterator[str]:
     yield "## Assumptions"
     yield ""
-    for text in assumptions(facts):
+    for text in assumptions(facts) + given_assumptions(given):
         yield f"- {plain(text[:1].upper() + text[1:])}."
     yield ""
 
@@ -313,7 +354,13 @@ def _limits(facts: Facts, tables: Tables | None) -> Iterator[str]:
         normal = bool(facts.plan.numbers)
     else:
         normal = isinstance(_first(tables).model, CellModel)
-    within = "normal within a cell, then clipped" if normal else "uniform draws within a bin"
+    stepped = any(column.within is not None for column in facts.schema)
+    law = (
+        "draws within a bin, by the weights in schema.toml"
+        if stepped
+        else "uniform draws within a bin"
+    )
+    within = "normal within a cell, then clipped" if normal else law
     yield (
         f"- Fitness for use: noise, binning and clamping distort; numbers are {within}. "
         "Check conclusions that matter on the original data."

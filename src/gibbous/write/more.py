@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
+from gibbous.read.fields import listed, shown
 
 if TYPE_CHECKING:
     import polars as pl
+
+EXACT = 2**53  # whole numbers below it are kept as they are
 
 
 def draw(
@@ -37,32 +42,94 @@ def draw(
     if given is None:
         found = sample(tables, rows, seed=start, set_index=set_index)
         return decode(found, seed=start, set_index=set_index)
-    frame = _frame(given, rows)
-    codes = given_codes(tables.schema, frame)
-    some = sample(tables, rows, seed=start, set_index=set_index, given=codes)
-    drawn = decode(some, seed=start, set_index=set_index)
-    # A given value is kept as it is: the code of a bin would come back as any value of the bin.
-    kept = [frame.get_column(name).cast(drawn.schema[name], strict=False) for name in frame.columns]
-    whole = [one for one in kept if not one.null_count() or one.name in _nullable(tables.schema)]
-    return drawn.with_columns(whole)
+    known = encoded(tables.schema, _frame(given, rows))
+    found = drawn(tables, known, seed=start, set_index=set_index)
+    return decode(found, seed=start, set_index=set_index)
 
 
-def given_codes(schema: Schema, frame: pl.DataFrame) -> dict[int, np.ndarray]:
-    """Codes of given columns, by position in the schema, each (rows,).
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Given:
+    """Values of some columns, one a row: codes and, of binned columns, the numbers themselves.
+
+    Attributes:
+        codes: by position in the schema, each (rows,).
+        numbers: ((position, float64 (rows,)), ...) of numeric and date columns.
+        rows: how many.
+    """
+
+    codes: dict[int, np.ndarray]
+    numbers: tuple[tuple[int, np.ndarray], ...]
+    rows: int
+
+
+def encoded(schema: Schema, frame: pl.DataFrame) -> Given:
+    """Given columns in the terms of a schema.
+
+    Args:
+        schema: of the release.
+        frame: some of its columns, values as `read.source` gives them.
+    Raises:
+        SchemaMismatch: a value is outside the schema, or missing where the column has none.
+        UsageError: a column that the schema does not have; a whole number beyond 2^53.
+    """
+    from gibbous.encode.encode import Encoder
+
+    part = part_of(schema, frame.columns)
+    binned = tuple(at for at, column in enumerate(part) if column.binned)
+    encoder = Encoder(part, frame.height, numbers=binned)
+    encoder.add(frame.select(part.names))
+    found = encoder.finish()
+    places = [schema.index(column.name) for column in part]
+    for at, numbers in found.numbers:
+        if part.columns[at].integer and numbers.size and np.abs(numbers).max() >= EXACT:
+            raise unusable(
+                f"whole numbers beyond 2^53 in column {shown(part.columns[at].name)}",
+                "Whole numbers below 2^53 are kept as they are.",
+                "Leave the column out: it is drawn then.",
+            )
+    return Given(
+        {place: found.by_column[at] for at, place in enumerate(places)},
+        tuple((places[at], numbers) for at, numbers in found.numbers),
+        frame.height,
+    )
+
+
+def drawn(
+    tables: Tables, given: Given, *, seed: int, set_index: int = 0, threads: int | None = None
+) -> Codes:
+    """Rows whose given columns are as given, and whose others are drawn to go with them.
+
+    Args:
+        tables: public, with a log-linear model.
+        seed: sampling seed.
+        set_index: from which set's tables, from 0.
+    Raises:
+        UsageError: these tables cannot be drawn from; a given row leaves nothing possible.
+    """
+    from gibbous.synthesize.sample import prepared, sample
+
+    source = prepared(tables, set_index)
+    found = sample(
+        source, given.rows, seed=seed, set_index=set_index, threads=threads, given=given.codes
+    )
+    return replace(found, numbers=given.numbers)
+
+
+def part_of(schema: Schema, names: Sequence[str]) -> Schema:
+    """The schema of some columns alone, in its own order.
 
     Raises:
-        SchemaMismatch: a value is outside the schema.
+        UsageError: a column that it does not have.
     """
-    from gibbous.encode.encode import encode
-
-    columns = tuple(schema[name] for name in frame.columns)
-    part = replace(schema, columns=columns, impossible=(), unit=Unit(), ignore=())
-    codes = encode(frame, part).by_column
-    return {schema.index(name): codes[at] for at, name in enumerate(frame.columns)}
-
-
-def _nullable(schema: Schema) -> frozenset[str]:
-    return frozenset(column.name for column in schema if column.missing)
+    unknown = [name for name in names if name not in schema.names]
+    if unknown:
+        raise unusable(
+            f"columns that the release does not have: {listed(unknown)}",
+            f"Its columns are {listed(schema.names)}.",
+            "Remove or rename them where they are given.",
+        )
+    columns = tuple(column for column in schema if column.name in set(names))
+    return replace(schema, columns=columns, impossible=(), unit=Unit(), ignore=())
 
 
 def _frame(given: Any, rows: int) -> pl.DataFrame:
@@ -77,18 +144,22 @@ def _frame(given: Any, rows: int) -> pl.DataFrame:
             many = isinstance(values, list | tuple | np.ndarray | pl.Series)
             series.append(pl.Series(str(name), values if many else [values] * rows))
         if {len(one) for one in series} - {rows}:
-            raise _unusable("a column of another number of values")
+            raise _misfit("a column of another number of values")
         given = pl.DataFrame(series)
     frame = from_frame(given, max_columns=1 << 20, skip=frozenset())
     if frame.height != rows or not frame.width:
-        raise _unusable(f"{frame.width} columns of {frame.height} rows")
+        raise _misfit(f"{frame.width} columns of {frame.height} rows")
     return frame
 
 
-def _unusable(what: str) -> UsageError:
-    return UsageError(
-        "GIVEN",
-        f"Rows were asked for given {what}.",
+def unusable(what: str, allowed: str, fix: str) -> UsageError:
+    """The error for given columns that cannot be used."""
+    return UsageError("GIVEN", f"Rows were asked for given {what}.", allowed, fix)
+
+
+def _misfit(what: str) -> UsageError:
+    return unusable(
+        what,
         "given has at least one column, with one value for all rows or one for each row asked for.",
         "Pass a dictionary from column name to value, or a frame of as many rows.",
     )

@@ -26,7 +26,7 @@ from gibbous.write import load, manifest
 from gibbous.write.certificate import NOT_DP, claim_of, discovered
 from gibbous.write.digest import digest_of
 from gibbous.write.files import refusing, rejected
-from gibbous.write.methods_text import plain
+from gibbous.write.methods_text import given_gap, plain
 from gibbous.write.read_sets import names_of, part_rows_of
 from gibbous.write.rows_check import check_both, check_set
 from gibbous.write.set_files import part_span
@@ -108,6 +108,7 @@ def verify(
         checks.append("the parts of the cost add up to the total, which is what was charged")
         _check_words(folder, receipt, schema, total)
         checks.append("certificate and METHODS.md state the same guarantee")
+        checks += _given_check(given_names(receipt, schema))
         _check_proof(receipt, total)
         checks.append("the ledger entries hash as they say, for this claim and this digest")
     tables = load.released_tables(folder, schema, receipt)
@@ -192,9 +193,36 @@ def _check_words(folder: Path, receipt: dict[str, Any], schema: Schema, total: C
         raise rejected("WORDS", "it does not name the facts that were read off the data")
     if receipt.get("discovered", []) != discovered(schema):
         raise rejected("WORDS", "it does not name the facts that were paid for")
+    given = given_names(receipt, schema)
+    if not words.endswith(given_gap(given)):
+        raise rejected("WORDS", "its words do not name the columns that were given")
     silent_gap = (uncovered or not total.is_dp) and NOT_DP not in words
-    if silent_gap or receipt["differentially_private"] != (total.is_dp and not uncovered):
+    covered = total.is_dp and not uncovered and not given
+    if silent_gap or receipt["differentially_private"] != covered:
         raise rejected("WORDS", "it does not say that it is not differentially private")
+
+
+def given_names(receipt: dict[str, Any], schema: Schema) -> tuple[str, ...]:
+    """Columns that were given, not drawn; none of an ordinary release.
+
+    Raises:
+        ModelRejected: they are not some of the columns of the schema, in its order.
+    """
+    if "given" not in receipt:
+        return ()
+    names, covered = receipt["given"]["columns"], receipt["given"]["covered"]
+    if covered is not False or not 0 < len(names) < len(schema):
+        raise rejected("GIVEN", "its certificate does not say which columns were given")
+    if names != [name for name in schema.names if name in names]:
+        raise rejected("GIVEN", "its certificate names given columns that its schema does not have")
+    return tuple(names)
+
+
+def _given_check(names: tuple[str, ...]) -> list[str]:
+    if not names:
+        return []
+    listed = ", ".join(names)
+    return [f"columns that were given, and that no guarantee covers, are named: {listed}"]
 
 
 def _check_proof(receipt: dict[str, Any], total: Claim) -> None:

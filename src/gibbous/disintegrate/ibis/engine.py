@@ -111,6 +111,28 @@ class IbisEngine:
             raise
         return mark
 
+    def check(
+        self,
+        contexts: Sequence[Context],
+        *,
+        schema: Schema | None = None,
+        parts: int = 1,
+        state: str = layout.UNCHARGED,
+    ) -> None:
+        """Refuse what `tally` would refuse; counts nothing.
+
+        Args:
+            schema: of a recoded view that would be asked; None for that of the records.
+            parts: into how many random parts the records would be divided before.
+            state: what was charged by then.
+        Raises:
+            EngineFailure, ResourceLimit: see `tally`.
+        """
+        held = self._look()
+        layout.check_contexts(contexts, schema or held.schema, state=state)
+        need = self.estimate(contexts, -(-held.rows // parts))
+        memory.check_memory(need, self.memory_limit, state=state)
+
     def tally(
         self, contexts: Sequence[Context], *, progress: Progress = silent
     ) -> tuple[Counts, ...]:
@@ -124,8 +146,7 @@ class IbisEngine:
             ResourceLimit: more memory or disk than allowed, or more than 2^63 keys or levels.
         """
         held = self._look()
-        layout.check_contexts(contexts, held.schema)
-        memory.check_memory(self.estimate(contexts, held.rows), self.memory_limit)
+        self.check(contexts, state=layout.STATE)
         found: list[Dense | Sparse | None] = [None] * len(contexts)
         small = [i for i, c in enumerate(contexts) if _is_small(c)]
         covers = cover.covers(contexts, small, max(held.rows, cover.ROWS))
@@ -153,7 +174,7 @@ class IbisEngine:
         if any(one.bound * max(held.rows, 1) >= 1 << 62 for one in moments):
             raise ResourceLimit(
                 "SUMS",
-                f"A sum over {held.rows:,} records may pass 63 bits.",
+                "A sum over all records may pass 63 bits.",
                 "Sums are taken in whole numbers of 64 bits.",
                 "Declare fewer decimals for the column.",
             )

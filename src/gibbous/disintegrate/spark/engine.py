@@ -140,6 +140,28 @@ class SparkEngine:
         progress("read", 100, 100)
         return mark
 
+    def check(
+        self,
+        contexts: Sequence[Context],
+        *,
+        schema: Schema | None = None,
+        parts: int = 1,
+        state: str = layout.UNCHARGED,
+    ) -> None:
+        """Refuse what `tally` would refuse; counts nothing.
+
+        Args:
+            schema: of a recoded view that would be asked; None for that of the records.
+            parts: into how many random parts the records would be divided before.
+            state: what was charged by then.
+        Raises:
+            EngineFailure, ResourceLimit: see `tally`.
+        """
+        kept, own = self._look()
+        layout.check_contexts(contexts, schema or own, state=state)
+        need = self.estimate(contexts, -(-kept.rows // parts))
+        memory.check_memory(need, self.memory_limit, state=state)
+
     def tally(
         self, contexts: Sequence[Context], *, progress: Progress = silent
     ) -> tuple[Counts, ...]:
@@ -152,9 +174,8 @@ class SparkEngine:
             EngineFailure: closed, not scanned, a context of another schema, or Spark failed.
             ResourceLimit: more memory than `memory_limit`, or than the cluster has.
         """
-        kept, schema = self._look()
-        layout.check_contexts(contexts, schema)
-        memory.check_memory(self.estimate(contexts, kept.rows), self.memory_limit)
+        kept, _ = self._look()
+        self.check(contexts, state=layout.STATE)
         try:
             return tallied(kept, self._steps, contexts, limit=self.task_bytes, progress=progress)
         except MemoryError:
@@ -166,7 +187,8 @@ class SparkEngine:
         contexts = [one.context for one in moments]
         layout.check_contexts(contexts, schema)
         check_moments(moments, kept.numbers, kept.rows)
-        memory.check_memory(self.estimate(contexts, kept.rows), self.memory_limit)
+        need = self.estimate(contexts, kept.rows)
+        memory.check_memory(need, self.memory_limit, state=layout.STATE)
         return tallied(
             kept,
             self._steps,
@@ -279,7 +301,7 @@ def check_moments(moments: Sequence[Moment], kept: Sequence[int], rows: int) -> 
     if any(one.bound * max(rows, 1) >= 1 << 62 for one in moments):
         raise ResourceLimit(
             "SUMS",
-            f"A sum over {rows:,} records may pass 63 bits.",
+            "A sum over all records may pass 63 bits.",
             "Sums are taken in whole numbers of 64 bits.",
             "Declare fewer decimals for the column.",
         )

@@ -283,11 +283,19 @@ def load_release(path: str | Path, *, records: float | None = None) -> Analysis:
             the released tables.
     Raises:
         ModelRejected: it is not an intact release.
-        UsageError: records is not > 0.
+        UsageError: records is not > 0, or the rows were drawn to go with given columns.
     """
     from gibbous.write.load import load
 
-    return Analysis(load(path), records)
+    release = load(path)
+    if release.receipt.get("given"):
+        raise UsageError(
+            "GIVEN",
+            "The rows of this release were drawn to go with given columns.",
+            "Combining rules hold for rows that were drawn whole from the tables.",
+            "Load the release that it was drawn from.",
+        )
+    return Analysis(release, records)
 
 
 def _values(codes: Codes, needed: Sequence[str], seed: int) -> pl.DataFrame:

@@ -153,10 +153,12 @@ class ModelRows:
         state = self._split(self._drawn(numbers, grouped, threads), start)
         for column, codes in full.items():
             state[column] = codes
-        if schema.impossible and impossible_mask(schema, state.T).any():
+        barred = impossible_mask(schema, state.T) if schema.impossible else np.zeros(0, dtype=bool)
+        if barred.any():
             raise UsageError(
                 "GIVEN",
-                "Some given values leave no possible row.",
+                f"The given values leave no possible row in {barred.sum():,} of {rows:,} rows, first in "
+                f"row {int(barred.argmax()) + 1:,}.",
                 "A given combination is possible under the structural zeros of the schema.",
                 "Check the given values against [[impossible]] in the schema.",
             )

@@ -1,0 +1,253 @@
+"""Bins that fit numeric columns, bought with a share of the budget; a method works on them with the rest."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+from gibbous.core.about import About
+from gibbous.core.claim import Relation
+from gibbous.core.codes import Codes
+from gibbous.core.errors import PrivacyRefused, UsageError
+from gibbous.core.exact import down, exact
+from gibbous.core.keywords import answering_class
+from gibbous.core.params import Rule, as_json, at_least, check, param, probability
+from gibbous.core.plan import Plan, Spend
+from gibbous.core.protocols import CuratorLike, Mechanism, Noise
+from gibbous.core.recode import Edges, recoded_schema
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Tables
+from gibbous.mechanisms import _inner, _plans
+from gibbous.mechanisms._inner import OWN, Options, Own
+from gibbous.mechanisms.limits import budget
+from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.noise import gaussian_for, geometric_for
+from gibbous.structure.contexts import margins
+from gibbous.structure.narrow_bins import Grid, merged_edges, narrow_edges, widest_edges
+
+PROOF = "docs/proofs/paid_bins.md"
+DIGITS = 15  # of a share: such a decimal and its float are one and the same
+part = Rule(lambda v: 0.001 <= v <= 0.9, "between 0.001 and 0.9")
+fine = Rule(lambda v: 2 <= v <= 4096, "between 2 and 4096")
+
+
+@answering_class
+@dataclass(frozen=True, slots=True)
+class PaidBins:
+    """Buy noisy counts of narrow bins, merge these to bins of about equal mass, and run a method on them.
+
+    Numeric columns have public bounds, and so a public grid of narrow bins. A share of the budget
+    buys their noisy counts; everything that is made of these is free: the cut points that the method
+    works with, and the law inside each bin from which output numbers are drawn. Missing stays a code of
+    its own, whole numbers stay whole, and all other columns are as they were.
+
+    Guarantee:
+        That of the method inside at the budget given here, add/remove or replace one, for counts of
+        narrow bins and everything else together. No paper describes this combinator. Proven here:
+        composition, docs/proofs/paid_bins.md. Audited: contract, with the saboteurs of the method
+        inside; counts that nobody charges and cut points of raw counts in tests/sets.
+    Source:
+        This project; paid quantiles as in perturbed_histogram.
+    """
+
+    about: ClassVar[About] = _inner.Card(  # type: ignore[assignment]
+        About(
+            name="paid_bins",
+            title="on paid bins",
+            paper="this project",
+            unit="artifact",
+            kind="approximate",
+            releases="tables",
+            claimed="nothing: no paper describes this combinator",
+            proven="the guarantee of the method inside, for narrow counts and the method together",
+            audited="noisy cells of the running code; unpaid counts and cut points of raw counts are caught",
+        )
+    )
+
+    method: str | Mechanism = param(
+        "noisy_pegs", help="The method inside: a registered name, or a mechanism."
+    )
+    bins: int = param(16, at_least(1), unit="bins", help="Most bins of a column in the method.")
+    within: Literal["paid", "uniform"] = param(
+        "paid", help="Numbers inside a bin: by the narrow counts, or evenly."
+    )
+    share: float = param(0.1, part, unit="share", help="Of the budget, for the narrow counts.")
+    grid: Grid = param(
+        "equal", help="Narrow bins: of equal width, log (equal ratios), or the schema's own bins."
+    )
+    narrow: int = param(256, fine, unit="bins", help="Narrow bins of a column (not with schema).")
+    columns: tuple[str, ...] = param((), help="Numeric or date columns; all numeric ones if empty.")
+    epsilon: float | Own | None = param(
+        OWN, budget, unit="nats", help="The whole budget; own: that of the method inside."
+    )
+    delta: float | Own | None = param(
+        OWN, probability, help="Of everything together; own: that of the method inside."
+    )
+    relation: Relation = param(
+        OWN, help="Which tables count as neighbors; own: that of the method inside."
+    )
+    options: Options = param((), help="Further parameters of the method inside, by name.")
+
+    def __post_init__(self) -> None:
+        if isinstance(self.columns, list):
+            object.__setattr__(self, "columns", tuple(self.columns))
+        _inner.settle(self)
+        check(self)
+        _check_inside(self)
+
+    def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
+        """Cost before data: the total of the method inside at the whole budget.
+
+        Raises:
+            PrivacyRefused: the method inside looks at numbers itself.
+            UsageError: `columns` names none, or one that keeps its bins.
+        """
+        whole = _inner.made(self)
+        places = self._places(schema)
+        widest = recoded_schema(schema, self._widest(schema, places)) if places else schema
+        known = whole.plan(widest, rows, sets)
+        if known.numbers:
+            raise _own_numbers(str(self.method))
+        if not places:
+            return replace(known, mechanism=self.about.name, params=as_json(self))
+        bought, inside = self._parts(widest, known)
+        found = inside.plan(widest, rows, sets)
+        noise = self._noise(schema, bought, len(places))
+        info = noise.info()
+        cells = sum(len(self._narrow(schema, j)) - 1 for j in places)
+        detail = f"{info.law} noise, scale {info.scale:.6g} counts, {cells} narrow bins"
+        names = ", ".join(schema.names[j] for j in places)
+        cost = noise.cost(len(places), known.total.relation, _plans.most_rows(schema))
+        sd = ("noise sd of a narrow bin, counts", math.sqrt(info.variance))
+        return replace(
+            found,
+            mechanism=self.about.name,
+            params=as_json(self),
+            claim=replace(known.claim, source=f"{PROOF}; {known.claim.source}"),
+            total=replace(known.total, source=f"{PROOF}; {known.total.source}"),
+            published="nothing: no paper describes this combinator",
+            spends=(Spend(f"counts of narrow bins of {names}", cost, detail), *found.spends),
+            cells=found.cells + cells,
+            memory_bytes=found.memory_bytes
+            + 24 * cells
+            + (rows or _plans.USUAL_ROWS) * (8 * len(places) + len(schema)),
+            errors=(*found.errors, sd),
+            numbers=places,
+        )
+
+    def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables | Codes:
+        """Spend: counts of narrow bins once, then the method inside on what they were merged to."""
+        schema = curator.schema
+        places = self._places(schema)
+        if not places:
+            return _inner.made(self).run(curator, rows, sets)
+        widest = recoded_schema(schema, self._widest(schema, places))
+        bought, inside = self._parts(widest, _inner.made(self).plan(widest, rows, sets))
+        noise = self._noise(schema, bought, len(places))
+        edges = {j: self._narrow(schema, j) for j in places}
+        view = curator.recoded({j: Edges(edges[j]) for j in places})
+        tables = view.noisy_counts([margins(view.schema)[j] for j in places], noise)
+        merged = {}
+        for j, table in zip(places, tables, strict=True):
+            counts = table.cells.values.ravel()[: view.schema.columns[j].bins].astype(float)
+            sigma, within = math.sqrt(max(table.noise.variance, 1e-6)), self.within == "paid"
+            merged[j] = merged_edges(edges[j], counts, sigma, self.bins, within=within)
+        return inside.run(curator.recoded(merged), rows, sets)
+
+    def _places(self, schema: Schema) -> tuple[int, ...]:
+        """Columns that get new bins: those named, or all numeric ones that no structural zero names."""
+        bound = {name for rule in schema.impossible for name, _ in rule.where}
+        for name in self.columns:
+            if name not in schema.names or not schema[name].binned or name in bound:
+                raise _unfit(name, schema)
+        free = [
+            j
+            for j, column in enumerate(schema)
+            if column.edges[:1] < column.edges[-1:] and column.name not in bound
+        ]
+        if self.columns:
+            return tuple(j for j in free if schema.names[j] in self.columns)
+        return tuple(j for j in free if schema.columns[j].kind == "numeric")
+
+    def _narrow(self, schema: Schema, place: int) -> tuple[float, ...]:
+        return narrow_edges(schema.columns[place], self.grid, self.narrow)
+
+    def _widest(self, schema: Schema, places: Sequence[int]) -> dict[int, Edges]:
+        return {
+            j: widest_edges(schema.columns[j], self._narrow(schema, j), self.bins) for j in places
+        }
+
+    def _parts(self, widest: Schema, known: Plan) -> tuple[tuple[bool, Fraction], Mechanism]:
+        """What buys the counts (whether that is rho, and how much), and the method on the rest."""
+        epsilon, delta = known.total.epsilon, known.total.delta
+        rest = 1 - exact(self.share)
+        if _inner.gaussian(known):
+            whole = rho_from_approx(epsilon, delta)
+            smaller = _inner.share_of_rho(epsilon, delta, rest)
+            left = whole - rho_from_approx(exact(smaller), delta)
+            return (True, left), _inner.made(self, epsilon=smaller)
+        smaller = float(down(epsilon * rest, DIGITS))
+        return (False, epsilon - exact(smaller)), _inner.made(self, epsilon=smaller)
+
+    def _noise(self, schema: Schema, bought: tuple[bool, Fraction], tables: int) -> Noise:
+        make = gaussian_for if bought[0] else geometric_for
+        return make(bought[1], tables, self._relation(), _plans.most_rows(schema))
+
+    def _relation(self) -> Relation:
+        found: Relation = getattr(_inner.made(self), "relation", "add_remove")
+        return found
+
+
+def _check_inside(combinator: PaidBins) -> None:
+    """Refuse a method without a budget for the whole release.
+
+    Raises:
+        PrivacyRefused: it has none, or pays for each row.
+        UsageError: it is this combinator again.
+    """
+    name = str(combinator.method)
+    if name == "paid_bins":
+        raise UsageError(
+            "NESTED",
+            "PaidBins was asked for around paid_bins.",
+            "Bins are bought once.",
+            "Leave one of them out; per_set and parallel may be inside.",
+        )
+    about = _inner.made(combinator).about
+    if about.kind not in ("pure", "approximate") or about.unit in ("row", "block"):
+        raise PrivacyRefused(
+            "SHARE",
+            f"The method inside paid_bins is {name}.",
+            "It is a method whose epsilon is that of the whole release, of which a share buys bins.",
+            "Use for example method='adaptive_gibbs', 'noisy_pegs' or 'laplace'; or declare cut points.",
+        )
+
+
+def _unfit(name: str, schema: Schema) -> UsageError:
+    near = difflib.get_close_matches(name, schema.names, 1)
+    if name in schema.names:
+        fix = "Leave it out of columns: it keeps the bins of the schema."
+    else:
+        fix = f"Did you mean {near[0]!r}?" if near else "Check the spelling."
+    return UsageError(
+        "COLUMNS",
+        f"columns of PaidBins names {name!r}.",
+        "It names numeric or date columns of the schema that no [[impossible]] names.",
+        fix,
+    )
+
+
+def _own_numbers(name: str) -> PrivacyRefused:
+    return PrivacyRefused(
+        "OWNBINS",
+        f"The method inside paid_bins is {name}, which looks at numbers or cuts bins itself.",
+        "Bins are bought for a method that works on the bins it is given.",
+        f"Use {name} without paid_bins, or with the schema's bins.",
+    )
+
+
+__all__ = ["PaidBins"]

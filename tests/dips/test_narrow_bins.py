@@ -1,0 +1,110 @@
+"""Narrow bins: public grids, and shares that the noise is taken out of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gibbous.core.schema import Column
+from gibbous.structure.narrow_bins import (
+    halved,
+    merged_edges,
+    narrow_edges,
+    narrow_shares,
+    widest_edges,
+)
+from gibbous.structure.reconcile import simplex
+
+COST = Column("cost", "numeric", edges=(100.0, 5e3, 1e6), decimals=2)
+STAY = Column("stay", "numeric", edges=(0, 60, 120), integer=True)
+DAY = Column("day", "date", edges=(737060.0, 737425.0, 737790.0))
+
+
+def test_a_logarithmic_grid_has_equal_ratios() -> None:
+    edges = narrow_edges(COST, "log", 4)
+
+    assert edges == pytest.approx((100, 1e3, 1e4, 1e5, 1e6))
+
+
+def test_a_logarithmic_grid_from_zero_counts_distances_from_the_bound() -> None:
+    edges = narrow_edges(STAY, "log", 3)
+
+    # (1 + 120)^(i/3) - 1: 3.95 and 23.5, whole.
+    assert edges == (0, 4, 23, 120)
+
+
+@pytest.mark.parametrize("grid", ["equal", "log", "schema"])
+@pytest.mark.parametrize("column", [COST, STAY, DAY], ids=lambda c: c.name)
+def test_every_grid_makes_a_column_between_the_public_bounds(column: Column, grid: Any) -> None:
+    edges = narrow_edges(column, grid, 256)
+    made = Column("x", column.kind, edges=edges, integer=column.integer)  # checks its edges
+
+    assert (edges[0], edges[-1]) == (column.edges[0], column.edges[-1])
+    assert made.bins <= 256
+    assert widest_edges(column, edges, 16).edges[0] == edges[0]
+    assert len(widest_edges(column, edges, 16).edges) == min(16, made.bins) + 1
+
+
+@pytest.mark.parametrize("grid", ["equal", "log"])
+def test_every_narrow_bin_holds_a_number_of_the_declared_places(grid: Any) -> None:
+    column = Column("x", "numeric", edges=(0.05, 5.0, 10.0), decimals=1)
+
+    edges = narrow_edges(column, grid, 256)
+
+    assert len(edges) == (100 if grid == "equal" else pytest.approx(70, abs=30))
+    assert edges[1] == 0.2  # 0.1 is the only number of the first bin
+    assert all(round(cut, 1) == cut for cut in edges[1:])
+
+
+def test_without_noise_the_shares_are_those_of_the_counts() -> None:
+    counts = np.array([0.0, 500, 3, 0, 0, 40, 40, 41, 900, 0])
+
+    shares = narrow_shares(counts, 1e-6)
+
+    assert shares == pytest.approx(counts / counts.sum(), abs=1e-6)
+    assert merged_edges(tuple(range(11)), counts, 1e-6, 3, within=True).edges == (0, 5, 8, 10)
+
+
+def test_halves_that_differ_by_noise_alone_are_divided_evenly() -> None:
+    counts = np.array([30.0, -12, 25, 4, 900, 880, 10, -3])
+
+    found = halved(counts, 20.0, 1834.0)
+
+    assert found[:4] == pytest.approx(found[:4].mean())
+    assert found[4:6] == pytest.approx(890.0, rel=0.03)
+    assert found.sum() == pytest.approx(1834)
+    assert (found >= 0).all()
+
+
+def test_counts_that_add_up_to_nothing_leave_one_bin() -> None:
+    found = merged_edges((0.0, 1.0, 2.0, 3.0), np.array([-5.0, 1, 2]), 9.0, 4, within=True)
+
+    assert found.edges == (0.0, 3.0)
+    assert found.within is not None
+    assert min(found.within.weights) >= 1
+
+
+def test_a_smooth_column_with_a_peak_is_known_better_than_by_clipping() -> None:
+    """10,000 records, falling by 4 % a bin with a peak, noise 30; seeded, so that nothing is left to chance.
+
+    Measured: a total variation of .082 (clipped .165) and a mean of 1.20 (1.69) times the true one.
+    """
+    rng, size = np.random.default_rng(5), 256
+    true = np.exp(-np.arange(size) / 25)
+    true[6] += 0.3 * true.sum()
+    true /= true.sum()
+    errors, means = [], []
+    for _ in range(10):
+        noisy = 10_000 * true + np.rint(rng.normal(0, 30, size))
+        clipped = simplex(noisy, max(1.0, noisy.sum()))
+        both = (narrow_shares(noisy, 30.0), clipped / clipped.sum())
+        errors.append([np.abs(one - true).sum() / 2 for one in both])
+        means.append([one @ np.arange(size) / (true @ np.arange(size)) for one in both])
+
+    error, plain = np.mean(errors, axis=0)
+    mean, shifted = np.mean(means, axis=0)
+
+    assert error < 0.1 < 0.7 * plain
+    assert 0.9 < mean < 1.3 < shifted

@@ -1,0 +1,130 @@
+"""A PostgreSQL server of its own: the same rows, the same counts; what a lost connection says and costs.
+
+Skipped where there is no server program or no driver. The server listens on a socket in a private
+folder and on no port.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import gibbous as gb
+from gibbous.disintegrate.ibis.engine import IbisEngine
+from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.privacy.ledger import Ledger
+from tests.read.refusal import MARKER, refused
+
+from .problems import KEY, digest
+from .test_sources import CONTEXTS, FRAME, SCHEMA
+
+pytestmark = pytest.mark.slow
+
+# The server ends the process that sends the rows when half of them are sent.
+LOST = f"""
+CREATE VIEW lost AS SELECT
+  CASE WHEN i = 200000 AND pg_terminate_backend(pg_backend_pid()) THEN '{MARKER}'
+       ELSE 'north' END AS place, 1 AS n, 0.5::float8 AS share, 1 AS big
+FROM generate_series(1, 400000) AS i
+"""
+
+
+PLAIN = ("--encoding", "UTF8", "--locale", "C", "--no-sync")
+SMALL = ("-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=8MB")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """URL of a running server's database, to which a table is added by "::table"."""
+    pytest.importorskip("adbc_driver_postgresql", reason="needs the extra postgresql")
+    programs = {name: _program(name) for name in ("initdb", "postgres")}
+    # pytest's own folders are closed to other users, and the server does not run as root.
+    root = os.geteuid() == 0
+    folder = Path(tempfile.mkdtemp(prefix="gb-pg-", dir="/tmp" if root else None))
+    user: dict[str, Any] = {}
+    if root:
+        nobody = pwd.getpwnam("nobody")
+        os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+        user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **user}
+    running: subprocess.Popen[bytes] | None = None
+    try:
+        subprocess.run(
+            [programs["initdb"], "-D", folder / "data", "-A", "trust", "-U", "tester", *PLAIN],
+            check=True,
+            **quiet,
+        )
+        running = subprocess.Popen(
+            [programs["postgres"], "-D", folder / "data", "-k", folder, *SMALL], **quiet
+        )
+        url = f"postgresql://tester@/postgres?host={quote(str(folder))}"
+        _fill(url, running)
+        yield url
+    finally:
+        if running is not None:
+            running.send_signal(signal.SIGQUIT)  # at once, with all its processes
+            running.wait(60)
+        shutil.rmtree(folder)
+
+
+def test_a_table_of_a_server_counts_and_is_named_as_its_rows_are_anywhere(server: str) -> None:
+    engine, truth = IbisEngine(threads=1), NumpyEngine()
+
+    mark = engine.scan(f"{server}::stays", SCHEMA, key=KEY)
+    found = digest(engine, CONTEXTS)
+    engine.close()
+
+    assert mark == truth.scan(FRAME, SCHEMA, key=KEY)
+    assert found == digest(truth, CONTEXTS)
+
+
+def test_a_connection_that_is_lost_while_rows_come_costs_nothing_and_shows_none(
+    server: str,
+) -> None:
+    ledger = Ledger.ephemeral()
+
+    with refused(11, "CONNECTION") as caught:
+        gb.synthesize(f"{server}::lost", SCHEMA, gb.Laplace(), rows=5, ledger=ledger)
+
+    assert ledger.entries() == ()
+    assert "no budget was spent" in caught.text
+    assert "terminat" not in caught.text  # the server's own text is withheld
+
+
+def _program(name: str) -> str:
+    """The newest of that name, on the path or where Debian keeps it."""
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    program = shutil.which(name) or (str(found[-1]) if found else None)
+    if program is None:
+        pytest.skip("needs a PostgreSQL server program")
+    return program
+
+
+def _fill(url: str, running: subprocess.Popen[bytes]) -> None:
+    from adbc_driver_postgresql import dbapi
+
+    until = time.monotonic() + 240
+    while True:
+        try:
+            held = dbapi.connect(url)
+        except dbapi.Error:
+            if running.poll() is not None or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+        else:
+            break
+    with held, held.cursor() as cursor:
+        cursor.adbc_ingest("stays", FRAME.to_arrow(), mode="create")
+        cursor.execute(LOST)
+        held.commit()
