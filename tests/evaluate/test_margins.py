@@ -243,12 +243,18 @@ def _coverage(tilt: float, rows: int, scale: float = 1.0) -> float:
 
 def _brute(real: Codes, other: Codes, margin: Margin) -> float:
     """Half the sum of absolute differences of shares, with Python's own numbers and dictionaries."""
-    mine = Counter(map(tuple, real.values[:, margin].tolist()))
-    theirs = Counter(map(tuple, other.values[:, margin].tolist()))
+    mine, theirs = (
+        Counter(zip(*(_listed(t)[j] for j in margin), strict=True)) for t in (real, other)
+    )
     apart = [
         abs(mine[cell] / real.rows - theirs[cell] / other.rows) for cell in mine.keys() | theirs
     ]
     return math.fsum(apart) / 2
+
+
+@functools.lru_cache(maxsize=4)
+def _listed(table: Codes) -> list[list[int]]:
+    return [column.tolist() for column in table.by_column]
 
 
 def _schema(sizes: tuple[int, ...]) -> Schema:

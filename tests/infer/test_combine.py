@@ -134,6 +134,24 @@ def test_a_one_sided_shift_of_more_than_a_quarter_of_the_error_is_said(
     assert any("to one side" in text for text in found.warnings) == said
 
 
+@pytest.mark.parametrize(("error", "said"), [(0.002, False), (0.03, True)])
+def test_noise_cut_to_nothing_is_said_where_it_may_matter(error: float, said: bool) -> None:
+    q, v = np.column_stack([Q, Q]), np.column_stack([V, V])
+    noise = Noise(np.array([0.0, 0.02]), error=np.array([error, 0.03]))
+    known = Noise(np.array([0.0, 0.02]))
+
+    found = combine(q, v, release=ONCE, noise_variance=noise)
+    sure = combine(q, v, release=ONCE, noise_variance=known)
+
+    share = 2 * error / (0.05 * 100 / 80 + 0.05 / 3)
+    words = [
+        text for text in found.warnings if text.startswith("V_s of 1 of 2 estimates came out at 0")
+    ]
+    assert len(words) == said
+    assert all(f"up to {100 * share:.0f} %" in text for text in words)
+    assert found.df[0] < sure.df[0]
+
+
 def test_noise_that_was_not_found_is_unknown_and_not_nothing() -> None:
     q, v = np.column_stack([Q, Q]), np.column_stack([V, V])
 

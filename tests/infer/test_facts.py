@@ -95,6 +95,19 @@ def test_thresholds_narrow_tables_and_bins_are_named() -> None:
     assert "Threshold:" in found
     assert "Structure:" in found
     assert "Binning: values of x" in found
+    assert "One bin is most" not in found
+
+
+def test_a_bin_that_is_most_of_its_columns_range_is_named() -> None:
+    """An open end that was closed far out: a twentieth of the rows there is a mean of its own."""
+    tables = cross(COUNTS, 1.0)
+    cost = Column("cost", "numeric", edges=(0, 10, 100, 5000), integer=True)
+    day = Column("day", "numeric", edges=(0, 10, 20, 60))
+    tables = replace(tables, schema=replace(tables.schema, columns=(cost, day)))
+
+    (found,) = (text for text in biases(made(tables)) if text.startswith("Binning"))
+
+    assert f"One bin is most of the range of cost {cost.labels()[2]}: rows" in found
 
 
 def test_persons_with_several_rows_are_named() -> None:

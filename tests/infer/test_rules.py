@@ -106,6 +106,24 @@ def test_unified_degrees_of_freedom_are_those_of_its_uncertain_parts() -> None:
     assert found.df[0] == pytest.approx((known + 0.2) ** 2 / (known**2 / 20 + 0.2**2 / 9))
 
 
+@pytest.mark.parametrize(("sanitized", "shared"), [("once", 1), ("per_set", 3)])
+def test_noise_that_came_out_at_nothing_still_costs_degrees_of_freedom(
+    sanitized: rules.Sanitized, shared: int
+) -> None:
+    found = rules.unified(
+        rules.spread(Q, V),
+        1.0,
+        records=21,
+        noise=np.array([0.0]),
+        noise_error=np.array([0.06]),
+        sanitized=sanitized,
+    )
+    known = 0.05 + 0.05 / 3
+
+    assert found.total[0] == pytest.approx(known)
+    assert found.df[0] == pytest.approx(known**2 / (known**2 / 20 + (0.06 / shared) ** 2 / 2))
+
+
 def test_measured_between_variance_stands_for_all_that_differs_between_sets() -> None:
     found = rules.unified_measured(rules.spread(Q, V), 0.5, records=11)
     sampling, between = 0.025, 0.07 / 3

@@ -236,6 +236,25 @@ def test_verify_refuses_an_internal_report_under_a_public_name(
         verify(release)
 
 
+def test_the_summary_sets_models_and_correlations_beside_rows_without_association() -> None:
+    """Numbers drawn in wide bins can do worse than columns drawn apart: that must not stay unsaid."""
+    null = (("bootstrap", 0.8), ("independent", 0.28))
+    items = (
+        made.finding("ci_overlap", 0.18, subject=("cost",), null=null),
+        made.finding("correlation", 0.51, null=(("independent", 0.78),)),
+    )
+
+    good = dict(internal_words.summary(Findings(items, {})))["How good."]
+
+    assert (
+        "0.18 for cost (a resample of the records: 0.8; rows without any association: 0.28)" in good
+    )
+    assert (
+        "Correlations of numbers are off by 0.51 on average (without any association: 0.78)."
+        in good
+    )
+
+
 def test_the_summary_tells_what_gives_the_rows_away_and_that_a_small_holdout_lies_far() -> None:
     items = (
         made.finding("tv2", 0.02),

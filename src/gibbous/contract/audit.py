@@ -22,6 +22,8 @@ from gibbous.core.protocols import Mechanism
 from gibbous.core.tables import Dense, Tables
 
 Features = Mapping[Hashable, Hashable]
+Fits = dict[bytes, list[Features]]
+"""What came out of the fits of a table, by its codes: of one mechanism, budget and number of rows."""
 Z = 3.0  # standard errors
 FEW = 4  # rows that are compared as a whole
 
@@ -62,6 +64,7 @@ def audit(
     rows: int | None = None,
     level: float = 1e-4,
     run: Callable[..., Tables | Codes] = release,
+    made: Fits | None = None,
 ) -> Verdict:
     """Audit one mechanism on one pair of neighbors.
 
@@ -72,14 +75,18 @@ def audit(
         rows: output rows, for mechanisms that pay by the row.
         level: false-alarm probability.
         run: how one fit is made (saboteurs replace it).
+        made: fits of tables that pairs share, used and added to; each pair keeps its level and power.
     Returns:
         The verdict.
     """
     claim = mechanism.plan(pair.schema, rows).total
-    samples = [
-        [features(run(mechanism, pair.schema, table, rows, claim)) for _ in range(runs)]
-        for table in (pair.one, pair.two)
-    ]
+    made = {} if made is None else made
+    samples = []
+    for table in (pair.one, pair.two):
+        fits = made.setdefault(table.tobytes(), [])
+        more = range(len(fits), runs)
+        fits += [features(run(mechanism, pair.schema, table, rows, claim)) for _ in more]
+        samples.append(fits[:runs])
     epsilon, delta = stated(claim)
     half = runs // 2
     score = _likelihood_ratio(samples[0][:half], samples[1][:half])

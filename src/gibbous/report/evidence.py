@@ -206,7 +206,8 @@ def coefficients(findings: Findings) -> Iterator[Figure]:
             f"coefficients-{i}",
             f"Regression coefficients of {finding.subject[0] if finding.subject else 'a model'}",
             f"Coefficients of {finding.note or finding.title}{more} Intervals that lie apart mean "
-            "that the two tables would lead to other conclusions.",
+            "that the two tables would lead to other conclusions. Those of synthetic rows leave out the "
+            "noise of the release, which `gibbous infer` adds.",
             f"{len(shown)} coefficients with intervals, real above synthetic. {finding}",
             (panel(f"coefficients-{i}", partial(charts.coefficients, shown)),),
             Grid("Coefficients", head, tuple(tuple(plain(r.get(k)) for k in head) for r in rows)),

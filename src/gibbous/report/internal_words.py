@@ -20,7 +20,7 @@ READING = (
 def summary(findings: Findings) -> Iterator[tuple[str, str]]:
     """(start in bold, rest) of each part; only what was measured is mentioned."""
     yield "What was compared.", _compared(findings)
-    parts = (_distance, _associations, _told_apart, _trained, _models)
+    parts = (_distance, _associations, _correlations, _told_apart, _trained, _models)
     useful = [words for part in parts if (words := part(findings))]
     if useful:
         yield "How good.", " ".join(useful)
@@ -80,12 +80,21 @@ def _way(found: Finding) -> str:
 
 
 def _associations(findings: Findings) -> str:
-    for found in findings.named("association"):
+    return _off(findings, "association", "Associations of pairs of columns")
+
+
+def _correlations(findings: Findings) -> str:
+    return _off(findings, "correlation", "Correlations of numbers")
+
+
+def _off(findings: Findings, name: str, words: str) -> str:
+    """By how much the pairs of a finding differ, beside columns that were drawn apart."""
+    for found in findings.named(name):
         null = dict(found.null)
         if math.isnan(found.value) or "independent" not in null:
             return ""
         return (
-            f"Associations of pairs of columns are off by {short(found.value)} on average (without any "
+            f"{words} are off by {short(found.value)} on average (without any "
             f"association: {short(null['independent'])})."
         )
     return ""
@@ -139,8 +148,16 @@ def _models(findings: Findings) -> str:
         return ""
     parts = []
     for f in found:
-        most = dict(f.null).get("bootstrap")
-        beside = "" if most is None else f" (a resample of the records: {short(most)})"
+        null = dict(f.null)
+        said = [
+            f"{words}: {short(null[name])}"
+            for name, words in (
+                ("bootstrap", "a resample of the records"),
+                ("independent", "rows without any association"),
+            )
+            if name in null
+        ]
+        beside = f" ({'; '.join(said)})" if said else ""
         parts.append(f"{short(f.value)} for {f.subject[0] if f.subject else 'a model'}{beside}")
     return (
         f"Intervals of regression coefficients overlap by {', '.join(parts)}. Those of synthetic rows are "

@@ -16,6 +16,7 @@ from gibbous.evaluate.inference.rules import RULES, Floats, Rule, Spread, Varian
 NEEDS_TWO = ("reiter2003", "raghunathan2003")
 FAR = 0.05  # |N/n - 1| from which a rule that wants N = n is told off
 SHIFTED = 0.25  # standard errors of bias from another round of noise, from which it is said
+HIDDEN = 0.1  # share of a variance that V_s cut to 0 may hide without being said
 ODD = 1e-6  # a between-set variance that is less likely than this is reported
 
 
@@ -29,6 +30,7 @@ class Noise:
         source: in words.
         notes: what to read with it.
         shift: by how much another round of noise moves the estimate to one side; None if not known.
+        error: standard error of the variance, float64 (estimates,); None is what df says.
     """
 
     variance: Floats
@@ -36,6 +38,7 @@ class Noise:
     source: str = "given"
     notes: tuple[str, ...] = ()
     shift: Floats | None = None
+    error: Floats | None = None
 
 
 def check(rule: Rule, level: float, sets: int, facts: Facts) -> None:
@@ -108,6 +111,7 @@ def _unified(
         records=records,
         noise=np.nan_to_num(known.variance),
         noise_df=known.df,
+        noise_error=None if known.error is None else np.nan_to_num(known.error),
         sanitized=facts.sanitized or "once",
         draws=facts.draws,
     )
@@ -140,6 +144,8 @@ def remarks(
     said = list(noise.notes) if noise else []
     if noise is not None and noise.shift is not None:
         said += _shifted(noise.shift, variance)
+    if noise is not None and noise.error is not None and rule == "unified":
+        said += _cut(noise, variance, found.sets if facts.sanitized == "per_set" else 1.0)
     noised = facts.sanitized is not None and facts.method not in UNPERTURBED
     unseen = noise is None or bool((np.isnan(noise.variance) & (found.sets > 0)).any())
     if rule == "unified" and facts.sanitized == "once" and unseen:
@@ -180,6 +186,21 @@ def _shifted(shift: Floats, variance: Variance) -> list[str]:
     sentence = (
         f"Noise moves {moved} of {shift.size} estimates to one side (clipping, projection): another round "
         f"of it shifts them by more than {SHIFTED:g} standard errors. The intervals do not cover that."
+    )
+    return [sentence]
+
+
+def _cut(noise: Noise, variance: Variance, shared: Floats | float) -> list[str]:
+    """Tell where V_s is 0 only because the replicates were too few to see it; it counts 1 / shared."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        most = 2 * np.asarray(noise.error) / shared / variance.total
+    hidden = (noise.variance == 0) & (most > HIDDEN)
+    if not hidden.any():
+        return []
+    sentence = (
+        f"V_s of {int(hidden.sum())} of {hidden.size} estimates came out at 0, too small for this number of "
+        f"redraws to show: it may be up to {100 * most[hidden].max():.0f} % of the variance shown. The "
+        "degrees of freedom allow for that; more redraws of the noise (replicates=, --replicates) settle it."
     )
     return [sentence]
 

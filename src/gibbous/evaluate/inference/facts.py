@@ -7,6 +7,7 @@ from typing import Any
 
 from gibbous.core.errors import UsageError
 from gibbous.core.release import Release
+from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Sparse, Tables
 from gibbous.evaluate.inference.rules import Draws, Sanitized
 
@@ -26,6 +27,8 @@ SHARED = ("cdf",)
 """Methods that release rows, all sets of which come from one noisy choice."""
 UNPERTURBED = ("contingency", "bootstrap", "multiple_synthesis", "imputation")
 """Methods whose rows follow the records without any perturbation."""
+WIDE = 0.75
+"""Share of a column's range in one bin from which its mean and slopes hang on that bin."""
 CLUSTERS = "Clusters:"
 """Start of the one bias that is about the sampling variance, hence about released tables, too."""
 
@@ -95,7 +98,7 @@ def facts_of(release: Release, records: float | None = None) -> Facts:
 
 
 def inner_method(receipt: Any) -> str:
-    """Name of the method; of a combinator (per_set, parallel) that of the method inside."""
+    """Name of the method; of a combinator (per_set, parallel, paid_bins) that of the method inside."""
     params = receipt["method"].get("params") or {}
     return str(_innermost(str(receipt["method"]["name"]), params))
 
@@ -109,13 +112,37 @@ def biases(release: Release) -> tuple[str, ...]:
             f"{CLUSTERS} a person has up to {unit.max_rows} rows, and the sampling variance takes rows as "
             "independent: it is too small where rows of a person are alike."
         )
-    binned = [column.name for column in release.schema if column.binned]
+    binned = [c.name for c in release.schema if c.binned and c.within is None]
     if binned and not _numbers(release):
         found.append(
             f"Binning: values of {_listed(binned)} are uniform within their bins, so means shift and "
             "slopes on them are flattened where bins are wide."
+            f"{_widest(release.schema)}"
+        )
+    stepped = [column.name for column in release.schema if column.within is not None]
+    if stepped and not _numbers(release):
+        found.append(
+            f"Binning: values of {_listed(stepped)} follow their own noisy law within a bin, whatever the "
+            "other columns say, so slopes on them are flattened where bins are wide; the "
+            "noise of that law is in no variance."
         )
     return tuple(found)
+
+
+def _widest(schema: Schema) -> str:
+    """A caution where one bin is most of its column's range, as an open end that was closed far out."""
+    found = []
+    for column in (one for one in schema if one.binned and one.within is None):
+        edges = [float(edge) for edge in column.edges]
+        widths = [high - low for low, high in zip(edges, edges[1:], strict=False)]
+        if max(widths) > WIDE * (edges[-1] - edges[0]):
+            found.append(f"{column.name} {column.labels()[widths.index(max(widths))]}")
+    if not found:
+        return ""
+    return (
+        f" One bin is most of the range of {_listed(found)}: rows drawn in it may lie far from all records "
+        "and take means and slopes with them; the intervals do not cover that."
+    )
 
 
 def checked_size(name: str, value: float | None) -> float | None:
@@ -134,7 +161,9 @@ def checked_size(name: str, value: float | None) -> float | None:
 
 
 def _innermost(name: str, params: dict[str, Any]) -> str:
-    if name not in ("per_set", "parallel") or not isinstance(params.get("method"), str):
+    if name not in ("per_set", "parallel", "paid_bins") or not isinstance(
+        params.get("method"), str
+    ):
         return name
     return _innermost(params["method"], dict(params.get("options") or ()))
 

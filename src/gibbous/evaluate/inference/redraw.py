@@ -68,7 +68,7 @@ def noise_variance(
         refit: fits again a model that is saved beside its tables; None takes the recipe's own.
         progress: told how many replicates are done.
     Returns:
-        V_s with replicates - 1 degrees of freedom.
+        V_s, at least 0, and its standard error; replicates - 1 degrees of freedom if rows were endless.
     Raises:
         UsageError: fewer than two replicates.
     """
@@ -160,10 +160,14 @@ def _noise(found: np.ndarray, base: Floats) -> Noise:
     whole = np.isfinite(found).all(axis=1)
     used = whole.sum(axis=0)
     some = np.maximum(used, 1)
+    enough = used >= min(LEAST, len(found))
     halves = np.where(whole[:, None, :], found, 0.0)
     apart = np.where(whole[:, None, :], found - halves.sum(axis=0) / some, 0.0)
-    covariance = (apart[:, 0] * apart[:, 1]).sum(axis=0) / np.maximum(used - 1, 1)
-    enough = used >= min(LEAST, len(found))
+    free = np.maximum(used - 1, 1)
+    covariance = (apart[:, 0] * apart[:, 1]).sum(axis=0) / free
+    # Of a covariance of two normal numbers; the rows' own randomness, which V_s leaves out, is in it.
+    own = np.prod((apart**2).sum(axis=0) / free, axis=0)
+    error = np.where(enough, np.sqrt((own + covariance**2) / free), np.nan)
     variance = np.where(enough, np.maximum(covariance, 0.0), np.nan)
     shift = np.where(enough, halves.mean(axis=1).sum(axis=0) / some - base, np.nan)
     return Noise(
@@ -172,6 +176,7 @@ def _noise(found: np.ndarray, base: Floats) -> Noise:
         source=f"noise of the published law drawn {len(found)} times on the public tables",
         notes=(_FEWER,) if ((used > 0) & (used < len(found))).any() else (),
         shift=shift,
+        error=error,
     )
 
 

@@ -8,6 +8,7 @@ the estimate due to the noise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -85,6 +86,7 @@ def unified(
     records: float,
     noise: Floats,
     noise_df: float = np.inf,
+    noise_error: Floats | None = None,
     sanitized: Sanitized = "once",
     draws: Draws = "fitted",
 ) -> Variance:
@@ -96,6 +98,7 @@ def unified(
         records: n; what W says about one record has n - 1 degrees of freedom.
         noise: V_s, of one noising.
         noise_df: degrees of freedom of V_s; infinite where it is computed, not estimated.
+        noise_error: standard error of V_s, instead of noise_df: one of 0 may be as uncertain as others.
         sanitized: "once" before all sets, or "per_set" (V_s then counts 1/m).
         draws: "posterior" (ppd = 1) if the parameters of each set were drawn, else "fitted".
     Source:
@@ -104,9 +107,14 @@ def unified(
     m = np.maximum(found.sets, 1)
     sampling = found.within * ratio
     synthesis = ((sampling if draws == "posterior" else 0.0) + found.within) / m
-    added = np.broadcast_to(noise, m.shape) / (1.0 if sanitized == "once" else m)
+    shared = np.ones_like(m) if sanitized == "once" else m
+    added = np.broadcast_to(noise, m.shape) / shared
     known = sampling + synthesis
-    df = _welch([(known, max(records - 1, 1.0)), (added, noise_df)])
+    if noise_error is None:
+        parts = [(known, max(records - 1, 1.0)), (added, noise_df)]
+    else:  # a variance V with d degrees of freedom has the standard error V (2 / d)^.5
+        parts = [(known, max(records - 1, 1.0)), (noise_error / shared, 2.0)]
+    df = _welch(parts, known + added)
     return Variance(known + added, df, sampling, synthesis, added, _never(m))
 
 
@@ -128,10 +136,9 @@ def unified_measured(
     expected = (sampling if draws == "posterior" else 0.0) + found.within
     synthesis = np.where(several, found.between, expected) / np.maximum(found.sets, 1)
     of_between = np.where(several, found.sets - 1, np.inf)
-    df = _welch([(sampling, max(records - 1, 1.0)), (synthesis, of_between)])
-    return Variance(
-        sampling + synthesis, df, sampling, synthesis, np.zeros_like(sampling), _never(found.sets)
-    )
+    total = sampling + synthesis
+    df = _welch([(sampling, max(records - 1, 1.0)), (synthesis, of_between)], total)
+    return Variance(total, df, sampling, synthesis, np.zeros_like(sampling), _never(found.sets))
 
 
 def reiter2003(found: Spread) -> Variance:
@@ -191,9 +198,8 @@ def raab2016(found: Spread, ratio: float, *, draws: Draws = "fitted") -> Varianc
     )
 
 
-def _welch(parts: list[tuple[Floats, float | Floats]]) -> Floats:
+def _welch(parts: Sequence[tuple[Floats, float | Floats]], total: Floats) -> Floats:
     """Degrees of freedom of a sum of variances [Satterthwaite 1946]; infinite parts do not count."""
-    total = sum((part for part, _ in parts), start=np.zeros_like(parts[0][0]))
     loss = sum((part**2 / df for part, df in parts), start=np.zeros_like(total))
     return _over(total**2, loss)
 

@@ -48,8 +48,9 @@ CI_OVERLAP = Metric(
         "Mean over coefficients of the average of two shares: of the real interval that the synthetic "
         "one covers, and of the synthetic that the real one covers; 0 where they do not meet, or where "
         "the synthetic coefficient does not exist. In [0, 1]. The synthetic interval is the one an "
-        "analyst would state (unified rule, noise variance unknown): for m sets of N rows from n "
-        "records it is sqrt(N/n + 1/m) as wide as one set's own, so equal estimates with N = n reach "
+        "analyst of the rows alone would state (unified rule without the variance of the noise, which "
+        "`gibbous infer` adds): for m sets of N rows from n records it is sqrt(N/n + 1/m) as wide as one "
+        "set's own, so equal estimates with N = n reach "
         "(1 + 1 / sqrt(1 + 1/m)) / 2, not 1."
     ),
     source="Karr, Kohnen, Oganian, Reiter, Sanil 2006; intervals by the unified combining rule",
