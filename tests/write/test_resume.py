@@ -123,7 +123,8 @@ def storm(folder: Path, whole: dict[str, bytes], kills: int) -> None:
             assert child.ended() in (-9, 0)
             if (here / "rel").exists():  # it was done before the kill
                 break
-        if (here / "rel").exists():  # killed later than that: what else it left goes with the next run
+        if (here / "rel").exists():
+            # Killed after it had its name: what else it left goes with the next run.
             with pytest.raises(OutputNotWritten):
                 finish(here)
         else:
