@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from gibbous.cli import show
 from gibbous.cli.config import number
 from gibbous.cli.progress import Bars
+from gibbous.core.documents import Unreadable, toml
 from gibbous.core.errors import UsageError
 
 BUDGETS = ("epsilon", "delta")
@@ -86,8 +86,8 @@ def _literal(name: str, text: str) -> object:
     if name in BUDGETS:
         return number(name, text)
     try:
-        value = tomllib.loads(f"value = {text}", parse_float=Decimal)["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        value = toml(f"value = {text}", parse_float=Decimal)["value"]
+    except Unreadable:
         return text
     if isinstance(value, Decimal):
         return number(name, value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -13,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.cli.defaults import DEFAULT_METHOD
 from gibbous.cli.mistakes import unknown
+from gibbous.core.documents import Unreadable, toml
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
+from gibbous.core.exact import DIGITS
+from gibbous.read.texts import read_text
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Mechanism
@@ -138,28 +140,15 @@ def read_config(path: Path) -> dict[str, object]:
         UsageError: not readable, not TOML, an unknown key.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UsageError(
-                "CONFIG",
-                f"{path} is larger than 1 MiB.",
-                "A release file is small.",
-                "Check --config.",
-            )
-        document = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-    except (OSError, UnicodeDecodeError):
+        document = toml(read_text(path, MAX_BYTES), parse_float=Decimal)
+    except Unreadable as error:
         raise UsageError(
             "CONFIG",
-            f"The configuration {str(path)!r} cannot be read.",
-            "It is a UTF-8 text file in TOML.",
-            "Check the path given to --config.",
-        ) from None
-    except (tomllib.TOMLDecodeError, RecursionError, InvalidOperation) as error:
-        where = str(error).rpartition("(")[2].rstrip(")") if "line" in str(error) else "the file"
-        raise UsageError(
-            "CONFIG",
-            f"The configuration {str(path)!r} is not TOML ({where}).",
-            "Keys are data, schema, [privacy], [mechanism], [output].",
-            'Correct it; text is quoted, for example schema = "schema.toml".',
+            f"The configuration {str(path)!r} {error}.",
+            "It is a UTF-8 text file in TOML of at most 1 MB; keys are data, schema, [privacy], "
+            "[mechanism], [output].",
+            "Check the path given to --config, or correct it; text is quoted, for example "
+            'schema = "schema.toml".',
         ) from None
     flat = _flatten(document, str(path))
     for key in PATHS:
@@ -284,8 +273,8 @@ def _flatten(document: Mapping[str, object], path: str) -> dict[str, object]:
 def _literal(text: str) -> object:
     """A --set value: read as TOML, else taken as text."""
     try:
-        return tomllib.loads(f"value = {text}", parse_float=Decimal)["value"]
-    except (tomllib.TOMLDecodeError, RecursionError, InvalidOperation):
+        return toml(f"value = {text}", parse_float=Decimal)["value"]
+    except Unreadable:
         return text
 
 
@@ -317,7 +306,8 @@ def number(key: str, value: object) -> float:
             "It is a decimal number.",
             f"For example {key}={'1e-9' if key == 'delta' else '1'}.",
         ) from None
-    if isfinite(near) and near != 0 and Fraction(repr(near)) != Fraction(decimal):
+    long = len(decimal.as_tuple().digits) > DIGITS
+    if isfinite(near) and near != 0 and (long or Fraction(repr(near)) != Fraction(decimal)):
         raise ParameterError(
             "DIGITS",
             f"{key} has more digits than are kept exactly.",

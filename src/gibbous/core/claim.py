@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Literal
 
 from gibbous.core.errors import PrivacyRefused
-from gibbous.core.exact import text
+from gibbous.core.exact import from_text, text
 
 Kind = Literal["pure", "zcdp", "approximate", "probabilistic", "l_diversity", "none"]
 Unit = Literal["artifact", "block", "row", "dataset"]
@@ -144,10 +144,10 @@ class Claim:
             raise ValueError("unknown kind of claim")
         return Claim(
             kind=data["kind"],
-            epsilon=Fraction(data["epsilon"]),
-            delta=Fraction(data["delta"]),
-            rho=Fraction(data["rho"]),
-            l=Fraction(data["l"]),
+            epsilon=from_text(data["epsilon"]),
+            delta=from_text(data["delta"]),
+            rho=from_text(data["rho"]),
+            l=from_text(data["l"]),
             unit=data["unit"],  # type: ignore[arg-type]
             relation=data["relation"],  # type: ignore[arg-type]
             basis=data["basis"],  # type: ignore[arg-type]

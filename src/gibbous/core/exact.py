@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
+
+DIGITS, EXPONENT = 100, 400  # of a budget: those of its decimal text, and its power of ten
+_LONGEST = 4_000  # characters of the exact text of a fraction
+_EXACT = re.compile(r"-?[0-9]+(\.[0-9]+|/0*[1-9][0-9]*)?")
 
 Number = int | float | Fraction | Decimal | str
 
@@ -17,16 +22,21 @@ def exact(value: Number) -> Fraction:
     Returns:
         The fraction.
     Raises:
-        ValueError: the value is not a finite number.
+        ValueError: the value is not a finite number, has more than 100 digits, or is outside
+            [1e-400, 1e400] and not 0.
     """
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("not finite")
         return Fraction(repr(float(value)))
     if isinstance(value, str | Decimal):
+        if isinstance(value, str) and len(value) > DIGITS + 20:
+            raise ValueError("not a short decimal")
         number = Decimal(value)
         if not number.is_finite():
             raise ValueError("not finite")
+        if len(number.as_tuple().digits) > DIGITS or abs(number.adjusted()) > EXPONENT:
+            raise ValueError("not a short decimal")
         return Fraction(number)
     return Fraction(value)
 
@@ -66,6 +76,22 @@ def text(value: Fraction) -> str:
     digits = str(abs(number.numerator)).rjust(scale + 1, "0")
     whole, rest = (digits[:-scale], digits[-scale:]) if scale else (digits, "")
     return ("-" if value < 0 else "") + whole + (f".{rest}" if rest else "")
+
+
+def from_text(written: object) -> Fraction:
+    """Read what `text` wrote: a plain decimal, or numerator/denominator; never an exponent.
+
+    Raises:
+        ValueError: it is something else, or longer than 4,000 characters.
+    """
+    if (
+        isinstance(written, str)
+        and len(written) <= _LONGEST
+        and _EXACT.fullmatch(written)
+        and written.isascii()
+    ):
+        return Fraction(written)
+    raise ValueError("not an exact number")
 
 
 def root_down(square: Fraction) -> Fraction:

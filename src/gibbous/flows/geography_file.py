@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gibbous.core.documents import Unreadable, toml
 from gibbous.core.errors import UsageError
 from gibbous.flows.coarse import coarse
 from gibbous.flows.table import Geography, read_flows
+from gibbous.read.texts import read_text
 from gibbous.structure.regions import Pairs, Places, places
 
 if TYPE_CHECKING:
@@ -158,13 +159,10 @@ def _pairs(file: Path, geography: Geography) -> Pairs:
 
 def _document(file: Path) -> Mapping[str, Any]:
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise _bad("is larger than 1 MiB", "Places are in tables beside it")
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        raise _bad("cannot be read", f"It is a UTF-8 text file. {FORM}", file) from None
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
-        raise _bad("is not TOML", FORM, file) from None
+        return toml(read_text(file, MAX_BYTES))
+    except Unreadable as error:
+        form = f"It is a UTF-8 text file of at most 1 MB; places are in tables beside it. {FORM}"
+        raise _bad(str(error), form, file) from None
 
 
 def _listed(file: Path, which: str, table: Any) -> Places:

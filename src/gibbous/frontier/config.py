@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.documents import Unreadable, toml
 from gibbous.core.errors import UsageError
 from gibbous.core.params import describe
 from gibbous.frontier.compare import METRICS
 from gibbous.frontier.grid import Arm
 from gibbous.mechanisms import registry
+from gibbous.read.texts import read_text
 
+MAX_BYTES = 1 << 20
 TOP = ("data", "schema", "study", "evaluate", "methods")
 STUDY: dict[str, tuple[type, ...]] = {
     "epsilon": (list,),
@@ -78,11 +80,9 @@ def load(path: Path) -> Plan:
             does not exist.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-    except (OSError, UnicodeDecodeError):
-        raise _wrong(f"The study file {str(path)!r} cannot be read.", "Check --config.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise _wrong(f"The study file is not TOML: {error}.", "Correct it.") from None
+        document = toml(read_text(path, MAX_BYTES), parse_float=Decimal)
+    except Unreadable as error:
+        raise _wrong(f"The study file {str(path)!r} {error}.", "Check --config.") from None
     _known(document, TOP, "the file")
     for key in ("data", "schema"):
         if not isinstance(document.get(key), str):

@@ -9,7 +9,7 @@ from typing import Literal
 
 from gibbous.core.claim import Claim, Relation, short
 from gibbous.core.errors import BudgetExhausted, PrivacyRefused
-from gibbous.core.exact import text
+from gibbous.core.exact import from_text, text
 from gibbous.privacy.ledger_store import Link
 
 _SHOWN = 5  # releases named in a refusal
@@ -248,7 +248,7 @@ def parse(links: Sequence[Link], known: tuple[Entry, ...] = ()) -> tuple[Entry, 
         else:
             dataset = bytes.fromhex(private["dataset"])
             cap = Cap(
-                Fraction(public["epsilon"]), Fraction(public["delta"]), public["relation"],
+                from_text(public["epsilon"]), from_text(public["delta"]), public["relation"],
                 public["protects"],
             )  # fmt: skip
             out.append(Entry(link.seq, "cap", "", dataset, cap=cap, at=private["at"]))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import stat
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.documents import Unreadable, json_value
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.read.fields import shown
 from gibbous.read.sdv import read_sdv
+from gibbous.read.texts import read_bytes
 
 MAX_BYTES = 16 << 20
 MAX_LEVELS = 10_000
@@ -47,38 +46,16 @@ def import_schema(path: str | Path, *, data: Any = None, options: Any = None) ->
 
 
 def _json(path: Path) -> Any:
-    fault = ""
     try:
-        info = os.stat(path)
-        if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES:
-            fault = "is not a regular file of at most 16 MB"
-        else:
-            return json.loads(path.read_bytes(), object_pairs_hook=_once, parse_constant=_finite)
-    except _DoubleKey:
-        fault = "names a key twice"
-    except (OSError, ValueError, RecursionError):
-        fault = "cannot be read as JSON"
+        return json_value(read_bytes(path, MAX_BYTES))
+    except Unreadable as error:
+        fault = str(error)
     raise UsageError(
         "IMPORTFILE",
         f"The file {shown(path)} {fault}.",
         "It is domain.json or SDV metadata V2, JSON in UTF-8.",
         "Check the path.",
     )
-
-
-class _DoubleKey(Exception):
-    """A JSON object names a key twice."""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise _DoubleKey
-    return found
-
-
-def _finite(word: str) -> float:
-    raise ValueError(word)
 
 
 def _coded(name: str, size: int) -> Column:

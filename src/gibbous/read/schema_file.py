@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from gibbous.core.documents import Unreadable, toml
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.schema import Column, Schema, Unit, impossible_mask
 from gibbous.read.fields import Fields, bad, listed, nearest, shown
 from gibbous.read.schema_columns import read_column, read_rule
 from gibbous.read.schema_write import FORMAT, schema_json, schema_toml
+from gibbous.read.texts import read_text
 
 __all__ = [
     "FORMAT",
@@ -56,21 +55,15 @@ def parse_schema(text: str, *, name: str = "The schema") -> Schema:
     Raises:
         UsageError, SchemaMismatch: as `load_schema`.
     """
-    place: str | None = None
-    document: dict[str, Any] = {}
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = _place(str(error))
-    except (ValueError, RecursionError):
-        place = "a number or a nesting that is too large"
-    if place is not None:
+        document = toml(text)
+    except Unreadable as error:
         raise UsageError(
             "TOML",
-            f"{name} is not TOML: {place}.",
+            f"{name} {error}.",
             "Keys and values, [unit], and [[column]] tables; no key twice.",
             "Correct that place, or start from gibbous schema infer.",
-        )
+        ) from None
     return schema_from_json(document)
 
 
@@ -106,30 +99,16 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
 
 
 def _text(path: Path) -> str:
-    fault = ""
     try:
-        info = os.stat(path)
-        if not stat.S_ISREG(info.st_mode):
-            fault = "is not a regular file"
-        elif info.st_size > MAX_BYTES:
-            fault = f"has {info.st_size:,} bytes"
-        else:
-            return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        fault = "is not UTF-8 text"
-    except (OSError, ValueError):
-        fault = "cannot be read"
+        return read_text(path, MAX_BYTES)
+    except Unreadable as error:
+        fault = str(error)
     raise UsageError(
         "SCHEMAFILE",
         f"The schema file {shown(path)} {fault}.",
         f"It is a TOML text file (UTF-8) of at most {MAX_BYTES >> 20} MB.",
         "Check the path, or make one with gibbous schema infer.",
     )
-
-
-def _place(message: str) -> str:
-    # tomllib ends its messages with "(at line 3, column 5)"; the rest may quote the file.
-    return message[message.rfind("(") + 1 : -1] if message.endswith(")") else "somewhere"
 
 
 def _check_format(top: Fields) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from gibbous.core.documents import Unreadable, json_value
 from gibbous.core.errors import InputRejected
+from gibbous.read.texts import read_bytes
 
 MOST_BYTES: Final = 64 << 20
 MOST_POINTS: Final = 200_000
@@ -48,11 +49,9 @@ def read_outlines(path: str | Path, *, name: str = "id") -> tuple[Outline, ...]:
     """
     path = Path(path)
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise _bad(path, f"it has more than {MOST_BYTES >> 20} MB")
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        raise _bad(path, "it is missing or not readable as JSON") from None
+        value = json_value(read_bytes(path, MOST_BYTES))
+    except Unreadable as error:
+        raise _bad(path, f"it {error}") from None
     found, points = [], 0
     for feature in _features(value):
         outline = _outline(feature, name, path)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from gibbous.core.documents import Unreadable, json_value
 from gibbous.core.errors import InputRejected
 from gibbous.core.finding import GROUPS, Finding
 from gibbous.evaluate.findings import Findings
+from gibbous.read.texts import read_bytes
 
 MAX_BYTES: Final = 256 << 20
 _WORDS: Final = ("name", "title", "definition", "source", "interval_of", "note")
@@ -28,15 +29,13 @@ def read_findings(path: str | Path) -> Findings:
     """
     file = Path(path)
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise _rejected(file, f"it has more than {MAX_BYTES >> 20} MB")
-        data = json.loads(file.read_bytes())
+        data = json_value(read_bytes(file, MAX_BYTES))
         items = tuple(_finding(one) for one in data["findings"])
         facts = data.get("facts", {})
         if not isinstance(facts, Mapping):
             raise TypeError("facts")
-    except OSError as error:
-        raise _rejected(file, f"it cannot be read ({error.strerror})") from None
+    except Unreadable as error:
+        raise _rejected(file, f"it {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _rejected(file, "it does not hold findings") from None
     return Findings(items, facts)

@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.documents import Unreadable, json_value
 from gibbous.core.errors import ModelRejected, OutputNotWritten
 from gibbous.disintegrate.writer import new_file, not_written
+from gibbous.read.texts import read_bytes
 
 NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2)
 _AT_FDCWD = -100
@@ -45,12 +47,8 @@ def read_json(path: Path) -> Any:
     Raises:
         ModelRejected: it is missing, too large or not JSON.
     """
-    try:
-        if path.stat().st_size > MAX_JSON:
-            raise rejected("SIZE", f"{path.name} has more than {MAX_JSON >> 20} MB")
-        return json.loads(path.read_bytes(), parse_constant=_no_constant)
-    except (OSError, ValueError, RecursionError):
-        raise rejected("JSON", f"{path.name} is missing or not readable as JSON") from None
+    with untrusted(path.name, "JSON"):
+        return json_value(read_bytes(path, MAX_JSON))
 
 
 def sha256_of(path: Path) -> str:
@@ -139,6 +137,15 @@ def rejected(name: str, wrong: str) -> ModelRejected:
 
 
 @contextlib.contextmanager
+def untrusted(name: str, code: str) -> Iterator[None]:
+    """Turn a file that is too large, or not the text it should be, into a refusal."""
+    try:
+        yield
+    except Unreadable as error:
+        raise rejected(code, f"{name} {error}") from None
+
+
+@contextlib.contextmanager
 def refusing(name: str, wrong: str) -> Iterator[None]:
     """Turn any error of reading untrusted values into a refusal."""
     try:
@@ -176,7 +183,3 @@ def _exchange_by_steps(source: Path, target: Path) -> None:
         aside.rename(target)
         raise
     aside.rename(source)
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)

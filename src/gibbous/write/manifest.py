@@ -9,18 +9,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gibbous import __version__
+from gibbous.read.texts import read_text
 from gibbous.write.files import (
     read_json,
     refusing,
     rejected,
     sha256_of,
     sync_folder,
+    untrusted,
     write_bytes,
     write_json,
 )
 
 FORMAT = "gibbous-release/1"
 MAX_FILES = 100_000
+MAX_SUMS = 1 << 24  # bytes
 INTERNAL = b"contains unprotected statistics of the confidential data"
 _PRIVATE = (b"PRIVATE", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # checkpoints, pickles
 SET = r"synthetic_[1-9][0-9]{0,5}"
@@ -139,10 +142,8 @@ def digests(folder: Path) -> dict[str, str]:
     Raises:
         ModelRejected: it is not such a list.
     """
-    try:
-        text = (folder / "SHA256SUMS").read_bytes()[: 1 << 24].decode()
-    except (OSError, ValueError):
-        raise rejected("SHA256SUMS", "SHA256SUMS is missing or not text") from None
+    with untrusted("SHA256SUMS", "SHA256SUMS"):
+        text = read_text(folder / "SHA256SUMS", MAX_SUMS)
     out: dict[str, str] = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
