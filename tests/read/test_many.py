@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from gibbous.core.schema import Column, Schema
-from gibbous.read import parquet
+from gibbous.read import parquet, trial
 from gibbous.read.fingerprint import Fingerprint
 from gibbous.read.many import files_of, is_many
 from gibbous.read.source import probe, read_columns, read_slices
@@ -214,7 +214,7 @@ def test_days_with_a_time_are_read_over_all_files_at_once(tmp_path: Path) -> Non
 def test_wide_tables_come_in_fewer_rows_a_slice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "BATCH", 10_000)
+    monkeypatch.setattr(trial, "BATCH", 10_000)
     schema = Schema(tuple(Column(f"c{i}", "nominal", levels=(0, 1)) for i in range(50)))
     frame = pl.DataFrame({name: [0, 1] * 50 for name in schema.names})
     frame.write_parquet(tmp_path / "wide.parquet")

@@ -75,6 +75,15 @@ def check_types(columns: Mapping[str, Any]) -> None:
             )
 
 
+def usable(name: str, dtype: Any) -> bool:
+    """Whether a column's type is one that `check_types` takes."""
+    try:
+        check_types({name: dtype})
+    except SchemaMismatch:
+        return False
+    return True
+
+
 def _words(dtype: Any) -> str:
     import polars as pl
 

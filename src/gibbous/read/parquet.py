@@ -6,27 +6,24 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gibbous.core.errors import InputRejected, ResourceLimit, SchemaMismatch
-from gibbous.read.conform import check_types
+from gibbous.read.conform import check_types, usable
 from gibbous.read.csv_file import ReadOptions
 from gibbous.read.fields import listed, shown
 from gibbous.read.files import check_unchanged, opened
 from gibbous.read.many import files_of, is_many
 from gibbous.read.names import check_names
 from gibbous.read.slices import SLICE, whole_only
+from gibbous.read.trial import Trial, tried, width_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-BATCH = 64 << 20
-"""Bytes of decoded columns that a slice may have, about: wide tables come in fewer rows a slice."""
-
 _MAGIC = b"PAR1"
-_TEXT, _NUMBER = 24, 9  # bytes of a value in memory, about
 
 
 def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> pl.DataFrame:
@@ -47,8 +44,7 @@ def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> p
     import polars as pl
 
     files = _sources(path, options, skip)
-    rows = sum(one.rows for one in files)
-    _check_memory(rows, list(files[0].columns.values()), options.limit)
+    _check_memory(files, options.limit)
     frames: list[pl.DataFrame] = [_guarded(one.lazy().collect, one.path) for one in files]
     for one in files:
         check_unchanged(one.path, one.facts)
@@ -75,9 +71,9 @@ def parquet_slices(
     files = _sources(path, options, skip)
     rows, types = sum(one.rows for one in files), list(files[0].columns.values())
     whole = rows == 0 or whole_only(types)
-    at_once = max(1, min(SLICE, min(BATCH, options.limit) // max(1, _width(types))))
+    at_once = min(SLICE, *(one.trial.at_once for one in files))
     if whole:
-        _check_memory(rows, types, options.limit)
+        _check_memory(files, options.limit)
     with ThreadPoolExecutor(1, thread_name_prefix="gibbous-decode") as pool:
         yield rows, _whole(files) if whole else _batches(files, at_once, pool)
     for one in files:
@@ -91,12 +87,14 @@ class _Source:
     Attributes:
         facts: what the system says of the file when it was checked.
         columns: name -> type.
+        trial: how the child process found it.
     """
 
     path: Path
     facts: os.stat_result
     rows: int
     columns: dict[str, pl.DataType]
+    trial: Trial
 
     def lazy(self) -> pl.LazyFrame:
         """All rows, in the order of the columns."""
@@ -111,7 +109,7 @@ def _sources(path: Path, options: ReadOptions, skip: frozenset[str]) -> list[_So
         source = _source(one, options, skip)
         if found:
             _check_same(found[0], source)
-            source = _Source(one, source.facts, source.rows, found[0].columns)
+            source = replace(source, columns=found[0].columns)
         found.append(source)
     return found
 
@@ -121,10 +119,11 @@ def _source(path: Path, options: ReadOptions, skip: frozenset[str]) -> _Source:
 
     with opened(path) as file:
         columns = _columns(file, path, options)
-        kept = {n: dtype for n, dtype in columns.items() if n not in skip or _usable(n, dtype)}
+        trial = tried(path, "usable", options.limit, lambda: _damaged(path))
+        kept = {n: dtype for n, dtype in columns.items() if n not in skip or usable(n, dtype)}
         check_types(kept)
         rows = int(_guarded(lambda: _scanned(path).select(pl.len()).collect().item(), path))
-        return _Source(path, os.fstat(file.fileno()), rows, kept)
+        return _Source(path, os.fstat(file.fileno()), rows, kept, trial)
 
 
 def _scanned(path: Path) -> pl.LazyFrame:
@@ -193,6 +192,7 @@ def _columns(file: BinaryIO, path: Path, options: ReadOptions) -> dict[str, pl.D
     import polars as pl
 
     _check_magic(file, path)
+    tried(path, "footer", options.limit, lambda: _damaged(path))
     columns: dict[str, pl.DataType] = dict(_guarded(lambda: pl.read_parquet_schema(path), path))
     check_names(list(columns), options.max_columns)
     return columns
@@ -247,15 +247,10 @@ def _damaged(path: Path) -> InputRejected:
     )
 
 
-def _width(dtypes: list[Any]) -> int:
-    import polars as pl
-
-    text = (pl.String, pl.Categorical, pl.Enum)
-    return sum(_TEXT if dtype in text else _NUMBER for dtype in dtypes)
-
-
-def _check_memory(rows: int, dtypes: list[Any], limit: int) -> None:
-    needed = rows * _width(dtypes)
+def _check_memory(files: list[_Source], limit: int) -> None:
+    rows = sum(one.rows for one in files)
+    width = sum(map(width_of, files[0].columns.values()))
+    needed = rows * width + sum(one.trial.text for one in files)
     if needed > limit:
         raise ResourceLimit(
             "TOOLARGE",
@@ -263,11 +258,3 @@ def _check_memory(rows: int, dtypes: list[Any], limit: int) -> None:
             f"At most {limit:,} bytes are used here.",
             "Raise max_bytes if memory allows, or keep the columns and rows that are needed.",
         )
-
-
-def _usable(name: str, dtype: Any) -> bool:
-    try:
-        check_types({name: dtype})
-    except SchemaMismatch:
-        return False
-    return True

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gibbous.core.errors import ModelRejected
+from gibbous.read.files import memory_limit
+from gibbous.read.trial import tried
 from gibbous.write.files import rejected
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ def metadata(path: Path) -> ParquetInfo:
     """
     import polars as pl
 
+    tried(path, "all", memory_limit(), lambda: _damaged(path))
     with _translated(path):
         columns = dict(pl.read_parquet_schema(path))
         rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
@@ -42,13 +46,14 @@ def metadata(path: Path) -> ParquetInfo:
 
 
 def guarded_read(path: Path) -> pl.DataFrame:
-    """Read a file whose size was checked by `metadata`; dictionaries become text.
+    """Read a whole file; dictionaries become text.
 
     Raises:
         ModelRejected: it cannot be read.
     """
     import polars as pl
 
+    tried(path, "all", memory_limit(), lambda: _damaged(path))
     with _translated(path):
         frame = pl.read_parquet(path, glob=False, hive_partitioning=False)
         text = _dictionaries(frame.schema)
@@ -82,7 +87,7 @@ def guarded_scan(paths: Sequence[Path]) -> pl.LazyFrame:
     """
     import polars as pl
 
-    text = _dictionaries(metadata(paths[0]).columns)
+    text = [_dictionaries(metadata(path).columns) for path in paths][0]
     with _translated(paths[0]):
         found = pl.scan_parquet(list(paths), glob=False, hive_partitioning=False)
         return found.with_columns(pl.col(text).cast(pl.String)) if text else found
@@ -104,4 +109,8 @@ def _translated(path: Path) -> Iterator[None]:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
         bad = True
     if bad:
-        raise rejected("PARQUET", f"{path.name} is not a readable Parquet file")
+        raise _damaged(path)
+
+
+def _damaged(path: Path) -> ModelRejected:
+    return rejected("PARQUET", f"{path.name} is not a readable Parquet file")
