@@ -51,7 +51,7 @@ def about(releases: Any = "tables") -> About:
 def tables(seed: int = 1) -> Tables:
     """A Gibbs release: dense, hashed and sparse tables."""
     rng, sizes = np.random.default_rng(seed), SCHEMA.sizes
-    noise = NoiseInfo("geometric", 4.5)
+    noise = NoiseInfo("geometric", 6.5)
     items = []
     for column, size in enumerate(sizes):
         parent = (column + 1) % len(sizes)
@@ -64,7 +64,7 @@ def tables(seed: int = 1) -> Tables:
                 np.array([0, 2, 1], dtype=np.uint64),
                 np.array([9, 12, 7], dtype=np.int64),
             )
-            items.append(Table(context, cells, NoiseInfo("geometric", 4.5, threshold=6)))
+            items.append(Table(context, cells, NoiseInfo("geometric", 6.5, threshold=9)))
             continue
         context = Context((column,), (parent,), (size,), (sizes[parent],))
         cells = Dense(rng.integers(-5, 60, (context.keys, context.levels)))

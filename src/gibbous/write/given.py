@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gibbous.core.about import About
 from gibbous.core.codes import Codes
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.release import Release
@@ -22,12 +21,12 @@ from gibbous.core.tables import LogLinear, Tables
 from gibbous.read.schema_write import schema_toml
 from gibbous.write import files, manifest, partial
 from gibbous.write.certificate import Facts, assumptions, guarantee, versions
-from gibbous.write.codebook import codebook_html
 from gibbous.write.digest import digest_of
 from gibbous.write.further import paid_rows
 from gibbous.write.load import load
-from gibbous.write.methods_text import given_assumptions, given_gap, methods_text
+from gibbous.write.methods_text import given_assumptions, given_gap
 from gibbous.write.more import Given, drawn, encoded, part_of, unusable
+from gibbous.write.papers import facts_of, papers
 from gibbous.write.set_files import checked_part_rows, fitting
 from gibbous.write.sets import Sets, parts_job
 from gibbous.write.table_files import write_tables
@@ -175,13 +174,8 @@ def _describe(
 ) -> None:
     """Everything but the rows: tables as released, and papers that name what was given."""
     receipt, job = release.receipt.to_json(), written.job
-    facts = Facts(
-        schema=release.schema,
-        plan=replace(release.plan, rows=job.rows, sets=job.sets),
-        about=_about(receipt, release),
-        relation=receipt["relation"],
-        uncovered=tuple(receipt["uncovered"]),
-    )
+    facts = facts_of(receipt, release.schema)
+    facts = replace(facts, plan=replace(release.plan, rows=job.rows, sets=job.sets))
     fresh = (
         receipt
         | _amended(facts, names)
@@ -197,15 +191,11 @@ def _describe(
             },
         }
     )
-    text = methods_text(
-        facts, tables, sets=job.sets, csv=job.csv, raw=job.csv_raw,
-        in_parts=job.rows > job.part_rows, given=names,
-    )  # fmt: skip
     files.write_bytes(folder / "schema.toml", schema_toml(release.schema).encode())
     write_tables(tables, folder / "tables")
     files.write_json(folder / "ledger.json", fresh)
-    files.write_bytes(folder / "codebook.html", codebook_html(release.schema).encode())
-    files.write_bytes(folder / "METHODS.md", text.encode("utf-8", "replace"))
+    for name, text in papers(fresh, release.schema, tables).items():
+        files.write_bytes(folder / name, text)
     manifest.seal(folder, known=written.sums)
 
 
@@ -220,19 +210,3 @@ def _amended(facts: Facts, given: tuple[str, ...]) -> dict[str, Any]:
         "rows_from": "given rows",
         "versions": versions(),
     }
-
-
-def _about(receipt: dict[str, Any], release: Release) -> About:
-    """The card of the method, as the certificate states it."""
-    told, claim = receipt["method"], release.plan.claim
-    return About(
-        name=told["name"],
-        title=told["title"],
-        paper=told["paper"],
-        unit=claim.unit,
-        kind=claim.kind,
-        releases="tables",
-        claimed=told["claimed"],
-        proven=told["proven"],
-        audited=told["audited"],
-    )

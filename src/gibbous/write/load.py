@@ -6,9 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.claim import Claim
 from gibbous.core.errors import GibbousError
-from gibbous.core.plan import Plan, Spend
 from gibbous.core.release import Receipt, Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
@@ -19,7 +17,9 @@ from gibbous.write.digest import digest_of
 from gibbous.write.files import read_json, refusing, rejected
 from gibbous.write.further import FORMAT as FURTHER_FORMAT
 from gibbous.write.more import draw
+from gibbous.write.papers import plan_of
 from gibbous.write.read_sets import lazy_sets
+from gibbous.write.receipt_fields import check_fields
 from gibbous.write.table_files import listed_files, read_tables
 
 
@@ -39,7 +39,7 @@ def load(path: str | Path) -> Release:
     schema = read_schema(folder)
     tables = released_tables(folder, schema, receipt)
     with refusing("RECEIPT", "ledger.json does not describe a release"):
-        total, plan = claim_of(receipt, "total"), _plan(receipt["plan"])
+        total, plan = claim_of(receipt, "total"), plan_of(receipt["plan"])
     sampler = draw if tables is not None else None
     sets = lazy_sets(folder.absolute(), receipt)
     return Release(sets, schema, total, plan, tables, Receipt(receipt), folder.absolute(), sampler)
@@ -61,6 +61,7 @@ def read_receipt(folder: Path) -> dict[str, Any]:
                 f"its certificate has the format {str(receipt['format'])[:40]!r}, this gibbous reads "
                 f"{FORMAT!r}",
             )
+        check_fields(receipt)
         _check_sizes(receipt, "ledger.json")
         return dict(receipt)
 
@@ -128,23 +129,3 @@ def released_tables(folder: Path, schema: Schema, receipt: dict[str, Any]) -> Ta
     if digest_of(tables) != receipt.get("digest"):
         raise rejected("TABLES", "its tables are not those that its certificate was made for")
     return tables
-
-
-def _plan(data: dict[str, Any]) -> Plan:
-    return Plan(
-        mechanism=str(data["mechanism"]),
-        params=dict(data["params"]),
-        rows=data["rows"],
-        sets=int(data["sets"]),
-        claim=claim_of(data, "claim"),
-        total=claim_of(data, "total"),
-        published=str(data["published"]),
-        spends=tuple(
-            Spend(str(s["what"]), Claim.from_json(s["claim"]), str(s["detail"]))
-            for s in data["spends"]
-        ),
-        cells=int(data["cells"]),
-        memory_bytes=int(data["memory_bytes"]),
-        errors=tuple((str(k), float(v)) for k, v in data["errors"].items()),
-        warnings=tuple(str(w) for w in data["warnings"]),
-    )

@@ -32,12 +32,11 @@ from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
 from gibbous.write import files, manifest, partial
 from gibbous.write.certificate import Facts, certify
-from gibbous.write.codebook import codebook_html
 from gibbous.write.digest import digest_of
 from gibbous.write.further import write_file
-from gibbous.write.methods_text import methods_text
 from gibbous.write.more import draw
 from gibbous.write.output import check_output
+from gibbous.write.papers import papers
 from gibbous.write.parts import PartDone
 from gibbous.write.read_sets import lazy_sets
 from gibbous.write.set_files import checked_part_rows, fitting
@@ -281,15 +280,11 @@ class Package:
                 "part_rows": job.part_rows,
             },
         )
-        in_parts = job.rows > job.part_rows
-        text = methods_text(
-            facts, tables, sets=job.sets, csv=job.csv, raw=job.csv_raw, in_parts=in_parts
-        )
         for name in ("ledger.json", "METHODS.md", "codebook.html", "manifest.json", "SHA256SUMS"):
             (package / name).unlink(missing_ok=True)  # of a killed run
         files.write_json(package / "ledger.json", receipt.to_json())
-        files.write_bytes(package / "codebook.html", codebook_html(facts.schema).encode())
-        files.write_bytes(package / "METHODS.md", text.encode("utf-8", "replace"))
+        for name, text in papers(receipt.to_json(), facts.schema, tables).items():
+            files.write_bytes(package / name, text)
         manifest.seal(package, known=self._sets.sums)
         files.move_into_place(package, self._target, overwrite=self._overwrite)
         self._done = True

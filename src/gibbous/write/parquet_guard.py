@@ -87,7 +87,8 @@ def guarded_scan(paths: Sequence[Path]) -> pl.LazyFrame:
     """
     import polars as pl
 
-    text = [_dictionaries(metadata(path).columns) for path in paths][0]
+    columns = [metadata(path).columns for path in paths]
+    text = _dictionaries(columns[0])
     with _translated(paths[0]):
         found = pl.scan_parquet(list(paths), glob=False, hive_partitioning=False)
         return found.with_columns(pl.col(text).cast(pl.String)) if text else found
