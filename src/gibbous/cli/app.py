@@ -299,14 +299,17 @@ def synthesize(
 @app.command(short_help="Check a release without the data.")
 def verify(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Ledger that must hold its two entries.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Check a release without the data: hashes, receipt arithmetic, conformity of every row."""
+    """Check a release without the data: hashes, price, papers, conformity of every row."""
     from gibbous.cli import release_verbs
 
-    release_verbs.verify(release, json, quiet)
+    release_verbs.verify(release, ledger, json, quiet)
 
 
 for _function, _words in measuring.VERBS:

@@ -9,22 +9,27 @@ from gibbous.cli import show
 from gibbous.cli.progress import Bars
 
 
-def verify(release: Path, json: bool, quiet: bool) -> None:
+def verify(release: Path, ledger: Path | None, json: bool, quiet: bool) -> None:
     """Check a release folder without the data.
 
+    Args:
+        ledger: the ledger that paid for it; None checks the release alone.
     Raises:
+        LedgerUnusable: there is no such ledger, or it does not fit together.
         ModelRejected: something was changed, is missing, or does not add up.
     """
     from gibbous.write.verify import verify as check
 
     with Bars(quiet=quiet or json) as bars:
-        report = check(release, progress=bars)
+        report = check(release, ledger=ledger, progress=bars)
     if json:
         show.as_json(report.to_json())
         return
     if not quiet:
         for sentence in report.checks:
             show.line(f"  ok: {sentence}")
+    for sentence in report.gaps:
+        show.line(f"  NOT CHECKED: {sentence}")
     cost = show.bound(report.guarantee, report.claim.is_dp)
     show.line(f"total cost: {cost}. {release} is whole and says what it is.")
 

@@ -33,7 +33,7 @@ from gibbous.privacy.ledger_accounts import (
     parse,
     postings_of,
 )
-from gibbous.privacy.ledger_store import Appender, Link, Store
+from gibbous.privacy.ledger_store import Appender, Link, Store, damaged
 
 UNCHARGED = "Nothing was released; no budget was spent."
 
@@ -375,7 +375,10 @@ class Ledger:
         return any(link.hash.hex() == head for link in self._store.links())
 
     def _parse(self, links: Sequence[Link]) -> tuple[Entry, ...]:
-        self._known = parse(links, self._known)
+        try:
+            self._known = parse(links, self._known)
+        except (ValueError, KeyError, TypeError):
+            raise damaged(self.path, "an entry does not say what was charged") from None
         return self._known[: len(links) - 1]
 
     def _commit(self, identity: str, sha256: str) -> Link:

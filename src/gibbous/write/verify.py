@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -15,7 +16,7 @@ import numpy as np
 
 from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
-from gibbous.core.errors import GibbousError
+from gibbous.core.errors import GibbousError, LedgerUnusable, UsageError
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
@@ -102,6 +103,8 @@ def verify(
     """
     folder, checks = Path(path), []
     if os.path.lexists(folder / manifest.FURTHER):
+        if ledger is not None:
+            raise _unpaid()
         return _verify_further(folder, progress)
     sizes = manifest.check(folder)
     checks.append(f"{len(sizes) + 2} files are exactly those of the manifest, with their digests")
@@ -121,19 +124,32 @@ def verify(
         check_price(tables, total, schema.unit.max_rows if schema.unit else 1)
         checks.append("the noise in the tables is at least what the price asks for")
     with refusing("RECEIPT", "ledger.json does not describe a release"):
-        gap = check_papers(folder, receipt, schema, tables)
-    if not gap:
+        gaps = [check_papers(folder, receipt, schema, tables)]
+    if not gaps[0]:
         checks.append("METHODS.md and codebook.html are what the rest of the release gives")
+    if any(name.startswith("report.public.") for name in sizes):
+        # Reports lie above: the report is made again by whoever makes reports.
+        gaps.append(importlib.import_module("gibbous.report.check").check_report(folder))
+        checks += [] if gaps[1] else ["so is the public report"]
     _check_sets(folder, receipt, schema, sizes, tables, progress)
     checks.append(f"every row of {receipt['sets']} sets lies in the schema")
     if ledger is not None:
-        _check_ledger(ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger)), receipt)
-        checks.append("the ledger holds these entries in its chain")
+        _check_ledger(ledger, receipt)
+        checks.append("the ledger holds this reservation and this commit in its chain")
     return VerifyReport(
         folder, total, str(receipt["guarantee"]), receipt["sets"], tuple(receipt["rows"]),
         receipt["tables"] or 0, tuple(receipt["uncovered"]), receipt["ledger"]["reservation"],
-        tuple(checks), tuple(one for one in (gap,) if one),
+        tuple(checks), tuple(filter(None, gaps)),
     )  # fmt: skip
+
+
+def _unpaid() -> UsageError:
+    return UsageError(
+        "LEDGER",
+        "A ledger was given for further rows of a release.",
+        "They cost nothing: no ledger has an entry for them.",
+        "Leave out --ledger, and verify the release that they are from with it.",
+    )
 
 
 def _verify_further(folder: Path, progress: Progress) -> VerifyReport:
@@ -165,16 +181,18 @@ def _check_total(receipt: dict[str, Any], total: Claim) -> None:
         raise rejected("TOTAL", "claim and total are not of one kind")
     if receipt["relation"] != total.relation and total.is_dp:
         raise rejected("TOTAL", "its total is under another neighbor relation than the run")
-    units = 1
+    units = {1}
     if claim.is_dp and claim.unit == "row":
-        units = rows
+        units = {rows}
     if claim.is_dp and claim.unit == "block":
-        units = math.ceil(Fraction(rows, int(receipt["method"]["params"]["block"])))
-    wanted = claim.times(units)
-    if any(
-        getattr(wanted, n) != getattr(total, n) for n in ("kind", "epsilon", "delta", "rho", "l")
-    ):
-        raise rejected("TOTAL", f"its total is not {units} times its claim per {claim.unit}")
+        units = {math.ceil(Fraction(rows, int(receipt["method"]["params"]["block"])))}
+    if claim.is_dp and claim.unit == "dataset":
+        units = {1, receipt["sets"]}  # sets may be drawn together, or each for itself
+    numbers = ("kind", "epsilon", "delta", "rho", "l")
+    wanted = [[getattr(claim.times(n), name) for name in numbers] for n in units]
+    if [getattr(total, name) for name in numbers] not in wanted:
+        times = " or ".join(map(str, sorted(units)))
+        raise rejected("TOTAL", f"its total is not {times} times its claim per {claim.unit}")
 
 
 def _check_plan(receipt: dict[str, Any], total: Claim) -> None:
@@ -334,7 +352,15 @@ def _numbers(frame: pl.DataFrame, schema: Schema, place: int) -> np.ndarray:
     return numbers(frame.get_column(column.name), column)
 
 
-def _check_ledger(book: Ledger, receipt: dict[str, Any]) -> None:
+def _check_ledger(given: Ledger | Path | str, receipt: dict[str, Any]) -> None:
+    if not isinstance(given, Ledger) and not Path(given).is_file():
+        raise LedgerUnusable(
+            "NOLEDGER",
+            f"There is no ledger {str(given)!r}.",
+            "It is the file that the release was charged to; verifying makes no new one.",
+            "Check the path given to --ledger.",
+        )
+    book = given if isinstance(given, Ledger) else Ledger.open(Path(given))
     book.verify()
     for entry in receipt["ledger"]["entries"].values():
         if not book.has(entry["hash"]):
