@@ -8,7 +8,7 @@ from math import exp, sqrt
 from gibbous.core.cell_model import CellModel
 from gibbous.core.claim import Claim, short
 from gibbous.core.facts import fact_words
-from gibbous.core.schema import Schema
+from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Table, Tables
 from gibbous.write.certificate import NOT_DP, Facts, assumptions, discovered, guarantee
 from gibbous.write.words import noisy_parts, origin, row_price, words_used
@@ -428,8 +428,8 @@ def _table_line(table: Table, schema: Schema) -> str:
 
 def _unit(facts: Facts) -> str:
     unit = facts.schema.unit
-    if unit is None or unit.kind == "row":
-        return "any one row"
+    if unit is None or unit.kind != "person":
+        return (unit or Unit()).words().replace("one ", "any one ", 1)
     return f"any one person (column {unit.column}, at most {unit.max_rows} rows of each)"
 
 
