@@ -16,6 +16,7 @@ from gibbous.contract.blind import differing
 from gibbous.contract.cases import Case, binary_schema, cases, neighbors, secret, uneven
 from gibbous.contract.runs import relation_of, release
 from gibbous.contract.sensitivity import uncovered
+from gibbous.contract.words import forms, unkept
 from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
@@ -247,6 +248,16 @@ def _the_stated_noise_covers_real_neighbors(kind: type[Any]) -> None:
         _must(not told, f"under {relation}, {told}")
 
 
+def _the_words_of_the_page_are_kept(kind: type[Any]) -> None:
+    """Neighbors as METHODS.md describes them, of rows, persons and flows, against the price it prints."""
+    one = default(kind, delta=0.01)
+    if not one.plan(binary_schema(), ROWS).total.is_dp:
+        return
+    for form in forms():
+        told = unkept(one, form, rows=rows_for(one))
+        _must(not told, f"METHODS.md promises more than is kept: {told}")
+
+
 # --- output
 
 
@@ -350,6 +361,7 @@ _PRIVACY: tuple[Check, ...] = (
     _a_key_that_no_record_has_looks_like_zeros,
     _records_reach_the_output_only_by_noise_choices_and_paid_draws,
     _the_stated_noise_covers_real_neighbors,
+    _the_words_of_the_page_are_kept,
 )
 _OUTPUT: tuple[Check, ...] = (
     _rows_and_values_are_as_asked,

@@ -8,12 +8,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from gibbous.core.errors import SchemaMismatch, UsageError
-from gibbous.core.schema import UNITS, Column, Schema, Unit, UnitKind, impossible_mask
+from gibbous.core.schema import UNITS, Column, Schema, Unit, impossible_mask
 from gibbous.read.fields import Fields, bad, listed, nearest, shown
 from gibbous.read.schema_columns import read_column, read_rule
 from gibbous.read.schema_write import FORMAT, schema_json, schema_toml
@@ -191,7 +191,7 @@ def _unit(top: Fields) -> Unit | None:
             'It is "declared" or "inferred"',
             nearest(source, ["declared", "inferred"]),
         )
-    unit = Unit(cast(UnitKind, kind), column, most or 1)
+    unit = Unit(kind, column, most or 1)
     return unit if source == "declared" else replace(unit, source="inferred")
 
 
