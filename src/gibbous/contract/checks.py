@@ -153,6 +153,12 @@ def _the_run_pays_no_more_than_the_plan(kind: type[Any]) -> None:
     _must(len(curator.spent) > 0, "nothing was paid")
     if plan.total.is_dp:
         _must(accountant.within(plan.total, curator.spent), "more was paid than planned")
+        for name in ("epsilon", "delta", "rho"):  # what a group costs rests on the listed parts
+            paid, told = (
+                sum(getattr(claim, name) for claim in claims)
+                for claims in (curator.spent, [s.claim for s in plan.spends])
+            )
+            _must(paid <= told or not plan.spends, f"more {name} was paid than the plan lists")
         _must(spy.first_tally_after_payment, "counts were taken before they were paid for")
 
 
