@@ -30,6 +30,7 @@ OWNERS = {
         "studies",
         "flows",
         "data",
+        "contract/words.py",
         "core/release.py",
     ),
     "pandas": ("read", "data", "evaluate"),

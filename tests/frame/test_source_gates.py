@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from tests.frame.tree import SRC, called, calls, dotted, imports, nodes, sources, tree, where
+from tests.frame.tree import DOCS, SRC, called, calls, dotted, imports, nodes, sources, tree, where
 
-# Reasons: noise has one maker; loading a file must never run code; nothing leaves the machine.
+# Reasons: noise has known makers; loading a file must never run code; nothing leaves the machine.
 BANNED_IMPORTS = {
     "random": "seeded or not, it is neither noise nor a counter-based stream",
     "numpy.random": "noise comes from privacy.entropy, sampling from core.stream",
@@ -31,11 +31,24 @@ BANNED_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen"
 ENTROPY = ("os.urandom", "os.getrandom", "secrets.")
 ENTROPY_OWNERS = {
     "pipeline.py": "the sampling seed when none is given, and the name of a run in memory",
-    "privacy/entropy.py": "noise, and draws that are the mechanism",
+    "privacy/entropy.py": "noise, and words for draws that are the mechanism",
     "privacy/ledger.py": "names of reservations",
     "privacy/ledger_store.py": "the key of an installation",
     "write/package.py": "the sampling seed when none is given, names of temporary folders",
     "write/partial.py": "names of temporary folders",
+}
+
+NOISE = "makes noise"
+WORD_TAKERS = {
+    "privacy/curator.py": "hands words to draws that are the mechanism, and to random parts",
+    "privacy/noise.py": NOISE + " through privacy/entropy.py, on counts",
+    "synthesize/flows/grid.py": NOISE + " of its own, on cells that are not listed",
+    "encode/encode.py": "which rows of a person stay",
+    "disintegrate/scanning.py": "which rows of a person stay",
+    "disintegrate/ibis/held.py": "which rows of a person stay",
+    "contract/auditor/run.py": "audits draw as runs do",
+    "contract/blind.py": "puts fixed answers in the place of noise",
+    "contract/saboteurs.py": "breaks the noise on purpose",
 }
 
 
@@ -97,6 +110,24 @@ def test_random_bytes_of_the_system_are_read_by_known_files_for_known_reasons() 
     }
 
     assert found <= set(ENTROPY_OWNERS)
+
+
+def test_B6_files_that_take_cryptographic_words_are_known_and_the_page_names_who_makes_noise() -> (
+    None
+):
+    found = {
+        path.relative_to(SRC).as_posix()
+        for path in sources()
+        for name, _ in imports(path)
+        if name.startswith("gibbous.privacy.entropy")
+    }
+    makers = {name for name, why in WORD_TAKERS.items() if why.startswith(NOISE)} & found
+    page = (DOCS / "reference" / "guarantees.md").read_text("utf-8")
+
+    assert found == set(WORD_TAKERS)
+    assert makers == {"privacy/noise.py", "synthesize/flows/grid.py"}
+    assert "synthesize/flows/grid.py" in page
+    assert "noise is made in one file" not in page
 
 
 def test_idealized_numerics_of_opendp_is_never_switched_on() -> None:

@@ -89,7 +89,7 @@ def test_the_public_report_is_made_from_the_package_alone(tmp_path: Path) -> Non
         (gb.Pegs(epsilon=0.02), "Each row has its price;", "Published noisy tables"),
         (gb.NoisyPegs(epsilon=60, delta=1e-6), "excludes almost nothing", "Beliefs of an attacker"),
         (gb.NoisyPegs(epsilon=1, delta=1e-6, relation="replace_one"), "which of two values",
-         "the exponent is 2 epsilon"),
+         "a unit that is known to be present"),
     ],
     ids=["bootstrap", "l-diversity", "rows", "huge epsilon", "replace one"],
 )  # fmt: skip

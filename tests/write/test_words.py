@@ -54,3 +54,27 @@ def test_the_board_and_the_report_read_what_rows_were_drawn_from(
 def test_a_method_of_the_project_is_not_made_after_it() -> None:
     assert origin(AdaptiveGibbs.about.paper).startswith("of this project, after AIM")
     assert origin("onthemap, alg. 1").startswith("after onthemap, alg. 1 (Machanavajjhala")
+
+
+def test_B5_page_and_report_say_that_delta_grows_with_a_group(tmp_path: Path) -> None:
+    methods = (
+        gb.NoisyPegs(epsilon=1, delta=1e-6),
+        gb.Sba(epsilon=1, delta=1e-6),
+        gb.Laplace(epsilon=1),
+    )
+    said = []
+    for place, method in enumerate(methods):
+        out = tmp_path / str(place)
+        made = gb.synthesize(PEOPLE, SCHEMA, method, rows=9, out=out, ledger=gb.Ledger.ephemeral())
+        page = (out / "METHODS.md").read_text()
+        report = " ".join(public_words.unprotected(made))
+        said.append(page + report + dict(public_words.summary(made))["In plain words."])
+
+    noise, threshold, pure = said
+    assert noise.count("for 2, epsilon = 2, delta = 3.7183e-06; for 5,") == 2
+    assert noise.count("for which other rules hold: for 2, epsilon = 2.11") == 2
+    assert noise.count("known to be present, it is epsilon = 2, delta = 3.7183e-06") == 2
+    assert "delta grows to" in threshold
+    assert "other rules" not in threshold
+    assert "for 2, epsilon = 2; for 5, epsilon = 5;" in pure
+    assert "delta grows" not in pure

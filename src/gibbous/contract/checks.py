@@ -16,6 +16,7 @@ from gibbous.contract.blind import differing
 from gibbous.contract.cases import Case, binary_schema, cases, neighbors, secret, uneven
 from gibbous.contract.runs import relation_of, release
 from gibbous.contract.sensitivity import uncovered
+from gibbous.contract.words import forms, unkept
 from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
@@ -152,6 +153,12 @@ def _the_run_pays_no_more_than_the_plan(kind: type[Any]) -> None:
     _must(len(curator.spent) > 0, "nothing was paid")
     if plan.total.is_dp:
         _must(accountant.within(plan.total, curator.spent), "more was paid than planned")
+        for name in ("epsilon", "delta", "rho"):  # what a group costs rests on the listed parts
+            paid, told = (
+                sum(getattr(claim, name) for claim in claims)
+                for claims in (curator.spent, [s.claim for s in plan.spends])
+            )
+            _must(paid <= told or not plan.spends, f"more {name} was paid than the plan lists")
         _must(spy.first_tally_after_payment, "counts were taken before they were paid for")
 
 
@@ -245,6 +252,16 @@ def _the_stated_noise_covers_real_neighbors(kind: type[Any]) -> None:
     for relation in offered:
         told = uncovered(default(kind, relation=relation, delta=0.01), relation)
         _must(not told, f"under {relation}, {told}")
+
+
+def _the_words_of_the_page_are_kept(kind: type[Any]) -> None:
+    """Neighbors as METHODS.md describes them, of rows, persons and flows, against the price it prints."""
+    one = default(kind, delta=0.01)
+    if not one.plan(binary_schema(), ROWS).total.is_dp:
+        return
+    for form in forms():
+        told = unkept(one, form, rows=rows_for(one))
+        _must(not told, f"METHODS.md promises more than is kept: {told}")
 
 
 # --- output
@@ -350,6 +367,7 @@ _PRIVACY: tuple[Check, ...] = (
     _a_key_that_no_record_has_looks_like_zeros,
     _records_reach_the_output_only_by_noise_choices_and_paid_draws,
     _the_stated_noise_covers_real_neighbors,
+    _the_words_of_the_page_are_kept,
 )
 _OUTPUT: tuple[Check, ...] = (
     _rows_and_values_are_as_asked,

@@ -46,23 +46,36 @@ def uncovered(mechanism: Mechanism, relation: Relation) -> str:
             if pair.schema.unit == Unit():
                 raise
             continue  # a method may refuse persons with several rows
-        excess: list[float] = []
-        with patched(Curator, "choose", value=_compared(pair, excess)):
-            output = release(mechanism, pair.schema, pair.one, None, total)
-        assert isinstance(output, Tables)
-        if excess:
-            return (
-                f"{pair.name}: a score of a private choice moves by {max(excess):.3g} sensitivities"
-            )
-        # A record is in one part: the tables of each part have to cover it for themselves.
-        for part in output.parts or (output,):
-            tables = part.published()
-            # A pure method's thresholds are post-processing: every cell was noised, in law.
-            delta = 0.0 if total.kind == "pure" else _survival(tables, pair)
-            if delta > float(total.delta) * SLACK:
-                return f"{pair.name}: a threshold keeps its cells with probability {delta:.3g}"
-            if not accountant.within(_widened(total), list(_spends(tables, pair))):
-                return f"{pair.name}: its counts differ by more than the noise covers"
+        told = uncovered_by(mechanism, pair, total)
+        if told:
+            return f"{pair.name}: {told}"
+    return ""
+
+
+def uncovered_by(mechanism: Mechanism, pair: Neighbors, total: Claim, sets: int = 1) -> str:
+    """How noise or choices of one release do not cover one pair of neighbors, in words; else empty.
+
+    Args:
+        mechanism: one that releases tables.
+        total: the claim that must cover them.
+        sets: synthetic sets of the release.
+    """
+    reserved = mechanism.plan(pair.schema, None, sets).total
+    excess: list[float] = []
+    with patched(Curator, "choose", value=_compared(pair, excess)):
+        output = release(mechanism, pair.schema, pair.one, None, reserved, sets=sets)
+    assert isinstance(output, Tables)
+    if excess:
+        return f"a score of a private choice moves by {max(excess):.3g} sensitivities"
+    # A record is in one part: the tables of each part have to cover it for themselves.
+    for part in output.parts or (output,):
+        tables = part.published()
+        # A pure method's thresholds are post-processing: every cell was noised, in law.
+        delta = 0.0 if total.kind == "pure" else _survival(tables, pair)
+        if delta > float(total.delta) * SLACK:
+            return f"a threshold keeps its cells with probability {delta:.3g}"
+        if not accountant.within(_widened(total), list(_spends(tables, pair))):
+            return "its counts differ by more than the noise covers"
     return ""
 
 

@@ -21,10 +21,12 @@ import numpy as np
 from gibbous.core.errors import UsageError
 
 ColumnKind = Literal["nominal", "ordinal", "binary", "numeric", "date"]
+UnitKind = Literal["row", "record", "person"]
 Source = Literal["declared", "discovered", "inferred"]
 Level = str | int | float | bool
 FACTS = ("kind", "levels", "bounds", "bins", "missing")
 KINDS: tuple[ColumnKind, ...] = ("nominal", "ordinal", "binary", "numeric", "date")
+UNITS: tuple[UnitKind, ...] = ("row", "record", "person")
 SOURCES: tuple[Source, ...] = ("declared", "discovered", "inferred")
 SHOWN = 8  # column names in a repr
 
@@ -160,44 +162,50 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one privacy unit is: a row, or a person with at most `max_rows` rows.
+    """What one privacy unit is: a row, a record that a table of flows counts, or a person.
 
     Attributes:
-        kind: "row" or "person".
-        column: person identifier in the input (not itself synthesized); None for rows.
+        kind: "row", "record" (of a pair, alone in its row or counted with others) or "person" with
+            at most `max_rows` rows.
+        column: person identifier in the input (not itself synthesized); None for rows and records.
         max_rows: the most rows one unit contributes; more are cut by random sampling.
         source: "declared", or "inferred" where somebody accepted a guess.
     """
 
-    kind: Literal["row", "person"] = "row"
+    kind: UnitKind = "row"
     column: str | None = None
     max_rows: int = 1
     source: Source = "declared"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("row", "person"):
+        if self.kind not in UNITS:
             raise UsageError(
                 "UNIT",
                 f"The privacy unit is {self.kind!r}.",
-                "It is 'row' or 'person'.",
+                "It is 'row' or 'person', or 'record' of a table of flows.",
                 "Set [unit] kind in the schema.",
             )
         if (self.kind == "person") != (self.column is not None) or self.max_rows < 1:
             raise UsageError(
                 "UNIT",
                 "The privacy unit is incomplete.",
-                "A person unit has a column and max_rows >= 1; a row unit has neither.",
+                "A person unit has a column and max_rows >= 1; the others have neither.",
                 "Complete [unit] in the schema.",
             )
-        if self.kind == "row" and self.max_rows != 1:
+        if self.kind != "person" and self.max_rows != 1:
             raise UsageError(
-                "UNIT", "A row unit has max_rows.", "A row is one row.", "Remove max_rows."
+                "UNIT",
+                f"A {self.kind} unit has max_rows.",
+                "A row is one row, a record one record.",
+                "Remove max_rows.",
             )
 
     def words(self) -> str:
         """The unit for people."""
         if self.kind == "row":
             return "one row"
+        if self.kind == "record":
+            return "one counted record of a pair"
         return f"one person ({self.column}), at most {self.max_rows} rows"
 
 
@@ -245,6 +253,13 @@ class Schema:
                 f"The schema names {', '.join(map(repr, twice))} more than once.",
                 "Names are unique.",
                 "Rename or remove one.",
+            )
+        if self.unit is not None and self.unit.kind == "record" and len(names) != 2:
+            raise UsageError(
+                "UNIT",
+                f"The privacy unit is a record of a pair, and there are {len(names)} columns.",
+                "A pair is a destination and an origin: two columns.",
+                "Set [unit] kind to 'row' or 'person'.",
             )
         for rule in self.impossible:
             for name, codes in rule.where:

@@ -276,7 +276,7 @@ def _kept(codes: Slabs, stay: list[np.ndarray]) -> Slabs:
 
 
 def _words(schema: Schema) -> Words64 | None:
-    if schema.unit is None or schema.unit.kind == "row":
+    if schema.unit is None or schema.unit.kind != "person":
         return None
     from gibbous.privacy.entropy import words  # loads OpenDP
 

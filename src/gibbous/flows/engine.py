@@ -76,11 +76,13 @@ class FlowEngine:
         seen = coarse(self._geography, self._level) if self._level else self._geography
         sizes = (len(seen.destinations), len(seen.origins))
         names = (self._geography.destination, self._geography.origin)
-        if schema.sizes != sizes or schema.names != names or numbers:
+        counted = schema.unit is not None and schema.unit.kind == "record"
+        if schema.sizes != sizes or schema.names != names or not counted or numbers:
             raise SchemaMismatch(
                 "FLOWSCHEMA",
                 "The schema is not that of the geography.",
-                "It has the destination column, then the origin column, levels as declared.",
+                "It has the destination column, then the origin column, levels as declared; its "
+                "privacy unit is one counted record of a pair, not a row and not a person.",
                 "Make it with gibbous.flows.flow_schema.",
             )
         progress("read", 0, 100)

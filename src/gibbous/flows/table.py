@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gibbous.core.errors import ResourceLimit, SchemaMismatch, UsageError
-from gibbous.core.schema import Column, Schema
+from gibbous.core.schema import Column, Schema, Unit
 from gibbous.structure.regions import Pairs, Places, miles
 
 if TYPE_CHECKING:
@@ -109,12 +109,16 @@ class Flows:
 
 
 def flow_schema(geography: Geography, name: str = "") -> Schema:
-    """The schema of one record: its destination, then its origin; levels are the declared places."""
+    """The schema of one record: its destination, then its origin; levels are the declared places.
+
+    The privacy unit is one record of a pair, whether a row has one or a count of them.
+    """
     return Schema(
         (
             _column(geography.destination, geography.destinations),
             _column(geography.origin, geography.origins),
         ),
+        unit=Unit("record"),
         name=name,
     )
 

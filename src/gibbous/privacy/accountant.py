@@ -10,7 +10,7 @@ from functools import reduce
 from gibbous.core.claim import Claim, Kind, approximate, zcdp
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.exact import Number
-from gibbous.privacy.calibrate.rounding import probability
+from gibbous.privacy.calibrate.rounding import geometric_sum, probability
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, epsilon_from_zcdp, pure_to_zcdp
 
 _COVERS: dict[Kind, frozenset[Kind]] = {
@@ -114,6 +114,56 @@ def as_approximate(claim: Claim, delta: Number) -> Claim:
     if claim.kind == "pure" and claim.epsilon <= epsilon:
         return replace(claim, kind="approximate")
     return _relabel(approximate(epsilon, goal), claim)
+
+
+def for_group(total: Claim, units: int, spends: Sequence[Claim] = ()) -> Claim:
+    """What a claim for one unit says of several units together.
+
+    epsilon grows by the factor units, delta by (e^(units epsilon) - 1) / (e^epsilon - 1), rho by
+    units^2. A probabilistic claim is read as (epsilon, delta)-DP first.
+
+    Args:
+        total: of one unit.
+        units: how many differ between the two versions of the data, >= 1.
+        spends: what the total is made of; each part then grows by its own rule, and parts in rho are
+            converted at the delta that the total had kept for them. Empty: the total alone.
+    Raises:
+        PrivacyRefused: the claim is not of differential privacy.
+    Source:
+        docs/proofs/accounting.md, groups.
+    """
+    if units < 1:
+        raise ValueError("a group has at least one unit")
+    if not total.is_dp:
+        raise _no_conversion(total.kind, "approximate")
+    if not spends:
+        return _grown(total, units)
+    parts = [_grown(spend, units) for spend in spends]
+    epsilon, spare = sum(p.epsilon for p in parts), total.delta - _deltas(spends)
+    rho = sum((part.rho for part in parts), Fraction(0))
+    if rho > 0 and (spare <= 0 or total.kind == "zcdp"):
+        return _grown(total, units)
+    delta = _deltas(parts) + (spare if rho > 0 else 0)
+    if rho > 0:
+        all_rho = sum((_rho(part) for part in parts), Fraction(0))
+        epsilon = min(epsilon + epsilon_from_zcdp(rho, spare), epsilon_from_zcdp(all_rho, spare))
+    kind: Kind = "approximate" if delta > 0 else "pure"
+    return replace(
+        total, kind=kind, epsilon=Fraction(epsilon), delta=min(delta, Fraction(1)), rho=Fraction(0)
+    )
+
+
+def _grown(claim: Claim, units: int) -> Claim:
+    """One claim, for a group."""
+    kind = "approximate" if claim.kind == "probabilistic" else claim.kind
+    delta = claim.delta * (geometric_sum(claim.epsilon, units) if claim.delta else 1)
+    return replace(
+        claim,
+        kind=kind,
+        epsilon=claim.epsilon * units,
+        delta=min(delta, Fraction(1)),
+        rho=claim.rho * units * units,
+    )
 
 
 def _within_approximate(budget: Claim, spends: Sequence[Claim]) -> bool:

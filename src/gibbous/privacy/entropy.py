@@ -1,6 +1,7 @@
-"""The only maker of noise and of cryptographic words: secret counts in, noisy counts or a choice out.
+"""The only source of cryptographic words, and the maker of all noise that is added to counts.
 
-Noise is drawn by OpenDP's exact integer samplers on the entropy of the operating system. No seed
+Noise is drawn by OpenDP's exact integer samplers on the entropy of the operating system. Noise on
+cells that are not listed is made of words from here (synthesize/flows/grid.py). No seed
 reaches this file, and nothing here keeps state between calls, so forked and spawned processes draw
 independent noise.
 """

@@ -11,7 +11,7 @@ import numpy as np
 
 from gibbous.core.documents import Unreadable, toml
 from gibbous.core.errors import SchemaMismatch, UsageError
-from gibbous.core.schema import Column, Schema, Unit, impossible_mask
+from gibbous.core.schema import UNITS, Column, Schema, Unit, impossible_mask
 from gibbous.read.fields import Fields, bad, listed, nearest, shown
 from gibbous.read.schema_columns import read_column, read_rule
 from gibbous.read.schema_write import FORMAT, schema_json, schema_toml
@@ -150,12 +150,12 @@ def _unit(top: Fields) -> Unit | None:
     table.finish()
     if kind == _UNDECLARED and column is None and most is None:
         return None
-    if kind not in ("row", "person"):
+    if kind not in UNITS:
         raise table.wrong(
             "kind",
             f"is {shown(kind)}",
-            'It is "row" or "person"',
-            nearest(str(kind), ["row", "person"]),
+            'It is "row" or "person", or "record" of a table of flows',
+            nearest(str(kind), list(UNITS)),
         )
     if kind == "person" and (column is None or most is None):
         raise bad(
@@ -170,7 +170,7 @@ def _unit(top: Fields) -> Unit | None:
             'It is "declared" or "inferred"',
             nearest(source, ["declared", "inferred"]),
         )
-    unit = Unit("row" if kind == "row" else "person", column, most or 1)
+    unit = Unit(kind, column, most or 1)
     return unit if source == "declared" else replace(unit, source="inferred")
 
 

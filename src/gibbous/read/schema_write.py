@@ -75,8 +75,8 @@ def _unit(schema: Schema) -> dict[str, Any]:
     if schema.unit is None:
         return {"kind": "undeclared"}
     source = {} if schema.unit.source == "declared" else {"source": schema.unit.source}
-    if schema.unit.kind == "row":
-        return {"kind": "row", **source}
+    if schema.unit.kind != "person":
+        return {"kind": schema.unit.kind, **source}
     return {
         "kind": "person",
         "column": schema.unit.column,

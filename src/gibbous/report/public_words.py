@@ -10,7 +10,7 @@ from gibbous.core.release import Receipt, Release
 from gibbous.core.tables import Tables
 from gibbous.report import odds
 from gibbous.report.numbers import percent, short
-from gibbous.write.words import noisy_parts, row_price
+from gibbous.write.words import groups, noisy_parts, of_two, row_price
 
 
 def summary(release: Release) -> Iterator[tuple[str, str]]:
@@ -36,10 +36,7 @@ def unprotected(release: Release) -> Iterator[str]:
     total = release.plan.total
     yield "What is true of many people: a common pattern stays visible, and is meant to."
     if total.is_dp:
-        yield (
-            "Groups: for g units together, such as a household of g rows, the exponent is g times "
-            "epsilon."
-        )
+        yield groups(release.plan)
         yield "Against other releases of the same data: their costs add up in the ledger."
     if total.kind == "l_diversity":
         yield "Presence: l-diversity limits how sure one redrawn value is, not who is in the data."
@@ -157,9 +154,7 @@ def _odds(release: Release) -> str:
             f"than twice the factor with a probability of at most {exact(odds.exceeded(total.delta))}."
         )
     if total.relation == "add_remove":
-        text += (
-            " To tell two values of a unit known to be present apart, the exponent is 2 epsilon."
-        )
+        text += f" {of_two(total)}"
     return text
 
 

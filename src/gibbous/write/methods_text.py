@@ -8,10 +8,10 @@ from math import exp, sqrt
 from gibbous.core.cell_model import CellModel
 from gibbous.core.claim import Claim, short
 from gibbous.core.facts import fact_words
-from gibbous.core.schema import Schema
+from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Table, Tables
 from gibbous.write.certificate import NOT_DP, Facts, assumptions, discovered, guarantee
-from gibbous.write.words import noisy_parts, origin, row_price, words_used
+from gibbous.write.words import groups, noisy_parts, of_two, origin, row_price, words_used
 
 MEANINGLESS = 20  # an epsilon beyond which odds are not worth printing
 
@@ -251,11 +251,8 @@ def _meaning(facts: Facts) -> Iterator[str]:
         other += f", {plain(', '.join(total.fixed))} unchanged"
     yield f"Two versions of the data are compared: the data as they are, and the data {other}."
     yield _odds(total)
-    if total.relation == "add_remove" and total.kind != "zcdp":
-        yield (
-            "To tell apart two sets of values of a unit that is known to be present, the exponent "
-            "is 2 epsilon."
-        )
+    if total.relation == "add_remove":
+        yield of_two(total)
     yield ""
 
 
@@ -347,7 +344,7 @@ def _limits(facts: Facts, tables: Tables | None) -> Iterator[str]:
     yield ""
     yield "- What is true of many people: a common pattern stays visible, and is meant to."
     if total.is_dp:
-        yield "- Groups: for g units together the exponent is g epsilon."
+        yield f"- {groups(facts.plan)}"
         yield "- Against other releases of the same data: their prices add up."
     yield "- The schema itself: names, levels and bounds are published as they are."
     if tables is None:
@@ -428,8 +425,8 @@ def _table_line(table: Table, schema: Schema) -> str:
 
 def _unit(facts: Facts) -> str:
     unit = facts.schema.unit
-    if unit is None or unit.kind == "row":
-        return "any one row"
+    if unit is None or unit.kind != "person":
+        return (unit or Unit()).words().replace("one ", "any one ", 1)
     return f"any one person (column {unit.column}, at most {unit.max_rows} rows of each)"
 
 

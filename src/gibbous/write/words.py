@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gibbous.core.cell_model import CellModel
+from gibbous.core.claim import Claim
 from gibbous.core.plan import Plan
 from gibbous.core.tables import Tables
+from gibbous.privacy.accountant import for_group
 
+GROUPS = (2, 5, 10)  # units together whose price is printed
 NO_COST = "none: drawn from the public tables of a release, whose guarantee covers these rows, too"
 
 SOURCES = {
@@ -64,6 +67,34 @@ def row_price(plan: Plan) -> str:
     if plan.claim.unit in ("row", "block"):
         return f"Each {plan.claim.unit} has its price; more rows would cost more."
     return "The price is that of all these rows together; rows drawn later would be paid for anew."
+
+
+def groups(plan: Plan) -> str:
+    """What the total says of several units together, with numbers for some sizes."""
+    total, parts = plan.total, [spend.claim for spend in plan.spends]
+    rule = "epsilon is g times as large"
+    if total.kind == "zcdp":
+        rule = "rho is g^2 times as large"
+    elif total.delta > 0:
+        rule += ", and delta grows to delta (e^(g epsilon) - 1) / (e^epsilon - 1)"
+    text = (
+        "Groups: several units together, such as a household, are protected less than one. For g units "
+        f"{rule}: {_sizes(total, ())}."
+    )
+    if _sizes(total, parts) != _sizes(total, ()):
+        text += f" Added up from the parts of the price, for which other rules hold: {_sizes(total, parts)}."
+    return text
+
+
+def of_two(total: Claim) -> str:
+    """What tells two sets of values of one unit apart, where it is protected by leaving it out."""
+    pair = for_group(total, 2).amount()
+    return f"To tell apart two sets of values of a unit that is known to be present, it is {pair}."
+
+
+def _sizes(total: Claim, parts: Sequence[Claim]) -> str:
+    """The claim for groups of the sizes that are shown."""
+    return "; ".join(f"for {g}, {for_group(total, g, parts).amount()}" for g in GROUPS)
 
 
 def words_used(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -56,6 +56,13 @@ def expm1(value: Fraction) -> Fraction:
     return precise(lambda x: x.exp() - 1, value)
 
 
+def geometric_sum(value: Fraction, terms: int) -> Fraction:
+    """1 + e^value + ... + e^((terms - 1) value), rounded up; value >= 0."""
+    if value == 0 or terms == 1:
+        return Fraction(terms)
+    return price(precise(lambda x: ((x * terms).exp() - 1) / (x.exp() - 1), value))
+
+
 def price(value: Fraction) -> Fraction:
     """A price known to 50 digits, rounded up to 24."""
     return up(value * (1 + Fraction(1, 10**50)), DIGITS)
