@@ -18,6 +18,7 @@ from gibbous.studies import onthemap_laws as laws
 from gibbous.studies.laws import Draws
 from gibbous.studies.onthemap_data import CENTER, Commutes, constructed, given, kept_steps
 from gibbous.studies.parts import Settings
+from tests.frame.tree import ROOT
 
 LEVEL = 4.9  # standard errors: about 1e-6, two-sided
 
@@ -209,3 +210,20 @@ def test_detroit_is_read_with_its_cells(shared_data: Path) -> None:
     assert len(one.geography.destinations) == 12
     assert one.flows.records > 10_000
     assert one.flows.distances(one.geography).max() <= 60
+
+
+def test_B4_what_the_page_says_of_real_flows_is_what_its_table_of_one_region_shows() -> None:
+    page = (ROOT / "docs" / "studies" / "onthemap.md").read_text().split("## On real flows")[1]
+    rows = {line.split(" | ")[0].strip("| "): line for line in page.splitlines() if "|" in line}
+
+    def errors(method: str) -> list[list[float]]:
+        cells = rows[method].strip("| ").split(" | ")[1:]
+        return [[float(number) for number in one.split(", ")] for one in cells]
+
+    drawn, noised = errors("onthemap, whole domain"), errors("Laplace, all pairs")
+
+    assert [a < b for a, b in zip(drawn[0], noised[0], strict=True)] == [True, True, True, False]
+    assert all(a >= b for a, b in zip(drawn[1], noised[1], strict=True))
+    assert "In this one region and repeat" in page
+    assert "No other region was measured" in page
+    assert "probabilistic DP is the better" not in page

@@ -137,13 +137,44 @@ def test_imputation_keeps_a_copied_column_and_virtual_mass_loses_it() -> None:
     assert np.mean(far[:, 0] == far[:, 1]) == pytest.approx(1 / 3, abs=0.05)
 
 
-def test_an_unknown_key_is_read_as_one_with_the_longest_common_prefix() -> None:
+def test_B4_an_unknown_key_is_read_as_one_of_its_hamming_nearest_each_as_often() -> None:
+    """Against all distances, by brute force; 40 keys of three columns, 2,000 draws for each of 30 rows."""
+    draws = Draws(4, (1,))
+    codes = (draws.uniform(40, 4) * np.array([5, 4, 6, 2])).astype(np.int64)
+    found = hashed(codes, (5, 4, 6, 2), 3, (0, 1, 2))
+    keys = np.stack(np.unravel_index(found.keys, (5, 4, 6)), axis=1)
+    near = Nearest.of(found)
+    asked = (draws.at(2).uniform(30, 4) * np.array([5, 4, 6, 2])).astype(np.int64)
+
+    lines = near.lines(np.repeat(asked, 2_000, axis=0), draws.at(3)).reshape(30, 2_000)
+
+    several = 0
+    for row, chosen in zip(asked, lines, strict=True):
+        apart = (keys != row[:3]).sum(axis=1)
+        nearest = np.flatnonzero(apart == apart.min())
+        counts = np.bincount(chosen, minlength=len(keys))
+        assert counts.sum() == counts[nearest].sum()
+        several += len(nearest) > 1
+        assert len(nearest) == 1 or stats.chisquare(counts[nearest]).pvalue > LEVEL
+    assert several > 5
+    # The numeric neighbor, which was taken before, is often not among them.
+    after = np.searchsorted(found.keys, np.ravel_multi_index(tuple(asked[:, :3].T), (5, 4, 6)))
+    neighbors = np.minimum(after, len(keys) - 1)
+    far = (keys[neighbors] != asked[:, :3]).sum(axis=1)
+    least = (keys[None] != asked[:, None, :3]).sum(axis=2).min(axis=1)
+    assert (far > least).mean() > 0.15
+
+
+def test_B4_the_nearest_key_hangs_on_the_sampling_seed_alone() -> None:
     codes = np.array([[0, 1, 1, 0], [0, 1, 4, 1], [0, 3, 0, 0]])
-    near = Nearest(hashed(codes, (1, 5, 5, 2), 3, (1, 2)))
+    near = Nearest.of(hashed(codes, (1, 5, 5, 2), 3, (1, 2)))
+    rows = np.array([[0, 1, 3, 0]] * 50)
 
-    lines = near.lines(np.array([[0, 1, 3, 0], [0, 3, 0, 0], [0, 4, 4, 0]]))
+    one, again, other = (near.lines(rows, Draws(seed, (1,))) for seed in (1, 1, 2))
 
-    assert lines.tolist() == [1, 2, 2]
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+    assert set(one) == {0, 1}
 
 
 def test_distances_are_0_to_the_table_itself_and_1_to_rows_with_other_levels() -> None:

@@ -281,6 +281,21 @@ def test_nearest_takes_the_key_with_the_fewest_changed_parents() -> None:
         assert block.draw(keys, words_of(11)).tolist() == [0, 1, 2, 0]
 
 
+@pytest.mark.statistical
+def test_B4_of_several_nearest_keys_each_is_taken_as_often() -> None:
+    """Three keys at the same distance, one farther; 6,000 draws: false alarm 1e-6."""
+    sizes = (4, 3, 3)
+    data = np.array([[0, 0, 1]] * 9 + [[1, 0, 2]] * 2 + [[2, 1, 0]] + [[3, 2, 2]] * 40)
+    context = context_of(sizes, [0], [1, 2], support="seen")
+    block = Block(counts_of(context, data), Diverse(Fraction(1)), "nearest")
+
+    drawn = block.draw(np.zeros(6_000, dtype=np.uint64), words_of(13))
+
+    counts = np.bincount(drawn, minlength=4)
+    assert counts[3] == 0
+    assert ((counts[:3] - 2_000) ** 2 / 2_000).sum() < chi2.isf(1e-6, 2)
+
+
 def test_joint_rows_are_records_and_follow_their_counts() -> None:
     context = context_of(SIZES, [0, 1, 2, 3], [], support="seen")
     one = JointRows()

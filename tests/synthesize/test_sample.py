@@ -394,3 +394,29 @@ def test_warmup_compiles_and_reports() -> None:
 
     assert told == sorted(told)
     assert told[-1] == 3
+
+
+def test_B4_sbhg_rows_start_from_noisy_margins_and_keep_what_no_key_tells() -> None:
+    """As the page of sbhg says. The law is worked out by hand for two tables of which few cells are left.
+
+    a given b = 0: level 0 has 30 counts, level 1 has 10; b given a = 2: level 1 has 20. Rows start with
+    a = 0, 1, 2 in shares 3, 1, 2 of 6 and, apart from it, b = 0, 1 in shares 2, 1 of 3. With b = 0 column a
+    is redrawn; with b = 1 its key is unknown and it stays, and so does b unless a = 2. Four rows in eighteen
+    are (0, 1) or (1, 1), which no table holds and no acceptance step refuses.
+    """
+    noise = NoiseInfo("geometric", 1.0, 5)
+    b_0, a_2, levels = (np.array(n, dtype=np.uint64) for n in ([0, 0], [2], [0, 1]))
+    cells = (Sparse(b_0, levels, np.array([30, 10])), Sparse(a_2, levels[1:], np.array([20])))
+    items = tuple(
+        Table(context_of((3, 3), [j], [1 - j], support="seen"), found, noise)
+        for j, found in enumerate(cells)
+    )
+    recipe = Recipe("gibbs", (0, 1), sweeps=10, fallback="reject")
+
+    rows = sample(Tables(schema_of((3, 3)), items, recipe), 4_000, seed=1).values
+
+    found = np.bincount(rows[:, 0] * 3 + rows[:, 1], minlength=9)
+    expected = 4_000 * np.array([9, 3, 0, 3, 1, 0, 0, 2, 0]) / 18
+    assert found[expected == 0].sum() == 0
+    off = (found - expected)[expected > 0]
+    assert (off**2 / expected[expected > 0]).sum() < chi2.isf(1e-4, 4)

@@ -190,8 +190,8 @@ class Recipe:
             margin of its column; > 0 keeps the chain irreducible. 0 for none.
         fallback: what happens at a key the noisy table does not have: "prefix" backs off to the
             margin over the last parents, then to the column's margin; "nearest" takes the key with
-            the fewest parents changed (Hamming) among those the noisy table has; "reject" keeps the
-            previous value (sbhg alg. 3, on the noisy table).
+            the fewest parents changed (Hamming) among those the noisy table has, of several the one
+            with the most noisy counts; "reject" keeps the previous value.
         floor: noisy counts at or below it are read as 0.
         fit: "clip" reads negative counts as 0; "rake" first fits the dense tables together: each to
             the nearest non-negative table of the noisy total, then to the noisy 1-way margins

@@ -16,6 +16,7 @@ from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError
 from gibbous.core.finding import Finding
+from gibbous.core.plan import Plan
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.evaluate.draws import number, permutation
@@ -128,13 +129,13 @@ class Worker:
                 **settings,
             )
             return side(release.sets[0], self.schema), cost
-        codes = self._codes(mechanism, planned.total, rows, seed)
+        codes = self._codes(mechanism, planned, rows, seed)
         from gibbous.encode.decode import decode
 
-        codes = Codes(self.schema, codes.values)
+        codes = Codes(self.schema, codes.values, numbers=codes.numbers)
         return Side(codes, typed(decode(codes, seed=seed), codes)), cost
 
-    def _codes(self, mechanism: Any, total: Claim, rows: int | None, seed: int) -> Codes:
+    def _codes(self, mechanism: Any, planned: Plan, rows: int | None, seed: int) -> Codes:
         from gibbous.disintegrate import engine
         from gibbous.pipeline import settled
         from gibbous.privacy.curator import Curator
@@ -142,10 +143,9 @@ class Worker:
 
         schema = settled(self.job.schema, accept_inferred=True)
         holder = engine("local", self.job.reading, threads=1)
-        holder.scan(self.records, schema, key=_KEY)
-        curator = Curator(
-            holder, total, schema, relation=getattr(mechanism, "relation", "add_remove")
-        )
+        holder.scan(self.records, schema, key=_KEY, numbers=planned.numbers)
+        relation = getattr(mechanism, "relation", "add_remove")
+        curator = Curator(holder, planned.total, schema, relation=relation)
         try:
             drawn = mechanism.run(curator, rows)
         finally:

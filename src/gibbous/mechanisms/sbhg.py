@@ -34,14 +34,14 @@ below_one = Rule(lambda v: 0 <= v < 1, ">= 0 and < 1")
 class Sbhg:
     """Release each hashed conditional once with thresholded noise, then run Gibbs for any number of rows.
 
-    A part of epsilon buys noisy 1-way tables and the choice of context columns from them; the
-    acceptance test of the sampler reads the noisy tables, and chains start in their support.
+    A part of epsilon buys noisy 1-way tables and the choice of context columns from them. Rows start
+    from noisy margins, columns apart; a column whose key has no surviving cell keeps its value.
 
     Guarantee:
         (epsilon, delta)-DP for everything released, add/remove or replace one; rows are free.
         Claimed by the paper: (epsilon, delta), with the noise of one table for each of the p tables,
         contexts ranked and rows accepted on the raw records. Proven here: with noise and threshold
-        for p tables at once, and both of those steps private (docs/proofs/sbhg.md).
+        for p tables at once, contexts paid or public, no row tested (docs/proofs/sbhg.md).
         Audited: contract, with half the noise, an undivided budget and a forgotten threshold.
     Source:
         [sbhg, alg. 3].

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gibbous.studies.laws import Draws
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -35,11 +37,12 @@ class Hashed:
         """Levels of the target."""
         return int(self.counts.shape[1])
 
-    def lines(self, state: Ints) -> Ints:
+    def lines(self, state: Ints, draws: Draws | None = None) -> Ints:
         """Line of the counts for each row, int64 (rows,).
 
         Args:
             state: codes (rows, columns).
+            draws: for conditionals whose line is chosen at random; not needed here.
         """
         keys = mixed(state[:, self.context], self.radices)
         at = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))

@@ -126,7 +126,7 @@ def gibbs(found: Noised, state: Ints, draws: Draws, *, sweeps: int, records: Int
     for sweep in range(sweeps):
         for table, sums in zip(found.tables, found.cumulative, strict=True):
             j = table.target
-            lines = table.lines(state)
+            lines = table.lines(state, draws.at(sweep, j, 1))
             level, taken = drawn(sums, lines, draws.at(sweep, j).uniform(len(state)))
             if records is not None:
                 proposed = state.copy()

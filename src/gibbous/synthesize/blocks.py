@@ -34,9 +34,9 @@ class Block:
     Args:
         counts: secret.
         perturb: applied to each key's counts.
-        empty: "uniform" perturbs a key without records as zeros; "nearest" takes the nearest key
-            that has records (Hamming distance of parents), which no differentially private claim
-            allows.
+        empty: "uniform" perturbs a key without records as zeros; "nearest" takes one of the nearest
+            keys that have records (Hamming distance of parents), each as likely, which no
+            differentially private claim allows.
     """
 
     __slots__ = ("_empty", "_occupied", "_perturb", "_ready", "_values", "context")
@@ -102,6 +102,8 @@ class Block:
         allowed: np.ndarray | None,
         visited: np.ndarray | None,
     ) -> np.ndarray:
+        if self._empty == "nearest":
+            keys = self._nearest(keys, words)
         sums, slots = self._sums(keys)
         if visited is not None and visited.any():
             slots = np.where(visited, len(sums) - 1, slots)
@@ -128,12 +130,8 @@ class Block:
                 return self._ready, keys.astype(np.int64)
             return self._ready, self._slot(keys, len(self._occupied))
         unique, slots = np.unique(keys, return_inverse=True)
-        counts = self._counts(unique)
-        if self._empty == "nearest":
-            missing = counts.sum(axis=1) == 0
-            if missing.any():
-                counts[missing] = self._counts(self._nearest(unique[missing]))
-        counts = np.vstack([counts, np.zeros((1, self.context.levels), dtype=np.int64)])
+        zeros = np.zeros((1, self.context.levels), dtype=np.int64)
+        counts = np.vstack([self._counts(unique), zeros])
         return accumulate(self._perturb.weights(counts)), slots.reshape(-1).astype(np.int64)
 
     def _all_sums(self) -> np.ndarray:
@@ -163,8 +161,8 @@ class Block:
         counts[place, cells.levels[at].astype(np.int64)] = cells.values[at]
         return counts
 
-    def _nearest(self, keys: np.ndarray) -> np.ndarray:
-        """For each key, the key with records and the fewest other parents; the smallest such key."""
+    def _nearest(self, keys: np.ndarray, words: Words64) -> np.ndarray:
+        """For each key without records one with the fewest other parents among those that have some."""
         if self._occupied is None:
             assert isinstance(self._values, np.ndarray)
             held = np.flatnonzero(self._values.sum(axis=1) > 0).astype(np.uint64)
@@ -172,14 +170,16 @@ class Block:
             held = self._occupied
         if not len(held) or not isinstance(self.context.key, Radix):
             return keys
-        wanted, known = _parents(self.context.parent_sizes, keys, held)
-        found = np.empty(len(keys), dtype=np.uint64)
+        found, missing = keys.copy(), np.flatnonzero(~np.isin(keys, held))
+        wanted, known = _parents(self.context.parent_sizes, keys[missing], held)
         step = max(1, _CHUNK // len(held))
-        for at in range(0, len(keys), step):
-            apart = np.zeros((len(wanted[0][at : at + step]), len(held)), dtype=np.int16)
+        for at in range(0, len(missing), step):
+            apart = np.zeros((len(missing[at : at + step]), len(held)), dtype=np.int16)
             for one, two in zip(wanted, known, strict=True):
                 apart += one[at : at + step, None] != two[None, :]
-            found[at : at + step] = held[apart.argmin(axis=1)]
+            near = (apart == apart.min(axis=1, keepdims=True)).cumsum(axis=1, dtype=np.uint64)
+            chosen = draw_levels(near, np.arange(len(near)), words)
+            found[missing[at : at + step]] = held[chosen]
         return found
 
 

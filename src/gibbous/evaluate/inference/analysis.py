@@ -86,6 +86,31 @@ class Analysis:
         schema = self.schema
         return tuple(side(one, schema) for one in self.release.sets)
 
+    @cached_property
+    def _unfloored(self) -> tuple[Side, ...]:
+        """Sets drawn once more, floored variances as large as their noise allows; () without such."""
+        from gibbous.synthesize.cells.fit import unfloored
+        from gibbous.synthesize.sample import sample
+
+        tables = self.release.tables
+        if tables is None:
+            return ()
+        raised, places = unfloored(tables)
+        drawn = [
+            sample(raised, one.rows, seed=0, set_index=index)
+            for index, one in enumerate(self.sets if places else ())
+        ]
+        return tuple(Side(one, _values(one, one.schema.names, 0)) for one in drawn)
+
+    def _at_least(
+        self, variances: Sequence[npt.ArrayLike], of: Callable[[Side], npt.ArrayLike]
+    ) -> Floats:
+        """Variances of the estimates in each set; not below what the noise in a variance may hide."""
+        found = np.asarray(variances, dtype=np.float64)
+        if not self._unfloored:
+            return found
+        return np.fmax(found, np.array([of(one) for one in self._unfloored]))
+
     def glm(
         self,
         formula: str,
@@ -123,7 +148,10 @@ class Analysis:
 
         combined = combine(
             np.array([one.estimates for one in each]),
-            np.array([one.variances for one in each]),
+            self._at_least(
+                [one.variances for one in each],
+                lambda one: models.fit(model, one.codes, one.frame).variances,
+            ),
             release=self.facts,
             rule=rule,
             noise_variance=self._noise(coefficients, options),
@@ -209,7 +237,7 @@ class Analysis:
 
         return combine(
             np.array([q for q, _ in found]),
-            np.array([v for _, v in found]),
+            self._at_least([v for _, v in found], lambda one: _numbers(analyst, one.frame)[1]),
             release=self.facts,
             rule=rule,
             noise_variance=self._noise(estimator, options),
@@ -305,7 +333,8 @@ def _values(codes: Codes, needed: Sequence[str], seed: int) -> pl.DataFrame:
     schema = codes.schema
     places = [schema.index(name) for name in schema.names if name in needed]
     part = replace(schema, columns=tuple(schema.columns[p] for p in places), impossible=())
-    drawn = Codes(part, codes.values[:, places])
+    numbers = tuple((places.index(at), known) for at, known in codes.numbers if at in places)
+    drawn = Codes(part, codes.values[:, places], numbers=numbers)
     return typed(decode(drawn, seed=seed), drawn)
 
 

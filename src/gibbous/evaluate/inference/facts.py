@@ -197,8 +197,11 @@ def _of_tables(tables: Tables) -> list[str]:
         return [_PARTS.format(len(tables.parts)), *_of_tables(tables.of_set(0).parts[0])]
     recipe, found = tables.recipe, []
     if recipe.draw == "cells":
+        from gibbous.synthesize.cells.fit import unfloored
+
         normal = [_NORMAL] if any(column.binned for column in tables.schema) else []
-        return [*normal, _CLIPPING]
+        floored = [tables.schema.names[place] for place in unfloored(tables)[1]]
+        return [*(_FLOOR.format(_listed(floored)) for _ in floored[:1]), *normal, _CLIPPING]
     wide = max((len(t.context.columns) for t in tables.items), default=0)
     if wide < len(tables.schema):
         found.append(
@@ -253,6 +256,11 @@ _PARTS = (
     "what a part clips or projects it does on fewer records."
 )
 _CLIPPING = "Clipping: negative noisy counts are read as 0, which lifts small cells."
+_FLOOR = (
+    "Floor: noise left nothing of the variance of {0}, so rows hardly differ there: slopes on {0} and shares "
+    "of its bins are noise. Intervals of models and estimators that are fitted here take the largest "
+    "variance that the noise allows for that of the rows; those of numbers computed elsewhere are too short."
+)
 _NORMAL = (
     "Normal: numbers follow a normal law within each cell, clipped to the bounds; skewness, heavy tails "
     "and heaped values of the records are not in the rows."

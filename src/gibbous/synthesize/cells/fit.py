@@ -21,6 +21,7 @@ from gibbous.synthesize.cells.layout import cell_sizes, numeric_columns, present
 LEAST_VARIANCE = 1 / 12  # in grid steps squared: of rounding to the grid
 MEAN_NOISE = 1 / 2  # half ranges of noise from which a cell's own mean is not used
 SPREAD_NOISE = 1 / 12  # half ranges squared of noise from which a cell's own covariance is not used
+RAISED = 1.96  # spreads of its noise that a variance at its floor may well have lost
 
 
 def fitted(
@@ -31,6 +32,7 @@ def fitted(
     prior: float,
     draws: Draws,
     values: Values = "matched",
+    raised: float = 0.0,
 ) -> CellModel:
     """The cell model of noisy tables.
 
@@ -48,15 +50,16 @@ def fitted(
             context (one covariance).
         prior: virtual records of the whole table, for the posterior law of the shares.
         draws, values: see CellModel.
+        raised: standard deviations of its noise that a variance at its floor is put above it.
     Source:
         [bowen2016, s4.2, s4.3] with sums in place of means: docs/proofs/modips.md.
     """
-    work = _Work.of(schema, counts, sums)
+    work = _Work.of(schema, counts, sums, raised)
     means, support = work.means()
     pooled, freedom = work.pooled(means)
     covariances, degrees = pooled[None], np.array([freedom])
     if work.own_spreads:
-        covariances, degrees = work.each(pooled, freedom)
+        covariances, degrees = work.each(means, pooled, freedom)
     steps = np.array([float(grid.step) for grid in work.grids])
     return CellModel(
         sizes=cell_sizes(schema),
@@ -73,7 +76,7 @@ def fitted(
     )
 
 
-def refitted(tables: Tables) -> Tables:
+def refitted(tables: Tables, *, raised: float = 0.0) -> Tables:
     """The same tables with the cell model fitted again to their counts and the model's sums."""
     model = tables.model
     if not isinstance(model, CellModel):
@@ -85,8 +88,38 @@ def refitted(tables: Tables) -> Tables:
         prior=model.prior,
         draws=model.draws,
         values=model.values,
+        raised=raised,
     )
     return replace(tables, model=again)
+
+
+def unfloored(tables: Tables) -> tuple[Tables, tuple[int, ...]]:
+    """Tables whose floored variances are as large as their noise allows, and the columns of these.
+
+    Noise may leave nothing, or less, of a small variance. Rows of the model then hardly differ, and say
+    nothing of how much the records do.
+
+    Returns:
+        The tables with every variance at its floor raised by `RAISED` standard deviations of its
+        noise; positions of the numeric columns, () where no variance was at its floor.
+    """
+    places: set[int] = set()
+
+    def lifted(own: Tables) -> Tables:
+        if isinstance(own.model, CellModel):
+            again = refitted(own, raised=RAISED)
+            assert isinstance(again.model, CellModel)
+            before, after = (
+                np.einsum("mii->mi", one.covariances) for one in (own.model, again.model)
+            )
+            hit = (after > before * (1 + 1e-9)).any(axis=0)
+            places.update(np.array(own.model.numbers)[hit].tolist())
+            own = again if hit.any() else own
+        copies, parts = (tuple(map(lifted, group)) for group in (own.copies, own.parts))
+        return replace(own, copies=copies, parts=parts)
+
+    found = lifted(tables)
+    return found, tuple(sorted(places))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +133,8 @@ class _Work:
         second: noisy sums of products by pair of places: (cells,) or (1,).
         second_noise: variance of the noise in one of them, by pair.
         there: bool (cells, d), whether the cell has a number.
+        own_spreads: whether each cell has a covariance of its own.
+        raised: standard deviations of noise that a variance at its floor is put above it.
     """
 
     numbers: tuple[int, ...]
@@ -111,9 +146,10 @@ class _Work:
     second_noise: dict[tuple[int, int], float]
     there: np.ndarray
     own_spreads: bool
+    raised: float
 
     @staticmethod
-    def of(schema: Schema, counts: Table, sums: Sequence[NoisySum]) -> _Work:
+    def of(schema: Schema, counts: Table, sums: Sequence[NoisySum], raised: float) -> _Work:
         numbers = numeric_columns(schema)
         there = present(cell_sizes(schema), numbers)
         noisy = counts.cells.values.ravel().astype(np.float64)
@@ -144,6 +180,7 @@ class _Work:
             second_noise=second_noise,
             there=there,
             own_spreads=own_spreads and len(noisy) > 1,
+            raised=raised,
         )
 
     @property
@@ -201,7 +238,23 @@ class _Work:
             explained = self._explained(i, j, both, means)
             found[i, j] = found[j, i] = (float(values.sum()) - explained) / degrees
             freedom = min(freedom, degrees)
-        return _projected(found[None], self.halves, np.array([freedom]))[0], freedom
+        sizes = [self.second[j, j].size for j in range(width)]
+        squares = (means[self.clear] ** 2).sum(axis=0)[None]
+        matrix, own = found[None], np.array([freedom])
+        least = self._least(own, np.array(sizes), squares)
+        return _projected(matrix, self.halves, own, least)[0], freedom
+
+    def _least(self, degrees: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """What variances at their floor become, (matrices, d); `raised` spreads of the noise above it.
+
+        Args:
+            degrees: of each matrix.
+            sums: noisy sums of squares behind one variance.
+            squares: squared means behind it, added up, (matrices, d).
+        """
+        second = np.array([self.second_noise[j, j] for j in range(len(self.numbers))])
+        noise = np.sqrt(sums * second + 4 * squares * self.noise)
+        return np.asarray(LEAST_VARIANCE + self.raised * noise / degrees[:, None])
 
     def _explained(self, i: int, j: int, both: np.ndarray, means: np.ndarray) -> float:
         """Sum over cells of records times the product of means, less what noise adds to squares."""
@@ -216,7 +269,9 @@ class _Work:
         at = int(np.flatnonzero(rest)[0])
         return total + behind * float(means[at, i] * means[at, j])
 
-    def each(self, pooled: np.ndarray, freedom: float) -> tuple[np.ndarray, np.ndarray]:
+    def each(
+        self, means: np.ndarray, pooled: np.ndarray, freedom: float
+    ) -> tuple[np.ndarray, np.ndarray]:
         """A covariance a cell (cells, d, d); the pooled one where a cell's own has too much noise."""
         cells, width = self.there.shape
         found = np.broadcast_to(pooled, (cells, width, width)).copy()
@@ -233,23 +288,28 @@ class _Work:
             explained = (self.first[own, i] * self.first[own, j] - extra) / self.records[own]
             found[own, i, j] = found[own, j, i] = (values[own] - explained) / left
         degrees[own] = left
-        found[own] = _projected(found[own], self.halves, left)
+        least = self._least(left, np.ones(width), means[own] ** 2)
+        found[own] = _projected(found[own], self.halves, left, least)
         return found, degrees
 
 
-def _projected(covariances: np.ndarray, halves: np.ndarray, freedom: np.ndarray) -> np.ndarray:
+def _projected(
+    covariances: np.ndarray, halves: np.ndarray, freedom: np.ndarray, least: np.ndarray
+) -> np.ndarray:
     """Covariances that the bounds allow and that are positive definite.
 
     Args:
         covariances: float64 (matrices, d, d), symmetric, in grid steps squared.
         halves: half range of each column, (d,).
         freedom: (matrices,).
+        least: what a variance at its floor becomes, (matrices, d).
     """
     if not covariances.size:
         return covariances
     most = halves**2 * ((freedom + 1) / freedom)[:, None]
     diagonal = np.einsum("mii->mi", covariances)
-    spread = np.sqrt(np.clip(diagonal, LEAST_VARIANCE, np.maximum(most, LEAST_VARIANCE)))
+    lifted = np.where(diagonal > LEAST_VARIANCE, diagonal, least)
+    spread = np.sqrt(np.minimum(lifted, np.maximum(most, LEAST_VARIANCE)))
     scale = spread[:, :, None] * spread[:, None, :]
     correlations = np.clip(covariances / scale, -1.0, 1.0)
     np.einsum("mii->mi", correlations)[:] = 1.0
