@@ -68,23 +68,26 @@ def undeclared(extra: Sequence[str], given: Sequence[str]) -> str:
     return f"{len(extra):,} of {len(given):,} columns (names withheld: they may be a record)"
 
 
-def check_header(frame: pl.DataFrame) -> None:
+def check_header(names: Sequence[str], frame: pl.DataFrame) -> None:
     """Refuse names that look like the first record of a table without a header.
 
     A name does where it is a number or a day, or occurs among the values below it.
 
+    Args:
+        names: of all columns.
+        frame: the columns that can be read.
     Raises:
-        InputRejected: most names do; none is shown.
+        InputRejected: half of the names or more do; none is shown.
     """
     import polars as pl
 
-    alike = pl.Series(frame.columns, dtype=pl.String).str.contains(_NO_NAME).sum()
+    alike = pl.Series(names, dtype=pl.String).str.contains(_NO_NAME).sum()
     texts = (c for c in frame if c.dtype in (pl.String, pl.Categorical, pl.Enum))
     alike += sum(bool((c.cast(pl.String) == c.name).any()) for c in texts)
-    if 2 * alike > frame.width:
+    if names and 2 * alike >= len(names):
         raise InputRejected(
             "NOHEADER",
-            "Most column names look like values: the first line of the table may be a record.",
+            "Half or more of the column names look like values: they may be the first record.",
             "The first line of a text file, and the names of any other table, say what the columns are.",
             "Add a header line. If these are names, write them with a letter in front.",
         )

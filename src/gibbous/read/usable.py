@@ -39,6 +39,6 @@ def usable_columns(source: Any, options: ReadOptions | None) -> tuple[pl.DataFra
             frame = read_columns(source, options=options)
         else:
             frame = read_parquet(Path(source), options, skip=frozenset(names))
-    check_header(frame)
+    check_header(names, frame)
     check_years(frame)
     return frame, [name for name in names if name not in frame.columns]
