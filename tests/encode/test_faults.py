@@ -267,3 +267,18 @@ def test_a_person_column_is_needed_and_not_encoded() -> None:
 
     with refused(4, "COLUMNS"):
         encode(pl.DataFrame({"a": ["F"]}), schema)
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_D_how_many_values_do_not_fit_is_not_told(case: str) -> None:
+    column, values, _, _ = FAULTY[case]
+    bad = pl.Series("a", values, strict=False)[-1:]
+    told = []
+
+    for count in (737, 919):
+        with refused(4) as caught:
+            coded(column, pl.concat([bad] * count))
+        told.append(caught.text)
+
+    assert told[0] == told[1]
+    assert "first in data row 1 " in told[0]
