@@ -62,7 +62,7 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
         "tests/spark/test_commands.py::",
     ),
 )
-"""(pattern from the start of a command, why it is not run, the name of the test that covers it, or how it begins)."""
+"""(pattern from the start of a command, why it is not run, the test that covers it or the start of it)."""
 
 SLOW = r"gibbous (audit|compare|study|evaluate|infer|warmup|report \S+ --audience internal)\b"
 """Commands of more than a second or two; a slow test runs them."""

@@ -226,4 +226,4 @@ def _smaller(words: list[str]) -> list[str]:
     for place, word in enumerate(words[:-1]):
         if word == "--rows":
             found[place + 1] = str(min(int(words[place + 1]), MOST_ROWS))
-    return found + ["--runs", "3"] * (words[0] == "audit")
+    return found + ["--runs", "4"] * (words[0] == "audit")
