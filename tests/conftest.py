@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gibbous.cli import progress
+from tests.needs import need
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
@@ -22,7 +23,5 @@ def _no_lines_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data sets beside the repository; the test skips where it is absent."""
-    folder = SHARED / "data"
-    if not folder.is_dir():
-        pytest.skip("the data sets beside the repository (../shared/data) are absent")
-    return folder
+    need("data sets")
+    return SHARED / "data"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -179,6 +180,18 @@ def test_a_tenth_less_noise_is_shown_by_few_thousand_cells_and_the_right_noise_i
     assert scale_p_value({law: cells}, less) < 1e-6
     assert scale_p_value({law: cells}, (mean - 2 * math.sqrt(variance / cells)) * cells) > 1e-3
     assert scale_p_value({law: cells}, 1.1 * mean * cells) == 1.0
+
+
+@pytest.mark.parametrize("kind", ["geometric", "gaussian"])
+def test_A_more_noise_than_stated_is_likely_on_every_processor(
+    kind: Literal["geometric", "gaussian"],
+) -> None:
+    """Sums of probabilities round one way or the other: by the processor, and by the scale."""
+    for k in range(1, 40):
+        law = NoiseInfo(kind, k / 7)
+        mean, _ = expected_energy(law)
+
+        assert scale_p_value({law: 10**6}, 1.1e6 * mean) == 1.0
 
 
 def test_diversity_is_bounded_by_the_most_even_law_with_that_likeliest_level() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from gibbous.report.internal import internal_report
 from gibbous.report.public import public_report
+from tests.needs import BROWSERS, need, program
 
 from ..report import made
 
@@ -29,13 +29,11 @@ BOTH = pytest.mark.parametrize("audience", ["public", "internal"])
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Headless Chromium; skips where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = next((p for n in ("chromium", "chromium-browser", "google-chrome")
-                  if (p := shutil.which(n))), None)  # fmt: skip
-    if found is None:
-        pytest.skip("no Chromium is installed")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=found, args=ARGUMENTS)
+    need("Chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program(*BROWSERS), args=ARGUMENTS)
         yield opened
         opened.close()
 

@@ -13,6 +13,7 @@ import pytest
 from gibbous.cli import cards
 from gibbous.core.about import About
 from gibbous.mechanisms import registry
+from tests.needs import need
 
 PROGRAM = """
 import sys
@@ -107,8 +108,8 @@ def test_a_damaged_file_is_made_anew(folder: Path, broken: str) -> None:
     assert json.loads((folder / cards.NAME).read_text())["cards"] == made
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
 def test_a_file_that_others_can_write_is_not_believed(folder: Path) -> None:
+    need("POSIX")
     cards.cards()
     path = folder / cards.NAME
     found = json.loads(path.read_text())

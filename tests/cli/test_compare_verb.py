@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 
 import gibbous as gb
+from gibbous.frontier import config
 from gibbous.read.schema_write import schema_toml
+from tests.frame.tree import ROOT
 
 STUDY = """
 data = "records.csv"
@@ -81,3 +83,12 @@ def test_faults_have_their_exit_codes(study: Path, cli: Any) -> None:
 
     assert (lost.code, taken.code, unfit.code) == (2, 9, 4)
     assert "Traceback" not in lost.err + taken.err + unfit.err
+
+
+def test_A_the_configuration_of_the_risk_utility_page_is_read() -> None:
+    """Its data lie beside the repository: everything else of the file is as `compare` wants it."""
+    plan = config.load(ROOT / "bench" / "studies" / "discharge13.toml")
+
+    schema = gb.Schema.load(plan.schema)
+    assert len(plan.methods) > 3
+    assert set(plan.settings["keys"]) < set(schema.names)

@@ -12,8 +12,14 @@ from pathlib import Path
 import pytest
 
 from gibbous.cli import signals
+from tests.needs import need
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
+
+@pytest.fixture(autouse=True)
+def _signals() -> None:
+    need("POSIX")
+
+
 PATIENT = 120  # seconds, on a machine that others use; a run that hangs still fails
 
 # Each body runs where a verb would; "ready" tells the test when to send the signal.

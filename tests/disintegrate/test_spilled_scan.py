@@ -215,7 +215,7 @@ def test_a_row_without_a_person_is_refused_as_in_memory(missing: pl.Series, scra
         told.append(str(caught.value))
 
     assert told[0] == told[1]
-    assert "1 rows, first in data row 2,001" in told[0]
+    assert "missing, first in data row 2,001" in told[0]
 
 
 @pytest.mark.statistical

@@ -29,11 +29,11 @@ FAULTY: dict[str, tuple[Column, list[object], str, str]] = {
         AGE,
         ["7"] * 30_000 + [MARKER, MARKER],
         "NOTANUMBER",
-        "2 values that are not numbers, first in data row 30,001",
+        ": values that are not numbers, first in data row 30,001",
     ),
     "a17_infinity": (REAL, [0.5, float("inf")], "NOTFINITE", "row 2"),
     "a17_nan_in_a_frame": (REAL, [float("nan")], "NOTFINITE", "row 1"),
-    "a17_text_inf": (REAL, ["0.5", "-inf", "Infinity"], "NOTFINITE", "2 values"),
+    "a17_text_inf": (REAL, ["0.5", "-inf", "Infinity"], "NOTFINITE", "row 2"),
     "a17_text_nan": (REAL, ["NaN"], "NOTFINITE", "row 1"),
     "a17_text_1e400": (REAL, ["1e400"], "NOTFINITE", "row 1"),
     "a17_inf_in_a_whole_number_column": (AGE, [float("inf")], "NOTFINITE", "row 1"),
@@ -41,14 +41,14 @@ FAULTY: dict[str, tuple[Column, list[object], str, str]] = {
         DAY,
         ["01/02/2020", "13/02/2020"],
         "NOTADAY",
-        "2 values",
+        "row 1",
     ),
-    "a18_sloppy_iso_days": (DAY, ["2020-1-2", "2020-02-30", " 2020-02-03"], "NOTADAY", "3 values"),
-    "c9_unknown_level": (SEX, ["F", MARKER, MARKER], "UNKNOWNLEVEL", "2 values outside"),
-    "c11_above_the_bound": (AGE, [5, 21], "BOUNDS", "1 values outside its declared bounds"),
+    "a18_sloppy_iso_days": (DAY, ["2020-1-2", "2020-02-30", " 2020-02-03"], "NOTADAY", "row 1"),
+    "c9_unknown_level": (SEX, ["F", MARKER, MARKER], "UNKNOWNLEVEL", "row 2"),
+    "c11_above_the_bound": (AGE, [5, 21], "BOUNDS", "values outside its declared bounds"),
     "c11_below_the_bound": (REAL, [-1e-300], "BOUNDS", "row 1"),
     "c11_day_outside": (DAY, [datetime.date(2021, 1, 1)], "BOUNDS", "row 1"),
-    "c13_case_and_blank_variants": (SEX, ["f", " M", "M "], "UNKNOWNLEVEL", "3 values"),
+    "c13_case_and_blank_variants": (SEX, ["f", " M", "M "], "UNKNOWNLEVEL", "row 1"),
     "missing_where_it_is_not_declared": (SEX, ["F", None], "MISSINGVALUE", "row 2"),
     "missing_number": (AGE, [1, None], "MISSINGVALUE", "row 2"),
     "fraction_in_a_whole_number_column": (AGE, [1.5], "NOTWHOLE", "row 1"),
@@ -143,7 +143,7 @@ def test_c5_an_identifier_of_a_million_values_is_refused_quickly() -> None:
     with refused(4, "UNKNOWNLEVEL") as caught:
         coded(SEX, pl.Series([f"{MARKER}{i}" for i in range(1_000_000)]))
 
-    assert "1,000,000 values" in caught.text
+    assert "first in data row 1 " in caught.text
 
 
 def test_c12_one_level_has_one_code_however_it_is_written() -> None:
@@ -194,10 +194,10 @@ def test_days_find_the_text_level_that_writes_them() -> None:
 
 
 def test_d1_missing_and_extra_columns_are_listed() -> None:
-    schema = Schema((SEX,), ignore=("known",))
+    schema = Schema((SEX,), ignore=("known", "seen"))
 
     with refused(4, "COLUMNS") as caught:
-        encode(pl.DataFrame({"b": ["F"], "known": [1]}), schema)
+        encode(pl.DataFrame({"b": ["F"], "known": [1], "seen": [1]}), schema)
 
     assert "missing from the data: 'a'" in caught.text
     assert "not in the schema: 'b'" in caught.text
@@ -213,7 +213,7 @@ def test_d7_a_structural_zero_that_the_data_contradict_is_refused() -> None:
     with refused(4, "IMPOSSIBLE") as caught:
         encode(frame, schema)
 
-    assert "1 rows, first in data row 3" in caught.text
+    assert "occurs, first in data row 3" in caught.text
 
 
 def test_a_date_in_a_number_column_is_a_mismatch_of_types() -> None:
@@ -267,3 +267,18 @@ def test_a_person_column_is_needed_and_not_encoded() -> None:
 
     with refused(4, "COLUMNS"):
         encode(pl.DataFrame({"a": ["F"]}), schema)
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_D_how_many_values_do_not_fit_is_not_told(case: str) -> None:
+    column, values, _, _ = FAULTY[case]
+    bad = pl.Series("a", values, strict=False)[-1:]
+    told = []
+
+    for count in (737, 919):
+        with refused(4) as caught:
+            coded(column, pl.concat([bad] * count))
+        told.append(caught.text)
+
+    assert told[0] == told[1]
+    assert "first in data row 1 " in told[0]

@@ -61,7 +61,7 @@ def test_c15_a_row_without_a_person_is_refused() -> None:
     for people in (["p", None], [1.0, float("nan")]):
         with refused(4, "NULLID") as caught:
             encode(pl.DataFrame({"a": ["x", "x"], "who": people}), schema)
-        assert "1 rows, first in data row 2" in caught.text
+        assert "missing, first in data row 2" in caught.text
 
 
 def test_the_rows_that_stay_keep_their_order_and_values() -> None:

@@ -13,10 +13,12 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.frame.commands import commands
 from tests.frame.tree import ROOT, project
+from tests.needs import need
 
 
-@pytest.mark.parametrize("script", ["dev", ".ci/run"])
+@pytest.mark.parametrize("script", ["dev", ".ci/run", ".ci/bare"])
 def test_script_is_executable_and_parses(script: str) -> None:
     done = subprocess.run(["sh", "-n", script], cwd=ROOT, capture_output=True, check=False)
 
@@ -145,3 +147,40 @@ def _closure() -> set[str]:
             if inner.marker is None or any(inner.marker.evaluate({"extra": e}) for e in wanted):
                 waiting.append(inner)
     return {name for name, _ in found}
+
+
+def test_A_a_bare_clone_runs_the_commands_of_the_readme() -> None:
+    run, bare = (ROOT / ".ci" / "run").read_text(), (ROOT / ".ci" / "bare").read_text()
+    shown = [c for c in commands(ROOT / "README.md") if c.startswith("./dev")]
+
+    assert sorted(shown) == ["./dev demo", "./dev test"]
+    assert "[ $# -gt 0 ] || set -- './dev test' './dev demo'\n" in bare
+    assert "minutes=70\n" in run
+    assert run.index("\n.ci/bare\n") < run.index("apt-get install -y -qq chromium")
+    assert run.rstrip().endswith("./dev test --all")
+
+
+def test_A_a_bare_clone_has_python_and_little_else(tmp_path: Path) -> None:
+    need("git")
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    lacks = "for p in java chromium psql postgres cc git pip; do if command -v $p; then exit 1; fi; done"
+
+    done = _bare(folder, "./dev help", lacks, "python3 -m pip --version", "[ ! -e $HOME/.gibbous ]")
+    failed = _bare(folder, "exit 3")
+
+    assert done.returncode == 0, done.stderr
+    assert "./dev setup" in done.stdout
+    assert failed.returncode == 1
+    assert "'exit 3' failed (exit code 3)" in failed.stderr
+    assert not list(folder.iterdir())
+
+
+def _bare(folder: Path, *commands: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(ROOT / ".ci" / "bare"), *commands],
+        env=os.environ | {"TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

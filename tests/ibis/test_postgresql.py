@@ -24,6 +24,7 @@ import gibbous as gb
 from gibbous.disintegrate.ibis.engine import IbisEngine
 from gibbous.disintegrate.numpy_engine import NumpyEngine
 from gibbous.privacy.ledger import Ledger
+from tests.needs import need, program
 from tests.read.refusal import MARKER, refused
 
 from .problems import KEY, digest
@@ -47,8 +48,8 @@ SMALL = ("-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=8MB
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """URL of a running server's database, to which a table is added by "::table"."""
-    pytest.importorskip("adbc_driver_postgresql", reason="needs the extra postgresql")
-    programs = {name: _program(name) for name in ("initdb", "postgres")}
+    need("PostgreSQL")
+    programs = {name: str(program(name)) for name in ("initdb", "postgres")}
     # pytest's own folders are closed to other users, and the server does not run as root.
     root = os.geteuid() == 0
     folder = Path(tempfile.mkdtemp(prefix="gb-pg-", dir="/tmp" if root else None))
@@ -100,15 +101,6 @@ def test_a_connection_that_is_lost_while_rows_come_costs_nothing_and_shows_none(
     assert ledger.entries() == ()
     assert "no budget was spent" in caught.text
     assert "terminat" not in caught.text  # the server's own text is withheld
-
-
-def _program(name: str) -> str:
-    """The newest of that name, on the path or where Debian keeps it."""
-    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    program = shutil.which(name) or (str(found[-1]) if found else None)
-    if program is None:
-        pytest.skip("needs a PostgreSQL server program")
-    return program
 
 
 def _fill(url: str, running: subprocess.Popen[bytes]) -> None:

@@ -21,6 +21,7 @@ from gibbous.core.claim import pure
 from gibbous.core.errors import LedgerUnusable, ResourceLimit
 from gibbous.privacy import ledger_place
 from gibbous.privacy.ledger import Ledger
+from tests.needs import need
 
 DATA = bytes(range(32))
 
@@ -200,8 +201,7 @@ def test_h6_a_wrong_anchor_is_not_ignored(tmp_path: Path, text: str) -> None:
 
 
 def test_h7_a_place_that_cannot_be_written_is_refused() -> None:
-    if not Path("/proc/self").is_dir():
-        pytest.skip("needs a /proc, in which no folder can be made")
+    need("/proc")
     with pytest.raises(LedgerUnusable):
         Ledger.open(Path("/proc/nothing/ledger.sqlite"))
 
@@ -276,8 +276,7 @@ def test_h10_network_file_systems_are_refused_unless_forced(
 
 
 def test_h10_the_kernel_is_asked_for_the_file_system() -> None:
-    if not Path("/proc/self").is_dir():
-        pytest.skip("needs Linux")
+    need("/proc")
 
     assert ledger_place.filesystem_magic(Path("/proc")) == 0x9FA0
 

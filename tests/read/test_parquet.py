@@ -65,7 +65,7 @@ def test_b2_a_small_file_with_huge_contents_is_refused_before_it_is_decoded(tmp_
     with refused(10, "TOOLARGE") as caught:
         read_columns(path, options=ReadOptions(max_bytes=10_000_000))
 
-    assert "3,000,000 rows" in caught.text
+    assert "3,000,000" not in caught.text
 
 
 UNUSABLE = {

@@ -99,12 +99,8 @@ def test_faults_of_all_slices_are_one_with_the_first_row_of_the_table() -> None:
     with refused(4, "UNKNOWNLEVEL") as caught:
         encoder.finish()
 
-    assert (
-        "column 'code': 20 values outside its declared levels, first in data row 41" in caught.text
-    )
-    assert (
-        "column 'age': 10 values outside its declared bounds, first in data row 51" in caught.text
-    )
+    assert "column 'code': values outside its declared levels, first in data row 41" in caught.text
+    assert "column 'age': values outside its declared bounds, first in data row 51" in caught.text
 
 
 @pytest.mark.parametrize("levels", [(0, 1, 2), (1, 2, 3), (-120, -119, -118), (2, 1, 0)])

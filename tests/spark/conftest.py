@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.frame.tree import ROOT
+from tests.needs import need
 
 SETTINGS = {
     "spark.cores.max": "2",
@@ -47,9 +47,10 @@ class Cluster:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A running cluster; every process of it is gone at the end."""
-    pyspark = pytest.importorskip("pyspark", reason="needs the extra spark")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("needs Java 17")
+    need("pyspark")
+    need("Java 17")
+    import pyspark
+
     folder = tmp_path_factory.mktemp("cluster")
     command = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
     daemon = ["sh", "-c", _WHILE_WE_LIVE, "sh", command]

@@ -144,14 +144,16 @@ def test_a_refusal_of_a_task_arrives_and_other_exceptions_lose_their_text(sessio
         (["x", None, "y"] * 50, "MISSINGVALUE"),
     ],
 )
-def test_m1_j10_values_that_do_not_fit_are_counted_and_never_shown(
+def test_m1_j10_values_that_do_not_fit_are_neither_counted_nor_shown(
     session: Any, tmp_path: Path, values: list[str | None], name: str
 ) -> None:
     pl.DataFrame({"x": values}).write_parquet(tmp_path / "t.parquet")
     schema = Schema((Column("x", "nominal", levels=("x", "y")),))
     engine = SparkEngine(session=session)
 
-    with pytest.raises(SchemaMismatch, match=r"column 'x': 50 .* first in data row 2 ") as caught:
+    with pytest.raises(
+        SchemaMismatch, match=r"column 'x': (values|missing) .* first in data row 2 "
+    ) as caught:
         engine.scan(str(tmp_path / "t.parquet"), schema, key=tables.KEY)
     engine.close()
 
@@ -179,7 +181,7 @@ def test_a_row_without_its_person_is_refused(session: Any, tmp_path: Path) -> No
     schema = Schema((Column("x", "ordinal", levels=(0, 1)),), unit=Unit("person", "who"))
     engine = SparkEngine(session=session)
 
-    with pytest.raises(SchemaMismatch, match="missing in 1 rows, first in data row 2") as caught:
+    with pytest.raises(SchemaMismatch, match="missing, first in data row 2") as caught:
         engine.scan(str(tmp_path / "t.parquet"), schema, key=tables.KEY)
     engine.close()
 

@@ -22,6 +22,7 @@ from gibbous.privacy.ledger import Ledger
 from gibbous.write import package
 from gibbous.write.load import load
 from gibbous.write.verify import verify
+from tests.needs import need
 from tests.write import made
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,8 +118,7 @@ def test_i1_overwrite_replaces_a_release_and_nothing_else(tmp_path: Path) -> Non
 def test_i2_a_missing_or_read_only_parent_is_refused_at_plan_time(tmp_path: Path) -> None:
     with pytest.raises(OutputNotWritten):
         package.check_output(tmp_path / "no" / "rel")
-    if not Path("/proc/self").is_dir():
-        pytest.skip("needs a /proc, in which no folder can be made")
+    need("/proc")
     with pytest.raises(OutputNotWritten):
         package.check_output("/proc/rel")
 

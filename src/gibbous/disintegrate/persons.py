@@ -56,7 +56,7 @@ class People:
         self._ranges = 1 << max(0, (rows // RANGE).bit_length())
         self._slabs: list[_Sorted] = []
         self._lanes = 0
-        self._rows = self._missing = self._first_missing = 0
+        self._rows = self._first_missing = 0
 
     def __repr__(self) -> str:
         return "<People, secret>"
@@ -66,9 +66,8 @@ class People:
         unknown = people.is_null()
         if people.dtype.is_float():
             unknown |= people.is_nan().fill_null(value=False)
-        if unknown.any() and not self._missing:
+        if unknown.any() and not self._first_missing:
             self._first_missing = self._rows + int(unknown.arg_max() or 0) + 1
-        self._missing += int(unknown.sum())
         self._rows += len(people)
         return _words_of(people, self._seeds)
 
@@ -98,11 +97,11 @@ class People:
         Raises:
             SchemaMismatch: a row has no identifier.
         """
-        if self._missing:
+        if self._first_missing:
             raise SchemaMismatch(
                 "NULLID",
-                f"Column {shown(self._name)}, the person identifier, is missing in "
-                f"{self._missing:,} rows, first in data row {self._first_missing:,}.",
+                f"Column {shown(self._name)}, the person identifier, is missing, "
+                f"first in data row {self._first_missing:,}.",
                 "Every row belongs to a person.",
                 "Complete the identifier, or drop those rows before.",
             )

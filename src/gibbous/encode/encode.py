@@ -128,13 +128,13 @@ class Slice:
         codes: (columns, rows), of the type of the schema's codes; zeros in a column that has faults.
         numbers: ((column position, float64 (rows,)), ...) as asked for.
         faults: ((column position, fault), ...) with rows counted from 1 within the slice.
-        impossible: ((number of the rule from 1, rows it hits, first of them from 1), ...).
+        impossible: ((number of the rule from 1, first row it hits, from 1), ...).
     """
 
     codes: np.ndarray
     numbers: tuple[tuple[int, np.ndarray], ...]
     faults: tuple[tuple[int, Fault], ...]
-    impossible: tuple[tuple[int, int, int], ...]
+    impossible: tuple[tuple[int, int], ...]
 
     @property
     def rows(self) -> int:
@@ -186,11 +186,7 @@ class SliceEncoder:
                     (index, np.zeros(frame.height) if wrong else bins.numbers(series, column))
                 )
         hits = [] if faults else [impossible_mask(rule, values) for rule in self._rules]
-        found = [
-            (number, int(hit.sum()), int(hit.argmax()) + 1)
-            for number, hit in enumerate(hits, 1)
-            if hit.any()
-        ]
+        found = [(number, int(hit.argmax()) + 1) for number, hit in enumerate(hits, 1) if hit.any()]
         return Slice(values.T, tuple(numbers), tuple(faults), tuple(found))
 
 
@@ -205,7 +201,7 @@ class Faults:
         self.rows = 0
         self._schema = schema
         self._faults: dict[tuple[int, str], Fault] = {}
-        self._impossible: dict[int, tuple[int, int]] = {}
+        self._impossible: dict[int, int] = {}
 
     def add(self, part: Slice) -> None:
         """Take in the faults of the next slice."""
@@ -214,16 +210,14 @@ class Faults:
     def join(
         self,
         faults: Iterable[tuple[int, Fault]],
-        impossible: Iterable[tuple[int, int, int]],
+        impossible: Iterable[tuple[int, int]],
         rows: int,
     ) -> None:
         """The same from the parts of a `Slice`, which follow the `rows` rows before them."""
         for index, fault in faults:
-            place, known = (index, fault.name), self._faults.get((index, fault.name))
-            self._faults[place] = fault.later(self.rows) if known is None else known.and_also(fault)
-        for number, count, first in impossible:
-            before, earliest = self._impossible.get(number, (0, self.rows + first))
-            self._impossible[number] = (before + count, earliest)
+            self._faults.setdefault((index, fault.name), fault.later(self.rows))
+        for number, first in impossible:
+            self._impossible.setdefault(number, self.rows + first)
         self.rows += rows
 
     def refuse(self) -> None:
@@ -234,12 +228,12 @@ class Faults:
                 being declared so; a row is declared impossible.
         """
         refuse(in_order(self._faults))
-        for number, (count, first) in sorted(self._impossible.items()):
+        for number, first in sorted(self._impossible.items()):
             rule = self._schema.impossible[number - 1]
             raise SchemaMismatch(
                 "IMPOSSIBLE",
                 f"Impossible combination {number} (over {', '.join(shown(n) for n, _ in rule.where)}) "
-                f"occurs in {count:,} rows, first in data row {first:,}.",
+                f"occurs, first in data row {first:,}.",
                 "A combination that is declared impossible does not occur.",
                 "Correct the data, or narrow [[impossible]] in the schema.",
             )

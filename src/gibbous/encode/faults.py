@@ -20,8 +20,8 @@ class Fault:
     Attributes:
         name: short upper-case name of the error.
         column: name of the column.
-        what: what is wrong, after the number: "values outside its declared levels".
-        count: number of records.
+        what: what is wrong, in the plural: "values outside its declared levels". How many is not kept:
+            it is a count of confidential records.
         row: first data row, counted from 1 without the header.
         allowed, fix: whole sentences.
     """
@@ -29,22 +29,17 @@ class Fault:
     name: str
     column: str
     what: str
-    count: int
     row: int
     allowed: str
     fix: str
 
     def words(self) -> str:
         """The fault in a message."""
-        return f"column {shown(self.column)}: {self.count:,} {self.what}, first in data row {self.row:,}"
+        return f"column {shown(self.column)}: {self.what}, first in data row {self.row:,}"
 
     def later(self, rows: int) -> Fault:
         """The same fault `rows` further down."""
         return replace(self, row=self.row + rows)
-
-    def and_also(self, other: Fault) -> Fault:
-        """With the records of the same fault in later rows."""
-        return replace(self, count=self.count + other.count)
 
 
 OUTSIDE = (
@@ -109,11 +104,10 @@ def found(kind: tuple[str, str, str], column: str, bad: np.ndarray) -> list[Faul
         column: name of the column.
         bad: bool (rows,).
     """
-    count = int(np.count_nonzero(bad))
-    if count == 0:
+    if not bad.any():
         return []
     what, allowed, fix = kind
-    return [Fault(NAMES[kind], column, what, count, int(bad.argmax()) + 1, allowed, fix)]
+    return [Fault(NAMES[kind], column, what, int(bad.argmax()) + 1, allowed, fix)]
 
 
 def refuse(faults: list[Fault]) -> None:

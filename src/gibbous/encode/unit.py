@@ -28,8 +28,8 @@ def bounded(people: pl.Series, max_rows: int, words: Words64) -> np.ndarray | No
     if unknown.any():
         raise SchemaMismatch(
             "NULLID",
-            f"Column {shown(people.name)}, the person identifier, is missing in "
-            f"{int(unknown.sum()):,} rows, first in data row {int(unknown.arg_max() or 0) + 1:,}.",
+            f"Column {shown(people.name)}, the person identifier, is missing, first "
+            f"in data row {int(unknown.arg_max() or 0) + 1:,}.",
             "Every row belongs to a person.",
             "Complete the identifier, or drop those rows before.",
         )

@@ -217,8 +217,8 @@ def _codes(values: pl.Series, places: Places) -> np.ndarray:
         absent = found.is_null().to_numpy()
         raise _mismatch(
             "UNKNOWNPLACE",
-            f"Column {values.name!r} has {int(absent.sum()):,} rows with an unknown or missing "
-            f"place, first in data row {int(absent.argmax()) + 1:,}",
+            f"Column {values.name!r} has rows with an unknown or missing place, first in data "
+            f"row {int(absent.argmax()) + 1:,}",
             f"The {len(places):,} places of the geography, compared as text",
             "Add the missing candidates to the public list (all of them, not those that occur), "
             "or drop those rows by a public rule",
@@ -237,8 +237,8 @@ def _counts(values: pl.Series) -> np.ndarray:
     if wrong.any():
         raise _mismatch(
             "COUNT",
-            f"Column {values.name!r} has {int(wrong.sum()):,} counts that are missing, negative "
-            f"or not whole, first in data row {int(wrong.argmax()) + 1:,}",
+            f"Column {values.name!r} has counts that are missing, negative or not whole, first"
+            f" in data row {int(wrong.argmax()) + 1:,}",
             "Counts are whole numbers >= 0: one record each, which is what is protected",
             "Round by a public rule, or give one row a record",
         )
@@ -277,7 +277,7 @@ def _check_reach(flows: Flows, geography: Geography) -> None:
     if beyond.any():
         raise _mismatch(
             "REACH",
-            f"{int(beyond.sum()):,} pairs are farther apart than {geography.reach:g} miles",
+            f"Pairs are farther apart than {geography.reach:g} miles",
             "Within reach all origins are in a destination's domain, beyond it none",
             "Leave those records out before the totals of destinations are published, or raise reach",
         )

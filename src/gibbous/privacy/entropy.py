@@ -167,7 +167,7 @@ def _noised(
     flat = np.ascontiguousarray(values, dtype=np.int64).ravel()
     out = np.empty_like(flat)
     starts = range(0, flat.size, CHUNK)
-    total = len(starts) * CHUNK  # whole chunks: the number of seen cells is secret
+    total = len(starts) * CHUNK
 
     def draw(start: int) -> None:
         out[start : start + CHUNK] = sampler(flat[start : start + CHUNK])

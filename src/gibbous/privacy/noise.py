@@ -180,13 +180,14 @@ class Thresholded:
     def add(self, cells: Cells, *, progress: Progress = silent) -> Cells:
         """Noisy cells above the threshold; of a Dense, the others become 0.
 
-        Cells without a record are dropped before the noise, whatever an engine lists.
+        Cells without a record are dropped before the noise, whatever an engine lists. How many are
+        left is secret, so no progress is told of them.
         """
         if isinstance(cells, Dense):
             noisy = self.base.add(cells, progress=progress).values
             return Dense(np.where(noisy > self.threshold, noisy, 0))
         occur = cells.values > 0
-        values = self.base.add(Dense(cells.values[occur]), progress=progress).values
+        values = self.base.add(Dense(cells.values[occur])).values
         kept = values > self.threshold
         return Sparse(cells.keys[occur][kept], cells.levels[occur][kept], values[kept])
 

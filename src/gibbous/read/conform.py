@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import SchemaMismatch
+from gibbous.core.errors import InputRejected, SchemaMismatch
 from gibbous.core.schema import Schema
 from gibbous.read.fields import listed, shown
 
 if TYPE_CHECKING:
     import polars as pl
+
+_NO_NAME = r"^\s*[+-]?\.?[0-9][0-9.,:/ %-]*([eE][+-]?[0-9]+)?\s*$"  # numbers, days, times
 
 
 def conform(columns: Mapping[str, pl.DataType], schema: Schema) -> None:
@@ -32,7 +34,7 @@ def conform_names(names: Iterable[str], schema: Schema) -> None:
     """Check the names of the data against a schema.
 
     Raises:
-        SchemaMismatch: listing the missing and the unexpected columns.
+        SchemaMismatch: listing the missing columns, and the unexpected ones as `undeclared` does.
     """
     given = list(names)
     person = [schema.unit.column] if schema.unit and schema.unit.column else []
@@ -43,13 +45,52 @@ def conform_names(names: Iterable[str], schema: Schema) -> None:
     if not missing and not extra:
         return
     parts = [f"missing from the data: {listed(missing)}"] if missing else []
-    parts += [f"in the data but not in the schema: {listed(extra)}"] if extra else []
+    parts += [f"in the data but not in the schema: {undeclared(extra, given)}"] if extra else []
     raise SchemaMismatch(
         "COLUMNS",
         f"The columns of the data and of the schema differ; {'; '.join(parts)}.",
         "Every column of the schema is in the data; other columns are named in ignore.",
         "Describe or ignore the extra columns, and check the spelling and the header line.",
     )
+
+
+def undeclared(extra: Sequence[str], given: Sequence[str]) -> str:
+    """Names that nobody declared, for a message; a file without a header has values in their place.
+
+    Args:
+        extra: the undeclared ones among `given`.
+        given: all column names of the data.
+    Returns:
+        The names where most of `given` are declared; otherwise how many there are.
+    """
+    if 2 * len(extra) < len(given):
+        return listed(extra)
+    return f"{len(extra):,} of {len(given):,} columns (names withheld: they may be a record)"
+
+
+def check_header(names: Sequence[str], frame: pl.DataFrame) -> None:
+    """Refuse names that look like the first record of a table without a header.
+
+    A name does where it is a number or a day, or occurs among the values below it.
+
+    Args:
+        names: of all columns.
+        frame: the columns that can be read.
+    Raises:
+        InputRejected: half of the names or more do; none is shown.
+    """
+    import polars as pl
+
+    alike = pl.Series(names, dtype=pl.String).str.contains(_NO_NAME).sum()
+    texts = (c for c in frame if c.dtype in (pl.String, pl.Categorical, pl.Enum))
+    alike += sum(bool((c.cast(pl.String) == c.name).any()) for c in texts)
+    if names and 2 * alike >= len(names):
+        raise InputRejected(
+            "NOHEADER",
+            "Half or more of the column names look like values: they may be the first record.",
+            "The first line of a text file, and the names of any other table, say what the columns are.",
+            "Add a header line. If these are names, write them with a letter in front.",
+        )
 
 
 def check_types(columns: Mapping[str, Any]) -> None:

@@ -53,6 +53,15 @@ def from_frame(source: Any, *, max_columns: int, skip: frozenset[str]) -> pl.Dat
     return _plain(source, skip)
 
 
+def frame_names(frame: Any) -> list[str]:
+    """Column names of a pandas, polars or pyarrow frame that are text; none of anything else."""
+    if hasattr(frame, "collect_schema"):
+        return list(frame.collect_schema().names())
+    if hasattr(getattr(frame, "schema", None), "names"):
+        return list(frame.schema.names)
+    return [name for name in getattr(frame, "columns", ()) if isinstance(name, str)]
+
+
 def _check_names(names: Any, max_columns: int) -> None:
     if any(not isinstance(n, str) for n in names):
         raise InputRejected(

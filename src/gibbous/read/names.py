@@ -6,11 +6,10 @@ import unicodedata
 from collections.abc import Sequence
 
 from gibbous.core.errors import InputRejected, ResourceLimit
-from gibbous.read.fields import listed, shown
 
 
 def check_names(names: Sequence[str], max_columns: int) -> None:
-    """Refuse blank, double and nearly double names.
+    """Refuse blank, double and nearly double names; by place, since a name may be a value of a record.
 
     Args:
         names: in the order of the input.
@@ -40,7 +39,7 @@ def check_names(names: Sequence[str], max_columns: int) -> None:
             places = [i + 1 for i, other in enumerate(names) if other == name]
             raise _rejected(
                 "DUPCOL",
-                f"Column name {shown(name)} occurs {len(places)} times (positions "
+                f"One column name occurs {len(places)} times (positions "
                 f"{', '.join(map(str, places[:10]))})",
                 "Rename one.",
             )
@@ -49,8 +48,8 @@ def check_names(names: Sequence[str], max_columns: int) -> None:
         if same != place:
             raise _rejected(
                 "NEARNAMES",
-                f"Column names {listed([names[same], name])} (positions {same + 1}, {place + 1}) "
-                "differ only by case, Unicode form or outer blanks",
+                f"Two column names (positions {same + 1}, {place + 1}) differ only by case, Unicode form "
+                "or outer blanks",
                 "Rename one.",
             )
 

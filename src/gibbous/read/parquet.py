@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gibbous.core.errors import InputRejected, ResourceLimit, SchemaMismatch
-from gibbous.read.conform import check_types, usable
+from gibbous.read.conform import check_types, undeclared, usable
 from gibbous.read.csv_file import ReadOptions
 from gibbous.read.fields import listed, shown
 from gibbous.read.files import check_unchanged, opened
@@ -136,12 +136,14 @@ def _check_same(first: _Source, other: _Source) -> None:
     if first.columns == other.columns:
         return
     names, more = set(first.columns), set(other.columns)
-    differ = sorted(names ^ more) or [n for n in names if first.columns[n] != other.columns[n]]
-    what = "in one of them only" if names ^ more else "of another type"
+    types = [n for n in names & more if first.columns[n] != other.columns[n]]
+    what = f"{listed(sorted(types))} of another type"
+    if names != more:
+        what = f"{undeclared(sorted(names ^ more), [*names | more])} in one of them only"
     raise SchemaMismatch(
         "FILES",
         f"The file {shown(other.path.name)} has other columns than {shown(first.path.name)}: "
-        f"{listed(differ)} {what}.",
+        f"{what}.",
         "All files of a folder or pattern have the same columns, of the same types.",
         "Write them again alike, or read them one by one.",
     )
@@ -254,7 +256,7 @@ def _check_memory(files: list[_Source], limit: int) -> None:
     if needed > limit:
         raise ResourceLimit(
             "TOOLARGE",
-            f"The file holds {rows:,} rows, which need about {needed:,} bytes of memory.",
+            "The rows of the file need more memory than is allowed.",
             f"At most {limit:,} bytes are used here.",
             "Raise max_bytes if memory allows, or keep the columns and rows that are needed.",
         )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from gibbous.core.errors import UsageError
+from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.schema import Schema
-from gibbous.read.conform import conform
+from gibbous.read.conform import conform, conform_names
 from gibbous.read.csv_file import (
     DroppedLines,
     ReadOptions,
@@ -22,7 +22,7 @@ from gibbous.read.csv_file import (
 )
 from gibbous.read.fields import shown
 from gibbous.read.files import format_of
-from gibbous.read.frames import from_frame
+from gibbous.read.frames import frame_names, from_frame
 from gibbous.read.many import is_many
 from gibbous.read.parquet import parquet_names, parquet_slices, read_parquet
 from gibbous.read.slices import row_slices
@@ -68,17 +68,16 @@ def read_columns(
     """
     options = options or ReadOptions()
     skip = frozenset(schema.ignore) if schema else frozenset()
-    if not isinstance(source, str | os.PathLike):
-        frame = from_frame(source, max_columns=options.max_columns, skip=skip)
-    else:
-        path = Path(source)
-        if _is_parquet(path):
-            frame = read_parquet(path, options, skip=skip)
+    with _names_first(source, schema, options):
+        if not isinstance(source, str | os.PathLike):
+            frame = from_frame(source, max_columns=options.max_columns, skip=skip)
+        elif _is_parquet(Path(source)):
+            frame = read_parquet(Path(source), options, skip=skip)
         else:
-            frame = read_csv(path, options, null=_null(schema), expected=_width(schema))
-    check_years(frame)
+            frame = read_csv(Path(source), options, null=_null(schema), expected=_width(schema))
     if schema is not None:
         conform(frame.schema, schema)
+    check_years(frame)
     return frame
 
 
@@ -99,7 +98,10 @@ def read_slices(
     options = options or ReadOptions()
     if isinstance(source, str | os.PathLike) and _is_parquet(Path(source)):
         skip = frozenset(schema.ignore)
-        with parquet_slices(Path(source), options, skip=skip) as (rows, slices):
+        with ExitStack() as stack:
+            with _names_first(source, schema, options):
+                file = parquet_slices(Path(source), options, skip=skip)
+                rows, slices = stack.enter_context(file)
             yield rows, _with_days(slices)
         return
     if isinstance(source, str | os.PathLike) and is_long(Path(source)):
@@ -130,6 +132,23 @@ def probe(source: Any, *, options: ReadOptions | None = None) -> ReadProbe:
     if _is_parquet(path):
         return ReadProbe(tuple(parquet_names(path, options)), "parquet")
     return ReadProbe(tuple(csv_names(path, options)), "csv")
+
+
+@contextmanager
+def _names_first(source: Any, schema: Schema | None, options: ReadOptions) -> Iterator[None]:
+    """What is wrong with a column is not said before its name is known to be one: it may be a value."""
+    refused = None
+    try:
+        yield
+    except SchemaMismatch as error:
+        refused = error
+    if refused is None:
+        return
+    if schema is not None:
+        paths = isinstance(source, str | os.PathLike)
+        names = probe(source, options=options).names if paths else frame_names(source)
+        conform_names(names, schema)
+    raise refused
 
 
 def _with_days(slices: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

@@ -127,7 +127,8 @@ def scale_p_value(cells: Mapping[NoiseInfo, int], energy: float) -> float:
         energy: the sum.
     """
     grid = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 300)])
-    logs = grid * energy + sum(n * _log_moment(law, grid) for law, n in cells.items())
+    moments = [(n, _log_moment(law, grid)) for law, n in cells.items()]
+    logs = grid * energy + sum(n * (one - one[0]) for n, one in moments)  # at 0 it is 0, exactly
     return float(math.exp(min(0.0, float(logs.min()))))
 
 

@@ -151,15 +151,19 @@ class IbisEngine:
         small = [i for i, c in enumerate(contexts) if _is_small(c)]
         covers = cover.covers(contexts, small, max(held.rows, cover.ROWS))
         rest = [i for i, c in enumerate(contexts) if not _is_small(c)]
-        total = len(covers) + len(rest)
+        done, total = (
+            0,
+            len(contexts),
+        )  # contexts: how many are counted at once hangs on the records
         try:
-            for done, one in enumerate(covers):
+            for one in covers:
                 progress("count", done, total)
+                done += len(one.places)
                 table = _dense(self._count(held, one.table))
                 for i in one.places:
                     shape = contexts[i].keys, contexts[i].levels
                     found[i] = Dense(cover.margin(table, one, contexts[i]).reshape(shape))
-            for done, i in enumerate(rest, len(covers)):
+            for done, i in enumerate(rest, total - len(rest)):
                 progress("count", done, total)
                 found[i] = self._count(held, contexts[i])
         except MemoryError:

@@ -17,7 +17,7 @@ from gibbous.disintegrate.ibis.addresses import address_of
 from gibbous.disintegrate.ibis.databases import Rows
 from gibbous.disintegrate.ibis.patience import Here, Patience
 from gibbous.read.conform import conform_names
-from gibbous.read.frames import from_frame
+from gibbous.read.frames import frame_names, from_frame
 from gibbous.read.slices import whole_only
 from gibbous.read.source import ReadOptions, read_slices
 from gibbous.read.years import check_years
@@ -94,10 +94,9 @@ def _plain(
                 check_years(part)
                 yield part
 
-    head = from_frame(
-        patience.run(rows.head, rows.stop), max_columns=options.max_columns, skip=skip
-    )
-    conform_names(head.columns, schema)
+    first = patience.run(rows.head, rows.stop)
+    conform_names(frame_names(first), schema)  # before a message about a type names a column
+    head = from_frame(first, max_columns=options.max_columns, skip=skip)
     times = [name for name, dtype in head.schema.items() if whole_only([dtype])]
     if times and not all(_midnights(part, times) for part in frames(times)):
         yield pl.concat([head, *frames(head.columns)])

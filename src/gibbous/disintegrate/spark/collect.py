@@ -173,17 +173,16 @@ def _joined(
             raise refused(json.dumps(one["error"]), state=UNSPENT)
     faults, mark = Faults(job.schema), Fingerprint(key, job.schema.null)
     mark.join(Seen(tuple(rows.names), 0, (0, 0)))
-    nobody, first = 0, 0
+    nobody = 0
     for one in sorted(told, key=lambda one: one["place"]):
-        missing, place = one.get("nobody", (0, 0))
-        first = first or (faults.rows + place if missing else 0)
-        nobody += missing
+        if "nobody" in one:
+            nobody = nobody or faults.rows + one["nobody"]
         plain = [(index, Fault(*fault)) for index, *fault in one["faults"]]
         faults.join(plain, [tuple(hit) for hit in one["impossible"]], one["rows"])
         mark.join(Seen(tuple(one["names"]), one["rows"], tuple(one["sums"])))
     _refuse(faults)
     if nobody:
-        raise _nobody(job.schema, nobody, first)
+        raise _nobody(job.schema, nobody)
     sums = {
         task: (count, total)
         for task, count, total in zip(
@@ -211,12 +210,12 @@ def _refuse(faults: Any) -> None:
     raise found
 
 
-def _nobody(schema: Schema, count: int, first: int) -> SchemaMismatch:
+def _nobody(schema: Schema, first: int) -> SchemaMismatch:
     assert schema.unit is not None
     return SchemaMismatch(
         "NULLID",
-        f"Column {shown(str(schema.unit.column))}, the person identifier, is missing in {count:,} "
-        f"rows, first in data row {first:,}.",
+        f"Column {shown(str(schema.unit.column))}, the person identifier, is missing, first in data "
+        f"row {first:,}.",
         "Every row belongs to a person.",
         "Complete the identifier, or drop those rows before.",
     )

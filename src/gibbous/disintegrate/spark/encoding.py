@@ -210,7 +210,7 @@ def _people(job: EncodeJob, frame: pl.DataFrame, report: dict[str, Any]) -> np.n
     if values.dtype.is_float():
         unknown |= values.is_nan().fill_null(value=False)
     if unknown.any():
-        report["nobody"] = [int(unknown.sum()), int(unknown.arg_max() or 0) + 1]
+        report["nobody"] = int(unknown.arg_max() or 0) + 1
     return person_words(values, job.root)
 
 
@@ -224,7 +224,7 @@ def _settled(frame: pl.DataFrame, job: EncodeJob) -> pl.DataFrame:
 
 
 def _plain(fault: Any) -> list[Any]:
-    return [fault.name, fault.column, fault.what, fault.count, fault.row, fault.allowed, fault.fix]
+    return [fault.name, fault.column, fault.what, fault.row, fault.allowed, fault.fix]
 
 
 def _kept(numbers: tuple[tuple[int, np.ndarray], ...], count: int) -> np.ndarray:

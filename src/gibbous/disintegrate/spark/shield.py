@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -66,8 +67,10 @@ def rows(batches: Batches) -> Iterator[dict[str, Any]]:
 
 
 def task() -> int:
-    """Number of the partition that this task works on; 0 outside of Spark."""
-    from pyspark import TaskContext
+    """Number of the partition that this task works on; 0 outside of Spark.
 
-    found = TaskContext.get()
-    return 0 if found is None else int(found.partitionId())
+    pyspark starts every task, so a process that has not loaded it runs none: nothing is imported.
+    """
+    spark = sys.modules.get("pyspark")
+    context = spark.TaskContext.get() if spark else None
+    return int(context.partitionId()) if context else 0

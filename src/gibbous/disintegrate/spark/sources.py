@@ -143,7 +143,6 @@ def _of_frame(frame: Any, schema: Schema, max_columns: int) -> Rows:
         empty = pl.DataFrame(pl.from_arrow(guarded(lambda: frame.limit(0).toArrow())))
     kept = [name for name in names if name not in schema.ignore or _usable(name, empty)]
     types = {name: empty.schema[name] for name in kept}
-    check_types(types)
     conform(types, schema)
     if kept != names:
         frame = frame.select(*(f"`{name.replace('`', '``')}`" for name in kept))

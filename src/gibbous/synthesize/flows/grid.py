@@ -72,7 +72,7 @@ class WholeGrid:
             return Dense(np.where(noisy > self.threshold, noisy, 0))
         occur = cells.values > 0
         held = cells.keys[occur] * np.uint64(self.levels) + cells.levels[occur]
-        noisy = self.base.add(Dense(cells.values[occur]), progress=progress).values
+        noisy = self.base.add(Dense(cells.values[occur])).values  # how many there are is secret
         places, values = survivors(
             self.keys * self.levels, self.base.scale, self.threshold, entropy.words
         )

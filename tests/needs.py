@@ -1,0 +1,99 @@
+"""What some tests need beyond Python and the packages that ./dev installs: the one list of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.frame.tree import ROOT
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PAGE = ROOT / "docs" / "reference" / "tests.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that a machine may lack.
+
+    Attributes:
+        found: whether it is here.
+        comes: how it gets there.
+        pattern: what a test file holds that needs it; "" for a call of `need` with its name.
+    """
+
+    found: Callable[[], bool]
+    comes: str
+    pattern: str = ""
+
+
+def program(*names: str) -> str | None:
+    """The first of these programs on the path, or where Debian keeps the newest PostgreSQL."""
+    for name in names:
+        kept = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+        if found := shutil.which(name) or (str(kept[-1]) if kept else None):
+            return found
+    return None
+
+
+NEEDS: dict[str, Need] = {
+    "Java 17": Need(
+        lambda: shutil.which("java") is not None or "JAVA_HOME" in os.environ,
+        "the system; `.ci/run` installs it",
+        r"mark\.spark",
+    ),
+    "pyspark": Need(
+        lambda: importlib.util.find_spec("pyspark") is not None,
+        "`./dev test --all` installs it",
+        r"mark\.spark",
+    ),
+    "Chromium": Need(
+        lambda: program(*BROWSERS) is not None,
+        "the system; `.ci/run` installs it",
+        r"mark\.browser",
+    ),
+    "PostgreSQL": Need(
+        lambda: all(program(name) for name in ("initdb", "postgres")),
+        "the system; `.ci/run` installs it",
+    ),
+    "git": Need(
+        lambda: shutil.which("git") is not None and (ROOT / ".git").exists(),
+        "the system; and the folder is a clone",
+    ),
+    "data sets": Need(
+        lambda: (ROOT.parent / "shared" / "data").is_dir(),
+        "`../shared/data`, which is not public",
+        r"\bshared_data\b",
+    ),
+    "/proc": Need(lambda: Path("/proc/self").is_dir(), "Linux"),
+    "POSIX": Need(lambda: os.name == "posix", "Linux, macOS"),
+}
+
+
+def need(name: str) -> None:
+    """Skip, by name, what calls this on a machine without it."""
+    if not NEEDS[name].found():
+        pytest.skip(f"needs {name} (docs/reference/tests.md)")
+
+
+def users(name: str) -> list[str]:
+    """Test files that need it."""
+    pattern = NEEDS[name].pattern or rf'\bneed\("{name}"\)'
+    files = (p for p in (ROOT / "tests").rglob("test_*.py") if p.name != "test_needs.py")
+    found = (p for p in files if re.search(pattern, p.read_text(encoding="utf-8")))
+    return sorted(p.relative_to(ROOT).as_posix() for p in found)
+
+
+def table() -> str:
+    """The list as the page shows it."""
+    lines = ["| needs | where it comes from | tests |", "|---|---|---|"]
+    for name, one in NEEDS.items():
+        files = ", ".join(f"`{file.removeprefix('tests/')}`" for file in users(name))
+        lines.append(f"| {name} | {one.comes} | {files} |")
+    return "\n".join(lines)
