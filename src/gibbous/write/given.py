@@ -16,6 +16,7 @@ import numpy as np
 from gibbous.core.about import About
 from gibbous.core.codes import Codes
 from gibbous.core.errors import SchemaMismatch, UsageError
+from gibbous.core.imprint import Imprint
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear, Tables
@@ -181,6 +182,7 @@ def _describe(
         about=_about(receipt, release),
         relation=receipt["relation"],
         uncovered=tuple(receipt["uncovered"]),
+        imprint=Imprint.from_json(receipt.get("imprint", {})),
     )
     fresh = (
         receipt
@@ -215,7 +217,7 @@ def _amended(facts: Facts, given: tuple[str, ...]) -> dict[str, Any]:
         "guarantee": guarantee(facts.plan, facts.uncovered) + given_gap(given),
         "differentially_private": False,
         "given": {"columns": list(given), "covered": False},
-        "assumptions": assumptions(facts) + given_assumptions(given),
+        "assumptions": assumptions(facts.schema, facts.plan) + given_assumptions(given),
         "plan": facts.plan.to_json(),
         "rows_from": "given rows",
         "versions": versions(),

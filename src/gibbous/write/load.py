@@ -8,6 +8,7 @@ from typing import Any
 
 from gibbous.core.claim import Claim
 from gibbous.core.errors import GibbousError
+from gibbous.core.imprint import Imprint
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.release import Receipt, Release
 from gibbous.core.schema import Schema
@@ -39,7 +40,7 @@ def load(path: str | Path) -> Release:
     schema = read_schema(folder)
     tables = released_tables(folder, schema, receipt)
     with refusing("RECEIPT", "ledger.json does not describe a release"):
-        total, plan = claim_of(receipt, "total"), _plan(receipt["plan"])
+        total, plan = claim_of(receipt, "total"), plan_of(receipt["plan"])
     sampler = draw if tables is not None else None
     sets = lazy_sets(folder.absolute(), receipt)
     return Release(sets, schema, total, plan, tables, Receipt(receipt), folder.absolute(), sampler)
@@ -62,6 +63,7 @@ def read_receipt(folder: Path) -> dict[str, Any]:
                 f"{FORMAT!r}",
             )
         _check_sizes(receipt, "ledger.json")
+        Imprint.from_json(receipt.get("imprint", {}))
         return dict(receipt)
 
 
@@ -130,7 +132,12 @@ def released_tables(folder: Path, schema: Schema, receipt: dict[str, Any]) -> Ta
     return tables
 
 
-def _plan(data: dict[str, Any]) -> Plan:
+def plan_of(data: dict[str, Any]) -> Plan:
+    """The plan of a receipt that was read from a file.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is not one.
+    """
     return Plan(
         mechanism=str(data["mechanism"]),
         params=dict(data["params"]),

@@ -23,10 +23,10 @@ from gibbous.privacy import accountant
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_store import chained
 from gibbous.write import load, manifest
-from gibbous.write.certificate import NOT_DP, claim_of, discovered
+from gibbous.write.certificate import NOT_DP, assumptions, claim_of, discovered
 from gibbous.write.digest import digest_of
 from gibbous.write.files import refusing, rejected
-from gibbous.write.methods_text import given_gap, plain
+from gibbous.write.methods_text import given_assumptions, given_gap, plain
 from gibbous.write.read_sets import names_of, part_rows_of
 from gibbous.write.rows_check import check_both, check_set
 from gibbous.write.set_files import part_span
@@ -107,7 +107,7 @@ def verify(
         _check_plan(receipt, total)
         checks.append("the parts of the cost add up to the total, which is what was charged")
         _check_words(folder, receipt, schema, total)
-        checks.append("certificate and METHODS.md state the same guarantee")
+        checks.append("certificate and METHODS.md state the same guarantee, with its assumptions")
         checks += _given_check(given_names(receipt, schema))
         _check_proof(receipt, total)
         checks.append("the ledger entries hash as they say, for this claim and this digest")
@@ -194,6 +194,9 @@ def _check_words(folder: Path, receipt: dict[str, Any], schema: Schema, total: C
     if receipt.get("discovered", []) != discovered(schema):
         raise rejected("WORDS", "it does not name the facts that were paid for")
     given = given_names(receipt, schema)
+    assumed = assumptions(schema, load.plan_of(receipt["plan"])) + given_assumptions(given)
+    if receipt["assumptions"] != assumed:
+        raise rejected("WORDS", "it does not list what its guarantee assumes, as this gibbous does")
     if not words.endswith(given_gap(given)):
         raise rejected("WORDS", "its words do not name the columns that were given")
     silent_gap = (uncovered or not total.is_dp) and NOT_DP not in words
