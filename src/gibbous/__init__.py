@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gibbous.contract.auditor.run import audit
     from gibbous.core.claim import Claim
     from gibbous.core.errors import GibbousError
+    from gibbous.core.imprint import Imprint
     from gibbous.core.plan import Plan
     from gibbous.core.release import Release
     from gibbous.core.schema import Column, Schema, Unit
@@ -78,6 +79,7 @@ _WHERE = {
     "ExponentialPegs": "gibbous.mechanisms.exponential_pegs",
     "FlowsLaplace": "gibbous.mechanisms.flows_laplace",
     "GibbousError": "gibbous.core.errors",
+    "Imprint": "gibbous.core.imprint",
     "Imputation": "gibbous.mechanisms.imputation",
     "Laplace": "gibbous.mechanisms.laplace",
     "Ledger": "gibbous.privacy.ledger",
@@ -131,6 +133,7 @@ __all__ = [
     "ExponentialPegs",
     "FlowsLaplace",
     "GibbousError",
+    "Imprint",
     "Imputation",
     "Laplace",
     "Ledger",

@@ -15,6 +15,7 @@ from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import BudgetExhausted, GibbousError, UsageError
 from gibbous.core.exact import Number, exact
+from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, Workers, silent
@@ -131,6 +132,7 @@ def synthesize(
     budget: Number | None = None,
     strict: bool = False,
     csv_raw: bool = False,
+    imprint: Imprint = NONE_GIVEN,
     options: Any = None,
     progress: Progress = silent,
 ) -> Release:
@@ -158,6 +160,7 @@ def synthesize(
         strict: charge again where an earlier run of the same request was killed after its
             reservation and before its tables were complete; otherwise that reservation pays.
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
+        imprint: issuer, contact, date and license: public text for certificate, METHODS.md and report.
         options: reading options (separator, encoding, limits).
         progress: called with (stage, done, total).
     Returns:
@@ -185,7 +188,7 @@ def synthesize(
     target = check_output(out, overwrite=overwrite, source=source) if out else None
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
     worker = asked.engine(engine, options, source, partitions)
-    job = _Job(source, schema, mechanism, planned, seed, book, worker, progress)
+    job = _Job(source, schema, mechanism, planned, seed, book, worker, imprint, progress)
     frames = frame_kind(source)
     if target is None:
         return frames.release(_in_memory(job))
@@ -257,6 +260,7 @@ class _Job:
     seed: int | None
     ledger: Ledger
     engine: Engine
+    imprint: Imprint
     progress: Progress
 
     @contextmanager
@@ -324,6 +328,7 @@ class _Job:
             about=self.mechanism.about,
             relation=_relation(self.mechanism),
             uncovered=schema.inferred() if self.plan.total.is_dp else (),
+            imprint=self.imprint,
         )
 
 

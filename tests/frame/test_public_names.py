@@ -26,6 +26,7 @@ NAMES = {
     "ExponentialPegs",
     "FlowsLaplace",
     "GibbousError",
+    "Imprint",
     "Imputation",
     "Laplace",
     "Ledger",

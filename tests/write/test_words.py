@@ -71,10 +71,10 @@ def test_B5_page_and_report_say_that_delta_grows_with_a_group(tmp_path: Path) ->
         said.append(page + report + dict(public_words.summary(made))["In plain words."])
 
     noise, threshold, pure = said
-    assert noise.count("for 2, epsilon = 2, delta = 3.7183e-06; for 5,") == 2
-    assert noise.count("for which other rules hold: for 2, epsilon = 2.11") == 2
-    assert noise.count("known to be present, it is epsilon = 2, delta = 3.7183e-06") == 2
+    assert noise.count("2 units have epsilon = 2, delta = 3.7183e-06; 5 units") == 2
+    assert noise.count("each by its own rule: 2 units have epsilon = 2.11") == 2
+    assert noise.count("known to be present, the bound is epsilon = 2, delta = 3.7183e-06") == 2
     assert "delta grows to" in threshold
-    assert "other rules" not in threshold
-    assert "for 2, epsilon = 2; for 5, epsilon = 5;" in pure
+    assert "own rule" not in threshold
+    assert "2 units have epsilon = 2; 5 units have epsilon = 5;" in pure
     assert "delta grows" not in pure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import isfinite
@@ -15,16 +16,18 @@ from gibbous.cli.mistakes import unknown
 from gibbous.core.documents import Unreadable, toml
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import DIGITS
+from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.read.texts import read_text
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Mechanism
 
+IMPRINT = ("issuer", "contact", "date", "license")
 TOP = ("data", "schema", "geography")
 SECTIONS = {
     "privacy": ("relation", "epsilon", "delta", "shares"),
     "mechanism": ("name",),  # and its parameters
-    "output": ("rows", "sets", "per_set", "seed", "format", "path", "part_rows"),
+    "output": ("rows", "sets", "per_set", "seed", "format", "path", "part_rows", *IMPRINT),
     "engine": ("name", "partitions", "master", "conf"),
     "evaluate": ("keys", "sensitive", "targets", "holdout", "path"),
     "audit": (),
@@ -68,6 +71,7 @@ class Request:
         sets, seed, format, out: as in `gibbous synthesize`.
         part_rows: most rows of one file of a set; None for the default.
         engine: where the records are counted.
+        imprint: who stands behind the release.
     """
 
     data: Path | str | None
@@ -83,6 +87,7 @@ class Request:
     part_rows: int | None
     engine: EngineRequest
     geography: Path | None = None
+    imprint: Imprint = NONE_GIVEN
 
 
 def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, object]) -> Request:
@@ -129,6 +134,7 @@ def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, ob
         part_rows=_count("output.part_rows", merged.pop("output.part_rows", None), 1),
         engine=_engine(merged),
         geography=_path("geography", geography),
+        imprint=_imprint(merged),
         params={key.partition(".")[2]: value for key, value in merged.items()},
     )
 
@@ -351,6 +357,14 @@ def _engine(merged: dict[str, object]) -> EngineRequest:
         None if master is None else _named("engine.master", "--master", master),
         tuple((str(key), str(value)) for key, value in pairs.items()),
     )
+
+
+def _imprint(merged: dict[str, object]) -> Imprint:
+    given = {name: merged.pop(f"output.{name}", None) for name in IMPRINT}
+    for name, value in given.items():
+        if not isinstance(value, str | date | None):
+            raise _wrong(f"output.{name}", f"--{name}", "text")
+    return Imprint(**{name: str(value) for name, value in given.items() if value is not None})
 
 
 def _named(key: str, flag: str, value: object) -> str:

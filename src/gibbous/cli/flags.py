@@ -101,6 +101,15 @@ PartRows = Annotated[
     int | None,
     typer.Option("--part-rows", min=1, help="Most rows of one file of a set; default 4,194,304."),
 ]
+Issuer = Annotated[
+    str | None,
+    typer.Option("--issuer", help="Who publishes the release: public text in METHODS.md."),
+]
+Contact = Annotated[str | None, typer.Option("--contact", help="Where questions go; public text.")]
+Date = Annotated[str | None, typer.Option("--date", help="Day of publication, YYYY-MM-DD; public.")]
+License = Annotated[
+    str | None, typer.Option("--license", help="Under which the rows may be used; public text.")
+]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Most threads to use.")]
 
 

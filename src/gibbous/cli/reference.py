@@ -29,8 +29,8 @@ fails when the two differ. A verb is a Python function, and its flags are keywor
 - `--set KEY=VALUE` sets a parameter of the method (`--set parents=3`) or a key of the configuration
   (`--set privacy.epsilon=0.5`). It overrides the file. The same key given twice is refused.
 - A configuration is `data`, `schema`, then `[privacy]` relation epsilon delta shares, `[mechanism]`
-  name and its parameters, `[output]` rows sets seed format path. Its relative paths are relative to the
-  file. Budgets are decimal text: `0.1` is one tenth.
+  name and its parameters, `[output]` rows sets seed format path issuer contact date license. Its
+  relative paths are relative to the file. Budgets are decimal text: `0.1` is one tenth.
 - Environment: `GIBBOUS_HOME` is the folder of the ledger and of compiled kernels; `GIBBOUS_SCRATCH` that of
   encoded records that do not fit memory.
 """

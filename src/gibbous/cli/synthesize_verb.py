@@ -86,6 +86,7 @@ def run(request: Request, how: Run) -> None:
             budget=how.budget,
             strict=how.strict,
             csv_raw=how.csv_raw,
+            imprint=request.imprint,
             options=how.options(),
             progress=bars,
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gibbous.core.claim import Claim
+from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError
 from gibbous.core.finding import Finding
@@ -143,8 +143,9 @@ class Worker:
 
         schema = settled(self.job.schema, accept_inferred=True)
         holder = engine("local", self.job.reading, threads=1)
-        holder.scan(self.records, schema, key=_KEY, numbers=planned.numbers)
-        relation = getattr(mechanism, "relation", "add_remove")
+        kept = {"numbers": planned.numbers} if planned.numbers else {}
+        holder.scan(self.records, schema, key=_KEY, **kept)
+        relation: Relation = getattr(mechanism, "relation", "add_remove")
         curator = Curator(holder, planned.total, schema, relation=relation)
         try:
             drawn = mechanism.run(curator, rows)

@@ -9,6 +9,7 @@ from typing import Any
 
 from gibbous.core.claim import Claim, short
 from gibbous.core.errors import UsageError
+from gibbous.core.imprint import Imprint
 from gibbous.core.plan import Plan
 from gibbous.core.release import Release
 from gibbous.report import codebook, page, public_figures, public_words
@@ -66,17 +67,19 @@ def public_page(release: Release, mapped: Mapped | None = None) -> Page:
         ("Basis", plan.total.basis if plan.total.is_dp else "no claim of differential privacy"),
         ("Synthetic data", f"{_sets(receipt)}, {columns} columns"),
         ("Method", receipt["method"]["title"]),
+        ("Maturity", "alpha; proofs without outside review"),
+        *Imprint.from_json(receipt.get("imprint", {})).lines(),
     ]
     sections = [
         Section("summary", "Summary", tuple(_summary(release))),
         Section("meaning", "What the guarantee means for an attacker",
                 tuple(public_figures.meaning(plan.total))),
+        Section("limits", "Assumptions and limits", tuple(_limits(release))),
         Section("cost", "The cost, part by part", tuple(_cost(plan))),
         Section("method", "Method: published, proven, audited", tuple(_method(receipt))),
         Section("data", "Noisy tables and synthetic rows", tuple(public_figures.data(release))),
         Section("flows", "Maps of flows", tuple(_flows(release, mapped))),
         Section("codebook", "Codebook", tuple(codebook.blocks(release.schema))),
-        Section("limits", "Assumptions and limits", tuple(_limits(release))),
         Section("receipt", "Receipt", tuple(_receipt(receipt))),
         Section("verify", "How to verify", tuple(_verify(receipt))),
         Section("words", "Words", (Grid("Words of this report", ("word", "meaning"),
@@ -93,7 +96,7 @@ def public_page(release: Release, mapped: Mapped | None = None) -> Page:
         foot=(
             f"Made from {'the release package alone' if mapped is None else MAPPED}: no number in "
             "this file was computed against real "
-            "records. It may be published with the release. Receipts have no dates: entries of the "
+            "records. It may be published with the release. The receipt has no times: entries of the "
             "ledger are ordered by their numbers."
         ),
     )

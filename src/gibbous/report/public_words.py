@@ -10,7 +10,7 @@ from gibbous.core.release import Receipt, Release
 from gibbous.core.tables import Tables
 from gibbous.report import odds
 from gibbous.report.numbers import percent, short
-from gibbous.write.words import groups, noisy_parts, of_two, row_price
+from gibbous.write.words import MATURITY, groups, noisy_parts, of_two, row_price
 
 
 def summary(release: Release) -> Iterator[tuple[str, str]]:
@@ -20,6 +20,7 @@ def summary(release: Release) -> Iterator[tuple[str, str]]:
     if release.plan.total.is_dp:
         yield "In plain words.", _odds(release)
     yield "What it does not protect.", _not_protected(release)
+    yield "How far to trust it.", MATURITY
 
 
 def unit(release: Release) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.facts import fact_words
+from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.plan import Plan
 from gibbous.core.release import Receipt
 from gibbous.core.schema import Schema
@@ -22,6 +23,7 @@ NOT_DP = "not differentially private"
 _ASSUMED = (
     "the person who ran it, their account, the kernel and its random source are trusted",
     "facts marked declared in schema.toml were known without looking at the data",
+    "method, budget, contexts and bins were chosen without looking at the records",
     "noise and paid draws come from the operating system's randomness; no seed reaches them",
     "other releases of the same data add to this one; the ledger of the data holder sums them",
 )
@@ -37,6 +39,7 @@ class Facts:
         about: the method's card.
         relation: neighbor relation of the run.
         uncovered: facts read off the data that a claim of differential privacy does not cover.
+        imprint: who stands behind the release, as given.
     """
 
     schema: Schema
@@ -44,6 +47,7 @@ class Facts:
     about: About
     relation: Relation
     uncovered: tuple[str, ...] = ()
+    imprint: Imprint = NONE_GIVEN
 
 
 def certify(
@@ -71,6 +75,7 @@ def certify(
     plan, about, unit = facts.plan, facts.about, facts.schema.unit
     values: dict[str, Any] = {
         "format": FORMAT,
+        "imprint": facts.imprint.to_json(),
         "guarantee": guarantee(plan, facts.uncovered),
         "differentially_private": plan.total.is_dp and not facts.uncovered,
         "total": plan.total.to_json(),
@@ -89,7 +94,7 @@ def certify(
         },
         "uncovered": list(facts.uncovered),
         "discovered": discovered(facts.schema),
-        "assumptions": assumptions(facts),
+        "assumptions": assumptions(facts.schema, plan),
         "plan": plan.to_json(),
         "rows": list(rows),
         "rows_from": rows_from(plan, tables),
@@ -140,16 +145,16 @@ def discovered(schema: Schema) -> list[str]:
     ]
 
 
-def assumptions(facts: Facts) -> list[str]:
+def assumptions(schema: Schema, plan: Plan) -> list[str]:
     """What must hold for the guarantee to hold."""
     found = list(_ASSUMED)
-    unit, claim = facts.schema.unit, facts.plan.total
+    unit, claim = schema.unit, plan.total
     if unit is not None and unit.kind == "person":
         found.append(
-            f"{unit.column} identifies persons; of each, at most {unit.max_rows} rows were kept, "
+            f"column {unit.column} identifies persons; of each, at most {unit.max_rows} rows were kept, "
             "chosen at random"
         )
-    if facts.plan.rows is not None and claim.is_dp:
+    if plan.rows is not None and claim.is_dp:
         found.append("the number of rows asked for was chosen without counting the records")
     if claim.is_dp and claim.relation == "replace_one":
         found.append("the number of records is public")

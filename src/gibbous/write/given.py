@@ -205,7 +205,7 @@ def _amended(facts: Facts, given: tuple[str, ...]) -> dict[str, Any]:
         "guarantee": guarantee(facts.plan, facts.uncovered) + given_gap(given),
         "differentially_private": False,
         "given": {"columns": list(given), "covered": False},
-        "assumptions": assumptions(facts) + given_assumptions(given),
+        "assumptions": assumptions(facts.schema, facts.plan) + given_assumptions(given),
         "plan": facts.plan.to_json(),
         "rows_from": "given rows",
         "versions": versions(),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core.errors import GibbousError
+from gibbous.core.imprint import Imprint
 from gibbous.core.release import Receipt, Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
@@ -63,6 +64,7 @@ def read_receipt(folder: Path) -> dict[str, Any]:
             )
         check_fields(receipt)
         _check_sizes(receipt, "ledger.json")
+        Imprint.from_json(receipt.get("imprint", {}))
         return dict(receipt)
 
 

@@ -11,7 +11,15 @@ from gibbous.core.facts import fact_words
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Table, Tables
 from gibbous.write.certificate import NOT_DP, Facts, assumptions, discovered, guarantee
-from gibbous.write.words import groups, noisy_parts, of_two, origin, row_price, words_used
+from gibbous.write.words import (
+    MATURITY,
+    groups,
+    noisy_parts,
+    of_two,
+    origin,
+    row_price,
+    words_used,
+)
 
 MEANINGLESS = 20  # an epsilon beyond which odds are not worth printing
 
@@ -45,17 +53,19 @@ def methods_text(
         f"**{plain(headline)}**",
         "",
         *_short(facts, tables, given),
+        *_imprint(facts),
         *_given(given),
-        *_done(facts, tables, sets, given),
-        *_price(facts),
         *_meaning(facts),
-        *_said(facts),
-        *_assumed(facts, given),
         *_uncovered(facts),
-        *_discovered(facts),
         *_limits(facts, tables),
+        *_assumed(facts, given),
+        *_done(facts, tables, sets, given),
+        *_discovered(facts),
+        *_said(facts),
+        *_price(facts),
         *_files(tables, csv, raw, in_parts),
         *_words(facts),
+        *_noise(facts, tables),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -69,6 +79,11 @@ def given_assumptions(given: tuple[str, ...]) -> list[str]:
     """What must hold of given rows for the guarantee to hold."""
     told = "the given rows, and how many they are, were not taken from the data behind the tables"
     return [told] if given else []
+
+
+def _imprint(facts: Facts) -> Iterator[str]:
+    lines = [f"- {label}: {plain(value)}" for label, value in facts.imprint.lines()]
+    yield from [*lines, ""] if lines else ()
 
 
 def _short(facts: Facts, tables: Tables | None, given: tuple[str, ...]) -> Iterator[str]:
@@ -92,6 +107,8 @@ def _short(facts: Facts, tables: Tables | None, given: tuple[str, ...]) -> Itera
         if total.kind == "l_diversity":
             yield "> l-diversity limits how sure one redrawn value is; it does not hide who is in the data."
         yield "> Treat them like a copy of the records when you decide who may have them."
+    yield ""
+    yield MATURITY
     yield ""
 
 
@@ -137,10 +154,7 @@ def _done(facts: Facts, tables: Tables | None, sets: int, given: tuple[str, ...]
             f"{noisy_parts(tables)}{also} and from nothing else. They are in `tables/`. More rows can be "
             "drawn from them at no further price."
         )
-        yield ""
-        first = _first(tables)
-        yield from _table_lines(first, facts.schema)
-        yield from _sum_lines(first)
+        yield from _sum_lines(_first(tables))
     elif plan.total.is_dp:
         yield (
             "Every synthetic row was drawn from counts of the records, or from a model fitted to them, by "
@@ -158,14 +172,14 @@ def _done(facts: Facts, tables: Tables | None, sets: int, given: tuple[str, ...]
 def _counted(tables: Tables) -> str:
     """How often the records were counted and noised."""
     text = (
-        "The records were counted once, in the tables listed here, and a random amount (*noise*) was "
+        "The records were counted once, in the tables listed at the end, and a random amount (*noise*) was "
         "added to each count, once."
     )
     if tables.noisings > 1:
         text = (
             f"For each of the {tables.noisings} sets the records were counted, in tables like those listed "
-            "here (which are those of set 1), and a random amount (*noise*) was added to each count; each "
-            "set has noise of its own, and is drawn from its own tables."
+            "at the end (which are those of set 1), and a random amount (*noise*) was added to each count; "
+            "each set has noise of its own, and is drawn from its own tables."
         )
     if tables.parts:
         text += (
@@ -173,6 +187,16 @@ def _counted(tables: Tables) -> str:
             "says. Each part has tables of its own (those listed are of part 1), and the rows are mixed."
         )
     return text
+
+
+def _noise(facts: Facts, tables: Tables | None) -> Iterator[str]:
+    """Last, since there may be hundreds of lines."""
+    if tables is None:
+        return
+    yield "## Noise, table by table"
+    yield ""
+    yield from _table_lines(_first(tables), facts.schema)
+    yield ""
 
 
 def _table_lines(tables: Tables, schema: Schema) -> Iterator[str]:
@@ -303,7 +327,7 @@ def _said(facts: Facts) -> Iterator[str]:
 def _assumed(facts: Facts, given: tuple[str, ...]) -> Iterator[str]:
     yield "## Assumptions"
     yield ""
-    for text in assumptions(facts) + given_assumptions(given):
+    for text in assumptions(facts.schema, facts.plan) + given_assumptions(given):
         yield f"- {plain(text[:1].upper() + text[1:])}."
     yield ""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from gibbous.core.about import About
 from gibbous.core.claim import Claim
+from gibbous.core.imprint import Imprint
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
@@ -92,6 +93,7 @@ def facts_of(receipt: Mapping[str, Any], schema: Schema) -> Facts:
         about=_about(receipt),
         relation=receipt["relation"],
         uncovered=tuple(receipt["uncovered"]),
+        imprint=Imprint.from_json(receipt.get("imprint", {})),
     )
 
 

@@ -24,11 +24,11 @@ from gibbous.privacy import accountant
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_store import chained
 from gibbous.write import load, manifest
-from gibbous.write.certificate import NOT_DP, claim_of, discovered
+from gibbous.write.certificate import NOT_DP, assumptions, claim_of, discovered, versions
 from gibbous.write.digest import digest_of
 from gibbous.write.files import refusing, rejected
-from gibbous.write.methods_text import given_gap
-from gibbous.write.papers import check_papers
+from gibbous.write.methods_text import given_assumptions, given_gap
+from gibbous.write.papers import check_papers, plan_of
 from gibbous.write.price_check import check_price
 from gibbous.write.read_sets import names_of, part_rows_of
 from gibbous.write.rows_check import check_both, check_set
@@ -222,6 +222,10 @@ def _check_words(receipt: dict[str, Any], schema: Schema, total: Claim) -> None:
     if receipt.get("discovered", []) != discovered(schema):
         raise rejected("WORDS", "it does not name the facts that were paid for")
     given = given_names(receipt, schema)
+    assumed = assumptions(schema, plan_of(receipt["plan"])) + given_assumptions(given)
+    same_writer = receipt["versions"].get("gibbous") == versions()["gibbous"]
+    if same_writer and receipt["assumptions"] != assumed:
+        raise rejected("WORDS", "it does not list what its guarantee assumes, as this gibbous does")
     if not words.endswith(given_gap(given)):
         raise rejected("WORDS", "its words do not name the columns that were given")
     silent_gap = (uncovered or not total.is_dp) and NOT_DP not in words

@@ -10,6 +10,10 @@ from gibbous.core.plan import Plan
 from gibbous.core.tables import Tables
 from gibbous.privacy.accountant import for_group
 
+MATURITY = (
+    "gibbous, which made these data, is alpha software. Its proofs are those of its authors, and have had "
+    "no outside review."
+)
 GROUPS = (2, 5, 10)  # units together whose price is printed
 NO_COST = "none: drawn from the public tables of a release, whose guarantee covers these rows, too"
 
@@ -81,20 +85,23 @@ def groups(plan: Plan) -> str:
         "Groups: several units together, such as a household, are protected less than one. For g units "
         f"{rule}: {_sizes(total, ())}."
     )
-    if _sizes(total, parts) != _sizes(total, ()):
-        text += f" Added up from the parts of the price, for which other rules hold: {_sizes(total, parts)}."
+    own = _sizes(total, parts)
+    if own != _sizes(total, ()):
+        text += f" Added up from the parts of the price, each by its own rule: {own}. Both hold."
     return text
 
 
 def of_two(total: Claim) -> str:
     """What tells two sets of values of one unit apart, where it is protected by leaving it out."""
     pair = for_group(total, 2).amount()
-    return f"To tell apart two sets of values of a unit that is known to be present, it is {pair}."
+    return (
+        f"For telling apart two values of a unit that is known to be present, the bound is {pair}."
+    )
 
 
 def _sizes(total: Claim, parts: Sequence[Claim]) -> str:
     """The claim for groups of the sizes that are shown."""
-    return "; ".join(f"for {g}, {for_group(total, g, parts).amount()}" for g in GROUPS)
+    return "; ".join(f"{g} units have {for_group(total, g, parts).amount()}" for g in GROUPS)
 
 
 def words_used(plan: Plan) -> Iterator[tuple[str, str]]:

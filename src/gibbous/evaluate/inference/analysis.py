@@ -109,7 +109,8 @@ class Analysis:
         found = np.asarray(variances, dtype=np.float64)
         if not self._unfloored:
             return found
-        return np.fmax(found, np.array([of(one) for one in self._unfloored]))
+        raised: Floats = np.fmax(found, np.array([of(one) for one in self._unfloored]))
+        return raised
 
     def glm(
         self,
