@@ -224,7 +224,7 @@ def test_a_budget_that_is_not_divided_is_seen_by_the_audit_of_prices(
     monkeypatch.setattr(per_set, "divided", lambda whole, sets: [float(whole)] * sets)
     monkeypatch.setattr("gibbous.privacy.curator.Purse.pay", lambda self, price: True)
 
-    assert "more than the noise covers" in uncovered(PerSet("laplace"), "add_remove", sets=3)
+    assert "more than the reserved budget" in uncovered(PerSet("laplace"), "add_remove", sets=3)
 
 
 def test_a_budget_that_is_not_divided_is_refused_by_the_curator(

@@ -165,8 +165,9 @@ class _Pair:
                 (Curator, "_count", self._look(keep=True)),
                 (NumpyEngine, "tally", self._look(keep=False)),
                 (NumpyEngine, "sums", self._look(keep=True)),
-                (entropy, "geometric", self._sampler("geometric")),
-                (entropy, "gaussian", self._sampler("gaussian")),
+                (entropy, "_sampler", lambda honest: lambda law, scale: _Told(law, scale, honest)),
+                (entropy, "_noised", self._noised),
+                (entropy, "_chooser", self._chooser),
                 (entropy, "exponential_choice", self._choice),
                 (entropy, "words", lambda honest: self._words),
                 (blocks, "draw_levels", self._levels),
@@ -248,33 +249,28 @@ class _Pair:
         if stage == "noise" and self._open is not None and done < total:
             self._open.drawn.append([])
 
-    def _sampler(self, law: str) -> Callable[[Any], Any]:
-        def door(honest: Any) -> Any:
-            def noised(
-                values: np.ndarray, scale: Fraction, *, progress: Progress = silent
-            ) -> np.ndarray:
-                mine = self._open
-                if mine is None or (mine.kind == "counts" and not mine.drawn):
-                    return np.asarray(honest(values, scale))
-                if mine.kind == "sums":
-                    mine.drawn.append([])
-                place, turn = len(mine.drawn) - 1, len(mine.drawn[-1])
-                if self._second:
-                    noisy = self._repeated(values, place, turn)
-                else:
-                    noisy = np.asarray(honest(values, scale))
-                mine.drawn[-1].append((law, scale, np.array(values).ravel(), noisy.ravel()))
-                return noisy
+    def _noised(self, honest: Any) -> Any:
+        def noised(values: np.ndarray, told: _Told, progress: Progress) -> np.ndarray:
+            mine = self._open
+            if mine is None or (mine.kind == "counts" and not mine.drawn):
+                return np.asarray(honest(values, told, silent))
+            if mine.kind == "sums":
+                mine.drawn.append([])
+            place, turn = len(mine.drawn) - 1, len(mine.drawn[-1])
+            if self._second:
+                noisy = self._repeated(values, place, turn)
+            else:
+                noisy = np.asarray(honest(values, told, silent))
+            mine.drawn[-1].append((told.law, told.scale, noisy.ravel()))
+            return noisy
 
-            return noised
-
-        return door
+        return noised
 
     def _repeated(self, values: np.ndarray, place: int, turn: int) -> np.ndarray:
         """The first side's noisy values of the same cells; those of this side alone stay at the threshold."""
         one, two = self._twin, self._open
         assert two is not None
-        before = one.drawn[place][turn][3] if turn < len(one.drawn[place]) else None
+        before = one.drawn[place][turn][2] if turn < len(one.drawn[place]) else None
         cells = one.counts[place].cells, two.counts[place].cells
         if before is not None and isinstance(cells[0], Sparse) and isinstance(cells[1], Sparse):
             at, back = both_have(cells[0], cells[1])
@@ -289,15 +285,24 @@ class _Pair:
         return np.asarray(before.reshape(np.shape(values)).copy())
 
     def _choice(self, honest: Any) -> Any:
-        def choice(scores: np.ndarray, *, epsilon: Fraction, sensitivity: Fraction | int) -> int:
-            assert self._open is not None
-            flat = np.asarray(scores, dtype=np.float64).ravel().copy()
-            self._open.scores = (flat, Fraction(epsilon), Fraction(sensitivity))
-            if self._second:
-                return int(self._twin.answer)
-            return int(honest(scores, epsilon=epsilon, sensitivity=sensitivity))
+        def choice(scores: np.ndarray, **given: Any) -> int:
+            if self._open is not None:
+                flat = np.asarray(scores, dtype=np.float64).ravel().copy()
+                self._open.scores = (flat, Fraction(given["sensitivity"]))
+            return int(honest(scores, **given))
 
         return choice
+
+    def _chooser(self, honest: Any) -> Any:
+        def chooser(scale: Fraction, epsilon: Fraction) -> Callable[[np.ndarray], int]:
+            def pick(steps: np.ndarray) -> int:
+                if self._open is not None:
+                    self._open.steps = (steps.copy(), scale)
+                return int(self._twin.answer if self._second else honest(scale, epsilon)(steps))
+
+            return pick
+
+        return chooser
 
     def _levels(self, honest: Any) -> Any:
         def drawn(sums: np.ndarray, slots: np.ndarray, words: Words64) -> np.ndarray:
@@ -334,6 +339,18 @@ class _Pair:
                 found[: len(again)] = again
         mine.words.append(found)
         return found.copy()
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A sampler that remembers what law and scale it was made for."""
+
+    law: str
+    scale: Fraction
+    make: Callable[[str, Fraction], Callable[[np.ndarray], list[int]]]
+
+    def __call__(self, values: np.ndarray) -> list[int]:
+        return self.make(self.law, self.scale)(values)
 
 
 class _Apart(Exception):

@@ -18,8 +18,8 @@ from gibbous.privacy import accountant
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp
 
 SLACK = 1 + 1e-9
-Drawn = tuple[str, Fraction, np.ndarray, np.ndarray]
-"""What a sampler was told and gave: (law, scale, exact values, noisy values)."""
+Drawn = tuple[str, Fraction, np.ndarray]
+"""What a sampler was told and gave: (law, scale, noisy values)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +33,8 @@ class Purchase:
         prices: what was paid; one a moment, else one.
         counts: exact cells of each table.
         drawn: calls of samplers, one list a table.
-        scores: of a choice, with its epsilon and its sensitivity.
+        scores: of a choice, with the sensitivity that is stated.
+        steps: its scores as whole numbers, with the scale of the noise that is added to them.
         levels: drawn levels and their log probabilities, call after call.
         words: cryptographic words, call after call.
         answer: what the method got.
@@ -45,7 +46,8 @@ class Purchase:
     prices: list[Claim] = field(default_factory=list)
     counts: list[Counts] = field(default_factory=list)
     drawn: list[list[Drawn]] = field(default_factory=list)
-    scores: tuple[np.ndarray, Fraction, Fraction] | None = None
+    scores: tuple[np.ndarray, Fraction] | None = None
+    steps: tuple[np.ndarray, Fraction] | None = None
     levels: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
     words: list[np.ndarray] = field(default_factory=list)
     answer: Any = None
@@ -151,24 +153,23 @@ def tail(noise: NoiseInfo, cut: int) -> float:
 
 
 def _chosen(one: Purchase, two: Purchase) -> Loss:
-    """The largest change of a score, in sensitivities, times the epsilon that was drawn with."""
+    """The range of the log ratio of the two laws; and the largest change of a score, in sensitivities."""
     assert one.scores is not None
     assert two.scores is not None
-    price = one.prices[0]
-    (first, epsilon, sensitivity), second = one.scores, two.scores[0]
+    assert one.steps is not None
+    assert two.steps is not None
+    price, (first, sensitivity), second = one.prices[0], one.scores, two.scores[0]
     same = (first == second) | (np.isnan(first) & np.isnan(second))
     with np.errstate(invalid="ignore"):
         moved = np.where(same, 0.0, np.abs(first - second))
-    most = Fraction(float(moved.max())) if np.isfinite(moved).all() else None
+    apart = one.steps[0] - two.steps[0]
+    cost = Fraction(int(apart.max()) - int(apart.min())) / one.steps[1]
+    claim = pure(cost) if price.kind == "pure" else zcdp(cost * cost / 8)
+    claim = replace(claim, relation=price.relation)
+    law = _ratio(price, (claim,))
+    ratio = max(float(moved.max()) / float(sensitivity), law if claim.epsilon else math.sqrt(law))
     words = "a score of a private choice moves by more than its sensitivity"
-    if most is None or (epsilon, sensitivity) != two.scores[1:]:
-        return Loss(one.kind, ratio=math.inf, words=words)
-    cost = epsilon * most / sensitivity
-    if price.kind == "zcdp":
-        claim = zcdp(cost * cost / 8, relation=price.relation)
-        return Loss(one.kind, (claim,), 0.0, math.sqrt(_ratio(price, (claim,))), words)
-    claim = pure(cost, relation=price.relation)
-    return Loss(one.kind, (claim,), 0.0, _ratio(price, (claim,)), words)
+    return Loss(one.kind, (claim,), 0.0, ratio if ratio == ratio else math.inf, words)
 
 
 def _drawn(one: Purchase, two: Purchase) -> Loss:
