@@ -81,7 +81,7 @@ def plan(
         sets: synthetic sets, >= 1.
         accept_inferred: allow a claim over facts that were read off the data (they are then named
             as not covered).
-        understand: allow an epsilon outside [1e-6, 100] and a delta above 1/rows.
+        understand: allow an epsilon outside [1e-6, 100] and a delta above 1/rows (1e-3 without rows).
         budget: the most that everything together may cost (epsilon).
     Returns:
         The plan.

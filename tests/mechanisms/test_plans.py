@@ -493,11 +493,23 @@ def test_e5_e6_an_impossible_delta_is_refused(value: float) -> None:
 def test_e6_a_delta_above_one_over_rows_is_refused_unless_understood() -> None:
     plan = NoisyPegs(delta=0.01).plan(SMALL, 101)
 
-    limits.check_budget(plan, None)
     limits.check_budget(plan, 100)
     with pytest.raises(PrivacyRefused, match="above 1 / 101 rows"):
         limits.check_budget(plan, 101)
     limits.check_budget(plan, 101, understand=True)
+
+
+@pytest.mark.parametrize("rows", [None, 0])
+def test_F_a_delta_above_a_thousandth_is_refused_where_rows_are_unknown(rows: int | None) -> None:
+    limits.check_budget(NoisyPegs(delta=0.001).plan(SMALL, rows), rows)
+    plan = NoisyPegs(delta=0.00101).plan(SMALL, rows)
+
+    with pytest.raises(PrivacyRefused, match="above 1e-3") as refused:
+        limits.check_budget(plan, rows)
+
+    assert refused.value.allowed
+    assert "--i-understand" in refused.value.fix
+    limits.check_budget(plan, rows, understand=True)
 
 
 def test_limits_do_not_concern_methods_without_a_claim() -> None:

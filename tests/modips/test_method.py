@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import polars as pl
 import pytest
@@ -21,6 +22,7 @@ from gibbous.core.errors import (
     UsageError,
 )
 from gibbous.core.schema import Column, Schema
+from gibbous.core.tables import NoiseInfo
 from gibbous.mechanisms._modips_statistics import divided, moments, weights
 from gibbous.mechanisms.modips import Modips
 from gibbous.pipeline import sample_more
@@ -192,6 +194,29 @@ def test_a_large_budget_gives_the_records_means_spreads_and_correlation() -> Non
 
     for found, wanted in zip(described(drawn), described(records), strict=True):
         assert found == pytest.approx(wanted, rel=0.03)
+
+
+@pytest.mark.parametrize("covariance", ["pooled", "cells"])
+def test_F_the_smallest_epsilon_for_persons_who_are_replaced_ends_in_rows(
+    covariance: Any,
+) -> None:
+    """Noise of scale 2^55: its variance was divided by zero, after the charge."""
+    schema = person(Schema((SEX, replace(COST, decimals=None, edges=(0.0, 1e9)))), 3)
+    method = Modips(epsilon=1e-6, relation="replace_one", covariance=covariance)
+    records = secret(schema, np.zeros((40, 2)), {1: np.full(40, 7.0)})
+
+    drawn = sample(ran(method, records)[0], 50, seed=1)
+
+    assert drawn.rows == 50
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.4, 1.0, 37.5, 2.0**30, 2.0**53, 2.0**61])
+def test_F_the_variance_of_the_noise_holds_at_every_scale(scale: float) -> None:
+    """Truth: 1 / (2 sinh^2(1 / 2b)) in 60 digits."""
+    with mpmath.workdps(60):
+        truth = float(1 / (2 * mpmath.sinh(1 / (2 * mpmath.mpf(scale))) ** 2))
+
+    assert NoiseInfo("geometric", scale).variance == pytest.approx(truth, rel=1e-12, abs=1e-300)
 
 
 def test_a_schema_with_too_many_cells_is_refused_before_anything_is_spent() -> None:

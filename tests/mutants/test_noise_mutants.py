@@ -16,10 +16,10 @@ import pytest
 from gibbous.contract import checks
 from gibbous.contract.audits import at_epsilon_one
 from gibbous.contract.cases import cases, neighbors
+from gibbous.contract.coupled import uncovered
 from gibbous.contract.residuals import residuals
 from gibbous.contract.runs import release
 from gibbous.contract.saboteurs import saboteurs
-from gibbous.contract.sensitivity import uncovered
 from gibbous.core.claim import pure
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.tables import Dense, Table

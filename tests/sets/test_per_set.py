@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import gibbous as gb
+from gibbous.contract.coupled import uncovered
 from gibbous.contract.runs import release
-from gibbous.contract.sensitivity import uncovered
 from gibbous.core.claim import Claim
 from gibbous.core.errors import (
     GibbousError,
@@ -213,23 +213,18 @@ def test_more_sets_than_can_be_kept_are_refused_before_anything_is_spent() -> No
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", ["laplace", "noisy_pegs"])
-def test_the_noise_of_all_sets_together_covers_real_neighbors(
-    name: str, relation: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gibbous.contract.sensitivity.release", _three_sets)
-
-    assert uncovered(PerSet(name, relation=relation), relation) == ""
+def test_the_noise_of_all_sets_together_covers_real_neighbors(name: str, relation: Any) -> None:
+    assert uncovered(PerSet(name, relation=relation), relation, sets=3) == ""
 
 
 def test_a_budget_that_is_not_divided_is_seen_by_the_audit_of_prices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The saboteur: every set gets the whole budget, and the curator looks away."""
-    monkeypatch.setattr("gibbous.contract.sensitivity.release", _three_sets)
     monkeypatch.setattr(per_set, "divided", lambda whole, sets: [float(whole)] * sets)
     monkeypatch.setattr("gibbous.privacy.curator.Purse.pay", lambda self, price: True)
 
-    assert "more than the noise covers" in uncovered(PerSet("laplace"), "add_remove")
+    assert "more than the reserved budget" in uncovered(PerSet("laplace"), "add_remove", sets=3)
 
 
 def test_a_budget_that_is_not_divided_is_refused_by_the_curator(
@@ -255,10 +250,6 @@ def test_no_records_and_no_rows_are_ordinary() -> None:
 
     assert sample(found, 0, seed=1).rows == 0  # type: ignore[arg-type]
     assert sample(found, 4, seed=1, set_index=2).rows == 4  # type: ignore[arg-type]
-
-
-def _three_sets(mechanism: Any, schema: Any, values: Any, rows: Any, budget: Any = None) -> Any:
-    return release(mechanism, schema, values, rows, budget, sets=3)
 
 
 @pytest.mark.parametrize("kind", [PerSet, Parallel], ids=["per_set", "parallel"])

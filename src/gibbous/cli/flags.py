@@ -72,7 +72,8 @@ Accept = Annotated[
 Understand = Annotated[
     bool,
     typer.Option(
-        "--i-understand", help="Allow an epsilon outside [1e-6, 100], or a delta above 1/rows."
+        "--i-understand",
+        help="Allow an epsilon outside [1e-6, 100], or a delta above 1/rows (1e-3 without --rows).",
     ),
 ]
 Engine = Annotated[

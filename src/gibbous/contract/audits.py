@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from gibbous.contract.audit import Fits, Verdict, audit
 from gibbous.contract.cases import neighbors
-from gibbous.contract.checks import default
 from gibbous.contract.residuals import residuals
+from gibbous.contract.runs import default, relations
 from gibbous.contract.saboteurs import Saboteur, saboteurs
 from gibbous.core.claim import Relation
-from gibbous.core.params import describe
 
 LEVEL = 1e-5
 BLOCK = 120  # rows of one block
@@ -48,13 +47,6 @@ def caught(kind: type[Any]) -> bool:
     whole = runs < STAGED or kind.about.unit == "block"  # long blocks get few fits as it is
     stages = (runs,) if whole else (runs // 4, runs)
     return any(not one.holds for stage in stages for one in _verdicts(kind, stage, LEVEL))
-
-
-def relations(kind: type[Any]) -> tuple[Relation, ...]:
-    """Neighbor relations that the mechanism's `relation` parameter offers."""
-    if "relation" not in {p.name for p in describe(kind)}:
-        return ("add_remove",)
-    return get_args(get_type_hints(kind)["relation"]) or ("add_remove", "replace_one")
 
 
 def at_epsilon_one(kind: type[Any], relation: Relation) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
-from gibbous.core.schema import Column, Schema
+from gibbous.core.schema import Column, Schema, Unit
 from gibbous.core.stream import stream_key, words
 
 
@@ -151,3 +152,22 @@ def uneven(relation: Relation) -> Neighbors:
         return Neighbors("a record unlike the others is added", schema, relation, rows, two)
     one = np.vstack([rows, np.array([[0, 1, 1]], dtype=np.int64)])
     return Neighbors("a record becomes one unlike the others", schema, relation, one, two)
+
+
+def priced_pairs(relation: Relation, person_rows: int = 3) -> Iterator[Neighbors]:
+    """Pairs of rows and of persons at which prices are attained: alone, in crowds, and where nobody is."""
+    yield from neighbors(relation, 60)
+    plain = binary_schema(3)
+    schema = replace(plain, unit=Unit("person", "who", person_rows))
+    crowd = np.zeros((60, 3), dtype=np.int64)
+    mine, other = (np.repeat([row], person_rows, axis=0) for row in ([1, 1, 1], [0, 1, 0]))
+    lone = "a person whose rows are all alike"
+    if relation == "add_remove":
+        yield Neighbors(f"{lone}, added", schema, relation, crowd, np.vstack([crowd, mine]))
+        return
+    both = np.vstack([crowd, 1 - crowd])
+    for name, place in (("another crowd", [1, 1, 1]), ("where nobody is", [0, 1, 0])):
+        one, two = np.vstack([both[1:], both[:1]]), np.vstack([both[1:], [place]])
+        yield Neighbors(f"a record moves to {name}", plain, relation, one, two)
+    one, two = np.vstack([crowd, mine]), np.vstack([crowd, other])
+    yield Neighbors(f"{lone}, replaced", schema, relation, one, two)

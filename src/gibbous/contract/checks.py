@@ -14,15 +14,16 @@ import numpy as np
 
 from gibbous.contract.blind import differing
 from gibbous.contract.cases import Case, binary_schema, cases, neighbors, secret, uneven
-from gibbous.contract.runs import relation_of, release
-from gibbous.contract.sensitivity import uncovered
+from gibbous.contract.coupled import uncovered
+from gibbous.contract.random_pairs import trials
+from gibbous.contract.runs import default, relation_of, relations, release
 from gibbous.contract.words import forms, unkept
 from gibbous.core.about import About
-from gibbous.core.claim import Claim, Relation
+from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import GibbousError, ParameterError
-from gibbous.core.params import as_json, build, describe
+from gibbous.core.params import as_json, describe
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Tables
@@ -63,12 +64,6 @@ def all_checks() -> Iterator[Named]:
 def rows_for(mechanism: Mechanism) -> int | None:
     """Output rows to ask for: the noisy number where rows are free, ROWS where they are paid."""
     return None if mechanism.about.releases == "tables" else ROWS
-
-
-def default(kind: type[Any], **given: object) -> Any:
-    """An instance with defaults, and with `given` where the class has such a parameter."""
-    known = {p.name for p in describe(kind)}
-    return build(kind, {k: v for k, v in given.items() if k in known})
 
 
 # --- api
@@ -242,16 +237,16 @@ def _records_reach_the_output_only_by_noise_choices_and_paid_draws(kind: type[An
             _must(not told, f"{told} shows although noise, choices and draws are fixed")
 
 
-def _the_stated_noise_covers_real_neighbors(kind: type[Any]) -> None:
-    """Exact counts of neighbors (rows and persons) against the law that the tables state."""
-    if kind.about.releases != "tables" or not default(kind).plan(binary_schema(), None).total.is_dp:
-        return
-    offered: tuple[Relation, ...] = ("add_remove",)
-    if "relation" in {p.name for p in describe(kind)}:
-        offered = ("add_remove", "replace_one")
-    for relation in offered:
-        told = uncovered(default(kind, relation=relation, delta=0.01), relation)
-        _must(not told, f"under {relation}, {told}")
+def _every_purchase_covers_what_it_shows_of_neighbors(kind: type[Any]) -> None:
+    """Exact counts of neighbors, constructed and random, against the noise and the draws of each purchase."""
+    for relation in relations(kind):
+        one = default(kind, relation=relation, delta=0.01)
+        if one.plan(binary_schema(), ROWS).total.is_dp:
+            told = uncovered(one, relation, rows_for(one))
+            _must(not told, f"under {relation}, {told}")
+    for trial in trials(kind, 3):
+        told = trial.run().words
+        _must(not told, f"{trial.mechanism}: {told}")
 
 
 def _the_words_of_the_page_are_kept(kind: type[Any]) -> None:
@@ -366,7 +361,7 @@ _PRIVACY: tuple[Check, ...] = (
     _after_the_run_the_curator_is_closed_to_the_method,
     _a_key_that_no_record_has_looks_like_zeros,
     _records_reach_the_output_only_by_noise_choices_and_paid_draws,
-    _the_stated_noise_covers_real_neighbors,
+    _every_purchase_covers_what_it_shows_of_neighbors,
     _the_words_of_the_page_are_kept,
 )
 _OUTPUT: tuple[Check, ...] = (

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+COUPLED = "coupled audit"
+"""Name under which a test notes (runs, worst ratio) for the summary."""
+
 
 def pytest_addoption(parser: Any) -> None:
     """Add --mechanism NAME (may be given several times; default: all that are registered)."""
@@ -19,4 +22,21 @@ def pytest_addoption(parser: Any) -> None:
 
 def pytest_configure(config: Any) -> None:
     """Name the mark of the tests that take a minute, so that `-m "not statistical"` leaves them out."""
+    config.addinivalue_line("markers", "slow: takes more than a few seconds")
     config.addinivalue_line("markers", "statistical: has a stated level and power; takes a minute")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """One line about all coupled runs of this session."""
+    found = [
+        value
+        for group in ("passed", "failed")
+        for report in terminalreporter.stats.get(group, ())
+        for name, value in getattr(report, "user_properties", ())
+        if name == COUPLED and report.when == "call"
+    ]
+    if found:
+        runs, worst = sum(value[0] for value in found), max(value[1] for value in found)
+        terminalreporter.write_line(
+            f"coupled audit: {runs:,} runs, worst loss / price {worst:.12f}"
+        )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, get_args, get_type_hints
+
 import numpy as np
 
 from gibbous.contract.cases import secret
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
+from gibbous.core.params import build, describe
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
@@ -18,6 +21,19 @@ def relation_of(mechanism: Mechanism) -> Relation:
     """The neighbor relation of a mechanism's claim."""
     found: Relation = getattr(mechanism, "relation", "add_remove")
     return found
+
+
+def default(kind: type[Any], **given: object) -> Any:
+    """An instance with defaults, and with `given` where the class has such a parameter."""
+    known = {p.name for p in describe(kind)}
+    return build(kind, {k: v for k, v in given.items() if k in known})
+
+
+def relations(kind: type[Any]) -> tuple[Relation, ...]:
+    """Neighbor relations that the mechanism's `relation` parameter offers."""
+    if "relation" not in {p.name for p in describe(kind)}:
+        return ("add_remove",)
+    return get_args(get_type_hints(kind)["relation"]) or ("add_remove", "replace_one")
 
 
 def release(

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gibbous.contract.audits import applicable, at_epsilon_one, audited, caught, relations
+from gibbous.contract.audits import applicable, at_epsilon_one, audited, caught
 from gibbous.contract.checks import Named, all_checks
+from gibbous.contract.plugin import COUPLED
+from gibbous.contract.random_pairs import trials
 from gibbous.contract.residuals import residuals
+from gibbous.contract.runs import relations
 from gibbous.mechanisms import registry
+
+COUPLED_RUNS = 120  # of one mechanism; over 2,000 for the built-in ones together
 
 
 def pytest_generate_tests(metafunc: Any) -> None:
@@ -33,6 +39,18 @@ def pytest_generate_tests(metafunc: Any) -> None:
 def test_contract(mechanism: type[Any], check: Named) -> None:
     """The mechanism keeps this part of the contract."""
     check.run(mechanism)
+
+
+@pytest.mark.slow
+def test_every_purchase_covers_random_neighbors(
+    mechanism: type[Any], record_property: Callable[[str, object], None]
+) -> None:
+    """The coupled audit: no statistics, and no false alarm. The summary of the run shows the worst ratio."""
+    found = [(trial, trial.run()) for trial in trials(mechanism, COUPLED_RUNS)]
+    record_property(COUPLED, (len(found), max((one.ratio for _, one in found), default=0.0)))
+
+    for trial, one in found:
+        assert not one.words, f"{trial.mechanism} on {trial.one.schema}: {one.words}"
 
 
 @pytest.mark.statistical

@@ -8,6 +8,7 @@ the page says is protected, and the two files must be as near as what was paid f
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from gibbous.contract.cases import Neighbors, binary_schema
+from gibbous.contract.cases import Neighbors, binary_schema, secret
+from gibbous.contract.coupled import coupled
+from gibbous.contract.losses import short_of
 from gibbous.contract.runs import relation_of
-from gibbous.contract.sensitivity import uncovered_by
 from gibbous.core.claim import Claim, Kind, Relation
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.protocols import Engine, Mechanism
@@ -135,7 +137,7 @@ def unkept(
     for pair in pairs(promise, form):
         told = _apart(promise, pair)
         if not told and mechanism.about.releases == "tables":
-            told = uncovered_by(mechanism, pair, _wider(promise.claim), sets)
+            told = _uncovered(mechanism, pair, promise.claim, sets)
         if told:
             return f"{form.name}, {pair.name}: {told}"
     return ""
@@ -240,7 +242,9 @@ def _versions(promise: Promise, form: Form) -> Iterator[tuple[str, Table]]:
 def _understated(promise: Promise, total: Claim) -> str:
     """How the printed price, relation or public columns are not those that are charged; else empty."""
     try:
-        covered = accountant.within(_wider(promise.claim), [total])
+        # What was printed, with room for the last digit of a float.
+        room = {n: getattr(promise.claim, n) * Fraction(SLACK) for n in ("epsilon", "rho")}
+        covered = accountant.within(replace(promise.claim, **room), [total])
     except PrivacyRefused as error:
         return error.wrong
     said = f"the page prints {promise.claim.amount()}, {total.amount()} is charged"
@@ -295,6 +299,17 @@ def _binary(values: list[list[int]]) -> Table:
     return {f"x{j}": [("no", "yes")[row[j]] for row in values] for j in range(3)}
 
 
-def _wider(claim: Claim) -> Claim:
-    """What was printed, with room for the last digit of a float."""
-    return replace(claim, epsilon=claim.epsilon * Fraction(SLACK), rho=claim.rho * Fraction(SLACK))
+def _uncovered(mechanism: Mechanism, pair: Neighbors, claim: Claim, sets: int) -> str:
+    """How purchases of a coupled run on two versions cost more than the page says, in words; else empty."""
+    one, two = (secret(pair.schema, values) for values in _aligned(pair.one, pair.two))
+    found = coupled(mechanism, one, two, sets=sets)
+    return found.uncovered or short_of(claim, found.losses)
+
+
+def _aligned(one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same records, those that both versions have first and at the same places."""
+    sides = [[tuple(row) for row in values.tolist()] for values in (one, two)]
+    both = list((Counter(sides[0]) & Counter(sides[1])).elements())
+    rest = [list((Counter(side) - Counter(both)).elements()) for side in sides]
+    found = [np.array(both + own, dtype=np.int64).reshape(-1, one.shape[1]) for own in rest]
+    return found[0], found[1]

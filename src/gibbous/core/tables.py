@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NoReturn
 
@@ -79,8 +80,8 @@ class NoiseInfo:
         """Variance of one cell's noise, in counts squared."""
         if self.law == "gaussian":
             return self.scale**2
-        q = float(np.exp(-1.0 / self.scale))
-        return 2 * q / (1 - q) ** 2
+        rate = -1.0 / self.scale
+        return 2 * math.exp(rate) / math.expm1(rate) ** 2  # 1 - exp(rate) is 0 from scale 2^53 on
 
 
 @dataclass(frozen=True, slots=True, eq=False)

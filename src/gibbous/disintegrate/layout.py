@@ -24,6 +24,7 @@ Route = Literal["small", "dense", "sort", "pairs"]
 SMALL = 4096  # cells of a table that is counted in several copies
 GROUP = 4096  # words of a group of parents that are looked up at once (32 KB)
 LOOKUP = 1 << 16  # words of all combinations of parents up to which keys are looked up
+MOST_RECORDS = 1 << 40  # scores of private choices are proven up to here (docs/proofs/noise.md)
 STATE = "Nothing was released. A budget that this run had reserved stays spent."
 UNCHARGED = "Nothing was released; no budget was spent."
 
@@ -133,15 +134,26 @@ def key_table(context: Context) -> np.ndarray | None:
     return words >> np.uint64(64 - (key.buckets.bit_length() - 1))
 
 
-def check_contexts(contexts: Sequence[Context], schema: Schema, *, state: str = STATE) -> None:
-    """Refuse a context that does not belong to the schema.
+def check_contexts(
+    contexts: Sequence[Context], schema: Schema, *, rows: int = 0, state: str = STATE
+) -> None:
+    """Refuse a context that does not belong to the schema, and more records than scores are exact for.
 
     Args:
+        rows: records; 0 where they were checked before.
         state: what was charged by then.
     Raises:
         EngineFailure: a column is not there, or its size differs.
-        ResourceLimit: more than 2^63 keys or levels.
+        ResourceLimit: more than 2^63 keys or levels, or more than 2^40 records.
     """
+    if rows > MOST_RECORDS:
+        raise ResourceLimit(
+            "RECORDS",
+            "There are more than 2^40 records.",
+            "Scores of private choices are proven exact for at most so many.",
+            "Divide the records by a public rule, and release the parts apart.",
+            state=state,
+        )
     sizes = schema.sizes
     for context in contexts:
         told = context.parent_sizes + context.target_sizes

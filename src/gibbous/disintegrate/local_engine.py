@@ -117,7 +117,7 @@ class LocalEngine:
             EngineFailure, ResourceLimit: see `tally`.
         """
         codes = self._records.store()
-        layout.check_contexts(contexts, schema or codes.schema, state=state)
+        layout.check_contexts(contexts, schema or codes.schema, rows=codes.rows, state=state)
         need = self.estimate(contexts, -(-codes.rows // parts))
         memory.check_memory(need, self.memory_limit, state=state)
 

@@ -143,7 +143,7 @@ class Worker:
 
         schema = settled(self.job.schema, accept_inferred=True)
         holder = engine("local", self.job.reading, threads=1)
-        kept = {"numbers": planned.numbers} if planned.numbers else {}
+        kept: dict[str, Any] = {"numbers": planned.numbers} if planned.numbers else {}
         holder.scan(self.records, schema, key=_KEY, **kept)
         relation: Relation = getattr(mechanism, "relation", "add_remove")
         curator = Curator(holder, planned.total, schema, relation=relation)

@@ -10,6 +10,7 @@ from gibbous.core.params import Rule
 from gibbous.core.plan import Plan
 
 SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(100)
+LARGEST_DELTA = Fraction(1, 10**3)  # where no number of rows is given to hold it against
 
 budget = Rule(
     lambda v: 1e-12 <= v <= 1e4,
@@ -26,7 +27,8 @@ def check_budget(plan: Plan, rows: int | None, *, understand: bool = False) -> N
         rows: rows a set, where they are known; stands for the declared number of records.
         understand: the user has said that they know (`--i-understand`).
     Raises:
-        PrivacyRefused: epsilon of one unit outside [1e-6, 100], or delta above 1 / rows.
+        PrivacyRefused: epsilon of one unit outside [1e-6, 100], or delta above 1 / rows; above
+            1e-3 where rows are not known.
     """
     if understand or not plan.total.is_dp:
         return
@@ -39,12 +41,14 @@ def check_budget(plan: Plan, rows: int | None, *, understand: bool = False) -> N
             "It lies between 1e-6 (nothing but noise) and 100 (no protection).",
             "Choose an epsilon near 1, or pass --i-understand.",
         )
-    if rows and delta * rows > 1:
+    limit = Fraction(1, rows) if rows else LARGEST_DELTA
+    if delta > limit:
+        above = f"1 / {rows} rows" if rows else "1e-3, and no number of rows is given"
         raise PrivacyRefused(
             "DELTA",
-            f"delta = {short(delta)} is above 1 / {rows} rows.",
+            f"delta = {short(delta)} is above {above}.",
             "Such a delta allows a method that publishes a few records as they are.",
-            f"Choose delta well below {1 / rows:.1g}, or pass --i-understand.",
+            f"Choose delta well below {float(limit):.1g}, or pass --i-understand.",
         )
 
 

@@ -28,6 +28,9 @@ CHUNK = 1 << 15
 GRID = 1 << 20
 """Scores of a choice are read in steps of sensitivity / GRID."""
 
+SPARE = 4
+"""Steps beyond the sensitivity that two scores may differ by: float error and rounding (noise.md)."""
+
 _LARGEST_SCALE = 1 << 62
 _LARGEST_STEP = 1 << 51  # up to here a float64 is exact to a quarter of a step
 
@@ -97,7 +100,7 @@ def exponential_choice(
 
     Scores are rounded to whole steps of sensitivity / 2^20 and then compared exactly, with Gumbel
     noise of arbitrary precision (OpenDP's noisy max under the zCDP measure; under the pure measure
-    it would be permute-and-flip, whose loss has no bounded range). The noise is scaled for two
+    it would be permute-and-flip, whose loss has no bounded range). The noise is scaled for four
     steps more than the sensitivity, which covers that rounding and float error in the scores.
     Scores beyond 2^31 sensitivities are clipped there.
 
@@ -113,7 +116,7 @@ def exponential_choice(
         EngineFailure: OpenDP is missing, or prices the choice higher than epsilon^2 / 8.
     Guarantee:
         epsilon-DP, epsilon-bounded range, hence epsilon^2 / 8-zCDP, as long as the float error of
-        each score is below sensitivity / 2^22. Basis: proven (docs/proofs/noise.md).
+        each score is at most sensitivity / 2^20. Basis: proven (docs/proofs/noise.md).
     Source:
         [McSherry, Talwar 2007]; range and zCDP: [Dong, Durfee, Rogers 2020; Cesar, Rogers 2021].
     """
@@ -126,7 +129,7 @@ def exponential_choice(
             "It needs at least one candidate, epsilon > 0 and sensitivity > 0.",
             "Correct the method; this is not a matter of the data.",
         )
-    scale = noise_scale(2 * (GRID + 2) / Fraction(epsilon))
+    scale = noise_scale(2 * (GRID + SPARE) / Fraction(epsilon))
     return int(_chooser(scale, Fraction(epsilon))(_whole_steps(flat, step)))
 
 
@@ -202,7 +205,8 @@ def _in_order(draw: Callable[[int], None], starts: range) -> Iterator[Iterator[N
 
 
 def _whole_steps(scores: np.ndarray, step: Fraction) -> np.ndarray:
-    # Clipping cannot widen a difference; division and rounding add at most 1.5 steps to one.
+    # Clipping cannot widen a difference; division and rounding add at most 1.5 steps to one, the
+    # scores' own error at most 2.
     top = float(_LARGEST_STEP)
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.rint(scores / float(step))
@@ -253,7 +257,7 @@ def _chooser(scale: Fraction, epsilon: Fraction) -> Callable[[np.ndarray], int]:
         dp.measures.zero_concentrated_divergence(),
         float(scale),
     )
-    _check_price(Fraction(made.map(GRID + 2)), epsilon * epsilon / 8)
+    _check_price(Fraction(made.map(GRID + SPARE)), epsilon * epsilon / 8)
     return made  # type: ignore[no-any-return]
 
 

@@ -21,6 +21,8 @@ from gibbous.core.tables import Counts, Dense
 from gibbous.privacy.calibrate import steps
 
 Score = Callable[[Sequence[Counts]], np.ndarray]
+MOST = float(1 << 40)  # what public expectations of a score add up to at most
+DIGIT = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,6 +208,18 @@ def pair(schema: Schema, one: int, two: int) -> Context:
     return Context((target,), (parent,), (schema.sizes[target],), (schema.sizes[parent],))
 
 
+def whole(public: np.ndarray) -> np.ndarray:
+    """Public numbers of a score in multiples of 2^-11, together at most 2^40 (in absolute value).
+
+    Differences to whole counts of up to 2^40 records, and sums of these in any order, are then exact in
+    float64: all of them are multiples of 2^-11 below 2^42. docs/proofs/noise.md, float error.
+    """
+    total = float(np.abs(public).sum())
+    held = public * (MOST / total) if total > MOST else public
+    found: np.ndarray = np.rint(held * 2048.0) / 2048.0
+    return found
+
+
 def pair_scores(
     contexts: Sequence[Context], margins: Margins, caution: Caution | None = None
 ) -> Score:
@@ -220,7 +234,7 @@ def pair_scores(
         for i, (context, secret) in enumerate(zip(contexts, counts, strict=True)):
             of_parent = margins.shares[context.parents[0]]
             of_target = margins.shares[context.targets[0]]
-            apart = margins.rows * np.outer(of_parent, of_target)
+            apart = whole(margins.rows * np.outer(of_parent, of_target))
             scores[i] = np.abs(dense(secret) - apart).sum() - held.price(context.cells)
         return scores
 
@@ -231,17 +245,33 @@ def parent_scores(contexts: Sequence[Context], margins: Margins, caution: Cautio
     """Distance of each table n[key, level] from its own keys times the noisy margin, in counts.
 
     A row changes one cell by 1 and its key's product by 1 in total: at most 2 (added or removed).
+    Products are taken in whole numbers, of shares in two digits of 2^-21.
     """
 
     def score(counts: Sequence[Counts]) -> np.ndarray:
         scores = np.empty(len(contexts))
         for i, (context, secret) in enumerate(zip(contexts, counts, strict=True)):
-            table = dense(secret)
-            apart = table.sum(axis=1, keepdims=True) * margins.shares[context.targets[0]]
-            scores[i] = np.abs(table - apart).sum() - caution.price(context.cells)
+            table = dense(secret).astype(np.int64)
+            rows = table.sum(axis=1, keepdims=True)
+            first, second = digits(margins.shares[context.targets[0]])
+            small = rows * second
+            low = small & (DIGIT - 1)
+            high = (
+                table * DIGIT - rows * first - (small >> 21)
+            )  # the difference: high - low / DIGIT
+            signs = np.where(high > 0, 1, -1)
+            exact = int((signs * high).sum()) * DIGIT - int((signs * low).sum())
+            exact -= round(caution.price(context.cells) * DIGIT**2)
+            scores[i] = exact / DIGIT**2
         return scores
 
     return score
+
+
+def digits(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shares as first / 2^21 + second / 2^42, rounded down: each int64 in [0, 2^21], together at most 1."""
+    whole_, rest = np.divmod(np.clip(shares, 0.0, 1.0) * DIGIT, 1.0)
+    return whole_.astype(np.int64), np.floor(rest * DIGIT).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ from gibbous.core.context import Context, mix64
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.tables import Counts, Dense
 from gibbous.privacy.calibrate import steps
+from gibbous.structure.choice import whole
 
 Clique = tuple[int, ...]
 MEAN = math.sqrt(2 / math.pi)  # E|z| of a standard normal
@@ -178,6 +179,7 @@ def pick(
         of slope at most 1. docs/proofs/adaptive_gibbs.md.
     """
     chosen: list[int] = []
+    expected = [whole(one) for one in candidates.expected]
     held, kept = _held(candidates.cliques), np.ones(len(candidates.cliques))
     sizes = np.array([len(clique) for clique in candidates.cliques])
     parts = parts_of(len(candidates.cliques), picks, turn)
@@ -188,7 +190,7 @@ def pick(
             continue
         picked = curator.choose(
             [candidates.contexts[at] for at in left],
-            _Worth([candidates.expected[at] for at in left], candidates.errors[left], kept[left]),
+            _Worth([expected[at] for at in left], candidates.errors[left], kept[left]),
             sensitivity=steps(curator.relation),
             epsilon=epsilon,
             accounting="zcdp",
@@ -221,7 +223,10 @@ class _Worth:
 
 
 def gaps(counts: Sequence[Counts], expected: Sequence[np.ndarray]) -> np.ndarray:
-    """L1 distance of each secret table from what the model expects, float64 (tables,)."""
+    """L1 distance of each secret table from what the model expects, float64 (tables,).
+
+    Exact where `choice.whole` rounded the expectations.
+    """
     found = np.empty(len(expected))
     for low, high, starts in _batches(expected):
         values = []

@@ -17,6 +17,8 @@ from gibbous.core.tables import Counts
 from gibbous.privacy.calibrate import steps
 from gibbous.structure.choice import Network, dense
 
+WIDE = 1 << 31  # records from which products of two counts need more than 63 bits
+
 Option = tuple[int, tuple[int, ...]]
 """(column, parents)."""
 
@@ -128,11 +130,13 @@ def scores(
     for place, ((column, _), context, secret) in enumerate(
         zip(options, tables, counts, strict=True)
     ):
-        cube = dense(secret).reshape(context.target_sizes)
+        cube = dense(secret).astype(np.int64).reshape(context.target_sizes)
         axis = context.targets.index(column)
         joint = np.moveaxis(cube, axis, -1).reshape(-1, cube.shape[axis])
-        rows = joint.sum()
-        if rows > 0:
-            apart = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / rows
-            found[place] = np.abs(joint - apart).sum() / 2
+        rows = int(joint.sum())
+        if rows >= WIDE:
+            joint = joint.astype(object)
+        if rows > 0:  # times 2 n, in whole numbers
+            apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+            found[place] = int(np.abs(rows * joint - apart).sum()) / (2 * rows)
     return found

@@ -191,7 +191,7 @@ class Records:
     def __init__(self, counts: Sequence[Counts], schema: Schema) -> None:
         if len(counts) != 1 or sorted(counts[0].context.columns) != list(range(len(schema))):
             raise ValueError("one context over all columns")
-        codes, values = _cells(counts[0], schema)
+        codes, values = occupied(counts[0], schema)
         if schema.impossible:  # such records are no part of the public domain
             kept = ~impossible_mask(schema, codes.T)
             codes, values = codes[:, kept], values[kept]
@@ -270,7 +270,7 @@ def _covers(cells: int, contexts: Sequence[Context]) -> None:
         raise ValueError("the prior is priced for fewer cells than the table has")
 
 
-def _cells(one: Counts, schema: Schema) -> tuple[np.ndarray, np.ndarray]:
+def occupied(one: Counts, schema: Schema) -> tuple[np.ndarray, np.ndarray]:
     """Codes (columns, cells) and counts of the cells with records."""
     context, cells = one.context, one.cells
     if isinstance(cells, Dense):

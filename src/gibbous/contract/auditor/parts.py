@@ -16,11 +16,11 @@ from gibbous.contract.auditor.places import Setup, translated
 from gibbous.contract.auditor.setups import CLEAR, laws_of
 from gibbous.contract.blind import differing
 from gibbous.contract.cases import Neighbors, neighbors, secret, uneven
+from gibbous.contract.coupled import uncovered
 from gibbous.contract.runs import relation_of
-from gibbous.contract.sensitivity import uncovered
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
-from gibbous.core.errors import EngineFailure, PrivacyRefused
+from gibbous.core.errors import PrivacyRefused
 from gibbous.core.protocols import Mechanism, Words64
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
@@ -213,17 +213,14 @@ def by_scale(seen: Sequence[Seen], relation: Relation, level: float) -> Evidence
 def without_statistics(
     mechanism: Mechanism, relation: Relation, rows: int | None
 ) -> tuple[Evidence, ...]:
-    """Price and doors: see `gibbous.contract.sensitivity` and `gibbous.contract.blind`."""
+    """Price and doors: see `gibbous.contract.coupled` and `gibbous.contract.blind`."""
     found = []
-    if mechanism.about.releases == "tables":
-        name = "the stated noise and choices against real neighbors"
-        try:
-            told, seen = uncovered(mechanism, relation), True
-        except EngineFailure:  # a table that cannot be counted under the schema that was given
-            told, seen = "not compared: a table names levels that the schema does not have", False
-        except PrivacyRefused:  # the curator protects persons of several rows where a plan does not
-            told, seen = "not compared: the plan does not cover persons of several rows", False
-        found.append(Evidence("price", name, relation, 1, seen and bool(told), words=told))
+    name = "what purchases show of real neighbors"
+    try:
+        told, seen = uncovered(mechanism, relation, rows), True
+    except PrivacyRefused:  # the curator protects persons of several rows where a plan does not
+        told, seen = "not compared: the plan does not cover persons of several rows", False
+    found.append(Evidence("price", name, relation, 1, seen and bool(told), words=told))
     told = ""
     pairs = (*neighbors(relation, 6), uneven(relation))
     for pair in pairs:

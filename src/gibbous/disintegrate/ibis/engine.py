@@ -129,7 +129,7 @@ class IbisEngine:
             EngineFailure, ResourceLimit: see `tally`.
         """
         held = self._look()
-        layout.check_contexts(contexts, schema or held.schema, state=state)
+        layout.check_contexts(contexts, schema or held.schema, rows=held.rows, state=state)
         need = self.estimate(contexts, -(-held.rows // parts))
         memory.check_memory(need, self.memory_limit, state=state)
 

@@ -158,7 +158,7 @@ class SparkEngine:
             EngineFailure, ResourceLimit: see `tally`.
         """
         kept, own = self._look()
-        layout.check_contexts(contexts, schema or own, state=state)
+        layout.check_contexts(contexts, schema or own, rows=kept.rows, state=state)
         need = self.estimate(contexts, -(-kept.rows // parts))
         memory.check_memory(need, self.memory_limit, state=state)
 

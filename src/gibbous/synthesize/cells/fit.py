@@ -156,7 +156,6 @@ class _Work:
         first, noise = np.zeros(there.shape), np.zeros(len(numbers))
         second: dict[tuple[int, int], np.ndarray] = {}
         second_noise: dict[tuple[int, int], float] = {}
-        own_spreads = False
         for one in sums:
             places = tuple(numbers.index(factor) for factor in one.factors)
             values = one.table.cells.values.ravel().astype(np.float64)
@@ -169,7 +168,6 @@ class _Work:
             both = there[:, pair[0]] & there[:, pair[1]]
             second[pair] = np.where(both, values, 0.0) if own else values[:1]
             second_noise[pair] = one.table.noise.variance
-            own_spreads |= own
         return _Work(
             numbers=numbers,
             grids=tuple(grid_of(schema.columns[column]) for column in numbers),
@@ -179,7 +177,7 @@ class _Work:
             second=second,
             second_noise=second_noise,
             there=there,
-            own_spreads=own_spreads and len(noisy) > 1,
+            own_spreads=len(noisy) > 1 and min(map(len, second.values()), default=1) > 1,
             raised=raised,
         )
 
