@@ -353,6 +353,8 @@ def _packaged(job: _Job, shape: _Shape) -> Release:
         with package.begin(
             target, request=request, seed=job.seed, overwrite=shape.overwrite
         ) as draft:
+            if draft.made is not None:  # by a run that was killed after the folder had its name
+                return draft.made
             draft.hold(
                 job.ledger,
                 lambda: job.reserve(engine, dataset, request, target.name),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -72,15 +73,13 @@ def translate(error: Exception, args: Sequence[str]) -> GibbousError:
             "Free space or choose another --out, and run the same command again.",
             state=STATE_UNKNOWN,
         )
-    if isinstance(error, PermissionError) or (
-        isinstance(error, OSError) and error.errno == errno.EROFS
-    ):
+    if isinstance(error, OSError) and error.errno is not None:
         return OutputNotWritten(
-            "PERMISSION",
-            "The operating system refused access to a file or folder.",
+            "SYSTEM",
+            f"The operating system refused the use of a file or folder: {os.strerror(error.errno)}.",
             "The input must be readable; the output folder, GIBBOUS_HOME and the scratch folder "
             "must be writable.",
-            "Check their permissions, or pass other paths.",
+            "Check the disk and the permissions, or pass other paths.",
             state=STATE_UNKNOWN,
         )
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("gibbous"):

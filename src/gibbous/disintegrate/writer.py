@@ -332,7 +332,8 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
     except BaseException as error:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # swept with its folder
+            path.unlink(missing_ok=True)
         if isinstance(error, OSError) or type(error).__module__.startswith("polars"):
             raise not_written(path, error) from None
         raise

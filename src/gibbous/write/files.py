@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.errors import ModelRejected, OutputNotWritten
+from gibbous.core.errors import GibbousError, ModelRejected, OutputNotWritten
 from gibbous.disintegrate.writer import new_file, not_written
 
 NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2)
@@ -94,7 +94,7 @@ def remove_folder(path: Path) -> None:
 
 
 def move_into_place(source: Path, target: Path, *, overwrite: bool) -> None:
-    """Give a finished folder its final name in one step.
+    """Give a finished folder its final name in one step; `sync_name` makes the name durable.
 
     With `overwrite` and an existing target, the two folders exchange their names: at no moment is
     the target missing. The old one is then at `source`.
@@ -114,7 +114,22 @@ def move_into_place(source: Path, target: Path, *, overwrite: bool) -> None:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
             raise exists(target) from None
         raise not_written(target, error) from None
-    sync_folder(target.parent)
+
+
+def sync_name(target: Path) -> None:
+    """Make the name of a finished output durable.
+
+    Raises:
+        OutputNotWritten, ResourceLimit: the disk reports an error; the output is there all the same.
+    """
+    try:
+        sync_folder(target.parent)
+    except GibbousError as error:
+        error.restate(
+            f"The output {str(target)!r} is there all the same, whole and paid for; whether its name "
+            "outlives a power cut is not known."
+        )
+        raise
 
 
 def exists(target: Path) -> OutputNotWritten:

@@ -7,6 +7,7 @@ one rename. The same request resumes a dead partial folder and is never charged 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -26,7 +27,7 @@ from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.disintegrate import layout
-from gibbous.disintegrate.writer import new_file
+from gibbous.disintegrate.writer import new_file, not_written
 from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
 from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
@@ -103,11 +104,16 @@ def begin(
     """
     if target.exists() and not overwrite:
         raise files.exists(target)
-    found = partial.acquire(target, request, drawn_seed() if seed is None else seed)
-    if partial.finished(found, target):
-        found.remove()
+    try:
         found = partial.acquire(target, request, drawn_seed() if seed is None else seed)
-    return Package(found, target, request, overwrite)
+        return Package(found, target, request, overwrite)
+    except OSError as error:
+        raise not_written(_place_of(error, target), error) from None
+
+
+def _place_of(error: OSError, otherwise: Path) -> Path:
+    named = error.filename
+    return Path(os.fsdecode(named)) if isinstance(named, str | bytes) else otherwise
 
 
 class Package:
@@ -115,6 +121,8 @@ class Package:
 
     Attributes:
         seed: the sampling seed.
+        made: the finished release, where the run that made it was killed after the folder had its
+            name: nothing is left to do, or to pay.
     """
 
     def __init__(
@@ -126,7 +134,10 @@ class Package:
         self._sets: Sets | None = None
         self._done = False
         self.seed = int(grown.state["seed"])
-        self._result: Tables | Codes | None = self._read_back()
+        self._result: Tables | Codes | None = None
+        self.made = self._made()
+        if self.made is None:
+            self._result = self._read_back()
 
     def __enter__(self) -> Package:
         return self
@@ -139,15 +150,19 @@ class Package:
     ) -> None:
         if self._done:
             return
-        kept = self._hold is not None and self._hold.committed
+        kept = self.drawn  # the ledger may hold what it paid for, whatever it said last
         if kept:
             self._partial.close()
         else:
             self._partial.remove()
         if self._hold is not None:
             self._hold.release()
-            if isinstance(error, GibbousError):
-                self._explain(error, kept)
+        if isinstance(error, OSError):
+            ours: GibbousError = not_written(_place_of(error, self._target), error)
+            self._explain(ours, kept)
+            raise ours from None
+        if isinstance(error, GibbousError):
+            self._explain(error, kept)
 
     @property
     def drawn(self) -> bool:
@@ -293,6 +308,11 @@ class Package:
         manifest.seal(package, known=self._sets.sums)
         files.move_into_place(package, self._target, overwrite=self._overwrite)
         self._done = True
+        try:
+            files.sync_name(self._target)
+        except GibbousError:
+            self._partial.close()  # the old release in it, if any, goes when the next run starts
+            raise
         self._partial.remove()
         return Release(
             lazy_sets(self._target, receipt), facts.schema, facts.plan.total, facts.plan, tables,
@@ -321,6 +341,20 @@ class Package:
         self._result = None
         self._partial.clear()
 
+    def _made(self) -> Release | None:
+        if not partial.finished(self._partial, self._target):
+            return None
+        from gibbous.write.load import load
+
+        with contextlib.suppress(GibbousError):
+            release = load(self._target)
+            files.sync_name(self._target)
+            self._partial.remove()
+            self._done = True
+            return release
+        self._partial.clear()
+        return None
+
     def _read_back(self) -> Tables | Codes | None:
         kind, digest = self._partial.state.get("kind"), self._partial.state.get("digest")
         if kind is None:
@@ -339,15 +373,13 @@ class Package:
         return None  # incomplete: it was not visible, so it may be drawn again
 
     def _explain(self, error: GibbousError, kept: bool) -> None:
-        assert self._hold is not None
-        if error.state not in ("", UNCHARGED, layout.STATE):
+        if self._hold is None or error.state not in ("", UNCHARGED, layout.STATE):
             return
-        error.state = (
+        error.restate(
             f"Nothing was released. Reservation {self._hold.id} stays spent; the same command goes "
             + ("on from what it paid for" if kept else "on with it")
             + ", without a second charge."
         )
-        error.args = (f"{error.wrong} {error.allowed} {error.fix} {error.state}".strip(),)
 
 
 def _rows_each(result: Tables | Codes, sets: int, rows: int | None) -> int:

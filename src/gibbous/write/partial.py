@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -13,10 +12,11 @@ from typing import Any
 
 from gibbous.core.errors import GibbousError, OutputNotWritten
 from gibbous.disintegrate.writer import not_written
+from gibbous.privacy import file_lock
 from gibbous.write import files
 
 FORMAT = "gibbous-partial/1"
-_PARTS = "parts.jsonl"
+_PARTS, _STATE = "parts.jsonl", "state.json"
 
 
 class Partial:
@@ -40,7 +40,7 @@ class Partial:
         fresh = self.path / "state.new"
         fresh.unlink(missing_ok=True)
         files.write_json(fresh, self.state)
-        fresh.replace(self.path / "state.json")
+        fresh.replace(self.path / _STATE)
         files.sync_folder(self.path)
 
     def note(self, part: dict[str, Any]) -> None:
@@ -70,6 +70,7 @@ class Partial:
         fresh.unlink(missing_ok=True)
         files.write_bytes(fresh, b"".join(map(_line, parts)))
         fresh.replace(self.path / _PARTS)
+        files.sync_folder(self.path)
 
     def clear(self) -> None:
         """Remove what was drawn and written, so that it can be drawn again."""
@@ -82,11 +83,18 @@ class Partial:
     def close(self) -> None:
         """Give the lock back; the folder stays."""
         if self._lock is not None:
-            os.close(self._lock)
+            file_lock.free(self._lock)
             self._lock = None
 
     def remove(self) -> None:
-        """Remove the folder."""
+        """Remove the folder, its state last: while that is there, the next run knows what was done."""
+        with contextlib.suppress(OSError):
+            for path in self.path.iterdir():
+                if path.is_dir():
+                    files.remove_folder(path)
+                elif path.name not in (_STATE, "lock"):
+                    path.unlink()
+            (self.path / _STATE).unlink()
         files.remove_folder(self.path)
         self.close()
 
@@ -112,7 +120,7 @@ def acquire(target: Path, request: bytes, seed: int) -> Partial:
     Raises:
         OutputNotWritten: another run is writing this output, or the folder cannot be made.
     """
-    with _alone(target.parent):
+    with _alone(target):
         found: Partial | None = None
         for path in sorted(target.parent.glob(f".{_glob_safe(target.name)}.partial-*")):
             if path.is_symlink() or path.lstat().st_uid != os.geteuid():
@@ -155,8 +163,8 @@ def sweep_files(target: Path) -> None:
     for path in target.parent.glob(f".{_glob_safe(target.name)}.partial-*"):
         if path.is_symlink() or not path.is_file() or path.lstat().st_uid != os.geteuid():
             continue
-        with contextlib.suppress(OSError), path.open("rb") as file:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError, file_lock.Held), path.open("rb") as file:
+            file_lock.take(file.fileno(), 0)
             path.unlink()
 
 
@@ -164,7 +172,7 @@ def _new(target: Path, request: bytes, seed: int) -> Partial:
     path = target.with_name(f".{target.name}.partial-{fresh_name()[:8]}")
     files.make_folder(path)
     lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    file_lock.take(lock)
     state = {
         "format": FORMAT,
         "request": request.hex(),
@@ -190,34 +198,42 @@ def _dead(path: Path, target: Path) -> Partial:
     except OSError as error:
         raise not_written(path, error) from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        file_lock.take(lock, 0)
+    except (OSError, file_lock.Held) as error:
         os.close(lock)
-        raise OutputNotWritten(
-            "BUSY",
-            f"Another run is writing {str(target)!r}.",
-            "One run writes one output.",
-            "Wait for it, or choose another name.",
-        ) from None
+        if isinstance(error, OSError):
+            raise not_written(path, error) from None
+        raise _busy(target, str(error)) from None
     state: dict[str, Any] = {}
     with contextlib.suppress(GibbousError):
-        found = files.read_json(path / "state.json")
+        found = files.read_json(path / _STATE)
         if isinstance(found, dict) and found.get("format") == FORMAT:
             state = found
     return Partial(path, lock, state)
 
 
+def _busy(target: Path, holder: str) -> OutputNotWritten:
+    return OutputNotWritten(
+        "BUSY",
+        f"Another run is writing {str(target)!r} ({holder}).",
+        "One run writes one output.",
+        "Wait for it, or choose another name.",
+    )
+
+
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(target: Path) -> Iterator[None]:
     # Two runs must not both find no partial folder. Where folders cannot be locked, the final
     # rename, which replaces nothing, still lets only one of them through.
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            file_lock.take(fd)
         yield
+    except file_lock.Held as held:
+        raise _busy(target.parent, str(held)) from None
     finally:
-        os.close(fd)
+        file_lock.free(fd)
 
 
 def _glob_safe(name: str) -> str:
