@@ -12,24 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gibbous.read.schema_write import schema_toml
-from tests.faults.warm import KINDS, MODES
+from tests.faults.warm import KINDS
 from tests.pipeline.test_pipeline import SCHEMA, table
 
 ROOT = Path(__file__).resolve().parents[2]
 ERRORS = ("EIO", "ENOSPC", "EDQUOT", "EACCES", "EINTR")
 DATA = ("data.csv", "schema.toml")
 _FIRST = ("synthesize", "data.csv", "--schema", "schema.toml")
-_SIZE = ("--rows", "20", "--sets", "2", "--seed", "5", "--engine", "numpy")
+_SIZE = ("--rows", "9", "--sets", "2", "--seed", "5", "--engine", "numpy")
 TABLES = (*_FIRST, "--method", "sbhg", "--epsilon", "1", "--delta", "1e-4", *_SIZE)
-COMMANDS = {
-    "tables": (*TABLES, "--format", "csv", "--out", "release"),
-    "rows": (*_FIRST, "--method", "pegs", "--epsilon", "0.5", *_SIZE, "--out", "release"),
-    "replaced": (*TABLES, "--overwrite", "--out", "release"),
-    "cap": ("ledger", "cap", "data.csv", "--schema", "schema.toml", "--epsilon", "3"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +39,42 @@ class Fault:
 
 
 NONE = Fault("open", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line.
+
+    Attributes:
+        out: the folder that it makes; "" for none.
+        spends: how often it charges.
+        first: the command that is run in the folder before it, if any.
+        killed: where that one is killed.
+    """
+
+    argv: tuple[str, ...]
+    out: str = "release"
+    spends: int = 1
+    first: str = ""
+    killed: Fault | None = None
+
+
+COMMANDS = {
+    "tables": Command((*TABLES, "--format", "csv", "--out", "release")),
+    "rows": Command((*_FIRST, "--method", "pegs", "--epsilon", "0.5", *_SIZE, "--out", "release")),
+    "replaced": Command((*TABLES, "--overwrite", "--out", "release"), first="tables"),
+    "further": Command(
+        ("synthesize", "--tables", "release", "--rows", "20", "--seed", "3", "--out", "more"),
+        out="more", spends=0, first="tables",
+    ),
+    "resumed": Command(
+        (*TABLES, "--format", "csv", "--out", "release"), first="tables",
+        killed=Fault("open", 58, mode="kill"),
+    ),
+    "cap": Command(
+        ("ledger", "cap", "data.csv", "--schema", "schema.toml", "--epsilon", "3"), out="", spends=0
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +184,3 @@ def faults(counts: dict[str, int]) -> list[Fault]:
             found.append(Fault(kind, nth, mode="kill"))
             found += [Fault(kind, nth, mode="short")] if kind == "write" else []
     return found
-
-
-assert set(MODES) == {"once", "lasting", "kill", "short"}
-__all__ = ["COMMANDS", "DATA", "NONE", "Fault", "Runner", "Said", "compiled", "faults", "place", "pytest"]

@@ -68,7 +68,7 @@ def translate(error: Exception, args: Sequence[str]) -> GibbousError:
     if isinstance(error, OSError) and error.errno in DISK:
         return ResourceLimit(
             "DISK",
-            "The disk is full.",
+            "The disk is full, or a quota is used up.",
             "Nothing half-written is left at the output path.",
             "Free space or choose another --out, and run the same command again.",
             state=STATE_UNKNOWN,

@@ -327,7 +327,9 @@ class Store:
                 seq, head, name = noted["seq"], noted["head"], noted["ledger"]
             except FileNotFoundError:
                 continue
-            except (OSError, ValueError, KeyError, TypeError):
+            except OSError as error:
+                raise _unreadable(anchor, error) from None
+            except (ValueError, KeyError, TypeError):
                 raise damaged(self.path, f"its anchor {str(anchor)!r} is not readable") from None
             if name != self._links[0].public["ledger"]:
                 raise damaged(self.path, f"{str(anchor)!r} is the anchor of another ledger")
@@ -433,6 +435,15 @@ def _key_check(key: bytes) -> str:
     return hashlib.sha256(b"gibbous-ledger-key" + key).hexdigest()
 
 
+def _unreadable(path: Path, error: OSError) -> LedgerUnusable:
+    return LedgerUnusable(
+        "IO",
+        f"{str(path)!r} cannot be read: {error.strerror}.",
+        "The ledger is read, and held against its anchors, before every run.",
+        "Check the disk and the permissions, and run again.",
+    )
+
+
 def _kept(link: Link) -> str:
     if "id" not in link.public:
         return "The ledger holds the entry all the same: nothing is left to do."
@@ -459,7 +470,7 @@ def _check_header(path: Path, log: Path) -> None:
             header = file.read(100)
         headers = [header, *_logged_headers(log)]
     except OSError as error:
-        raise place.unusable_folder(path, error) from None
+        raise _unreadable(path, error) from None
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         raise damaged(path, "it is not a ledger file")
     for page in headers:

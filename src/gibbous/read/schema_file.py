@@ -106,7 +106,7 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
 
 
 def _text(path: Path) -> str:
-    fault = ""
+    fault, name = "", "SCHEMAFILE"
     try:
         info = os.stat(path)
         if not stat.S_ISREG(info.st_mode):
@@ -117,10 +117,12 @@ def _text(path: Path) -> str:
             return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         fault = "is not UTF-8 text"
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         fault = "cannot be read"
+    except OSError as error:
+        fault, name = f"cannot be read: {error.strerror}", "UNREADABLE"
     raise UsageError(
-        "SCHEMAFILE",
+        name,
         f"The schema file {shown(path)} {fault}.",
         f"It is a TOML text file (UTF-8) of at most {MAX_BYTES >> 20} MB.",
         "Check the path, or make one with gibbous schema infer.",

@@ -8,6 +8,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2)
 _AT_FDCWD = -100
 _CHUNK = 1 << 20
 MAX_JSON = 64 << 20  # bytes
+UNREADABLE = "UNREADABLE"
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -49,7 +51,8 @@ def read_json(path: Path) -> Any:
         if path.stat().st_size > MAX_JSON:
             raise rejected("SIZE", f"{path.name} has more than {MAX_JSON >> 20} MB")
         return json.loads(path.read_bytes(), parse_constant=_no_constant)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError) as error:
+        refuse_unreadable(path, error)
         raise rejected("JSON", f"{path.name} is missing or not readable as JSON") from None
 
 
@@ -151,6 +154,25 @@ def rejected(name: str, wrong: str) -> ModelRejected:
         "Get it again from whoever made it; do not use it as it is.",
         state="Nothing was read beyond that, and nothing was run.",
     )
+
+
+def refuse_unreadable(path: Path, error: BaseException) -> None:
+    """Raise, if an error is one of the system: it says nothing about what is in the file.
+
+    Raises:
+        ModelRejected: named UNREADABLE; what is damaged, or not there, has other names.
+    """
+    told = re.search(r"\(os error (\d+)\)", str(error))  # as Polars has it
+    number = getattr(error, "errno", None) or (int(told[1]) if told else None)
+    if number is None or number in (errno.ENOENT, errno.ENOTDIR):
+        return
+    raise ModelRejected(
+        UNREADABLE,
+        f"{str(path)!r} cannot be read: {os.strerror(number)}.",
+        "This says nothing about what is in it.",
+        "Check the disk and the permissions, and try again.",
+        state="Nothing was read beyond that, and nothing was run.",
+    ) from None
 
 
 @contextlib.contextmanager

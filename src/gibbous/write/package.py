@@ -104,11 +104,15 @@ def begin(
     """
     if target.exists() and not overwrite:
         raise files.exists(target)
-    try:
-        found = partial.acquire(target, request, drawn_seed() if seed is None else seed)
-        return Package(found, target, request, overwrite)
-    except OSError as error:
-        raise not_written(_place_of(error, target), error) from None
+    with contextlib.ExitStack() as stack:
+        try:
+            found = partial.acquire(target, request, drawn_seed() if seed is None else seed)
+            stack.callback(found.close)
+            made = Package(found, target, request, overwrite)
+        except OSError as error:
+            raise not_written(_place_of(error, target), error) from None
+        stack.pop_all()
+        return made
 
 
 def _place_of(error: OSError, otherwise: Path) -> Path:
@@ -132,7 +136,7 @@ class Package:
         self._overwrite = overwrite
         self._hold: Hold | None = None
         self._sets: Sets | None = None
-        self._done = False
+        self._told = self._done = False
         self.seed = int(grown.state["seed"])
         self._result: Tables | Codes | None = None
         self.made = self._made()
@@ -150,7 +154,8 @@ class Package:
     ) -> None:
         if self._done:
             return
-        kept = self.drawn  # the ledger may hold what it paid for, whatever it said last
+        # A commit that failed may be in the ledger all the same: what it paid for is not removed.
+        kept = self.drawn and (self._hold is None or self._hold.committed or self._told)
         if kept:
             self._partial.close()
         else:
@@ -221,6 +226,7 @@ class Package:
         """Tell the ledger what was released; a second call does nothing."""
         assert self._hold is not None, "the reservation comes first"
         assert self._result is not None, "the draw comes first"
+        self._told = True
         self._hold.commit(self._partial.state["digest"])
 
     def write_sets(
@@ -368,8 +374,8 @@ class Package:
             )
             if digest_of(found) == digest:
                 return found
-        except (GibbousError, OSError, ValueError):
-            pass
+        except (GibbousError, OSError, ValueError) as error:
+            partial.refuse_unread(self._partial.path, error)
         return None  # incomplete: it was not visible, so it may be drawn again
 
     def _explain(self, error: GibbousError, kept: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gibbous.write.files import rejected
+from gibbous.write.files import refuse_unreadable, rejected
 
 if TYPE_CHECKING:
     import polars as pl
@@ -98,10 +98,13 @@ def _dictionaries(columns: Mapping[str, pl.DataType]) -> list[str]:
 def _translated(path: Path) -> Iterator[None]:
     import polars as pl
 
-    bad = False
+    bad: BaseException | None = None
     try:
         yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        bad = True
-    if bad:
+    except (
+        pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError
+    ) as error:  # fmt: skip
+        bad = error
+    if bad is not None:
+        refuse_unreadable(path, bad)
         raise rejected("PARQUET", f"{path.name} is not a readable Parquet file")

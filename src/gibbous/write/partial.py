@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -141,21 +142,45 @@ def finished(partial: Partial, target: Path) -> bool:
     reservation = partial.state.get("reservation")
     if not reservation or not (target / "ledger.json").is_file():
         return False
-    with contextlib.suppress(GibbousError, KeyError, TypeError):
-        return bool(files.read_json(target / "ledger.json")["ledger"]["reservation"] == reservation)
-    return False
+    try:
+        found = files.read_json(target / "ledger.json")
+        return bool(found["ledger"]["reservation"] == reservation)
+    except (KeyError, TypeError):
+        return False
+    except GibbousError as error:
+        refuse_unread(target, error)
+        return False
+
+
+def refuse_unread(path: Path, error: BaseException) -> None:
+    """Raise, if the system failed to read what an earlier run left: it may have been paid for.
+
+    Raises:
+        OutputNotWritten: the error says nothing about what is there.
+    """
+    why = getattr(error, "strerror", None) or getattr(error, "wrong", "")
+    if getattr(error, "name", "") == files.UNREADABLE or getattr(error, "errno", None) not in (
+        None, errno.ENOENT, errno.ENOTDIR
+    ):  # fmt: skip
+        raise OutputNotWritten(
+            "UNREADABLE",
+            f"What an earlier run left in {str(path)!r} cannot be read: {why.rstrip('.')}.",
+            "It may have been paid for, so it is not removed.",
+            "Check the disk and the permissions, and run the same command again.",
+        ) from None
 
 
 def sweep_finished(target: Path) -> None:
     """Remove what runs left beside a release when they were killed right after it got its name."""
-    for path in target.parent.glob(f".{_glob_safe(target.name)}.partial-*"):
-        if path.is_symlink() or not path.is_dir() or path.lstat().st_uid != os.geteuid():
-            continue
-        with contextlib.suppress(OutputNotWritten):  # still alive, or not ours to open
-            dead = _dead(path, target)
-            if finished(dead, target):
-                dead.remove()
-            dead.close()
+    with _alone(target):
+        for path in target.parent.glob(f".{_glob_safe(target.name)}.partial-*"):
+            if path.is_symlink() or not path.is_dir() or path.lstat().st_uid != os.geteuid():
+                continue
+            with contextlib.suppress(OutputNotWritten):  # still alive, or not ours to open
+                dead = _dead(path, target)
+                if not dead.state or not dead.package.exists() or finished(dead, target):
+                    dead.remove()
+                dead.close()
 
 
 def sweep_files(target: Path) -> None:
@@ -205,10 +230,15 @@ def _dead(path: Path, target: Path) -> Partial:
             raise not_written(path, error) from None
         raise _busy(target, str(error)) from None
     state: dict[str, Any] = {}
-    with contextlib.suppress(GibbousError):
+    try:
         found = files.read_json(path / _STATE)
         if isinstance(found, dict) and found.get("format") == FORMAT:
             state = found
+    except GibbousError as error:
+        with contextlib.ExitStack() as stack:
+            stack.callback(file_lock.free, lock)
+            refuse_unread(path, error)
+            stack.pop_all()
     return Partial(path, lock, state)
 
 
