@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from gibbous.privacy.accountant import as_approximate
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.ledger import Hold, Ledger, file_stamp
 from gibbous.privacy.rehearsal import rehearse
+from gibbous.read.files import changed
 from gibbous.synthesize.sample import stream
 from gibbous.write import package
 from gibbous.write.certificate import Facts, certify
@@ -38,6 +40,16 @@ from gibbous.write.package import check_output
 from gibbous.write.set_files import checked_part_rows
 
 DEFAULT_METHOD = "adaptive_gibbs"
+
+
+class InputChanged(UserWarning):
+    """The input file changed after it was read, while the run went on."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The input changed after it was read. The release, and its charge, are of the records as "
+            "they were before; what is in the file now is another data set."
+        )
 
 
 def load_schema(schema: Schema | str | Path) -> Schema:
@@ -266,7 +278,8 @@ class _Job:
         A file that the ledger knows is held against its cap before it is opened, and stays the
         data set it was.
         """
-        known = self.ledger.recall(file_stamp(self.source, self.ledger.key))
+        stamp = file_stamp(self.source, self.ledger.key)
+        known = self.ledger.recall(stamp)
         if known is not None:
             self.ledger.check(known, self.plan.total, protects=self._protects())
         engine = self.engine
@@ -275,7 +288,11 @@ class _Job:
             found = engine.scan(
                 self.source, self.schema, key=self.ledger.key, progress=self.progress, **kept
             )
+            if file_stamp(self.source, self.ledger.key) != stamp:
+                raise changed()
             yield engine, known or found
+            if file_stamp(self.source, self.ledger.key) != stamp:
+                warnings.warn(InputChanged(), stacklevel=4)
         finally:
             engine.close()
 

@@ -127,7 +127,7 @@ Check = Callable[[Case, re.Match[str]], bool]
 
 
 def _why(case: Case, found: re.Match[str]) -> bool:
-    blocked = case.fault.kind == "unlink" and found[1] == os.strerror(errno.EEXIST)
+    blocked = found[1] == os.strerror(errno.EEXIST)  # what could not be removed is in the way
     neutral = ("the file system refused it", "it cannot be opened for writing")
     return blocked or found[1] in (os.strerror(getattr(errno, case.fault.error)), *neutral)
 

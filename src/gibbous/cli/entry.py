@@ -21,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return _run(list(argv))
+    open_streams()
     harden()
     faults.quiet_threads()
     with signals.watched():
@@ -49,7 +50,13 @@ def _answer(args: list[str]) -> int:
     code: object = 0
     if not _listing(args):
         code = _parser()(args=args or ["--help"], prog_name="gibbous", standalone_mode=False)
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _to_nowhere()
+        raise faults.not_printed(error) from None
     return code if isinstance(code, int) else 0
 
 
@@ -76,6 +83,23 @@ def _listing(args: list[str]) -> bool:
     return True
 
 
+def open_streams() -> None:
+    """Closed standard streams (`>&-`) lead nowhere from here on.
+
+    Otherwise the next file that is opened, the ledger perhaps, would get the number of stdout.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            handle = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            if handle != number:
+                os.dup2(handle, number)
+        if getattr(sys, name) is None:
+            mode = "r" if number == 0 else "w"
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
 def harden() -> None:
     """Files are private to their owner and no core dump is written, whatever the shell says."""
     import faulthandler
@@ -91,8 +115,12 @@ def harden() -> None:
 
 def _quiet_pipe() -> int:
     # The reader went away (`gibbous methods | head`): say nothing, as other tools do.
+    _to_nowhere()
+    return 128 + 13  # as if SIGPIPE had ended it
+
+
+def _to_nowhere() -> None:
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - lives until exit
-    return 128 + 13  # as if SIGPIPE had ended it

@@ -101,7 +101,15 @@ def _candidates() -> list[Path]:
         base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         first = Path(base) / "gibbous" / "numba"
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    return [first, Path(tempfile.gettempdir()) / f"gibbous-numba-{user}"]
+    return [first, temporary_folder() / f"gibbous-numba-{user}"]
+
+
+def temporary_folder() -> Path:
+    """The system's temporary folder; where none can be written, the name that it would have."""
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        return Path(os.environ.get("TMPDIR") or "/tmp")  # noqa: S108 - whoever uses it is told
 
 
 def _private(folder: Path) -> bool:

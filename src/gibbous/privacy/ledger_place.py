@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gibbous.core.errors import LedgerUnusable
-from gibbous.privacy import file_lock
+from gibbous.core import file_lock
 
 NETWORK = {
     0x6969: "NFS",

@@ -13,7 +13,7 @@ from typing import Any
 
 from gibbous.core.errors import GibbousError, OutputNotWritten
 from gibbous.disintegrate.writer import not_written
-from gibbous.privacy import file_lock
+from gibbous.core import file_lock
 from gibbous.write import files
 
 FORMAT = "gibbous-partial/1"
