@@ -16,6 +16,7 @@ from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import BudgetExhausted, GibbousError, UsageError
 from gibbous.core.exact import Number, exact
+from gibbous.core.forked import refuse_forked
 from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, Workers, silent
@@ -179,6 +180,7 @@ def synthesize(
     Raises:
         GibbousError: one class an exit code; see gibbous.core.errors.
     """
+    refuse_forked()
     schema = settled(load_schema(schema), accept_inferred=accept_inferred)
     mechanism = asked.mechanism(method or DEFAULT_METHOD)
     planned = plan(
@@ -238,6 +240,7 @@ def sample_more(
     """
     from gibbous.write.load import load
 
+    refuse_forked()
     found = release if isinstance(release, Release) else load(Path(release))
     asked.check_choices(seed, format)
     target = check_output(out, overwrite=False, source=None)

@@ -122,7 +122,11 @@ class Runner:
         self._loaded: set[str] = set()
 
     def run(
-        self, folder: Path, argv: tuple[str, ...], fault: Fault = NONE, patches: tuple[str, ...] = ()
+        self,
+        folder: Path,
+        argv: tuple[str, ...],
+        fault: Fault = NONE,
+        patches: tuple[str, ...] = (),
     ) -> Said:
         """One command in a folder, with a fault."""
         assert self._process.stdin is not None
@@ -178,7 +182,9 @@ def faults(counts: dict[str, int]) -> list[Fault]:
     found = []
     for kind in KINDS:
         for nth in range(1, counts[kind] + 1):
-            error = ERRORS[(nth + len(kind)) % 4]  # an interrupted call is made again: it cannot last
+            error = ERRORS[
+                (nth + len(kind)) % 4
+            ]  # an interrupted call is made again: it cannot last
             found += [Fault(kind, nth, error, mode) for mode in ("once", "lasting")]
             found.append(Fault(kind, nth, "EINTR" if kind != "lock" else "EIO"))
             found.append(Fault(kind, nth, mode="kill"))

@@ -42,9 +42,9 @@ class Storm:
     def cases(self, chosen: Sequence[Fault], patches: tuple[str, ...] = ()) -> Iterator[Case]:
         """What happened at each fault; the folder is removed afterwards."""
         for fault in chosen:
+            shutil.rmtree(self._run, ignore_errors=True)
             place(self._run, self._before)
             yield self._case(self._run, fault, patches)
-            shutil.rmtree(self._run)
 
     def _case(self, folder: Path, fault: Fault, patches: tuple[str, ...]) -> Case:
         command, runner = self.command, self._runner
@@ -71,6 +71,4 @@ def report(cases: Iterator[Case]) -> tuple[int, int, list[str]]:
         killed = case.fault.mode == "kill"
         errors, kills = errors + (not killed), kills + killed
         wrong += [f"{case.fault}: {words}" for words in untrue(case)]
-        if os.environ.get("GIBBOUS_STORM_SHOWN"):
-            print(case.fault, case.said.code, case.said.err.strip(), untrue(case))
     return errors, kills, wrong

@@ -10,6 +10,7 @@ import pytest
 from tests.faults import saboteurs
 from tests.faults.injected import COMMANDS, Fault, Runner, compiled
 from tests.faults.storm import Storm, report
+from tests.faults.words import untrue
 
 FEW = (
     Fault("fsync", 6, "EIO", "lasting"),  # of the reservation
@@ -76,17 +77,13 @@ def test_G1_without_a_compiler_the_calls_of_python_are_met(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("saboteur", SABOTEURS, ids=lambda s: s.__name__)
-def test_G1_each_saboteur_is_caught(
-    saboteur: object, runner: Runner, tmp_path: Path
-) -> None:
+def test_G1_each_saboteur_is_caught(saboteur: object, runner: Runner, tmp_path: Path) -> None:
     name, kind = SABOTEURS[saboteur]  # type: ignore[index]
     storm = Storm(tmp_path / name, runner, name)
     patch = f"{saboteurs.__name__}.{saboteur.__name__}"  # type: ignore[attr-defined]
-    chosen = [f for f in storm.faults if f.kind == kind and f.mode in ("once", "lasting")][:60]
+    chosen = [f for f in storm.faults if f.kind == kind and f.mode in ("once", "lasting")]
 
-    _, _, wrong = report(storm.cases(chosen, (patch,)))
-
-    assert wrong
+    assert any(untrue(case) for case in storm.cases(chosen, (patch,)))
 
 
 @pytest.mark.slow

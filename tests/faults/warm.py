@@ -106,7 +106,9 @@ def run(job: dict[str, Any]) -> int:
     os.chdir(job["folder"])
     os.environ["GIBBOUS_HOME"] = os.path.join(job["folder"], "home")
     for number, name in ((1, "stdout"), (2, "stderr")):
-        handle = os.open(os.path.join(job["says"], name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        handle = os.open(
+            os.path.join(job["says"], name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
+        )
         os.dup2(handle, number)
         os.close(handle)
     sys.argv = ["gibbous", *job["argv"]]

@@ -85,7 +85,9 @@ def _output(path: Path, book: Ledger) -> str:
         return "BROKEN"
     name = "rows.json" if (path / "rows.json").exists() else "ledger.json"
     told = json.loads((path / name).read_text())
-    return str(told["release"]["reservation"] if name == "rows.json" else told["ledger"]["reservation"])
+    return str(
+        told["release"]["reservation"] if name == "rows.json" else told["ledger"]["reservation"]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,10 @@ class Case:
     def goes_on(self) -> bool:
         """Whether the second run ended well, and all charges are those of the first."""
         done = self.again is None or self.again.code == 0
-        return done and self.last.reserved in (self.after.reserved, self.before.reserved + self.fresh)
+        return done and self.last.reserved in (
+            self.after.reserved,
+            self.before.reserved + self.fresh,
+        )
 
 
 Check = Callable[[Case, re.Match[str]], bool]
@@ -157,8 +162,10 @@ SENTENCES: tuple[tuple[str, Check], ...] = (
         lambda c, m: c.goes_on() and set(c.after.committed) <= set(c.last.committed),
     ),
     (
-        r"Whether the ledger holds this entry of reservation r-\w+ is not known: `gibbous ledger show` "
-        r"tells\. What it lists stays spent, and the same command goes on with it\.",
+        (
+            r"Whether the ledger holds this entry of reservation r-\w+ is not known: `gibbous ledger show` "
+            r"tells\. What it lists stays spent, and the same command goes on with it\."
+        ),
         lambda c, m: len(c.last.reserved) <= len(c.before.reserved) + 1 and c.goes_on(),
     ),
     (r"Whether the ledger holds the entry is not known: `gibbous ledger show` tells\.", _always),
@@ -167,8 +174,10 @@ SENTENCES: tuple[tuple[str, Check], ...] = (
         lambda c, m: c.after.caps == c.before.caps + 1,
     ),
     (
-        r"The output '[^']*' is there all the same, whole and paid for; whether its name outlives a "
-        r"power cut is not known\.",
+        (
+            r"The output '[^']*' is there all the same, whole and paid for; whether its name outlives a "
+            r"power cut is not known\."
+        ),
         lambda c, m: c.there,
     ),
     (
@@ -177,7 +186,10 @@ SENTENCES: tuple[tuple[str, Check], ...] = (
     ),
     (r"Nothing half-written is left at the output path\.", lambda c, m: c.after.out != "BROKEN"),
     (r"The output '[^']*' exists\.", lambda c, m: c.after.out != ""),
-    (r"total cost: [^\n]* \d+ sets? of \d+ rows in \w+\.", lambda c, m: c.said.code == 0 and c.there),
+    (
+        r"total cost: [^\n]* \d+ sets? of \d+ rows in \w+\.",
+        lambda c, m: c.said.code == 0 and c.there,
+    ),
     (
         r"total cost: nothing; \d+ rows drawn from the public tables of release are in more\.",
         lambda c, m: c.said.code == 0 and c.there and not c.fresh,
@@ -195,19 +207,28 @@ SENTENCES: tuple[tuple[str, Check], ...] = (
         lambda c, m: c.fault.kind in ("write", "fsync", "truncate", "open"),
     ),
     (r"warning: The anchor '[^']*' was not updated: ([^.]*)\.", _why),
-    (r"cannot be trusted|Restore the newest|damaged or cut|Another run is writing|is in use:", _never),
+    (
+        r"cannot be trusted|Restore the newest|damaged or cut|Another run is writing|is in use:",
+        _never,
+    ),
     (r"Unexpected \w+ inside gibbous|fault of gibbous|Traceback", _never),
     # What is allowed, and what to do: true whatever happened.
     (r"Every run writes its cost there before it counts anything\.", _always),
     (r"A reservation is on disk before anything is counted\.", _always),
-    (r"A charge counts when it is on disk; the entries themselves are not damaged by this\.", _always),
+    (
+        r"A charge counts when it is on disk; the entries themselves are not damaged by this\.",
+        _always,
+    ),
     (r"A release is written whole or not at all\.", _always),
     (r"A release is a new folder; nothing is replaced without being asked\.", _always),
     (r"must be readable; the output folder, GIBBOUS_HOME and the scratch folder", _always),
     (r"Check the disk and the permissions, and run the same command again\.", _always),
     (r"Free space or choose another --out, and run the same command again\.", _always),
     (r"^\w+:$", lambda c, m: c.said.code == 0),
-    (r"next: gibbous verify [^\n]*|warning: The number of rows is published as given[^\n]*", _always),
+    (
+        r"next: gibbous verify [^\n]*|warning: The number of rows is published as given[^\n]*",
+        _always,
+    ),
 )
 
 

@@ -74,6 +74,15 @@ def cache_folder() -> Path | None:
     return next((folder for folder in _candidates() if _private(folder)), None)
 
 
+def check() -> None:
+    """Load numba, so that a machine on which it does not run is refused before anything is spent.
+
+    Raises:
+        EngineFailure: numba is missing or does not run here.
+    """
+    _numba()
+
+
 def cold() -> bool:
     """Whether the cache is still empty, so that the first call will take several seconds."""
     folder = cache_folder()

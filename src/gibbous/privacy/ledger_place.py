@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from gibbous.core.errors import LedgerUnusable
 from gibbous.core import file_lock
+from gibbous.core.errors import LedgerUnusable
 
 NETWORK = {
     0x6969: "NFS",

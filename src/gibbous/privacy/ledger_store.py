@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.errors import GibbousError, LedgerUnusable, ResourceLimit
 from gibbous.core import file_lock
+from gibbous.core.errors import GibbousError, LedgerUnusable, ResourceLimit
 from gibbous.privacy import ledger_place as place
 
 VERSION = 1

@@ -316,7 +316,7 @@ class Package:
         self._done = True
         try:
             files.sync_name(self._target)
-        except GibbousError:
+        except BaseException:
             self._partial.close()  # the old release in it, if any, goes when the next run starts
             raise
         self._partial.remove()

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from gibbous.core import file_lock
 from gibbous.core.errors import GibbousError, OutputNotWritten
 from gibbous.disintegrate.writer import not_written
-from gibbous.core import file_lock
 from gibbous.write import files
 
 FORMAT = "gibbous-partial/1"
