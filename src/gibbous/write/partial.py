@@ -158,7 +158,7 @@ def refuse_unread(path: Path, error: BaseException) -> None:
     Raises:
         OutputNotWritten: the error says nothing about what is there.
     """
-    why = getattr(error, "strerror", None) or getattr(error, "wrong", "")
+    why = str(getattr(error, "strerror", None) or getattr(error, "wrong", ""))
     if getattr(error, "name", "") == files.UNREADABLE or getattr(error, "errno", None) not in (
         None, errno.ENOENT, errno.ENOTDIR
     ):  # fmt: skip
@@ -172,15 +172,17 @@ def refuse_unread(path: Path, error: BaseException) -> None:
 
 def sweep_finished(target: Path) -> None:
     """Remove what runs left beside a release when they were killed right after it got its name."""
-    with _alone(target):
+    with contextlib.suppress(OSError, OutputNotWritten), _alone(target):
         for path in target.parent.glob(f".{_glob_safe(target.name)}.partial-*"):
             if path.is_symlink() or not path.is_dir() or path.lstat().st_uid != os.geteuid():
                 continue
             with contextlib.suppress(OutputNotWritten):  # still alive, or not ours to open
                 dead = _dead(path, target)
-                if not dead.state or not dead.package.exists() or finished(dead, target):
-                    dead.remove()
-                dead.close()
+                try:
+                    if not dead.state or not dead.package.exists() or finished(dead, target):
+                        dead.remove()
+                finally:
+                    dead.close()
 
 
 def sweep_files(target: Path) -> None:
