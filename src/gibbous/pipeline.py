@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import BudgetExhausted, GibbousError, UsageError
 from gibbous.core.exact import Number, exact
+from gibbous.core.forked import refuse_forked
 from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
@@ -29,6 +31,7 @@ from gibbous.privacy.accountant import as_approximate
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.ledger import Hold, Ledger, file_stamp
 from gibbous.privacy.rehearsal import rehearse
+from gibbous.read.files import changed
 from gibbous.synthesize.sample import stream
 from gibbous.write import package
 from gibbous.write.certificate import Facts, certify
@@ -39,6 +42,16 @@ from gibbous.write.package import check_output
 from gibbous.write.set_files import checked_part_rows
 
 DEFAULT_METHOD = "adaptive_gibbs"
+
+
+class InputChanged(UserWarning):
+    """The input file changed after it was read, while the run went on."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The input changed after it was read. The release, and its charge, are of the records as "
+            "they were before; what is in the file now is another data set."
+        )
 
 
 def load_schema(schema: Schema | str | Path) -> Schema:
@@ -170,6 +183,7 @@ def synthesize(
     Raises:
         GibbousError: one class an exit code; see gibbous.core.errors.
     """
+    refuse_forked()
     schema = settled(load_schema(schema), accept_inferred=accept_inferred)
     mechanism = asked.mechanism(method or DEFAULT_METHOD)
     planned = plan(
@@ -229,6 +243,7 @@ def sample_more(
     """
     from gibbous.write.load import load
 
+    refuse_forked()
     found = release if isinstance(release, Release) else load(Path(release))
     asked.check_choices(seed, format)
     target = check_output(out, overwrite=False, source=None)
@@ -270,7 +285,8 @@ class _Job:
         A file that the ledger knows is held against its cap before it is opened, and stays the
         data set it was.
         """
-        known = self.ledger.recall(file_stamp(self.source, self.ledger.key))
+        stamp = file_stamp(self.source, self.ledger.key)
+        known = self.ledger.recall(stamp)
         if known is not None:
             self.ledger.check(known, self.plan.total, protects=self._protects())
         engine = self.engine
@@ -279,7 +295,11 @@ class _Job:
             found = engine.scan(
                 self.source, self.schema, key=self.ledger.key, progress=self.progress, **kept
             )
+            if file_stamp(self.source, self.ledger.key) != stamp:
+                raise changed()
             yield engine, known or found
+            if file_stamp(self.source, self.ledger.key) != stamp:
+                warnings.warn(InputChanged(), stacklevel=4)
         finally:
             engine.close()
 
@@ -358,6 +378,8 @@ def _packaged(job: _Job, shape: _Shape) -> Release:
         with package.begin(
             target, request=request, seed=job.seed, overwrite=shape.overwrite
         ) as draft:
+            if draft.made is not None:  # by a run that was killed after the folder had its name
+                return draft.made
             draft.hold(
                 job.ledger,
                 lambda: job.reserve(engine, dataset, request, target.name),

@@ -33,7 +33,7 @@ FOREIGN = [
     (OSError(errno.ENOSPC, MARKER), 10),
     (PermissionError(errno.EACCES, MARKER), 9),
     (OSError(errno.EROFS, MARKER), 9),
-    (OSError(errno.EIO, MARKER), 1),
+    (OSError(errno.EIO, MARKER), 9),
     (ModuleNotFoundError(MARKER, name="statsmodels"), 11),
     (RecursionError(MARKER), 1),
 ]

@@ -138,6 +138,8 @@ def write(
         dataset=DATASET, schema=schema, plan=planned, seed=seed, target=target
     )
     with package.begin(target, request=request, seed=seed, overwrite=overwrite) as draft:
+        if draft.made is not None:
+            return draft.made
         stop("reserve")
         draft.hold(
             ledger,

@@ -89,6 +89,33 @@ def test_h3_i4_a_kill_at_every_durable_step(tmp_path: Path) -> None:
         check(folder)
 
 
+def test_F_a_replacing_run_that_is_killed_after_the_exchange_is_charged_once(
+    tmp_path: Path,
+) -> None:
+    def replaced(folder: Path, last: int) -> Child:
+        book = Ledger.open(folder / "ledger.sqlite")
+        made.write(folder / "rel", book, seed=99, format="csv")
+        book.close()
+        return Child(run, folder, last, True)
+
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+    folder, total = tmp_path / "killed", int(replaced(tmp_path / "whole", 0).rest()[-1])
+    assert (
+        replaced(folder, total).ended() == -9
+    )  # the name is durable; the old release is not removed
+    assert len(os.listdir(folder)) > len(os.listdir(tmp_path / "whole"))
+
+    check(folder, overwrite=True)
+
+    entries = Ledger.open(folder / "ledger.sqlite").entries()
+    charges = [e.id for e in entries if e.kind == "reserve"]
+    receipt = json.loads((folder / "rel" / "ledger.json").read_text())
+    assert len(charges) == 2
+    assert receipt["ledger"]["reservation"] == charges[1]
+    assert not [name for name in os.listdir(folder) if "partial" in name]
+
+
 def storm(tmp_path: Path, kills: int, *, overwrite: bool = False) -> None:
     rng = random.Random(3)
     for number in range(kills):

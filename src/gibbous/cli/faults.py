@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -67,20 +68,18 @@ def translate(error: Exception, args: Sequence[str]) -> GibbousError:
     if isinstance(error, OSError) and error.errno in DISK:
         return ResourceLimit(
             "DISK",
-            "The disk is full.",
+            "The disk is full, or a quota is used up.",
             "Nothing half-written is left at the output path.",
             "Free space or choose another --out, and run the same command again.",
             state=STATE_UNKNOWN,
         )
-    if isinstance(error, PermissionError) or (
-        isinstance(error, OSError) and error.errno == errno.EROFS
-    ):
+    if isinstance(error, OSError) and error.errno is not None:
         return OutputNotWritten(
-            "PERMISSION",
-            "The operating system refused access to a file or folder.",
+            "SYSTEM",
+            f"The operating system refused the use of a file or folder: {os.strerror(error.errno)}.",
             "The input must be readable; the output folder, GIBBOUS_HOME and the scratch folder "
             "must be writable.",
-            "Check their permissions, or pass other paths.",
+            "Check the disk and the permissions, or pass other paths.",
             state=STATE_UNKNOWN,
         )
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("gibbous"):
@@ -96,6 +95,17 @@ def internal(error: BaseException) -> GibbousError:
         "This is a fault of gibbous, not of your data.",
         "Run again with --debug and report the id and the positions printed; they hold no data.",
         state=STATE_UNKNOWN,
+    )
+
+
+def not_printed(error: OSError) -> OutputNotWritten:
+    """The command did what it was asked for; stdout took no words about it."""
+    return OutputNotWritten(
+        "STDOUT",
+        f"What was to be printed could not be written to stdout: {os.strerror(error.errno or 0)}.",
+        "The command itself ended well.",
+        "Do not repeat it: look at its output folder, and at `gibbous ledger show`.",
+        state="What it wrote is in place, and what it reserved is charged.",
     )
 
 

@@ -74,6 +74,15 @@ def cache_folder() -> Path | None:
     return next((folder for folder in _candidates() if _private(folder)), None)
 
 
+def check() -> None:
+    """Load numba, so that a machine on which it does not run is refused before anything is spent.
+
+    Raises:
+        EngineFailure: numba is missing or does not run here.
+    """
+    _numba()
+
+
 def cold() -> bool:
     """Whether the cache is still empty, so that the first call will take several seconds."""
     folder = cache_folder()
@@ -101,7 +110,15 @@ def _candidates() -> list[Path]:
         base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         first = Path(base) / "gibbous" / "numba"
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    return [first, Path(tempfile.gettempdir()) / f"gibbous-numba-{user}"]
+    return [first, temporary_folder() / f"gibbous-numba-{user}"]
+
+
+def temporary_folder() -> Path:
+    """The system's temporary folder; where none can be written, the name that it would have."""
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        return Path(os.environ.get("TMPDIR") or "/tmp")  # noqa: S108 - whoever uses it is told
 
 
 def _private(folder: Path) -> bool:

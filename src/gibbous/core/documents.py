@@ -22,7 +22,16 @@ _JSON = re.compile(r'"(?:[^"\\]|\\.)*+"?|(?P<mark>[][{}])', re.DOTALL)
 
 
 class Unreadable(ValueError):
-    """A text that is not what it should be; the words end a sentence that begins with its name."""
+    """A text that is not what it should be; the words end a sentence that begins with its name.
+
+    Args:
+        told: the words.
+        errno: of the system, where the text is there and could not be read: says nothing about it.
+    """
+
+    def __init__(self, told: str, errno: int | None = None) -> None:
+        super().__init__(told)
+        self.errno = errno
 
 
 def toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:

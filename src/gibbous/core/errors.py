@@ -45,6 +45,11 @@ class GibbousError(Exception):
         self.name, self.wrong, self.allowed, self.fix, self.state = name, wrong, allowed, fix, state
         super().__init__(f"{wrong} {allowed} {fix} {state}".strip())
 
+    def restate(self, state: str) -> None:
+        """Say something else about what was released and spent."""
+        self.state = state
+        self.args = (f"{self.wrong} {self.allowed} {self.fix} {state}".strip(),)
+
     @property
     def code(self) -> str:
         """The printed code, for example ``GB3-DUPCOL``."""

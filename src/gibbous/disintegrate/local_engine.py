@@ -116,6 +116,7 @@ class LocalEngine:
         Raises:
             EngineFailure, ResourceLimit: see `tally`.
         """
+        compiled.check()
         codes = self._records.store()
         layout.check_contexts(contexts, schema or codes.schema, rows=codes.rows, state=state)
         need = self.estimate(contexts, -(-codes.rows // parts))

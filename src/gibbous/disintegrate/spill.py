@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from gibbous.core.compiled import temporary_folder
 from gibbous.core.errors import EngineFailure, ResourceLimit
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -23,7 +24,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def scratch_folder(given: Path | str | None = None) -> Path:
     """Where codes are spilled: as given, else GIBBOUS_SCRATCH, else the temporary folder (TMPDIR)."""
-    return Path(given or os.environ.get("GIBBOUS_SCRATCH") or tempfile.gettempdir())
+    return Path(given or os.environ.get("GIBBOUS_SCRATCH") or temporary_folder())
 
 
 class SpillFile:

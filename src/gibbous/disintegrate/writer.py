@@ -332,7 +332,8 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
     except BaseException as error:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # swept with its folder
+            path.unlink(missing_ok=True)
         if isinstance(error, OSError) or type(error).__module__.startswith("polars"):
             raise not_written(path, error) from None
         raise
@@ -344,7 +345,7 @@ def not_written(path: Path, error: BaseException) -> OutputNotWritten | Resource
     if number in _NO_SPACE or any(f"os error {n})" in str(error) for n in _NO_SPACE):
         return ResourceLimit(
             "DISK",
-            f"The disk is full: {str(path)!r} cannot be written.",
+            f"The disk is full, or a quota is used up: {str(path)!r} cannot be written.",
             "A release is written whole or not at all.",
             "Make room, or write to another disk, and run again.",
         )

@@ -117,8 +117,7 @@ class Hold:
     def explain(self, error: GibbousError) -> None:
         """Put what was spent into an error that was raised after the reservation."""
         if error.state == UNCHARGED:
-            error.state = f"Nothing was released. Reservation {self.id} stays spent."
-            error.args = (f"{error.wrong} {error.allowed} {error.fix} {error.state}".strip(),)
+            error.restate(f"Nothing was released. Reservation {self.id} stays spent.")
 
 
 class Ledger:

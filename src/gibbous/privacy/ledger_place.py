@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from gibbous.core import file_lock
 from gibbous.core.errors import LedgerUnusable
 
 NETWORK = {
@@ -88,6 +88,7 @@ def make_private_folder(folder: Path) -> None:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
             folder.chmod(0o700)
+            sync_folder(folder.parent)
     except OSError as error:
         raise unusable_folder(folder, error) from None
 
@@ -119,63 +120,107 @@ def open_private(path: Path) -> int:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an operating-system lock; it dies with the process, so no stale lock can stay."""
-    fd = open_private(path)
+    """Hold an operating-system lock; it dies with the process, so no stale lock can stay.
+
+    Raises:
+        LedgerUnusable: another process holds it for too long, or the file cannot be locked.
+    """
+    handle = open_private(path)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        file_lock.take(handle)
+    except BaseException as error:
+        os.close(handle)
+        if isinstance(error, file_lock.Held):
+            raise busy(path, str(error)) from None
+        if isinstance(error, OSError):
+            raise unusable_folder(path, error) from None
+        raise
+    try:
         yield
     finally:
-        os.close(fd)
+        file_lock.free(handle)
+
+
+def busy(path: Path, holder: str) -> LedgerUnusable:
+    """The error for a ledger that another process does not give back."""
+    return LedgerUnusable(
+        "BUSY",
+        f"The ledger is in use: {holder} has held {str(path)!r} for {file_lock.PATIENCE:g} seconds.",
+        "One process writes at a time, and for a moment only; the lock ends with its process.",
+        "Wait for that process, or end it if it is stuck, and run again. Remove no file.",
+    )
 
 
 class Alive:
     """A lock file that says: the process behind this reservation still runs."""
 
     def __init__(self, path: Path) -> None:
-        """Take the lock.
+        """Take the lock; the ledger's own lock is held, so that nobody sweeps the file meanwhile.
 
         Raises:
             BlockingIOError: another process holds it.
+            LedgerUnusable: the file cannot be made or locked.
         """
         make_private_folder(path.parent)
-        self._path = path
-        self._fd: int | None = open_private(path)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.stat().st_ino != os.fstat(self._fd).st_ino:
-                raise BlockingIOError  # another process ended it while we opened it
-        except OSError:
-            os.close(self._fd)
-            self._fd = None
-            raise BlockingIOError from None
+        self._path, self._pid = path, os.getpid()
+        self._handle: int | None = None
+        while self._handle is None:
+            handle = open_private(path)
+            try:
+                file_lock.take(handle, 0)
+                if path.stat().st_ino == os.fstat(handle).st_ino:
+                    self._handle = handle
+                    return
+            except file_lock.Held:
+                os.close(handle)
+                raise BlockingIOError from None
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                os.close(handle)
+                raise unusable_folder(path, error) from None
+            os.close(handle)  # its process ended it while we opened it: make it anew
 
     def end(self) -> None:
-        """Give the lock back and remove its file; a second call does nothing."""
-        if self._fd is not None:
-            with contextlib.suppress(OSError):
-                self._path.unlink()
-            os.close(self._fd)
-            self._fd = None
+        """Give the lock back and remove its file; a second call does nothing, nor one after a fork."""
+        handle, self._handle = self._handle, None
+        if handle is None:
+            return
+        if self._pid != os.getpid():
+            os.close(handle)
+            return
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+        file_lock.free(handle)
 
     def __del__(self) -> None:
-        if getattr(self, "_fd", None) is not None:
-            os.close(self._fd)  # type: ignore[arg-type]
-            self._fd = None
+        if getattr(self, "_handle", None) is not None:
+            os.close(self._handle)  # type: ignore[arg-type]
+            self._handle = None
+
+
+def sweep_alive(folder: Path) -> None:
+    """Remove the lock files of processes that are gone; the ledger's own lock is held."""
+    for path in folder.glob("r-*"):
+        with contextlib.suppress(OSError, LedgerUnusable, BlockingIOError):
+            Alive(path).end()
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a small file atomically, mode 0600, on disk when this returns."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    fd = os.open(
-        temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-    )
+    """Replace a small file atomically, mode 0600, on disk when this returns; one process at a time."""
+    fresh = path.with_name(f".{path.name}.new")
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        os.fchmod(fd, 0o600)
-        os.write(fd, data)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.replace(temporary, path)
+        with os.fdopen(fd, "wb") as file:
+            os.fchmod(fd, 0o600)
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+        os.replace(fresh, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise
     sync_folder(path.parent)
 
 

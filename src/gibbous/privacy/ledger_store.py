@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gibbous.core import file_lock
 from gibbous.core.errors import GibbousError, LedgerUnusable, ResourceLimit
 from gibbous.privacy import ledger_place as place
 
 VERSION = 1
 APPLICATION = 0x47494242  # "GIBB"
 ZERO = bytes(32)
-BUSY_SECONDS = 120.0
 
 _CREATE = """
 CREATE TABLE secret (name TEXT PRIMARY KEY, value BLOB NOT NULL);
@@ -81,7 +81,7 @@ class Store:
         self.path = None if path is None else Path(os.path.realpath(path))
         self._links: list[Link] = []
         self._connections: dict[tuple[int, int], sqlite3.Connection] = {}
-        self._mutex = threading.RLock()
+        self._own = (os.getpid(), threading.RLock())
         self._anchors: tuple[Path, ...] = ()
         if self.path is None:
             with self._mutex, _translated(self.path):
@@ -95,12 +95,31 @@ class Store:
                 self._open(self.path)
         self.key = self._key()
 
+    @property
+    def _mutex(self) -> threading.RLock:
+        """The lock among threads; a forked process has one of its own, and reads the file anew.
+
+        Raises:
+            LedgerUnusable: after a fork, of a ledger in memory: what is charged would be forgotten.
+        """
+        pid, mutex = self._own
+        if pid == os.getpid():
+            return mutex
+        if self.path is None:
+            raise LedgerUnusable(
+                "FORKED",
+                "A ledger in memory was used in a forked process.",
+                "It belongs to the process that made it: what a child charged would be forgotten.",
+                "Open a ledger on disk (gibbous.Ledger.open) in each process.",
+            )
+        self._own, self._links = (os.getpid(), threading.RLock()), []
+        return self._own[1]
+
     def close(self) -> None:
-        """Close this process's connections."""
-        for (pid, _), connection in self._connections.items():
-            if pid == os.getpid():
-                connection.close()
-        self._connections = {}
+        """Close this process's connections; those of a parent stay open, with their locks."""
+        for owner in [o for o in self._connections if o[0] in (0, os.getpid())]:
+            with contextlib.suppress(sqlite3.Error):
+                self._connections.pop(owner).close()
 
     def links(self) -> tuple[Link, ...]:
         """Every entry, verified."""
@@ -121,17 +140,56 @@ class Store:
                     self._check_anchors()
                 appender = Appender(tuple(self._links))
                 yield appender
-                with _translated(self.path):
-                    for link in appender.fresh:
-                        _insert(connection, link)
-                    connection.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
-            self._links.extend(appender.fresh)
+            self._commit(connection, appender.fresh)
             if appender.fresh:
                 self._write_anchors()
+
+    def _commit(self, connection: sqlite3.Connection, fresh: list[Link]) -> None:
+        """Make entries durable, or raise what is true of them after a look at the file."""
+        try:
+            with _translated(self.path):
+                for link in fresh:
+                    _insert(connection, link)
+                connection.execute("COMMIT")
+        except BaseException as error:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            if self.path is None or not isinstance(error, GibbousError):
+                raise
+            if not self._in_the_file(fresh, error):
+                raise
+        else:
+            self._links.extend(fresh)
+
+    def _in_the_file(self, fresh: list[Link], error: GibbousError) -> bool:
+        """After a commit that failed: whether the next process finds the entries, on disk, all the same.
+
+        The log of a failed commit may hold it whole, and opening the file again then completes it.
+        """
+        wanted, there = fresh[-1], False
+        try:
+            with _translated(self.path):
+                self.close()
+                self._links = []
+                self._sync(self._connection())
+                there = any(link.hash == wanted.hash for link in self._links)
+                if there:
+                    self._on_disk()
+        except GibbousError:
+            told = _kept(wanted) if there else _unknown(wanted)
+            error.restate(told)
+            return False
+        return there
+
+    def _on_disk(self) -> None:
+        """Copy the log into the file itself, which syncs both."""
+        blocked = self._connection().execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0]
+        if blocked:
+            raise place.busy(self._beside(""), "another process")
 
     def audit(self) -> None:
         """Read and verify the whole chain again, from the file; and the file's own structure.
@@ -155,7 +213,7 @@ class Store:
             if known:
                 raise damaged(path, f"it is missing or empty, but {str(known[0])!r} knows its head")
         else:
-            _check_header(path)
+            _check_header(path, self._beside("-wal"))
         os.close(place.open_private(path))
         if path.stat().st_nlink > 1:
             raise damaged(path, "it has more than one name (hard links), so its locks do not hold")
@@ -179,6 +237,7 @@ class Store:
                 stacklevel=5,
             )
         self._write_anchors()
+        place.sweep_alive(self._beside(".live"))
 
     def _connection(self) -> sqlite3.Connection:
         # A connection is never carried across a fork, nor shared by threads.
@@ -186,13 +245,13 @@ class Store:
         if owner not in self._connections:
             connection = sqlite3.connect(
                 ":memory:" if self.path is None else self.path,
-                timeout=BUSY_SECONDS,
+                timeout=file_lock.PATIENCE,
                 isolation_level=None,
                 check_same_thread=False,
             )
+            self._connections[owner] = connection
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF"):
                 connection.execute(f"PRAGMA {pragma}")
-            self._connections[owner] = connection
         return self._connections[owner]
 
     def _create(self, connection: sqlite3.Connection) -> None:
@@ -268,7 +327,9 @@ class Store:
                 seq, head, name = noted["seq"], noted["head"], noted["ledger"]
             except FileNotFoundError:
                 continue
-            except (OSError, ValueError, KeyError, TypeError):
+            except OSError as error:
+                raise _unreadable(anchor, error) from None
+            except (ValueError, KeyError, TypeError):
                 raise damaged(self.path, f"its anchor {str(anchor)!r} is not readable") from None
             if name != self._links[0].public["ledger"]:
                 raise damaged(self.path, f"{str(anchor)!r} is the anchor of another ledger")
@@ -316,8 +377,12 @@ class Store:
 
         Raises:
             BlockingIOError: another process holds it.
+            LedgerUnusable: its file cannot be made or locked.
         """
-        return None if self.path is None else place.Alive(self._beside(".live") / name)
+        if self.path is None:
+            return None
+        with self._lock():
+            return place.Alive(self._beside(".live") / name)
 
 
 class Appender:
@@ -370,27 +435,74 @@ def _key_check(key: bytes) -> str:
     return hashlib.sha256(b"gibbous-ledger-key" + key).hexdigest()
 
 
-def _check_header(path: Path) -> None:
+def _unreadable(path: Path, error: OSError) -> LedgerUnusable:
+    return LedgerUnusable(
+        "IO",
+        f"{str(path)!r} cannot be read: {error.strerror}.",
+        "The ledger is read, and held against its anchors, before every run.",
+        "Check the disk and the permissions, and run again.",
+    )
+
+
+def _kept(link: Link) -> str:
+    if "id" not in link.public:
+        return "The ledger holds the entry all the same: nothing is left to do."
+    return (
+        f"Nothing was released. Reservation {link.public['id']} stays spent; the same command goes on "
+        "with it, without a second charge."
+    )
+
+
+def _unknown(link: Link) -> str:
+    if "id" not in link.public:
+        return "Whether the ledger holds the entry is not known: `gibbous ledger show` tells."
+    return (
+        f"Nothing was released. Whether the ledger holds this entry of reservation {link.public['id']} "
+        "is not known: `gibbous ledger show` tells. What it lists stays spent, and the same command "
+        "goes on with it."
+    )
+
+
+def _check_header(path: Path, log: Path) -> None:
     # Read as bytes, so that a newer ledger is not even opened by our SQLite.
     try:
         with path.open("rb") as file:
             header = file.read(100)
+        headers = [header, *_logged_headers(log)]
     except OSError as error:
-        raise place.unusable_folder(path, error) from None
+        raise _unreadable(path, error) from None
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         raise damaged(path, "it is not a ledger file")
-    version, application = struct.unpack(">I4xI", header[60:72])
-    if application == 0 and version == 0:
-        return  # made, but its first transaction was not finished; it then has no tables
-    if application != APPLICATION:
-        raise damaged(path, "it is not a ledger file")
-    if version > VERSION:
-        raise LedgerUnusable(
-            "NEWER",
-            f"The ledger {str(path)!r} has version {version}; this gibbous reads up to {VERSION}.",
-            "A newer ledger is left untouched.",
-            "Use a newer gibbous.",
-        )
+    for page in headers:
+        version, application = struct.unpack(">I4xI", page[60:72])
+        if application == 0 and version == 0:
+            continue  # made, but its first transaction was not finished; it then has no tables
+        if application != APPLICATION:
+            raise damaged(path, "it is not a ledger file")
+        if version > VERSION:
+            raise LedgerUnusable(
+                "NEWER",
+                f"The ledger {str(path)!r} has version {version}; this gibbous reads up to "
+                f"{VERSION}.",
+                "A newer ledger is left untouched.",
+                "Use a newer gibbous.",
+            )
+
+
+def _logged_headers(log: Path) -> list[bytes]:
+    """First pages of the database in its log, which count more than the one in the file."""
+    found: list[bytes] = []
+    if not log.exists():
+        return found
+    with log.open("rb") as file:
+        header = file.read(32)
+        size = int.from_bytes(header[8:12], "big")
+        if len(header) < 32 or not 512 <= size <= 1 << 16:
+            return found
+        while len(frame := file.read(24 + size)) == 24 + size:
+            if frame[8:16] == header[16:24] and frame[:4] == b"\0\0\0\1":  # of this log, page 1
+                found.append(frame[24:124])
+    return found
 
 
 @contextlib.contextmanager
@@ -400,19 +512,36 @@ def _translated(path: Path | None) -> Iterator[None]:
     except GibbousError:
         raise
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) or 0
-        name = getattr(error, "sqlite_errorname", "") or ""
-        if code & 0xFF == sqlite3.SQLITE_FULL or name in (
-            "SQLITE_IOERR_WRITE",
-            "SQLITE_IOERR_SHMSIZE",
-        ):
-            raise ResourceLimit(
-                "LEDGERFULL",
-                f"The disk of the ledger {str(path)!r} is full.",
-                "A reservation is on disk before anything is counted.",
-                "Make room and run again.",
-            ) from None
-        if code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-            shown = OSError(0, "it is read-only or not accessible")
-            raise place.unusable_folder(Path(str(path)), shown) from None
-        raise damaged(path, f"SQLite says {name or 'that it is not a database'}") from None
+        raise _failed(path, error) from None
+
+
+def _failed(path: Path | None, error: sqlite3.Error) -> GibbousError:
+    """What an error of SQLite means: only a broken structure is damage."""
+    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+    name = getattr(error, "sqlite_errorname", "") or "that it is not a database"
+    if code == sqlite3.SQLITE_FULL or name in ("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE"):
+        return ResourceLimit(
+            "LEDGERFULL",
+            f"The ledger {str(path)!r} cannot be written: its disk is full, over a quota, or failing.",
+            "A reservation is on disk before anything is counted.",
+            "Make room and run again.",
+        )
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
+        return place.busy(Path(str(path)), "another program")
+    if code == sqlite3.SQLITE_NOMEM:
+        return ResourceLimit(
+            "MEMORY",
+            f"There is not enough memory to read the ledger {str(path)!r}.",
+            "It is read before every run.",
+            "Free memory, or raise the limit (ulimit -v), and run again.",
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return place.unusable_folder(Path(str(path)), OSError(0, "it cannot be opened for writing"))
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT):
+        return LedgerUnusable(
+            "IO",
+            f"The system reported an error while the ledger {str(path)!r} was used ({name}).",
+            "A charge counts when it is on disk; the entries themselves are not damaged by this.",
+            "Check the disk (dmesg, free space), and run again.",
+        )
+    return damaged(path, f"SQLite says {name}")

@@ -169,12 +169,19 @@ def check_unchanged(path: Path, before: os.stat_result) -> None:
         after = None
     parts = ("st_ino", "st_size", "st_mtime_ns")
     if after is None or any(getattr(before, p) != getattr(after, p) for p in parts):
-        raise EngineFailure(
-            "INPUTCHANGED",
-            f"The input {shown(path)} changed while it was read.",
-            "It stays as it is during a run.",
-            "Wait until it is complete, and run again.",
-        )
+        raise changed(path)
+
+
+def changed(path: Path | None = None) -> EngineFailure:
+    """The error for an input that did not stay as it was."""
+    return EngineFailure(
+        "INPUTCHANGED",
+        f"The input {shown(path)} changed while it was read."
+        if path
+        else "The input changed while it was read.",
+        "It stays as it is during a run.",
+        "Wait until it is complete, and run again.",
+    )
 
 
 def _too_large(size: int, most: int) -> ResourceLimit:

@@ -102,9 +102,9 @@ def _text(path: Path) -> str:
     try:
         return read_text(path, MAX_BYTES)
     except Unreadable as error:
-        fault = str(error)
+        fault, name = str(error), "UNREADABLE" if error.errno else "SCHEMAFILE"
     raise UsageError(
-        "SCHEMAFILE",
+        name,
         f"The schema file {shown(path)} {fault}.",
         f"It is a TOML text file (UTF-8) of at most {MAX_BYTES >> 20} MB.",
         "Check the path, or make one with gibbous schema infer.",

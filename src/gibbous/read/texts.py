@@ -28,8 +28,10 @@ def read_bytes(path: Path, most: int) -> bytes:
             found = file.read(min(facts.st_size, most) + 1)
     except Unreadable:
         raise
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         raise Unreadable("cannot be read") from None
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror}", error.errno) from None
     if max(len(found), facts.st_size) > most:
         size = f"{most >> 20:,} MB" if most >= MB else f"{most:,} bytes"
         raise Unreadable(f"has {facts.st_size:,} bytes, which is more than {size}")

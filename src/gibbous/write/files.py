@@ -8,6 +8,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core.documents import Unreadable, json_value
-from gibbous.core.errors import ModelRejected, OutputNotWritten
+from gibbous.core.errors import GibbousError, ModelRejected, OutputNotWritten
 from gibbous.disintegrate.writer import new_file, not_written
 from gibbous.read.texts import read_bytes
 
@@ -23,6 +24,7 @@ NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2)
 _AT_FDCWD = -100
 _CHUNK = 1 << 20
 MAX_JSON = 64 << 20  # bytes
+UNREADABLE = "UNREADABLE"
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -92,7 +94,7 @@ def remove_folder(path: Path) -> None:
 
 
 def move_into_place(source: Path, target: Path, *, overwrite: bool) -> None:
-    """Give a finished folder its final name in one step.
+    """Give a finished folder its final name in one step; `sync_name` makes the name durable.
 
     With `overwrite` and an existing target, the two folders exchange their names: at no moment is
     the target missing. The old one is then at `source`.
@@ -112,7 +114,22 @@ def move_into_place(source: Path, target: Path, *, overwrite: bool) -> None:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
             raise exists(target) from None
         raise not_written(target, error) from None
-    sync_folder(target.parent)
+
+
+def sync_name(target: Path) -> None:
+    """Make the name of a finished output durable.
+
+    Raises:
+        OutputNotWritten, ResourceLimit: the disk reports an error; the output is there all the same.
+    """
+    try:
+        sync_folder(target.parent)
+    except GibbousError as error:
+        error.restate(
+            f"The output {str(target)!r} is there all the same, whole and paid for; whether its name "
+            "outlives a power cut is not known."
+        )
+        raise
 
 
 def exists(target: Path) -> OutputNotWritten:
@@ -136,12 +153,32 @@ def rejected(name: str, wrong: str) -> ModelRejected:
     )
 
 
+def refuse_unreadable(path: Path, error: BaseException) -> None:
+    """Raise, if an error is one of the system: it says nothing about what is in the file.
+
+    Raises:
+        ModelRejected: named UNREADABLE; what is damaged, or not there, has other names.
+    """
+    told = re.search(r"\(os error (\d+)\)", str(error))  # as Polars has it
+    number = getattr(error, "errno", None) or (int(told[1]) if told else None)
+    if number is None or number in (errno.ENOENT, errno.ENOTDIR):
+        return
+    raise ModelRejected(
+        UNREADABLE,
+        f"{str(path)!r} cannot be read: {os.strerror(number)}.",
+        "This says nothing about what is in it.",
+        "Check the disk and the permissions, and try again.",
+        state="Nothing was read beyond that, and nothing was run.",
+    ) from None
+
+
 @contextlib.contextmanager
 def untrusted(name: str, code: str) -> Iterator[None]:
     """Turn a file that is too large, or not the text it should be, into a refusal."""
     try:
         yield
     except Unreadable as error:
+        refuse_unreadable(Path(name), error)
         raise rejected(code, f"{name} {error}") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -78,7 +79,10 @@ def write_further(
         # Parts that took long are kept for the same command; a single file is quickly drawn again.
         grown.close() if len(job.items()) > 1 else grown.remove()
         raise
-    grown.remove()
+    try:
+        files.sync_name(target)
+    finally:
+        grown.remove()
     return target
 
 
@@ -106,13 +110,14 @@ def write_file(
     try:
         write_rows(batches, schema, fresh, format=format, seed=seed, csv_raw=raw, progress=progress)
         os.link(fresh, target)  # unlike a rename, this replaces nothing
-        files.sync_folder(target.parent)
     except FileExistsError:
         raise files.exists(target) from None
     except OSError as error:
         raise not_written(target, error) from None
     finally:
-        fresh.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # swept by the next run
+            fresh.unlink(missing_ok=True)
+    files.sync_name(target)
     return target
 
 

@@ -122,8 +122,13 @@ def _check_parent(target: Path) -> None:
             "The output is made inside a folder that exists: a mistyped path makes none.",
             f"Make it (mkdir -p {shlex.quote(str(target.parent))}), or choose another --out.",
         )
+    prefix = f".{target.name[:40]}.check-"
     try:
         # The only sure test of permissions, read-only file systems and quotas.
-        os.rmdir(tempfile.mkdtemp(prefix=f".{target.name[:40]}.check-", dir=target.parent))
+        tempfile.mkdtemp(prefix=prefix, dir=target.parent)
     except OSError as error:
         raise not_written(target.parent, error) from None
+    for made in os.listdir(target.parent):  # this one, and those of runs that were killed here
+        if made.startswith(prefix):
+            with contextlib.suppress(OSError):
+                os.rmdir(target.parent / made)

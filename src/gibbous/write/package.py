@@ -7,6 +7,7 @@ one rename. The same request resumes a dead partial folder and is never charged 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -26,7 +27,7 @@ from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.disintegrate import layout
-from gibbous.disintegrate.writer import new_file
+from gibbous.disintegrate.writer import new_file, not_written
 from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
 from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
@@ -102,11 +103,20 @@ def begin(
     """
     if target.exists() and not overwrite:
         raise files.exists(target)
-    found = partial.acquire(target, request, drawn_seed() if seed is None else seed)
-    if partial.finished(found, target):
-        found.remove()
-        found = partial.acquire(target, request, drawn_seed() if seed is None else seed)
-    return Package(found, target, request, overwrite)
+    with contextlib.ExitStack() as stack:
+        try:
+            found = partial.acquire(target, request, drawn_seed() if seed is None else seed)
+            stack.callback(found.close)
+            made = Package(found, target, request, overwrite)
+        except OSError as error:
+            raise not_written(_place_of(error, target), error) from None
+        stack.pop_all()
+        return made
+
+
+def _place_of(error: OSError, otherwise: Path) -> Path:
+    named = error.filename
+    return Path(os.fsdecode(named)) if isinstance(named, str | bytes) else otherwise
 
 
 class Package:
@@ -114,6 +124,8 @@ class Package:
 
     Attributes:
         seed: the sampling seed.
+        made: the finished release, where the run that made it was killed after the folder had its
+            name: nothing is left to do, or to pay.
     """
 
     def __init__(
@@ -123,9 +135,12 @@ class Package:
         self._overwrite = overwrite
         self._hold: Hold | None = None
         self._sets: Sets | None = None
-        self._done = False
+        self._told = self._done = False
         self.seed = int(grown.state["seed"])
-        self._result: Tables | Codes | None = self._read_back()
+        self._result: Tables | Codes | None = None
+        self.made = self._made()
+        if self.made is None:
+            self._result = self._read_back()
 
     def __enter__(self) -> Package:
         return self
@@ -138,15 +153,20 @@ class Package:
     ) -> None:
         if self._done:
             return
-        kept = self._hold is not None and self._hold.committed
+        # A commit that failed may be in the ledger all the same: what it paid for is not removed.
+        kept = self.drawn and (self._hold is None or self._hold.committed or self._told)
         if kept:
             self._partial.close()
         else:
             self._partial.remove()
         if self._hold is not None:
             self._hold.release()
-            if isinstance(error, GibbousError):
-                self._explain(error, kept)
+        if isinstance(error, OSError):
+            ours: GibbousError = not_written(_place_of(error, self._target), error)
+            self._explain(ours, kept)
+            raise ours from None
+        if isinstance(error, GibbousError):
+            self._explain(error, kept)
 
     @property
     def drawn(self) -> bool:
@@ -205,6 +225,7 @@ class Package:
         """Tell the ledger what was released; a second call does nothing."""
         assert self._hold is not None, "the reservation comes first"
         assert self._result is not None, "the draw comes first"
+        self._told = True
         self._hold.commit(self._partial.state["digest"])
 
     def write_sets(
@@ -288,6 +309,11 @@ class Package:
         manifest.seal(package, known=self._sets.sums)
         files.move_into_place(package, self._target, overwrite=self._overwrite)
         self._done = True
+        try:
+            files.sync_name(self._target)
+        except BaseException:
+            self._partial.close()  # the old release in it, if any, goes when the next run starts
+            raise
         self._partial.remove()
         return Release(
             lazy_sets(self._target, receipt), facts.schema, facts.plan.total, facts.plan, tables,
@@ -316,6 +342,20 @@ class Package:
         self._result = None
         self._partial.clear()
 
+    def _made(self) -> Release | None:
+        if not partial.finished(self._partial, self._target):
+            return None
+        from gibbous.write.load import load
+
+        with contextlib.suppress(GibbousError):
+            release = load(self._target)
+            files.sync_name(self._target)
+            self._partial.remove()
+            self._done = True
+            return release
+        self._partial.clear()
+        return None
+
     def _read_back(self) -> Tables | Codes | None:
         kind, digest = self._partial.state.get("kind"), self._partial.state.get("digest")
         if kind is None:
@@ -329,20 +369,18 @@ class Package:
             )
             if digest_of(found) == digest:
                 return found
-        except (GibbousError, OSError, ValueError):
-            pass
+        except (GibbousError, OSError, ValueError) as error:
+            partial.refuse_unread(self._partial.path, error)
         return None  # incomplete: it was not visible, so it may be drawn again
 
     def _explain(self, error: GibbousError, kept: bool) -> None:
-        assert self._hold is not None
-        if error.state not in ("", UNCHARGED, layout.STATE):
+        if self._hold is None or error.state not in ("", UNCHARGED, layout.STATE):
             return
-        error.state = (
+        error.restate(
             f"Nothing was released. Reservation {self._hold.id} stays spent; the same command goes "
             + ("on from what it paid for" if kept else "on with it")
             + ", without a second charge."
         )
-        error.args = (f"{error.wrong} {error.allowed} {error.fix} {error.state}".strip(),)
 
 
 def _rows_each(result: Tables | Codes, sets: int, rows: int | None) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gibbous.core.errors import ModelRejected
 from gibbous.read.files import memory_limit
 from gibbous.read.trial import tried
-from gibbous.write.files import rejected
+from gibbous.write.files import refuse_unreadable, rejected
 
 if TYPE_CHECKING:
     import polars as pl
@@ -104,12 +104,15 @@ def _dictionaries(columns: Mapping[str, pl.DataType]) -> list[str]:
 def _translated(path: Path) -> Iterator[None]:
     import polars as pl
 
-    bad = False
+    bad: BaseException | None = None
     try:
         yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        bad = True
-    if bad:
+    except (
+        pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError
+    ) as error:  # fmt: skip
+        bad = error
+    if bad is not None:
+        refuse_unreadable(path, bad)
         raise _damaged(path)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
 import json
 import os
 import secrets
@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from gibbous.core import file_lock
 from gibbous.core.errors import GibbousError, OutputNotWritten
 from gibbous.disintegrate.writer import not_written
 from gibbous.write import files
 
 FORMAT = "gibbous-partial/1"
-_PARTS = "parts.jsonl"
+_PARTS, _STATE = "parts.jsonl", "state.json"
 
 
 class Partial:
@@ -40,7 +41,7 @@ class Partial:
         fresh = self.path / "state.new"
         fresh.unlink(missing_ok=True)
         files.write_json(fresh, self.state)
-        fresh.replace(self.path / "state.json")
+        fresh.replace(self.path / _STATE)
         files.sync_folder(self.path)
 
     def note(self, part: dict[str, Any]) -> None:
@@ -70,6 +71,7 @@ class Partial:
         fresh.unlink(missing_ok=True)
         files.write_bytes(fresh, b"".join(map(_line, parts)))
         fresh.replace(self.path / _PARTS)
+        files.sync_folder(self.path)
 
     def clear(self) -> None:
         """Remove what was drawn and written, so that it can be drawn again."""
@@ -82,11 +84,18 @@ class Partial:
     def close(self) -> None:
         """Give the lock back; the folder stays."""
         if self._lock is not None:
-            os.close(self._lock)
+            file_lock.free(self._lock)
             self._lock = None
 
     def remove(self) -> None:
-        """Remove the folder."""
+        """Remove the folder, its state last: while that is there, the next run knows what was done."""
+        with contextlib.suppress(OSError):
+            for path in self.path.iterdir():
+                if path.is_dir():
+                    files.remove_folder(path)
+                elif path.name not in (_STATE, "lock"):
+                    path.unlink()
+            (self.path / _STATE).unlink()
         files.remove_folder(self.path)
         self.close()
 
@@ -112,7 +121,7 @@ def acquire(target: Path, request: bytes, seed: int) -> Partial:
     Raises:
         OutputNotWritten: another run is writing this output, or the folder cannot be made.
     """
-    with _alone(target.parent):
+    with _alone(target):
         found: Partial | None = None
         for path in sorted(target.parent.glob(f".{_glob_safe(target.name)}.partial-*")):
             if path.is_symlink() or path.lstat().st_uid != os.geteuid():
@@ -133,21 +142,47 @@ def finished(partial: Partial, target: Path) -> bool:
     reservation = partial.state.get("reservation")
     if not reservation or not (target / "ledger.json").is_file():
         return False
-    with contextlib.suppress(GibbousError, KeyError, TypeError):
-        return bool(files.read_json(target / "ledger.json")["ledger"]["reservation"] == reservation)
-    return False
+    try:
+        found = files.read_json(target / "ledger.json")
+        return bool(found["ledger"]["reservation"] == reservation)
+    except (KeyError, TypeError):
+        return False
+    except GibbousError as error:
+        refuse_unread(target, error)
+        return False
+
+
+def refuse_unread(path: Path, error: BaseException) -> None:
+    """Raise, if the system failed to read what an earlier run left: it may have been paid for.
+
+    Raises:
+        OutputNotWritten: the error says nothing about what is there.
+    """
+    why = str(getattr(error, "strerror", None) or getattr(error, "wrong", ""))
+    if getattr(error, "name", "") == files.UNREADABLE or getattr(error, "errno", None) not in (
+        None, errno.ENOENT, errno.ENOTDIR
+    ):  # fmt: skip
+        raise OutputNotWritten(
+            "UNREADABLE",
+            f"What an earlier run left in {str(path)!r} cannot be read: {why.rstrip('.')}.",
+            "It may have been paid for, so it is not removed.",
+            "Check the disk and the permissions, and run the same command again.",
+        ) from None
 
 
 def sweep_finished(target: Path) -> None:
     """Remove what runs left beside a release when they were killed right after it got its name."""
-    for path in target.parent.glob(f".{_glob_safe(target.name)}.partial-*"):
-        if path.is_symlink() or not path.is_dir() or path.lstat().st_uid != os.geteuid():
-            continue
-        with contextlib.suppress(OutputNotWritten):  # still alive, or not ours to open
-            dead = _dead(path, target)
-            if finished(dead, target):
-                dead.remove()
-            dead.close()
+    with contextlib.suppress(OSError, OutputNotWritten), _alone(target):
+        for path in target.parent.glob(f".{_glob_safe(target.name)}.partial-*"):
+            if path.is_symlink() or not path.is_dir() or path.lstat().st_uid != os.geteuid():
+                continue
+            with contextlib.suppress(OutputNotWritten):  # still alive, or not ours to open
+                dead = _dead(path, target)
+                try:
+                    if not dead.state or not dead.package.exists() or finished(dead, target):
+                        dead.remove()
+                finally:
+                    dead.close()
 
 
 def sweep_files(target: Path) -> None:
@@ -155,8 +190,8 @@ def sweep_files(target: Path) -> None:
     for path in target.parent.glob(f".{_glob_safe(target.name)}.partial-*"):
         if path.is_symlink() or not path.is_file() or path.lstat().st_uid != os.geteuid():
             continue
-        with contextlib.suppress(OSError), path.open("rb") as file:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError, file_lock.Held), path.open("rb") as file:
+            file_lock.take(file.fileno(), 0)
             path.unlink()
 
 
@@ -164,7 +199,7 @@ def _new(target: Path, request: bytes, seed: int) -> Partial:
     path = target.with_name(f".{target.name}.partial-{fresh_name()[:8]}")
     files.make_folder(path)
     lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    file_lock.take(lock)
     state = {
         "format": FORMAT,
         "request": request.hex(),
@@ -190,34 +225,47 @@ def _dead(path: Path, target: Path) -> Partial:
     except OSError as error:
         raise not_written(path, error) from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        file_lock.take(lock, 0)
+    except (OSError, file_lock.Held) as error:
         os.close(lock)
-        raise OutputNotWritten(
-            "BUSY",
-            f"Another run is writing {str(target)!r}.",
-            "One run writes one output.",
-            "Wait for it, or choose another name.",
-        ) from None
+        if isinstance(error, OSError):
+            raise not_written(path, error) from None
+        raise _busy(target, str(error)) from None
     state: dict[str, Any] = {}
-    with contextlib.suppress(GibbousError):
-        found = files.read_json(path / "state.json")
+    try:
+        found = files.read_json(path / _STATE)
         if isinstance(found, dict) and found.get("format") == FORMAT:
             state = found
+    except GibbousError as error:
+        with contextlib.ExitStack() as stack:
+            stack.callback(file_lock.free, lock)
+            refuse_unread(path, error)
+            stack.pop_all()
     return Partial(path, lock, state)
 
 
+def _busy(target: Path, holder: str) -> OutputNotWritten:
+    return OutputNotWritten(
+        "BUSY",
+        f"Another run is writing {str(target)!r} ({holder}).",
+        "One run writes one output.",
+        "Wait for it, or choose another name.",
+    )
+
+
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(target: Path) -> Iterator[None]:
     # Two runs must not both find no partial folder. Where folders cannot be locked, the final
     # rename, which replaces nothing, still lets only one of them through.
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            file_lock.take(fd)
         yield
+    except file_lock.Held as held:
+        raise _busy(target.parent, str(held)) from None
     finally:
-        os.close(fd)
+        file_lock.free(fd)
 
 
 def _glob_safe(name: str) -> str:

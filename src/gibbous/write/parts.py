@@ -207,8 +207,10 @@ def _check_here(job: PartsJob) -> None:
         )
     try:
         seen = (Path(job.scratch) / TOKEN).read_text("ascii")
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         seen = ""
+    except OSError as error:
+        raise not_written(Path(job.scratch), error) from None
     if seen != job.token:
         raise not_shared(Path(job.folder))
 

@@ -1,0 +1,58 @@
+"""Locks of the operating system on open files: waited for a limited time, gone with their process."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from pathlib import Path
+
+PATIENCE = 120.0  # seconds that another process may hold a lock
+_LONGEST_PAUSE = 0.01  # seconds
+
+
+class Held(Exception):
+    """Another process holds the lock. Its message says which one, as far as the system tells."""
+
+
+def take(handle: int, patience: float | None = None) -> None:
+    """Lock an open file for this process alone.
+
+    Args:
+        handle: its descriptor; `free` gives the lock back, and so does the end of the process.
+        patience: seconds to wait for; None for PATIENCE, 0 to ask once.
+    Raises:
+        Held: another process holds it, and still does after that time.
+        OSError: the file cannot be locked.
+    """
+    deadline = time.monotonic() + (PATIENCE if patience is None else patience)
+    pause = 0.0005
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise Held(_holder(handle)) from None
+        else:
+            return
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def free(handle: int) -> None:
+    """Give a lock back, also where a forked child still has the file open; close the file."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)
+
+
+def _holder(handle: int) -> str:
+    """'process 17': what the system lists; nothing is decided by it."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        inode = os.fstat(handle).st_ino
+        for line in Path("/proc/locks").read_text("ascii").splitlines():
+            words = line.split()
+            if words[1] == "FLOCK" and words[5].endswith(f":{inode}") and int(words[4]) > 0:
+                return f"process {int(words[4])}"
+    return "another process"
