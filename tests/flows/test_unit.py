@@ -46,6 +46,7 @@ def test_B1_flows_protect_one_counted_record_in_every_file(tmp_path, frame, coun
     entry = json.loads(receipt["ledger"]["entries"]["reserve"]["public"])
     assert f"Protected is any {UNIT}:" in text
     assert "any one row" not in text + page
+    assert "whoever has several of them is several units" in text
     assert receipt["unit"]["words"] == entry["protects"] == UNIT
     assert load_schema(tmp_path / "out" / "schema.toml").unit == Unit("record")
     assert f"any {UNIT} of the confidential data" in page

@@ -23,7 +23,7 @@ from tests.write.test_verify import edit, reseal
 
 SCHEMA = gb.Schema(tuple(gb.Column(name, "binary", levels=("a", "b")) for name in ("x", "y")))
 ROWS = pl.DataFrame({"x": ["a", "b"] * 30, "y": ["a"] * 60})
-ISSUER = Imprint("Office of *Data* <b>", "data@example.org", "2026-05-01", "CC BY 4.0")
+ISSUER = Imprint("Office of *Data* <b>", "example.org/data", "2026-05-01", "CC BY 4.0")
 CHOSEN = "method, budget, contexts and bins were chosen without looking at the records"
 METHODS = {"tables": gb.NoisyPegs(epsilon=1, delta=1e-6), "rows": gb.Pegs(epsilon=0.1)}
 
@@ -74,9 +74,9 @@ def test_B8_issuer_contact_date_and_license_stand_where_the_board_reads(
     text = (rel / "METHODS.md").read_text()
 
     assert Imprint.from_json(receipt["imprint"]) == ISSUER
-    assert "- Issued by: Office of \\*Data\\* \\<b\\>\n- Contact: data@example.org\n" in text
+    assert "- Issued by: Office of \\*Data\\* \\<b\\>\n- Contact: example.org/data\n" in text
     assert "- Date: 2026-05-01\n- License: CC BY 4.0\n" in text
-    for shown in ("Office of *Data* &lt;b&gt;", "data@example.org", "2026-05-01", "CC BY 4.0"):
+    for shown in ("Office of *Data* &lt;b&gt;", "example.org/data", "2026-05-01", "CC BY 4.0"):
         assert shown in report
 
 

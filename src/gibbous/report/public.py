@@ -83,7 +83,7 @@ def public_page(release: Release, mapped: Mapped | None = None) -> Page:
         Section("receipt", "Receipt", tuple(_receipt(receipt))),
         Section("verify", "How to verify", tuple(_verify(receipt))),
         Section("words", "Words", (Grid("Words of this report", ("word", "meaning"),
-                                        tuple(words_used(plan))),)),
+                                        tuple(words_used(plan, release.schema.unit))),)),
     ]  # fmt: skip
     return Page(
         audience="public",

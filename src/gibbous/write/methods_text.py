@@ -428,7 +428,7 @@ def _files(tables: Tables | None, csv: bool, raw: bool, in_parts: bool) -> Itera
 def _words(facts: Facts) -> Iterator[str]:
     yield "## Words"
     yield ""
-    for word, meaning in words_used(facts.plan):
+    for word, meaning in words_used(facts.plan, facts.schema.unit):
         yield f"- **{word}**: {meaning}."
     yield ""
 

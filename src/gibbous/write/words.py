@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gibbous.core.cell_model import CellModel
 from gibbous.core.claim import Claim
 from gibbous.core.plan import Plan
+from gibbous.core.schema import Unit
 from gibbous.core.tables import Tables
 from gibbous.privacy.accountant import for_group
 
@@ -41,6 +42,8 @@ MEANINGS = {
     "units is protected, too",
     "replace one": "the data are compared with those in which one unit has other values; the number "
     "of units is public",
+    "counted record of a pair": "one of those that a table of origins and destinations counts, such as one "
+    "job; whoever has several of them is several units",
     "proven": "a proof for this program is part of its documentation",
     "published": "only the paper says so; there is no proof for this program",
     "heuristic": "an estimate without a proof",
@@ -104,8 +107,8 @@ def _sizes(total: Claim, parts: Sequence[Claim]) -> str:
     return "; ".join(f"{g} units have {for_group(total, g, parts).amount()}" for g in GROUPS)
 
 
-def words_used(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Words and meanings, only those that a release with this plan shows."""
+def words_used(plan: Plan, unit: Unit | None) -> Iterator[tuple[str, str]]:
+    """Words and meanings, only those that a release with this plan and privacy unit shows."""
     total, kinds = plan.total, {plan.total.kind, *(spend.claim.kind for spend in plan.spends)}
     shown: list[str] = []
     if total.is_dp:
@@ -114,5 +117,6 @@ def words_used(plan: Plan) -> Iterator[tuple[str, str]]:
         shown += ["rho"] if "zcdp" in kinds else []
         shown += ["add or remove one" if total.relation == "add_remove" else "replace one"]
         shown += [total.basis]
+        shown += ["counted record of a pair"] if unit and unit.kind == "record" else []
     for word in [*shown, "declared, inferred", "ledger"]:
         yield word, MEANINGS[word]
