@@ -26,6 +26,7 @@ from tests.frame.commands import (
 from tests.frame.tree import ROOT, pages, project
 
 MOST_ROWS = 1_000
+FIRST = ("README.md", "CONTRIBUTING.md", "docs/tutorials/", "docs/how-to/")
 LANGUAGES = {"python run", "python", "text output", "text", "toml", "sql", "r", "", SHELL}
 STARTS = re.compile(r"^\s*(\$ |gibbous \w|pip |\./dev|pytest |python |sh )", re.MULTILINE)
 
@@ -39,12 +40,13 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _pages(slow: bool) -> list[object]:
-    """Pages with commands that are run: all of them, or those with slow ones."""
+    """Pages with commands that are run, or those with slow ones; reference pages wait for a slow run."""
     found = []
     for page in with_commands():
         run = [c for c in commands(page) if why_not(c) is None]
         if run if not slow else any(re.match(SLOW, c) for c in run):
-            found.append(pytest.param(page, id=named(page)))
+            marks = () if named(page).startswith(FIRST) else pytest.mark.slow
+            found.append(pytest.param(page, id=named(page), marks=marks))
     return found
 
 
