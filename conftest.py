@@ -17,6 +17,11 @@ FLOOR = ROOT / "tests" / "floor.txt"
 DAY = 86_400  # seconds
 HOME = pytest.StashKey[str]()
 
+# One thread a test process, and its children: several processes share the cores already, and threads
+# of linear algebra that wait for a core burn what they wait for. Read when numpy is first imported.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[threads] = "1"
+
 # The same examples in every run; how long one takes depends on who else uses the machine.
 settings.register_profile("gibbous", derandomize=True, deadline=None, database=None)
 settings.load_profile("gibbous")

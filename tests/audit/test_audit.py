@@ -167,7 +167,7 @@ def test_a_price_that_forgets_the_tables_is_seen_without_statistics(name: str, p
     honest = getattr(scales, part)
     wrong = (scales, part, lambda tables, *rest: honest(1, *rest))
     with faults(wrong):
-        found = audit(name, params={"relation": "add_remove"}, seconds=2)
+        found = audit(name, params={"relation": "add_remove"}, runs=4)
 
     assert "price" in against(found)
     assert found.verdict == "VIOLATION"
