@@ -261,7 +261,7 @@ def full(says: Connection, folder: Path, size: int) -> None:
 
     try:
         made.write(folder / "rel", ledger, stop=stop, planned=made.plan(rows=3000), format="csv")
-    except Exception as error:
+    except ResourceLimit as error:
         says.send(type(error).__name__)
 
 

@@ -7,7 +7,6 @@ most k in it; replace it and they change by b - a. Everything here is proven in 
 from __future__ import annotations
 
 import functools
-import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
