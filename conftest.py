@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,6 +19,12 @@ ROOT = Path(__file__).resolve().parent
 FLOOR = ROOT / "tests" / "floor.txt"
 DAY = 86_400  # seconds
 HOME = pytest.StashKey[str]()
+COMPILING = pytest.StashKey[subprocess.Popen[bytes]]()
+
+# One thread a test process, and its children: several processes share the cores already, and threads
+# of linear algebra that wait for a core burn what they wait for. Read when numpy is first imported.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[threads] = "1"
 
 # The same examples in every run; how long one takes depends on who else uses the machine.
 settings.register_profile("gibbous", derandomize=True, deadline=None, database=None)
@@ -34,10 +43,38 @@ def pytest_configure(config: pytest.Config) -> None:
     # No test sees or touches the ledger of whoever runs it; subprocesses inherit this, too.
     config.stash[HOME] = tempfile.mkdtemp(prefix="gibbous-test-home-")
     os.environ["GIBBOUS_HOME"] = config.stash[HOME]
-    os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache())
+    folder = kernel_cache()
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)
+    whole = config.getoption("--floor") and getattr(config.option, "numprocesses", None)
+    if whole and not hasattr(config, "workerinput") and next(folder.rglob("*.nbi"), None) is None:
+        config.stash[COMPILING] = compiling(folder)
+
+
+def compiling(folder: Path) -> subprocess.Popen[bytes]:
+    """Compile the kernels while all processes collect, lest each compiles them: half a minute of CPU.
+
+    The lock belongs to the process that compiles, and ends with it, however it ends.
+    """
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return subprocess.Popen(
+            [sys.executable, "-m", "gibbous", "warmup", "--quiet"],
+            pass_fds=[lock.fileno()],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workerinput"):
+        with (kernel_cache() / "lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)  # until the kernels are compiled
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    if COMPILING in config.stash:
+        config.stash[COMPILING].terminate()
+        config.stash[COMPILING].wait()
     shutil.rmtree(config.stash.get(HOME, ""), ignore_errors=True)
 
 

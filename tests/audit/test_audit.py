@@ -153,7 +153,7 @@ def test_a_tenth_less_noise_is_shown_to_be_less_than_stated(name: str) -> None:
 @pytest.mark.parametrize("name", ["noisy_pegs", "sbhg"])
 def test_a_budget_not_divided_by_the_tables_is_seen_in_their_noise(name: str) -> None:
     with breaks("budget not divided by the tables"):
-        found = audit(name, params={"relation": "add_remove"}, seconds=4)
+        found = audit(name, params={"relation": "add_remove"}, runs=20)
 
     assert "noise" in against(found)
 
@@ -167,7 +167,7 @@ def test_a_price_that_forgets_the_tables_is_seen_without_statistics(name: str, p
     honest = getattr(scales, part)
     wrong = (scales, part, lambda tables, *rest: honest(1, *rest))
     with faults(wrong):
-        found = audit(name, params={"relation": "add_remove"}, seconds=2)
+        found = audit(name, params={"relation": "add_remove"}, runs=4)
 
     assert "price" in against(found)
     assert found.verdict == "VIOLATION"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.frame.tree import ROOT, dotted, tree
+from tests.frame.tree import ROOT, dotted, nodes, tree
 
 TESTS = ROOT / "tests"
 
@@ -65,12 +66,16 @@ def test_names_of_tests_are_unique_within_a_file() -> None:
 
 def _functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
     for path in sorted(TESTS.rglob("test_*.py")):
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 yield path, node
 
 
 def _marked(path: Path, function: ast.FunctionDef, mark: str) -> bool:
     names = [dotted(d.func if isinstance(d, ast.Call) else d) for d in function.decorator_list]
-    whole = re.search(rf"^pytestmark = .*\b{mark}\b", path.read_text(), re.MULTILINE)
-    return f"pytest.mark.{mark}" in names or whole is not None
+    return f"pytest.mark.{mark}" in names or _marked_as_a_whole(path, mark)
+
+
+@functools.cache
+def _marked_as_a_whole(path: Path, mark: str) -> bool:
+    return bool(re.search(rf"^pytestmark = .*\b{mark}\b", path.read_text(), re.MULTILINE))

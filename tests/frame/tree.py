@@ -69,7 +69,8 @@ def imports(path: Path) -> tuple[tuple[str, int], ...]:
 
 
 def _imports(path: Path) -> Iterator[tuple[str, int]]:
-    for node in _running(tree(path)):
+    dynamic = "import_module" in path.read_text(encoding="utf-8")
+    for node in _running(tree(path), dynamic):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -81,11 +82,14 @@ def _imports(path: Path) -> Iterator[tuple[str, int]]:
             )
 
 
-def _running(node: ast.AST) -> Iterator[ast.AST]:
+def _running(node: ast.AST, expressions: bool) -> Iterator[ast.AST]:
+    """Every node that runs; without `expressions` statements alone, which are few."""
     left = [node]
     while left:
         for child in ast.iter_child_nodes(left.pop()):
             if isinstance(child, ast.If) and dotted(child.test).endswith("TYPE_CHECKING"):
+                continue
+            if isinstance(child, ast.expr) and not expressions:
                 continue
             yield child
             left.append(child)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from gibbous.privacy.ledger import Ledger
 from gibbous.read.schema_write import schema_toml
 from gibbous.write.verify import verify
 from tests.pipeline.test_pipeline import SCHEMA, table
+from tests.write.nursery import Child, command
 
 COMMANDS = {
     "sbhg": ("--method", "sbhg", "--epsilon", "1", "--delta", "1e-4", "--format", "csv"),
@@ -31,32 +29,25 @@ class Place:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.out = folder, folder / "release"
+        self.told = folder.with_name(f"{folder.name}.err")
         folder.mkdir(parents=True)
         table(400).write_csv(folder / "data.csv")
         (folder / "schema.toml").write_text(schema_toml(SCHEMA))
         self.command = [
-            sys.executable, "-m", "gibbous", "synthesize", "data.csv", "--schema", "schema.toml",
+            "synthesize", "data.csv", "--schema", "schema.toml",
             *COMMANDS[name], "--rows", "60", "--sets", "2", "--out", "release", "--quiet",
         ]  # fmt: skip
         self.draws: set[str] = set()
 
-    def start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self.command,
-            cwd=self.folder,
-            env=os.environ | {"GIBBOUS_HOME": str(self.folder / "home")},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+    def start(self) -> Child:
+        return Child(command, self.command, self.folder, self.told)
 
     def killed_after(self, seconds: float) -> None:
         """Start the command and kill it, if it still runs then."""
         process = self.start()
         time.sleep(seconds)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert process.returncode in (-signal.SIGKILL, 0, EXISTS if self.out.exists() else 0)
+        process.kill()
+        assert process.ended() in (-signal.SIGKILL, 0, EXISTS if self.out.exists() else 0)
         self.check()
 
     def check(self) -> None:
@@ -77,8 +68,8 @@ class Place:
     def finish(self) -> None:
         """The same command again: one release, one charge, no scratch."""
         process = self.start()
-        _, told = process.communicate()
-        assert process.returncode == 0 or (process.returncode == EXISTS and self.out.exists()), told
+        code = process.ended()
+        assert code == 0 or (code == EXISTS and self.out.exists()), self.told.read_text()
         self.check()
         assert self.out.exists()
         assert len(self.draws) == 1
@@ -104,10 +95,9 @@ def length(folder: Path, name: str) -> float:
 
 
 def storm(folder: Path, name: str, kills: int, *, each: int, seed: int) -> None:
-    """Kill `kills` runs, spread evenly over the run time, up to `each` in one folder."""
+    """Kill `kills` runs, spread evenly over the run time and a little beyond, up to `each` in one folder."""
     rng, whole = random.Random(seed), length(folder, name)
-    # While the interpreter starts nothing can go wrong: the first quarter of a run is left out.
-    moments = [whole * (0.25 + 0.8 * (k + rng.random()) / kills) for k in range(kills)]
+    moments = [whole * 1.05 * (k + rng.random()) / kills for k in range(kills)]
     rng.shuffle(moments)
     place, used, number = Place(folder / "0", name), 0, 0
     for moment in moments:

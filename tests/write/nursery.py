@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 FRESH = multiprocessing.get_context("forkserver")
 # What the children would import, each for itself: a second of CPU a child.
-LOADED = ("pytest", "polars", "gibbous.synthesize.kernels", "gibbous.write.verify")
+LOADED = (
+    "pytest",
+    "polars",
+    "rich.console",
+    "gibbous.cli.synthesize_verb",
+    "gibbous.disintegrate.gathering",
+    "gibbous.synthesize.kernels",
+    "gibbous.write.verify",
+)
 FRESH.set_forkserver_preload([*LOADED, "tests.write.made", __name__])
 
 
@@ -54,6 +64,19 @@ class Child:
         return self._process.exitcode
 
 
+def command(says: Connection, arguments: list[str], folder: Path, told: Path) -> None:
+    """Be `gibbous ARGUMENTS`, run in a folder with its own home; stderr goes to the file `told`."""
+    from gibbous.cli import main
+
+    os.setsid()
+    os.chdir(folder)
+    os.environ["GIBBOUS_HOME"] = str(folder / "home")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
+    sys.argv = ["gibbous", *arguments]
+    os._exit(main())
+
+
 def killing(calls: int) -> Callable[[], None]:
     """A function whose call number `calls` kills this process."""
     done = 0
@@ -67,4 +90,4 @@ def killing(calls: int) -> Callable[[], None]:
     return count
 
 
-__all__ = ["Child", "Connection", "killing"]
+__all__ = ["Child", "Connection", "command", "killing"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import stat
 import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -24,8 +24,7 @@ from gibbous.write.load import load
 from gibbous.write.verify import verify
 from tests.needs import need
 from tests.write import made
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.write.nursery import Child, Connection
 
 
 @pytest.fixture
@@ -252,31 +251,26 @@ def test_a_seed_that_was_drawn_is_kept_over_a_kill_and_written_down(
     assert set(seeds) == {release.receipt["seed"]}
 
 
-FULL = """
-import resource, sys
-from pathlib import Path
-from gibbous.privacy.ledger import Ledger
-from tests.write import made
-made.draw_plainly()
-ledger, size = Ledger.open(Path(sys.argv[1]) / "ledger.sqlite"), int(sys.argv[2])
-def stop(step):
-    if step == "draw":
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-try:
-    made.write(Path(sys.argv[1]) / "rel", ledger, stop=stop, planned=made.plan(rows=3000), format="csv")
-except Exception as error:
-    print(type(error).__name__)
-"""
+def full(says: Connection, folder: Path, size: int) -> None:
+    """Write a release where no file can grow beyond `size` bytes from the draw on; say the error."""
+    ledger = Ledger.open(folder / "ledger.sqlite")
+
+    def stop(step: str) -> None:
+        if step == "draw":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    try:
+        made.write(folder / "rel", ledger, stop=stop, planned=made.plan(rows=3000), format="csv")
+    except ResourceLimit as error:
+        says.send(type(error).__name__)
 
 
 @pytest.mark.parametrize("size", [0, 300, 2_000, 20_000, 60_000])
 def test_i3_a_full_disk_leaves_nothing_at_the_final_path(tmp_path: Path, size: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path), str(size)],
-        capture_output=True, text=True, cwd=ROOT, check=True,
-    )  # fmt: skip
+    child = Child(full, tmp_path, size)
+    said = child.rest()
 
-    assert done.stdout.split() == [ResourceLimit.__name__], done.stderr
+    assert (said, child.ended()) == ([ResourceLimit.__name__], 0)
     assert not (tmp_path / "rel").exists()
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     made.write(tmp_path / "rel", ledger, planned=made.plan(rows=3000), format="csv")

@@ -29,7 +29,7 @@ from gibbous.contract.auditor.parts import (
     without_statistics,
 )
 from gibbous.contract.auditor.setups import crowded, free_rows, setups
-from gibbous.contract.cases import binary_schema
+from gibbous.contract.cases import Neighbors, binary_schema
 from gibbous.contract.runs import relation_of
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.errors import PrivacyRefused, UsageError
@@ -141,10 +141,7 @@ def _relation(
     for pair in pairs:
         steps()
         found.append(by_pair(one, pair, run, effort=effort.of("pairs"), level=level, rows=rows))
-    few = Effort(0.0, _self_runs(one, rows, level))
-    bare.append(
-        by_pair(one, pairs[0], without_noise(run, seed), effort=few, level=level, rows=rows)
-    )
+    bare.append(_self_pair(one, pairs[0], run, level=level, seed=seed, rows=rows))
     return [*found, *without_statistics(one, relation_of(one), rows)], bare
 
 
@@ -227,6 +224,25 @@ def _diversity(one: Mechanism, base: _Base, run: Run, began: float) -> Audit:
     )
     self_test = SelfTest(bare.violated, (bare,))
     return base.done(_verdict([found], self_test), began, (found,), self_test, notes)
+
+
+def _self_pair(
+    one: Mechanism, pair: Neighbors, run: Run, *, level: float, seed: int, rows: int | None
+) -> Evidence:
+    """The first pair without noise: exact tables tell its sides apart in few runs, rows in many.
+
+    For tables the runs are doubled until the claim is refuted; each look has its share of the level.
+    """
+    most = _self_runs(one, rows, level)
+    looks = [most >> k for k in range(most.bit_length()) if most >> k >= SELF_RUNS][::-1]
+    looks = looks if rows is None else [most]
+    bare = without_noise(run, seed)
+    for runs in looks:
+        effort, share = Effort(0.0, runs), level / len(looks)
+        found = by_pair(one, pair, bare, effort=effort, level=share, rows=rows)
+        if found.violated:
+            break
+    return found
 
 
 def _self_runs(one: Mechanism, rows: int | None, level: float) -> int:

@@ -6,6 +6,7 @@ most k in it; replace it and they change by b - a. Everything here is proven in 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -21,6 +22,7 @@ UNIFORM = 10**15
 """From this alpha on a float64 count plus alpha is alpha: compute with the uniform law instead."""
 
 
+@functools.lru_cache(maxsize=256, typed=True)
 def eps0_from_alpha(alpha: Number, max_rows: int = 1) -> Fraction:
     """Pure cost of one draw with alpha virtual records a level: ln(1 + k / alpha), rounded up.
 
@@ -32,6 +34,7 @@ def eps0_from_alpha(alpha: Number, max_rows: int = 1) -> Fraction:
     return price(log1p(max_rows / positive("alpha", alpha)))
 
 
+@functools.lru_cache(maxsize=256, typed=True)
 def alpha_from_eps0(eps0: Number, max_rows: int = 1) -> Fraction:
     """Virtual records a level for a draw that costs eps0: k / (e^eps0 - 1), rounded up to 12 digits.
 
