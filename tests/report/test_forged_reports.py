@@ -58,7 +58,7 @@ def test_E_a_changed_report_is_refused(
     """Before: any page passed under the name of the public report, exit 0. Now: exit 8."""
     folder = changed(reported, tmp_path, name, change)
 
-    with pytest.raises(ModelRejected, match="report.public"):
+    with pytest.raises(ModelRejected, match=r"report\.public"):
         verify(folder)
 
 
