@@ -29,7 +29,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     except Unreadable:
         raise
     except (OSError, ValueError):
-        raise Unreadable("cannot be read") from None
+        raise Unreadable("is missing or cannot be read") from None
     if max(len(found), facts.st_size) > most:
         size = f"{most >> 20:,} MB" if most >= MB else f"{most:,} bytes"
         raise Unreadable(f"has {facts.st_size:,} bytes, which is more than {size}")
