@@ -23,6 +23,7 @@ from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_store import chained, encode
 from gibbous.write import manifest, rows_check
 from gibbous.write.load import load
+from gibbous.write.papers import papers
 from gibbous.write.table_files import read_tables
 from gibbous.write.verify import verify
 from tests.write import made
@@ -281,11 +282,15 @@ def test_k7_a_forged_chain_is_found_by_the_ledger_that_paid(tmp_path: Path) -> N
     rel = tmp_path / "rel"
     made.write(rel, ledger)
     verify(rel, ledger=tmp_path / "home" / "ledger.sqlite")
-    methods = (rel / "METHODS.md").read_text()
-    (rel / "METHODS.md").write_text(methods.replace("epsilon = 1,", "epsilon = 0.5,"))
-    edit(rel, "ledger.json", lambda receipt: forged(receipt, "0.5"))
+    edit(rel, "ledger.json", lambda receipt: forged(receipt, "2"))
+    receipt = json.loads((rel / "ledger.json").read_text())
+    for name, text in papers(receipt, made.SCHEMA, load(rel).tables).items():
+        (rel / name).write_bytes(text)
+    reseal(rel)
 
-    verify(rel)  # nobody can tell without the ledger
+    verify(
+        rel
+    )  # nobody can tell without the ledger: a price that is too high is no lie about noise
     with pytest.raises(ModelRejected, match="did not pay"):
         verify(rel, ledger=ledger)
 

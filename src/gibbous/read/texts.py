@@ -29,7 +29,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     except Unreadable:
         raise
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        raise Unreadable("cannot be read") from None
+        raise Unreadable("is missing or cannot be read") from None
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}", error.errno) from None
     if max(len(found), facts.st_size) > most:
