@@ -256,9 +256,8 @@ def parent_scores(contexts: Sequence[Context], margins: Margins, caution: Cautio
             first, second = digits(margins.shares[context.targets[0]])
             small = rows * second
             low = small & (DIGIT - 1)
-            high = (
-                table * DIGIT - rows * first - (small >> 21)
-            )  # the difference: high - low / DIGIT
+            # Each difference is (high - low / DIGIT) / DIGIT.
+            high = table * DIGIT - rows * first - (small >> 21)
             signs = np.where(high > 0, 1, -1)
             exact = int((signs * high).sum()) * DIGIT - int((signs * low).sum())
             exact -= round(caution.price(context.cells) * DIGIT**2)
