@@ -2,7 +2,7 @@
 
     python bench/inference_coverage.py --cpu 900          # fewest runs first; goes on where it stopped
     python bench/inference_coverage.py --only modips      # up to 2,000 runs of each of its cells
-    python bench/inference_coverage.py --table            # the table of docs/reference/coverage.md
+    python bench/inference_coverage.py --table            # the table of docs/reference/combining-rules.md
 
 A run draws 400 fresh records from a known population, writes a release of them, loads the folder and asks
 for the 95 % intervals of a mean, a share, a cell of a table, a linear and a logistic coefficient. Every
@@ -24,6 +24,7 @@ from zlib import crc32
 
 import numpy as np
 import polars as pl
+from scipy.stats import binom
 
 import gibbous as gb
 from gibbous import infer
@@ -34,6 +35,7 @@ REPLICATES = 20  # redraws of the noise; degrees of freedom allow for there bein
 RUNS = 2_000
 SETS = (1, 5)
 LOW, HIGH = 0.935, 0.965  # where coverage is asked to be
+CHANCE = 1e-3  # of a coverage as far from that, if it were at the edge: below it a cell is marked
 RESULTS = Path(__file__).parent / "results" / "inference_coverage.jsonl"
 ESTIMATES = ("mean", "share", "cell", "linear", "logistic")
 
@@ -265,14 +267,13 @@ def measure(path: Path, *, only: str, runs: int, seconds: float) -> None:
 
 
 def rows(found: dict[tuple[str, int], dict[str, Any]]) -> Iterator[list[str]]:
-    """Lines of the table: method, sets, runs, coverage of each estimate; * where it is surely outside."""
+    """Lines of the table: method, sets, runs, coverage of each estimate; * is no chance."""
     for (name, sets), one in sorted(found.items()):
         shares = []
         for held, known in zip(one["held"], one["known"], strict=True):
-            share = held / max(known, 1)
-            error = (max(share * (1 - share), 0.95 * 0.05 / 4) / max(known, 1)) ** 0.5
-            far = share < LOW - 2 * error or share > HIGH + 2 * error
-            shares.append(f"{share:.3f}".lstrip("0") + ("*" if far else ""))
+            below, above = binom.cdf(held, known, LOW), binom.sf(held - 1, known, HIGH)
+            far = "*" if min(below, above) < CHANCE else ""
+            shares.append(f"{held / max(known, 1):.3f}".removeprefix("0") + far)
         yield [f"`{name}`", str(sets), str(one["runs"]), *shares]
 
 

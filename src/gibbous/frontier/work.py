@@ -143,9 +143,11 @@ class Worker:
 
         schema = settled(self.job.schema, accept_inferred=True)
         holder = engine("local", self.job.reading, threads=1)
-        holder.scan(self.records, schema, key=_KEY, numbers=planned.numbers)
-        relation = getattr(mechanism, "relation", "add_remove")
-        curator = Curator(holder, planned.total, schema, relation=relation)
+        kept: dict[str, Any] = {"numbers": planned.numbers} if planned.numbers else {}
+        holder.scan(self.records, schema, key=_KEY, **kept)
+        curator = Curator(
+            holder, planned.total, schema, relation=getattr(mechanism, "relation", "add_remove")
+        )
         try:
             drawn = mechanism.run(curator, rows)
         finally:

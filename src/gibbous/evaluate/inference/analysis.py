@@ -114,7 +114,8 @@ class Analysis:
         found = np.asarray(variances, dtype=np.float64)
         if not self._unfloored:
             return found
-        return np.fmax(found, np.array([of(one) for one in self._unfloored]))
+        least: Floats = np.fmax(found, np.array([of(one) for one in self._unfloored]))
+        return least
 
     def glm(
         self,
