@@ -2,7 +2,7 @@
 
     python bench/inference_coverage.py --cpu 900          # fewest runs first; goes on where it stopped
     python bench/inference_coverage.py --only modips      # up to 2,000 runs of each of its cells
-    python bench/inference_coverage.py --table            # the table of docs/reference/coverage.md
+    python bench/inference_coverage.py --table            # the table of docs/reference/combining-rules.md
 
 A run draws 400 fresh records from a known population, writes a release of them, loads the folder and asks
 for the 95 % intervals of a mean, a share, a cell of a table, a linear and a logistic coefficient. Every
@@ -24,21 +24,22 @@ from zlib import crc32
 
 import numpy as np
 import polars as pl
+from scipy.stats import binom
 
 import gibbous as gb
 from gibbous import infer
 
 RECORDS = 400  # n, and N
-BATCH = 10  # runs between two lines of the results
+BATCH = 20  # runs between two lines of the results
 REPLICATES = 20  # redraws of the noise; degrees of freedom allow for there being few
 RUNS = 2_000
 SETS = (1, 5)
 LOW, HIGH = 0.935, 0.965  # where coverage is asked to be
+CHANCE = 1e-3  # of a coverage as far from that, if it were at the edge: below it a cell is marked
 RESULTS = Path(__file__).parent / "results" / "inference_coverage.jsonl"
 ESTIMATES = ("mean", "share", "cell", "linear", "logistic")
-EDGES = (0, 1, 2, 3, 4)
 
-Population = Literal["bins", "apart", "normal"]
+Population = Literal["bins", "even", "apart", "normal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,9 @@ class Setting:
     Attributes:
         method: its registered name.
         make: the mechanism for a number of sets.
-        population: bins: x is uniform within bins whose shares hang on a; apart: the columns are
-            independent; normal: x is normal, its mean hangs on a.
+        population: bins: x is uniform within four bins whose shares hang on a; even: the same with two
+            bins and levels that are nearly as frequent; apart: the columns are independent; normal: x
+            is normal, its mean hangs on a.
         stated: whether n is given to `load_release`, because the release does not publish it.
     """
 
@@ -64,16 +66,22 @@ def settings() -> tuple[Setting, ...]:
     rows = RECORDS
     return (
         Setting("adaptive_gibbs", lambda m: gb.AdaptiveGibbs(epsilon=8, delta=1e-6)),
-        Setting("block_pegs", lambda m: gb.BlockPegs(epsilon=12, block=2), stated=True),
+        Setting("block_pegs", lambda m: gb.BlockPegs(epsilon=36, block=1), "even", stated=True),
         Setting("bootstrap", lambda m: gb.Bootstrap(), "apart", stated=True),
         Setting("cdf", lambda m: gb.Cdf(epsilon=100), "apart", stated=True),
         Setting("contingency", lambda m: gb.Contingency(), stated=True),
         Setting("dirichlet", lambda m: gb.Dirichlet(epsilon=12 * m), stated=True),
-        Setting("diverse_pegs", lambda m: gb.DiversePegs(l=1.05), stated=True),
+        Setting("diverse_pegs", lambda m: gb.DiversePegs(l=1.05, sweeps=10), stated=True),
         Setting("dp_prior", lambda m: gb.DpPrior(epsilon=5 * m * rows), stated=True),
-        Setting("exponential_pegs", lambda m: gb.ExponentialPegs(epsilon=400), stated=True),
+        # exp(0.02 n) is tangent to the shares of two levels of about 50 records each: 100 a key.
+        Setting(
+            "exponential_pegs",
+            lambda m: gb.ExponentialPegs(epsilon=0.6, sweeps=10),
+            "even",
+            stated=True,
+        ),
         Setting("flows_laplace", lambda m: gb.FlowsLaplace(epsilon=4)),
-        Setting("imputation", lambda m: gb.Imputation(), stated=True),
+        Setting("imputation", lambda m: gb.Imputation(mix=0), "even", stated=True),
         Setting("laplace", lambda m: gb.Laplace(epsilon=2)),
         Setting("modips", lambda m: gb.Modips(epsilon=2), "normal"),
         Setting("multiple_synthesis", lambda m: gb.MultipleSynthesis(), "normal", stated=True),
@@ -81,10 +89,15 @@ def settings() -> tuple[Setting, ...]:
         Setting("onthemap", lambda m: gb.Onthemap(epsilon=12, destination="a"), stated=True),
         Setting("paid_bins", lambda m: gb.PaidBins(method="laplace", epsilon=4)),
         Setting("parallel", lambda m: gb.Parallel(method="laplace", epsilon=4)),
-        Setting("pegs", lambda m: gb.Pegs(epsilon=12, parents=2), stated=True),
+        Setting("pegs", lambda m: gb.Pegs(epsilon=360, sweeps=10), stated=True),
         Setting("per_set", lambda m: gb.PerSet(method="laplace", epsilon=2 * m)),
         Setting("perturbed_histogram", lambda m: gb.PerturbedHistogram(epsilon=2)),
-        Setting("perturbed_imputation", lambda m: gb.PerturbedImputation(epsilon=12), stated=True),
+        Setting(
+            "perturbed_imputation",
+            lambda m: gb.PerturbedImputation(epsilon=360, sweeps=10, mix=0),
+            "even",
+            stated=True,
+        ),
         Setting("privbayes", lambda m: gb.Privbayes(epsilon=8)),
         Setting("sba", lambda m: gb.Sba(epsilon=4, delta=1e-6)),
         Setting("sbhg", lambda m: gb.Sbhg(epsilon=8, delta=1e-6, parents=2)),
@@ -96,10 +109,13 @@ def settings() -> tuple[Setting, ...]:
 
 # The population: a, then y and x given a.
 
-SHARE = 0.4  # of a = yes
-ILL = {"bins": (0.3, 0.5), "apart": (0.35, 0.35), "normal": (0.3, 0.5)}  # of y = yes given a
+EDGES = {"bins": (0, 1, 2, 3, 4), "even": (0, 2, 4), "apart": (0, 1, 2, 3, 4), "normal": (0, 4)}
+SHARE = {"bins": 0.4, "even": 0.5, "apart": 0.4, "normal": 0.4}  # of a = yes
+ILL = {"bins": (0.3, 0.5), "even": (0.45, 0.55), "apart": (0.35, 0.35), "normal": (0.3, 0.5)}
+"""Share of y = yes given a."""
 BINS = {
     "bins": ((0.35, 0.30, 0.20, 0.15), (0.15, 0.20, 0.30, 0.35)),
+    "even": ((0.55, 0.45), (0.45, 0.55)),
     "apart": ((0.25, 0.30, 0.25, 0.20),) * 2,
 }
 CENTRES, SPREAD = (1.75, 2.25), 0.5  # of x given a, where it is normal
@@ -107,41 +123,42 @@ CENTRES, SPREAD = (1.75, 2.25), 0.5  # of x given a, where it is normal
 
 def schema(population: Population) -> gb.Schema:
     """Three columns; a normal number has no cut points."""
-    edges = EDGES[:: len(EDGES) - 1] if population == "normal" else EDGES
     levels = ("no", "yes")
     return gb.Schema(
         (
             gb.Column("a", "binary", levels=levels),
             gb.Column("y", "binary", levels=levels),
-            gb.Column("x", "numeric", edges=edges),
+            gb.Column("x", "numeric", edges=EDGES[population]),
         )
     )
 
 
 def truth(population: Population) -> np.ndarray:
     """The five estimates in the population, in closed form."""
-    ill = np.array(ILL[population])
-    weights = np.array([1 - SHARE, SHARE])
+    ill, share = np.array(ILL[population]), SHARE[population]
+    weights = np.array([1 - share, share])
     if population == "normal":
         means = np.array(CENTRES)
     else:
-        means = np.array(BINS[population]) @ (np.array(EDGES[:-1]) + 0.5)
+        edges = np.array(EDGES[population], dtype=float)
+        means = np.array(BINS[population]) @ ((edges[1:] + edges[:-1]) / 2)
     odds = np.log(ill / (1 - ill))
     return np.array(
-        [weights @ means, weights @ ill, SHARE * ill[1], means[1] - means[0], odds[1] - odds[0]]
+        [weights @ means, weights @ ill, share * ill[1], means[1] - means[0], odds[1] - odds[0]]
     )
 
 
 def records(population: Population, rng: np.random.Generator) -> pl.DataFrame:
     """Fresh records."""
-    a = (rng.random(RECORDS) < SHARE).astype(int)
+    a = (rng.random(RECORDS) < SHARE[population]).astype(int)
     y = rng.random(RECORDS) < np.array(ILL[population])[a]
+    edges = np.array(EDGES[population], dtype=float)
     if population == "normal":
-        x = np.clip(rng.normal(np.array(CENTRES)[a], SPREAD), EDGES[0], EDGES[-1])
+        x = np.clip(rng.normal(np.array(CENTRES)[a], SPREAD), edges[0], edges[-1])
     else:
         ends = np.cumsum(BINS[population], axis=1)[a]
         place = (rng.random(RECORDS)[:, None] > ends[:, :-1]).sum(axis=1)
-        x = np.array(EDGES[:-1])[place] + rng.random(RECORDS)
+        x = edges[place] + rng.random(RECORDS) * np.diff(edges)[place]
     words = np.array(["no", "yes"])
     return pl.DataFrame({"a": words[a], "y": words[y.astype(int)], "x": x})
 
@@ -250,14 +267,13 @@ def measure(path: Path, *, only: str, runs: int, seconds: float) -> None:
 
 
 def rows(found: dict[tuple[str, int], dict[str, Any]]) -> Iterator[list[str]]:
-    """Lines of the table: method, sets, runs, coverage of each estimate; * where it is surely outside."""
+    """Lines of the table: method, sets, runs, coverage of each estimate; * is no chance."""
     for (name, sets), one in sorted(found.items()):
         shares = []
         for held, known in zip(one["held"], one["known"], strict=True):
-            share = held / max(known, 1)
-            error = (max(share * (1 - share), 0.95 * 0.05 / 4) / max(known, 1)) ** 0.5
-            far = share < LOW - 2 * error or share > HIGH + 2 * error
-            shares.append(f"{share:.3f}".lstrip("0") + ("*" if far else ""))
+            below, above = binom.cdf(held, known, LOW), binom.sf(held - 1, known, HIGH)
+            far = "*" if min(below, above) < CHANCE else ""
+            shares.append(f"{held / max(known, 1):.3f}".removeprefix("0") + far)
         yield [f"`{name}`", str(sets), str(one["runs"]), *shares]
 
 

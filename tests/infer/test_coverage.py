@@ -20,9 +20,10 @@ from tests.frame.tree import ROOT
 RUNS = 20_000
 
 
-def _bench() -> ModuleType:
-    path = ROOT / "bench" / "interval_coverage.py"
-    spec = importlib.util.spec_from_file_location("interval_coverage", path)
+def load_bench(name: str) -> ModuleType:
+    """A bench as a module."""
+    path = ROOT / "bench" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -31,7 +32,7 @@ def _bench() -> ModuleType:
     return module
 
 
-bench = _bench()
+bench = load_bench("interval_coverage")
 
 
 def measured(setting: Any, runs: int = RUNS) -> tuple[float, dict[str, Any]]:
@@ -128,33 +129,3 @@ def test_a_wrong_noise_scale_shows_in_the_coverage(factor: float) -> None:
     coverage = np.mean((found.low <= 0) & (found.high >= 0))
 
     assert not 0.943 < coverage < 0.957
-
-
-@pytest.mark.statistical
-@pytest.mark.slow
-@pytest.mark.parametrize("whole", bench.WHOLE, ids=lambda w: w.name)
-def test_whole_releases_of_the_house_have_their_level(whole: Any) -> None:
-    """A share and a regression coefficient, noise by the Curator, V_s from the public tables.
-
-    The variance over 300 releases is within 5 % of the mean of T (2,000 releases: -4 to 5 %), and varies by
-    less than a chi-square over 240: each bound fails with probability 1e-7. With Laplace noise the ratio
-    without V_s is 1.5 to 1.8; and the mean V_s of a share is known there within 4 %, its closed form exactly.
-    """
-    releases, replicates = 300, 10
-    low, high = stats.chi2.ppf([1e-7, 1 - 1e-7], 240) / 240
-
-    found = bench.measure_whole(whole, releases, replicates)
-
-    rules = found["rules"]
-    for true, stated in zip(found["variance"], rules["unified"]["variance"], strict=True):
-        assert 0.95 * low < true / stated < 1.05 * high
-    bare, drawn, exact = (
-        rules[name]["variance"][0]
-        for name in ("unified without V_s", "unified", "unified, V_s of the share exact")
-    )
-    if whole.mechanism.about.name == "laplace":
-        assert 0.7 < (drawn - bare) / (exact - bare) < 1.3
-    assert 0.87 < rules["released table"]["coverage"][0] < 1  # .947 of 2,000
-    # Shorter intervals at the same center: they miss where the others do, and more often.
-    shorter, whole_ones = (rules[n]["coverage"] for n in ("unified without V_s", "unified"))
-    assert sum(shorter) < sum(whole_ones)

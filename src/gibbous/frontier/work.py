@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gibbous.core.claim import Claim, Relation
+from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError
 from gibbous.core.finding import Finding
@@ -145,8 +145,9 @@ class Worker:
         holder = engine("local", self.job.reading, threads=1)
         kept: dict[str, Any] = {"numbers": planned.numbers} if planned.numbers else {}
         holder.scan(self.records, schema, key=_KEY, **kept)
-        relation: Relation = getattr(mechanism, "relation", "add_remove")
-        curator = Curator(holder, planned.total, schema, relation=relation)
+        curator = Curator(
+            holder, planned.total, schema, relation=getattr(mechanism, "relation", "add_remove")
+        )
         try:
             drawn = mechanism.run(curator, rows)
         finally:

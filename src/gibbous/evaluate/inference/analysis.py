@@ -20,7 +20,12 @@ from gibbous.evaluate.inference import formulas, models, released
 from gibbous.evaluate.inference.choice import Noise, check
 from gibbous.evaluate.inference.combine import combine, direct
 from gibbous.evaluate.inference.facts import Facts, facts_of
-from gibbous.evaluate.inference.redraw import Estimator, noise_variance
+from gibbous.evaluate.inference.redraw import (
+    DRAWN_AGAIN,
+    Estimator,
+    noise_variance,
+    row_variance,
+)
 from gibbous.evaluate.inference.results import Fit, Shares
 from gibbous.evaluate.inference.rules import Floats, Rule
 from gibbous.evaluate.tables import Side, plain, side, typed
@@ -109,8 +114,8 @@ class Analysis:
         found = np.asarray(variances, dtype=np.float64)
         if not self._unfloored:
             return found
-        raised: Floats = np.fmax(found, np.array([of(one) for one in self._unfloored]))
-        return raised
+        least: Floats = np.fmax(found, np.array([of(one) for one in self._unfloored]))
+        return least
 
     def glm(
         self,
@@ -273,13 +278,15 @@ class Analysis:
             return None
         if self.facts.sanitized == "per_set" and not self.facts.alike:
             return None  # what was chosen for each set shows in B alone
-        return noise_variance(
+        found = noise_variance(
             tables,
             estimator,
             seed=options.seed,
             replicates=options.replicates,
             progress=options.progress,
         )
+        rows = row_variance(tables, estimator, self.sets[0].rows, options.seed)
+        return replace(found, rows=rows, rows_df=DRAWN_AGAIN - 1.0)
 
     def _places(self, columns: Sequence[str]) -> tuple[int, ...]:
         names = self.schema.names

@@ -31,6 +31,9 @@ class Noise:
         notes: what to read with it.
         shift: by how much another round of noise moves the estimate to one side; None if not known.
         error: standard error of the variance, float64 (estimates,); None is what df says.
+        rows: S, variance of the estimate over sets from the same tables, float64 (estimates,); None where
+            rows are independent draws, for which W says it.
+        rows_df: degrees of freedom of S.
     """
 
     variance: Floats
@@ -39,6 +42,8 @@ class Noise:
     notes: tuple[str, ...] = ()
     shift: Floats | None = None
     error: Floats | None = None
+    rows: Floats | None = None
+    rows_df: float = math.inf
 
 
 def check(rule: Rule, level: float, sets: int, facts: Facts) -> None:
@@ -114,6 +119,8 @@ def _unified(
         noise_error=None if known.error is None else np.nan_to_num(known.error),
         sanitized=facts.sanitized or "once",
         draws=facts.draws,
+        rows=known.rows,
+        rows_df=known.rows_df,
     )
     where = {
         "once": "tables were noised once and all sets are drawn from them",
@@ -123,10 +130,16 @@ def _unified(
     if facts.method in UNPERTURBED:
         where = "every set was drawn from the records, without noise"
     term = "" if noise is None else " + V_s/m" if facts.sanitized == "per_set" else " + V_s"
-    drawn = "(W N/n + W)/m" if facts.draws == "posterior" else "W/m"
+    own = "W" if known.rows is None else "S"
+    drawn = f"(W N/n + {own})/m" if facts.draws == "posterior" else f"{own}/m"
     why = f"{start} because {where}: T = W N/n{term} + {drawn}; {numbers}."
     if noise is not None:
         why += f" V_s: {noise.source}."
+        if noise.rows is not None:
+            why += (
+                " S: the variance over sets drawn anew from the same tables, because rows that are moved to "
+                "the model's margins vary less than W says."
+            )
         # What was not found is shown as unknown, not as 0.
         lost = np.isnan(noise.variance)
         variance = replace(variance, noise=np.where(lost, np.nan, variance.noise))

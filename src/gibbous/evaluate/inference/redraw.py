@@ -30,6 +30,7 @@ Refit = Callable[[Tables], Tables]
 REPLICATES = 100
 REFITTED = 10  # replicates where each one fits a model again
 REFITTED_AT_ONCE = 40  # the same, where all rows of the model can be listed
+DRAWN_AGAIN = 20  # sets that the variance of rows is taken from
 LEAST = 20  # replicates that a variance is taken from
 _STREAM = 0x696E66  # "inf": apart from the streams that drew the released rows
 _FEWER = (
@@ -94,6 +95,23 @@ def noise_variance(
         found[replicate] = [estimator(half) for half in _halves(again, each, seed)]
     progress("noise again", replicates, replicates)
     return _noise(found, base)
+
+
+def row_variance(tables: Tables, estimator: Estimator, rows: int, seed: int) -> Floats | None:
+    """S, variance of an estimate over sets of so many rows from the same tables, from `DRAWN_AGAIN` sets.
+
+    None where rows are independent draws. Rows of a log-linear model with goals are moved to its margins:
+    what depends on these hardly differs between sets.
+    """
+    from gibbous.synthesize.sample import prepared, sample
+
+    own = tables.of_set(0)
+    if not any(isinstance(t.model, LogLinear) and t.model.goals for t in own.parts or (own,)):
+        return None
+    program, start = prepared(own), stream_key(seed, _STREAM, 1)
+    sets, drawn = range(DRAWN_AGAIN), min(rows, _ROWS[1])
+    found = [estimator(sample(program, drawn, seed=start, set_index=i)) for i in sets]
+    return np.asarray(np.var(found, axis=0, ddof=1) * (drawn / max(rows, 1)))
 
 
 def redrawn(tables: Tables, seed: int, replicate: int) -> Tables:

@@ -89,6 +89,8 @@ def unified(
     noise_error: Floats | None = None,
     sanitized: Sanitized = "once",
     draws: Draws = "fitted",
+    rows: Floats | None = None,
+    rows_df: float = np.inf,
 ) -> Variance:
     """T = V0 + V_s (1 or 1/m) + (ppd V0 + W) / m: any m >= 1, any N.
 
@@ -101,12 +103,16 @@ def unified(
         noise_error: standard error of V_s, instead of noise_df: one of 0 may be as uncertain as others.
         sanitized: "once" before all sets, or "per_set" (V_s then counts 1/m).
         draws: "posterior" (ppd = 1) if the parameters of each set were drawn, else "fitted".
+        rows: S, variance of the estimate over sets of N rows from the same tables, where rows are not
+            independent draws: at most W stands in for W / m; NaN and None leave W.
+        rows_df: degrees of freedom of S.
     Source:
         docs/reference/combining-rules.md; with V_s = 0 it is raab2016.
     """
     m = np.maximum(found.sets, 1)
     sampling = found.within * ratio
-    synthesis = ((sampling if draws == "posterior" else 0.0) + found.within) / m
+    of_rows = found.within if rows is None else np.fmin(rows, found.within)
+    synthesis = ((sampling if draws == "posterior" else 0.0) + of_rows) / m
     shared = np.ones_like(m) if sanitized == "once" else m
     added = np.broadcast_to(noise, m.shape) / shared
     known = sampling + synthesis
@@ -114,6 +120,8 @@ def unified(
         parts = [(known, max(records - 1, 1.0)), (added, noise_df)]
     else:  # a variance V with d degrees of freedom has the standard error V (2 / d)^.5
         parts = [(known, max(records - 1, 1.0)), (noise_error / shared, 2.0)]
+    if rows is not None:
+        parts.append((of_rows / m, rows_df))
     df = _welch(parts, known + added)
     return Variance(known + added, df, sampling, synthesis, added, _never(m))
 
