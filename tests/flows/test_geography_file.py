@@ -75,7 +75,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, words: str) 
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"'none\.toml' cannot be read"):
+    with pytest.raises(UsageError, match=r"'none\.toml' is missing or cannot be read"):
         load_geography(tmp_path / "none.toml")
 
 

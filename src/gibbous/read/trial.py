@@ -71,7 +71,10 @@ def tried(path: Path, what: What, limit: int, damaged: Callable[[], GibbousError
             or there is no child.
     """
     global _child
-    facts = os.stat(path)
+    try:
+        facts = os.stat(path)
+    except OSError:
+        raise damaged() from None
     key = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
     known = (*key, what, limit)
     with _lock:
