@@ -196,6 +196,18 @@ def test_a_large_budget_gives_the_records_means_spreads_and_correlation() -> Non
         assert found == pytest.approx(wanted, rel=0.03)
 
 
+def test_G2_a_number_whose_own_cells_are_all_cells_has_a_pooled_covariance() -> None:
+    """Found by the coupled audit: of three columns only this one has two cells, and the run fell over
+    after the charge."""
+    flat = Column("flat", "nominal", levels=("only",))
+    schema = Schema((flat, COST, AGE))
+    records = secret(schema, np.zeros((40, 3)), {1: np.full(40, 7.0), 2: np.full(40, 30.0)})
+
+    drawn = sample(ran(Modips(), records)[0], 50, seed=1)
+
+    assert drawn.rows == 50
+
+
 @pytest.mark.parametrize("covariance", ["pooled", "cells"])
 def test_F_the_smallest_epsilon_for_persons_who_are_replaced_ends_in_rows(
     covariance: Any,

@@ -254,12 +254,16 @@ def parent_scores(contexts: Sequence[Context], margins: Margins, caution: Cautio
             table = dense(secret).astype(np.int64)
             rows = table.sum(axis=1, keepdims=True)
             first, second = digits(margins.shares[context.targets[0]])
-            small = rows * second
-            low = small & (DIGIT - 1)
-            # Each difference is (high - low / DIGIT) / DIGIT.
-            high = table * DIGIT - rows * first - (small >> 21)
-            signs = np.where(high > 0, 1, -1)
-            exact = int((signs * high).sum()) * DIGIT - int((signs * low).sum())
+            if rows.sum() < 1 << 20:  # the same number in one digit: n times 2^42 fits 62 bits
+                apart = table * DIGIT**2 - rows * (first * DIGIT + second)
+                exact = int(np.abs(apart).sum())
+            else:
+                small = rows * second
+                low = small & (DIGIT - 1)
+                # Each difference is (high - low / DIGIT) / DIGIT.
+                high = table * DIGIT - rows * first - (small >> 21)
+                signs = np.where(high > 0, 1, -1)
+                exact = int((signs * high).sum()) * DIGIT - int((signs * low).sum())
             exact -= round(caution.price(context.cells) * DIGIT**2)
             scores[i] = exact / DIGIT**2
         return scores
