@@ -21,9 +21,9 @@ def removes_what_was_paid_for() -> None:
 
 def calls_every_error_damage() -> None:
     """Passing errors of SQLite are told as damage."""
-    from gibbous.privacy import ledger_store
+    from gibbous.privacy import ledger_errors
 
-    ledger_store._failed = lambda path, _: ledger_store.damaged(path, "SQLite failed")
+    ledger_errors.failed = lambda path, _: ledger_errors.damaged(path, "SQLite failed")
 
 
 def believes_a_failed_commit() -> None:

@@ -25,7 +25,7 @@ from gibbous.core.errors import EngineFailure, LedgerUnusable, OutputNotWritten,
 from gibbous.disintegrate.numpy_engine import NumpyEngine
 from gibbous.disintegrate.spill import scratch_folder
 from gibbous.pipeline import InputChanged
-from gibbous.privacy import ledger_store
+from gibbous.privacy import ledger_errors
 from gibbous.privacy.ledger import Ledger
 from tests.pipeline.test_pipeline import SCHEMA, table
 from tests.write import made
@@ -91,7 +91,7 @@ def test_F_an_error_of_sqlite_is_called_what_it_is(
     error = sqlite3.OperationalError("text of the library")
     error.sqlite_errorcode, error.sqlite_errorname = code, name
 
-    found = ledger_store._failed(Path("ledger.sqlite"), error)
+    found = ledger_errors.failed(Path("ledger.sqlite"), error)
 
     assert found.exit_code == exit_code
     assert said in str(found)

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core import file_lock
-from gibbous.core.errors import GibbousError, LedgerUnusable, ResourceLimit
+from gibbous.core.errors import GibbousError, LedgerUnusable
 from gibbous.privacy import ledger_place as place
+from gibbous.privacy.ledger_errors import damaged, translated, unreadable
 
 VERSION = 1
 APPLICATION = 0x47494242  # "GIBB"
@@ -84,7 +85,7 @@ class Store:
         self._own = (os.getpid(), threading.RLock())
         self._anchors: tuple[Path, ...] = ()
         if self.path is None:
-            with self._mutex, _translated(self.path):
+            with self._mutex, translated(self.path):
                 self._create(self._connection())
         else:
             place.make_private_folder(self.path.parent)
@@ -123,7 +124,7 @@ class Store:
 
     def links(self) -> tuple[Link, ...]:
         """Every entry, verified."""
-        with self._mutex, _translated(self.path):
+        with self._mutex, translated(self.path):
             self._sync(self._connection())
             return tuple(self._links)
 
@@ -131,11 +132,11 @@ class Store:
     def appending(self) -> Iterator[Appender]:
         """Hold the lock, see every entry, append some: all of them become durable, or none does."""
         with self._lock(), self._mutex:
-            with _translated(self.path):
+            with translated(self.path):
                 connection = self._connection()
                 connection.execute("BEGIN IMMEDIATE")
             try:
-                with _translated(self.path):
+                with translated(self.path):
                     self._sync(connection)
                     self._check_anchors()
                 appender = Appender(tuple(self._links))
@@ -151,7 +152,7 @@ class Store:
     def _commit(self, connection: sqlite3.Connection, fresh: list[Link]) -> None:
         """Make entries durable, or raise what is true of them after a look at the file."""
         try:
-            with _translated(self.path):
+            with translated(self.path):
                 for link in fresh:
                     _insert(connection, link)
                 connection.execute("COMMIT")
@@ -172,7 +173,7 @@ class Store:
         """
         wanted, there = fresh[-1], False
         try:
-            with _translated(self.path):
+            with translated(self.path):
                 self.close()
                 self._links = []
                 self._sync(self._connection())
@@ -197,7 +198,7 @@ class Store:
         Raises:
             LedgerUnusable: something does not fit.
         """
-        with self._lock(), self._mutex, _translated(self.path):
+        with self._lock(), self._mutex, translated(self.path):
             connection = self._connection()
             self._links = []
             self._sync(connection)
@@ -217,7 +218,7 @@ class Store:
         os.close(place.open_private(path))
         if path.stat().st_nlink > 1:
             raise damaged(path, "it has more than one name (hard links), so its locks do not hold")
-        with _translated(path):
+        with translated(path):
             connection = self._connection()
             if not _tables(connection):
                 if known:
@@ -271,7 +272,7 @@ class Store:
         connection.execute("COMMIT")
 
     def _key(self) -> bytes:
-        with self._mutex, _translated(self.path):
+        with self._mutex, translated(self.path):
             row = self._connection().execute("SELECT value FROM secret WHERE name='key'").fetchone()
             self._sync(self._connection())
         key = row[0] if row else None
@@ -328,7 +329,7 @@ class Store:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise _unreadable(anchor, error) from None
+                raise unreadable(anchor, error) from None
             except (ValueError, KeyError, TypeError):
                 raise damaged(self.path, f"its anchor {str(anchor)!r} is not readable") from None
             if name != self._links[0].public["ledger"]:
@@ -399,17 +400,6 @@ class Appender:
         return link
 
 
-def damaged(path: Path | None, what: str) -> LedgerUnusable:
-    """The error for a ledger that does not fit together."""
-    return LedgerUnusable(
-        "DAMAGED",
-        f"The ledger {str(path) if path else 'in memory'!r} cannot be trusted: {what}.",
-        "Its entries form a chain of hashes that only grows.",
-        "Restore the newest copy whose head is on your newest certificate; do not start afresh, "
-        "which would forget what was spent.",
-    )
-
-
 def _link(before: Sequence[Link], public: dict[str, Any], private: dict[str, Any]) -> Link:
     seq = before[-1].seq + 1 if before else 0
     previous = before[-1].hash if before else ZERO
@@ -433,15 +423,6 @@ def _tables(connection: sqlite3.Connection) -> bool:
 
 def _key_check(key: bytes) -> str:
     return hashlib.sha256(b"gibbous-ledger-key" + key).hexdigest()
-
-
-def _unreadable(path: Path, error: OSError) -> LedgerUnusable:
-    return LedgerUnusable(
-        "IO",
-        f"{str(path)!r} cannot be read: {error.strerror}.",
-        "The ledger is read, and held against its anchors, before every run.",
-        "Check the disk and the permissions, and run again.",
-    )
 
 
 def _kept(link: Link) -> str:
@@ -470,7 +451,7 @@ def _check_header(path: Path, log: Path) -> None:
             header = file.read(100)
         headers = [header, *_logged_headers(log)]
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         raise damaged(path, "it is not a ledger file")
     for page in headers:
@@ -503,45 +484,3 @@ def _logged_headers(log: Path) -> list[bytes]:
             if frame[8:16] == header[16:24] and frame[:4] == b"\0\0\0\1":  # of this log, page 1
                 found.append(frame[24:124])
     return found
-
-
-@contextlib.contextmanager
-def _translated(path: Path | None) -> Iterator[None]:
-    try:
-        yield
-    except GibbousError:
-        raise
-    except sqlite3.Error as error:
-        raise _failed(path, error) from None
-
-
-def _failed(path: Path | None, error: sqlite3.Error) -> GibbousError:
-    """What an error of SQLite means: only a broken structure is damage."""
-    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
-    name = getattr(error, "sqlite_errorname", "") or "that it is not a database"
-    if code == sqlite3.SQLITE_FULL or name in ("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE"):
-        return ResourceLimit(
-            "LEDGERFULL",
-            f"The ledger {str(path)!r} cannot be written: its disk is full, over a quota, or failing.",
-            "A reservation is on disk before anything is counted.",
-            "Make room and run again.",
-        )
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
-        return place.busy(Path(str(path)), "another program")
-    if code == sqlite3.SQLITE_NOMEM:
-        return ResourceLimit(
-            "MEMORY",
-            f"There is not enough memory to read the ledger {str(path)!r}.",
-            "It is read before every run.",
-            "Free memory, or raise the limit (ulimit -v), and run again.",
-        )
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return place.unusable_folder(Path(str(path)), OSError(0, "it cannot be opened for writing"))
-    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT):
-        return LedgerUnusable(
-            "IO",
-            f"The system reported an error while the ledger {str(path)!r} was used ({name}).",
-            "A charge counts when it is on disk; the entries themselves are not damaged by this.",
-            "Check the disk (dmesg, free space), and run again.",
-        )
-    return damaged(path, f"SQLite says {name}")
