@@ -19,7 +19,7 @@ from typing import Any
 from gibbous.core.errors import GibbousError, LedgerUnusable, ResourceLimit
 from gibbous.privacy import ledger_place as place
 
-VERSION = 1
+VERSION = 2  # 2: one form of every value, links and names (docs/decisions/016)
 APPLICATION = 0x47494242  # "GIBB"
 ZERO = bytes(32)
 BUSY_SECONDS = 120.0
@@ -32,6 +32,10 @@ CREATE TABLE entries (
 CREATE TRIGGER no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'append only'); END;
 """
+
+
+class LedgerWarning(UserWarning):
+    """Something about the ledger that a person has to know, and that stops no run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ class Store:
                 appender = Appender(tuple(self._links))
                 yield appender
                 with _translated(self.path):
+                    if appender.fresh:  # an older gibbous would not know the data sets again
+                        connection.execute(f"PRAGMA user_version={VERSION}")
                     for link in appender.fresh:
                         _insert(connection, link)
                     connection.execute("COMMIT")
@@ -176,6 +182,7 @@ class Store:
                 f"The anchor {str(self._anchors[0])!r} is missing: entries cut off the end of the "
                 "ledger would not be noticed. It was written anew; compare the head with your "
                 "newest certificate.",
+                LedgerWarning,
                 stacklevel=5,
             )
         self._write_anchors()
@@ -296,7 +303,9 @@ class Store:
             except OSError as error:
                 # An old anchor is still true: it is only weaker. The entry itself is on disk.
                 warnings.warn(
-                    f"The anchor {str(anchor)!r} was not updated: {error.strerror}.", stacklevel=4
+                    f"The anchor {str(anchor)!r} was not updated: {error.strerror}.",
+                    LedgerWarning,
+                    stacklevel=4,
                 )
 
     @contextlib.contextmanager
@@ -345,6 +354,16 @@ def damaged(path: Path | None, what: str) -> LedgerUnusable:
     )
 
 
+def newer(what: str) -> LedgerUnusable:
+    """The error for a ledger that a newer gibbous has written."""
+    return LedgerUnusable(
+        "NEWER",
+        f"The ledger is of a newer gibbous: {what}.",
+        "A newer ledger is left untouched.",
+        "Use a newer gibbous.",
+    )
+
+
 def _link(before: Sequence[Link], public: dict[str, Any], private: dict[str, Any]) -> Link:
     seq = before[-1].seq + 1 if before else 0
     previous = before[-1].hash if before else ZERO
@@ -385,12 +404,7 @@ def _check_header(path: Path) -> None:
     if application != APPLICATION:
         raise damaged(path, "it is not a ledger file")
     if version > VERSION:
-        raise LedgerUnusable(
-            "NEWER",
-            f"The ledger {str(path)!r} has version {version}; this gibbous reads up to {VERSION}.",
-            "A newer ledger is left untouched.",
-            "Use a newer gibbous.",
-        )
+        raise newer(f"{str(path)!r} has version {version}; this gibbous reads up to {VERSION}")
 
 
 @contextlib.contextmanager
