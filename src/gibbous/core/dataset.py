@@ -25,6 +25,7 @@ class DataSet(bytes):
     def __new__(
         cls, name: bytes, columns: Iterable[str] = (), place: str = "", stamp: str = ""
     ) -> DataSet:
+        """A name, and what is known beside it."""
         made = super().__new__(cls, name)
         made.columns, made.place, made.stamp = frozenset(columns), place, stamp
         return made

@@ -11,7 +11,6 @@ import importlib
 import secrets
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -160,6 +159,20 @@ class Ledger:
         return Ledger(Store(path or place.default_path(), extra, allow_network=allow_network))
 
     @staticmethod
+    def read(path: Path | None = None, *, anchor: Path | None = None) -> Ledger:
+        """Open a ledger that exists, to read it; needs no write access, and makes nothing.
+
+        Args:
+            path, anchor: as for `open`.
+        Raises:
+            LedgerUnusable: there is none; or it is damaged, cut, rolled back or newer.
+        """
+        from gibbous.privacy.ledger_reading import ReadStore
+
+        extra = (anchor,) if anchor else place.anchors_from_environment()
+        return Ledger(ReadStore(path or place.default_path(), extra))
+
+    @staticmethod
     def ephemeral() -> Ledger:
         """A ledger in memory, for studies on public data and for tests: forgotten at the end."""
         return Ledger(Store(None))
@@ -268,7 +281,12 @@ class Ledger:
         return Hold(self, link, None, alive)
 
     def check(
-        self, dataset: bytes, claim: Claim, *, protects: str = "one row", new_data: str | None = None
+        self,
+        dataset: bytes,
+        claim: Claim,
+        *,
+        protects: str = "one row",
+        new_data: str | None = None,
     ) -> None:
         """Raise what `reserve` would raise, and write nothing."""
         new_data = datasets.reason(new_data)

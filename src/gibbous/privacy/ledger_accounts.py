@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from gibbous.core.claim import Claim, Relation, short
-from gibbous.core.errors import BudgetExhausted, PrivacyRefused
+from gibbous.core.errors import BudgetExhausted, LedgerUnusable, PrivacyRefused
 from gibbous.core.exact import text
 from gibbous.privacy import ledger_datasets as datasets
-from gibbous.privacy.ledger_store import Link, newer
+from gibbous.privacy.ledger_store import Link
 
 _SHOWN = 5  # releases named in a refusal
 
@@ -281,7 +281,9 @@ def parse(links: Sequence[Link], known: tuple[Entry, ...] = ()) -> tuple[Entry, 
             entry = Entry(link.seq, kind, identity, reserved[identity], sha256=public["sha256"])
             out.append(replace(entry, at=private["at"]))
             continue
-        entry = Entry(link.seq, kind, identity, bytes.fromhex(private["dataset"]), **_noted(private))
+        entry = Entry(
+            link.seq, kind, identity, bytes.fromhex(private["dataset"]), **_noted(private)
+        )
         if kind == "reserve":
             reserved[identity] = entry.dataset
             entry = replace(
@@ -296,7 +298,12 @@ def parse(links: Sequence[Link], known: tuple[Entry, ...] = ()) -> tuple[Entry, 
         elif kind == "name":
             entry = replace(entry, nickname=private["nickname"])
         else:
-            raise newer(f"entry {link.seq} is of a kind that this gibbous does not know")
+            raise LedgerUnusable(
+                "NEWER",
+                f"Entry {link.seq} of the ledger is of a kind that this gibbous does not know.",
+                "A newer ledger is left untouched.",
+                "Use a newer gibbous.",
+            )
         out.append(entry)
     return known + tuple(out)
 

@@ -20,7 +20,7 @@ from gibbous.core.errors import GibbousError, LedgerUnusable, ResourceLimit
 from gibbous.privacy import ledger_place as place
 
 VERSION = 2  # 2: one form of every value, links and names (docs/decisions/016)
-APPLICATION = 0x47494242  # "GIBB"
+APPLICATION = int.from_bytes(place.APPLICATION, "big")
 ZERO = bytes(32)
 BUSY_SECONDS = 120.0
 
@@ -91,10 +91,8 @@ class Store:
             with self._mutex, _translated(self.path):
                 self._create(self._connection())
         else:
-            place.make_private_folder(self.path.parent)
-            if not allow_network:
-                place.refuse_network(self.path.parent, place.filesystem_magic(self.path.parent))
             self._anchors = (self._beside(".anchor"), *anchors)
+            self._prepare(self.path, allow_network)
             with self._lock():
                 self._open(self.path)
         self.key = self._key()
@@ -119,6 +117,7 @@ class Store:
             with _translated(self.path):
                 connection = self._connection()
                 connection.execute("BEGIN IMMEDIATE")
+                _raise_version(connection)
             try:
                 with _translated(self.path):
                     self._sync(connection)
@@ -126,8 +125,6 @@ class Store:
                 appender = Appender(tuple(self._links))
                 yield appender
                 with _translated(self.path):
-                    if appender.fresh:  # an older gibbous would not know the data sets again
-                        connection.execute(f"PRAGMA user_version={VERSION}")
                     for link in appender.fresh:
                         _insert(connection, link)
                     connection.execute("COMMIT")
@@ -154,6 +151,20 @@ class Store:
                 raise damaged(self.path, "its database structure is broken")
 
     # -- opening ---------------------------------------------------------------------------------
+
+    def _prepare(self, path: Path, allow_network: bool) -> None:
+        """What has to be so before a lock or anything else is made beside the file."""
+        place.refuse_foreign(path, self._anchors)
+        place.make_private_folder(path.parent)
+        if not allow_network:
+            place.refuse_network(path.parent, place.filesystem_magic(path.parent))
+        if place.is_world_writable(path.parent):
+            warnings.warn(
+                f"Anybody can write to the folder {str(path.parent)!r} of the ledger, and so replace "
+                "the ledger: chmod o-w it, or keep the ledger elsewhere (GIBBOUS_HOME, --ledger).",
+                LedgerWarning,
+                stacklevel=5,
+            )
 
     def _open(self, path: Path) -> None:
         known = [a for a in self._anchors if a.exists()]
@@ -354,16 +365,6 @@ def damaged(path: Path | None, what: str) -> LedgerUnusable:
     )
 
 
-def newer(what: str) -> LedgerUnusable:
-    """The error for a ledger that a newer gibbous has written."""
-    return LedgerUnusable(
-        "NEWER",
-        f"The ledger is of a newer gibbous: {what}.",
-        "A newer ledger is left untouched.",
-        "Use a newer gibbous.",
-    )
-
-
 def _link(before: Sequence[Link], public: dict[str, Any], private: dict[str, Any]) -> Link:
     seq = before[-1].seq + 1 if before else 0
     previous = before[-1].hash if before else ZERO
@@ -379,6 +380,12 @@ def _insert(connection: sqlite3.Connection, link: Link) -> None:
         "INSERT INTO entries VALUES (?, ?, ?, ?)",
         (link.seq, link.text, encode(link.private), link.hash),
     )
+
+
+def _raise_version(connection: sqlite3.Connection) -> None:
+    # An older gibbous would not know the data sets of new entries again: it must not write more.
+    if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+        connection.execute(f"PRAGMA user_version={VERSION}")
 
 
 def _tables(connection: sqlite3.Connection) -> bool:
@@ -404,7 +411,12 @@ def _check_header(path: Path) -> None:
     if application != APPLICATION:
         raise damaged(path, "it is not a ledger file")
     if version > VERSION:
-        raise newer(f"{str(path)!r} has version {version}; this gibbous reads up to {VERSION}")
+        raise LedgerUnusable(
+            "NEWER",
+            f"The ledger {str(path)!r} has version {version}; this gibbous reads up to {VERSION}.",
+            "A newer ledger is left untouched.",
+            "Use a newer gibbous.",
+        )
 
 
 @contextlib.contextmanager

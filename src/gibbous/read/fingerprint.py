@@ -23,7 +23,9 @@ from gibbous.read.slices import row_slices
 
 _MANY = 5_000
 _SPAN = 1 << 13  # whole numbers that are hashed once each, not row by row
-NULLS = frozenset(("", ".", "?", "-", "\\n", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"))
+NULLS = frozenset(
+    ("", ".", "?", "-", "\\n", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none")
+)
 """Texts that count as missing in every source, blanks around them and capitals aside."""
 
 _SPECIAL = NULLS | {"true", "false", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"}
