@@ -213,9 +213,9 @@ def _small_span(values: pl.Series, steps: list[np.uint64], null: np.ndarray) -> 
     words = np.stack([mix64(span + step) for step in steps])
     if values.null_count():
         words = np.concatenate((words, null[:, None]), axis=1)
-        numbers = values.cast(pl.Int64).fill_null(high + 1).to_numpy()
-    else:
-        numbers = values.to_numpy()
+        place = values.cast(pl.Int64).fill_null(low).to_numpy() - np.int64(low)
+        return Part(np.where(values.is_null().to_numpy(), len(span), place).view(np.uint64), words)
+    numbers = values.to_numpy()
     unsigned = np.dtype(f"u{numbers.dtype.itemsize}")  # a difference is right modulo its width
     return Part((numbers - numbers.dtype.type(low)).view(unsigned), words)
 
