@@ -89,10 +89,10 @@ class ReadStore(Store):
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """A connection that changes no entry; of a file alone where nothing can be written beside it."""
+    """A connection that makes no ledger; of the file alone where nothing can be written beside it."""
     address = f"file:{quote(str(path))}"
     try:
-        return _asked(f"{address}?mode=ro")
+        return _asked(f"{address}?mode=rw")  # a connection that may not write leaves its log behind
     except sqlite3.OperationalError:
         log = path.with_name(path.name + "-wal")
         if log.exists() and log.stat().st_size:
