@@ -15,6 +15,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.core.claim import no_claim, pure
+from gibbous.core.dataset import DataSet
 from gibbous.core.errors import BudgetExhausted, LedgerUnusable, PrivacyRefused, UsageError
 from gibbous.privacy.ledger_store import LedgerWarning
 from gibbous.read.source import ReadOptions
@@ -41,7 +42,7 @@ def release(source: Any, ledger: gb.Ledger, schema: gb.Schema = SCHEMA, **rest: 
     gb.synthesize(source, schema, method, rows=3, seed=1, ledger=ledger, **rest)
 
 
-def cap(source: Any, ledger: gb.Ledger, epsilon: int = 1, **rest: Any) -> bytes:
+def cap(source: Any, ledger: gb.Ledger, epsilon: int = 1, **rest: Any) -> DataSet:
     data = ledger.dataset(source)
     ledger.cap(data, Fraction(epsilon), Fraction(0), **rest)
     return data
@@ -179,6 +180,20 @@ def test_C_other_columns_and_accounts_without_a_cap_are_no_reason(ledger: gb.Led
     release(APPENDED.rename({"note": "more"}), ledger)
 
     assert len(ledger.accounts()) == 4
+
+
+def test_C_an_engine_that_tells_no_columns_is_compared_by_path_alone(
+    tmp_path: Path, ledger: gb.Ledger
+) -> None:
+    cap(FRAME, ledger)
+    ledger.check(NEW, pure(Fraction(1)))
+    ledger.check(DataSet(NEW, place="elsewhere"), pure(Fraction(1)))
+    path = tmp_path / "a.parquet"
+    FRAME[1:].write_parquet(path)
+    known = cap(path, ledger, new_data="others")
+
+    with pytest.raises(PrivacyRefused, match="from this path"):
+        ledger.check(DataSet(NEW, place=known.place), pure(Fraction(1)))
 
 
 def test_C_declared_new_data_have_an_account_of_their_own_and_the_reason_is_kept(

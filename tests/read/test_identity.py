@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
+from gibbous.core.dataset import DataSet
 from gibbous.core.schema import Column, Schema
 from gibbous.disintegrate import engine
 from gibbous.read.fingerprint import Fingerprint, fingerprint, root_of
@@ -202,10 +203,11 @@ def test_C_every_engine_gives_that_name(
     for name in ("numpy", "local", "duckdb"):
         worker = engine(name, ReadOptions(sep=how.sep))
         opened = source() if callable(source) else source
-        found.add(bytes(worker.scan(opened, schema, key=KEY)))
+        data = worker.scan(opened, schema, key=KEY)
+        found.add((bytes(data), DataSet.of(data).columns))
         worker.close()
 
-    assert found == {name_of(table, KEY)}
+    assert found == {(name_of(table, KEY), fingerprint(frame_of(table), KEY).columns)}
 
 
 @settings(max_examples=60, deadline=None)

@@ -277,10 +277,10 @@ def _likeness(
             return other, "is this very file, which did not change but is read as other records now"
         if other not in among:
             continue
-        columns = entry.columns or frozenset()
+        mine_too, columns = dataset.columns, entry.columns or frozenset()
         if entry.place and entry.place == dataset.place:
             return other, "was read from this path, which holds other records now"
-        if columns and (dataset.columns <= columns or columns <= dataset.columns):
+        if mine_too and columns and (mine_too <= columns or columns <= mine_too):
             return other, "has the columns of these data, which are other records"
         if other not in newer:
             return other, "is of an older gibbous, whose fingerprints recognize no data any more"
