@@ -30,6 +30,7 @@ from gibbous.privacy.ledger_accounts import (
     admit,
     caps_of,
     counted,
+    joinable,
     parse,
     postings_of,
 )
@@ -275,9 +276,9 @@ class Ledger:
             if alive is not None:
                 alive.end()
             raise
-        other = datasets.spent_elsewhere(entries, dataset, older=True)
-        if other and not new_data:
-            warnings.warn(datasets.spent_apart(*other), LedgerWarning, stacklevel=2)
+        other = datasets.spent_elsewhere(entries, dataset, new_data, older=True)
+        if other:
+            warnings.warn(other, LedgerWarning, stacklevel=2)
         return Hold(self, link, None, alive)
 
     def check(
@@ -357,9 +358,9 @@ class Ledger:
                 "protects": protects,
             }
             writer.append(public, _private(entries, dataset, new_data))
-        other = datasets.spent_elsewhere(entries, dataset)
-        if other and not new_data:
-            warnings.warn(datasets.spent_apart(*other), LedgerWarning, stacklevel=2)
+        other = datasets.spent_elsewhere(entries, dataset, new_data)
+        if other:
+            warnings.warn(other, LedgerWarning, stacklevel=2)
 
     def link(self, new: bytes, old: bytes) -> None:
         """Join two accounts: what both have spent is one sum from now on, under one cap.
@@ -376,12 +377,7 @@ class Ledger:
         """
         with self._store.appending() as writer:
             entries = self._parse(writer.links)
-            mine, into = datasets.link_roots(entries, new, old)
-            caps = caps_of(entries)
-            cap = datasets.tighter(caps.get(mine), caps.get(into))
-            for posting in (*postings_of(entries, into), *postings_of(entries, mine)):
-                if cap is not None:
-                    cap = counted(cap, posting.claim, posting.protects, posting.id)
+            mine, into = joinable(entries, new, old)
             private = _private(entries, DataSet.of(new).under(mine))
             writer.append({"kind": "link"}, private | {"into": into.hex()})
 
@@ -393,8 +389,7 @@ class Ledger:
         """
         with self._store.appending() as writer:
             entries = self._parse(writer.links)
-            datasets.check_nickname(entries, dataset, nickname)
-            name = datasets.account_name(datasets.links_of(entries), dataset)
+            name = datasets.checked_nickname(entries, dataset, nickname)
             private = _private(entries, DataSet.of(dataset).under(name))
             writer.append({"kind": "name"}, private | {"nickname": nickname})
 

@@ -248,6 +248,22 @@ def caps_of(entries: Sequence[Entry]) -> dict[bytes, Cap]:
     return caps
 
 
+def joinable(entries: Sequence[Entry], new: bytes, old: bytes) -> tuple[bytes, bytes]:
+    """The accounts of two data sets that may become one.
+
+    Raises:
+        UsageError: the old one is not in the ledger, or they are one account already.
+        PrivacyRefused: a cap of either cannot sum what both have released.
+    """
+    mine, into = datasets.link_roots(entries, new, old)
+    caps = caps_of(entries)
+    cap = datasets.tighter(caps.get(mine), caps.get(into))
+    for posting in (*postings_of(entries, into), *postings_of(entries, mine)):
+        if cap is not None:
+            cap = counted(cap, posting.claim, posting.protects, posting.id)
+    return mine, into
+
+
 def postings_of(entries: Sequence[Entry], dataset: bytes) -> tuple[Posting, ...]:
     """Charges of one data set and of those linked to it, oldest first."""
     digests = {e.id: e.sha256 for e in entries if e.kind == "commit"}

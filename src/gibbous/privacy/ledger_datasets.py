@@ -98,11 +98,11 @@ def named(entries: Sequence[Entry], words: str) -> bytes | None:
     return hits[0] if hits else None
 
 
-def check_nickname(entries: Sequence[Entry], dataset: bytes, nickname: str) -> None:
-    """Refuse what is no nickname, or is that of another account.
+def checked_nickname(entries: Sequence[Entry], dataset: bytes, nickname: str) -> bytes:
+    """The account that gets a nickname.
 
     Raises:
-        UsageError: saying which.
+        UsageError: it is no nickname, or that of another account.
     """
     if not _NICKNAME.fullmatch(nickname) or _DIGITS.fullmatch(nickname):
         raise UsageError(
@@ -111,14 +111,15 @@ def check_nickname(entries: Sequence[Entry], dataset: bytes, nickname: str) -> N
             "A letter, then letters, digits, - and _, 64 at most, and not like a fingerprint.",
             "Choose another, for example survey-2024.",
         )
-    other = nicknames(entries).get(nickname)
-    if other is not None and other != account_name(links_of(entries), dataset):
+    mine, other = account_name(links_of(entries), dataset), nicknames(entries).get(nickname)
+    if other is not None and other != mine:
         raise UsageError(
             "NICKNAME",
             f"Data set {other.hex()[:DIGITS]} is called {nickname!r} already.",
             "A nickname stands for one account.",
             "Choose another, or give that data set a new one first.",
         )
+    return mine
 
 
 def link_roots(entries: Sequence[Entry], new: bytes, old: bytes) -> tuple[bytes, bytes]:
@@ -229,30 +230,31 @@ def refuse_other_content(
 
 
 def spent_elsewhere(
-    entries: Sequence[Entry], dataset: bytes, *, older: bool = False
-) -> tuple[bytes, str] | None:
-    """An account that has spent, and that a data set without an account of its own looks like.
+    entries: Sequence[Entry], dataset: bytes, new_data: str, *, older: bool = False
+) -> str:
+    """The warning that an account has spent that a data set with no account of its own looks like.
 
     Args:
         entries: those before the first one of the data set.
+        new_data: why these are other people's data; there is nothing to warn of then.
         older: only an account of an older gibbous, which never recognizes its data set again.
     Returns:
-        Its name, and in what they are alike, in words; None if there is none.
+        The words; empty if there is no such account.
     """
     links = links_of(entries)
-    if any(account_name(links, e.dataset) == account_name(links, dataset) for e in entries):
-        return None
+    mine = account_name(links, dataset)
+    if new_data or any(account_name(links, e.dataset) == mine for e in entries):
+        return ""
     among = {account_name(links, e.dataset) for e in entries if e.kind == "reserve"}
     if older:
         among -= {account_name(links, e.dataset) for e in entries if e.columns is not None}
-    return _likeness(entries, among, dataset) if among else None
-
-
-def spent_apart(account: bytes, how: str) -> str:
-    """The warning for what `spent_elsewhere` finds."""
+    found = _likeness(entries, among, dataset) if among else None
+    if found is None:
+        return ""
+    account, how = found[0].hex()[:DIGITS], found[1]
     return (
-        f"Data set {account.hex()[:DIGITS]}, which has releases, {how}. Its spending is not counted "
-        f"here: if people are in both, run `gibbous ledger link DATA {account.hex()[:DIGITS]}`."
+        f"Data set {account}, which has releases, {how}. Its spending is not counted here: if people "
+        f"are in both, run `gibbous ledger link DATA {account}`."
     )
 
 
