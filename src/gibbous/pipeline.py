@@ -14,6 +14,7 @@ from typing import Any
 from gibbous import asked
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
+from gibbous.core.dataset import DataSet
 from gibbous.core.errors import BudgetExhausted, GibbousError, UsageError
 from gibbous.core.exact import Number, exact
 from gibbous.core.forked import refuse_forked
@@ -29,7 +30,8 @@ from gibbous.encode.decode import decode
 from gibbous.mechanisms import limits
 from gibbous.privacy.accountant import as_approximate
 from gibbous.privacy.curator import Curator
-from gibbous.privacy.ledger import Hold, Ledger, file_stamp
+from gibbous.privacy.ledger import Hold, Ledger
+from gibbous.privacy.ledger_datasets import file_place, file_stamp
 from gibbous.privacy.rehearsal import rehearse
 from gibbous.read.files import changed
 from gibbous.synthesize.sample import stream
@@ -137,6 +139,7 @@ def synthesize(
     format: str = "parquet",
     overwrite: bool = False,
     ledger: Ledger | str | Path | None = None,
+    new_data: str | None = None,
     engine: Engine | str | Callable[[], Engine] | None = None,
     partitions: int | None = None,
     part_rows: int | None = None,
@@ -164,6 +167,8 @@ def synthesize(
         format: "parquet", or "csv" for CSV beside it.
         overwrite: replace an existing `out`.
         ledger: the ledger, its path, or None for this user's default.
+        new_data: why these are data of other people than those of a capped account that was read
+            from the same path or has the same columns; recorded in the ledger.
         engine: "local" (compiled), "duckdb", "spark", "numpy", one that `gibbous.engine` made, or a
             function that makes one once everything else was checked; None for the one that fits
             the source. Results do not depend on it.
@@ -202,7 +207,7 @@ def synthesize(
     target = check_output(out, overwrite=overwrite, source=source) if out else None
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
     worker = asked.engine(engine, options, source, partitions)
-    job = _Job(source, schema, mechanism, planned, seed, book, worker, imprint, progress)
+    job = _Job(source, schema, mechanism, planned, seed, book, worker, imprint, progress, new_data)
     frames = frame_kind(source)
     if target is None:
         return frames.release(_in_memory(job))
@@ -277,14 +282,16 @@ class _Job:
     engine: Engine
     imprint: Imprint
     progress: Progress
+    new_data: str | None = None
 
     @contextmanager
-    def records(self) -> Iterator[tuple[Engine, bytes]]:
+    def records(self) -> Iterator[tuple[Engine, DataSet]]:
         """Step 0b: open, validate and encode the records; they are forgotten at the end.
 
-        A file that the ledger knows is held against its cap before it is opened, and stays the
-        data set it was.
+        A file that the ledger knows is held against its cap before it is opened. Whose account is
+        charged, its records alone decide.
         """
+        place = file_place(self.source, self.ledger.key)
         stamp = file_stamp(self.source, self.ledger.key)
         known = self.ledger.recall(stamp)
         if known is not None:
@@ -297,7 +304,7 @@ class _Job:
             )
             if file_stamp(self.source, self.ledger.key) != stamp:
                 raise changed()
-            yield engine, known or found
+            yield engine, DataSet.of(found).read_from(place, stamp)
             if file_stamp(self.source, self.ledger.key) != stamp:
                 warnings.warn(InputChanged(), stacklevel=4)
         finally:
@@ -315,7 +322,7 @@ class _Job:
             rows=self.plan.rows,
             protects=self._protects(),
             label=label,
-            stamp=file_stamp(self.source, self.ledger.key),
+            new_data=self.new_data,
         )
 
     def _protects(self) -> str:

@@ -21,6 +21,7 @@ from gibbous.core.claim import pure
 from gibbous.core.errors import LedgerUnusable, ResourceLimit
 from gibbous.privacy import ledger_place
 from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.ledger_store import VERSION
 from tests.needs import need
 
 DATA = bytes(range(32))
@@ -295,10 +296,10 @@ def test_h12_two_paths_to_one_ledger_are_one_ledger(tmp_path: Path) -> None:
 def test_h13_a_newer_ledger_is_left_untouched(tmp_path: Path) -> None:
     path = settled(tmp_path)
     whole = bytearray(path.read_bytes())
-    whole[60:64] = struct.pack(">I", 2)
+    whole[60:64] = struct.pack(">I", VERSION + 1)
     path.write_bytes(whole)
 
-    with pytest.raises(LedgerUnusable, match="version 2"):
+    with pytest.raises(LedgerUnusable, match=f"version {VERSION + 1}"):
         Ledger.open(path)
     assert path.read_bytes() == whole
 

@@ -29,6 +29,7 @@ from gibbous.cli.flags import (
     License,
     Master,
     Method,
+    NewData,
     Overwrite,
     Partitions,
     PartRows,
@@ -242,6 +243,7 @@ def synthesize(
         ),
     ] = None,
     ledger: LedgerPath = None,
+    new_data: NewData = None,
     budget: Annotated[
         str | None, typer.Option("--budget", help="Most epsilon this release may cost in total.")
     ] = None,
@@ -290,6 +292,7 @@ def synthesize(
         csv_raw=csv_raw,
         overwrite=overwrite,
         ledger=ledger,
+        new_data=new_data,
         budget=budget,
         strict=strict,
         accept_inferred=accept_inferred,
@@ -331,7 +334,9 @@ for _function, _words in measuring.VERBS:
 
 @ledger_app.command("show", short_help="Spent, reserved and left.")
 def ledger_show(
-    data: Annotated[Path | None, typer.Argument(help="Only this data set.")] = None,
+    data: Annotated[
+        str | None, typer.Argument(help="Only this data set: file, nickname or fingerprint.")
+    ] = None,
     schema: SchemaFile = None,
     ledger: LedgerPath = None,
     sep: Sep = ",",
@@ -347,7 +352,7 @@ def ledger_show(
 
 @ledger_app.command("cap", short_help="The most a data set may ever spend.")
 def ledger_cap(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
+    data: Annotated[str, typer.Argument(help="CSV or Parquet; or nickname, or fingerprint.")],
     epsilon: Annotated[
         str, typer.Option("--epsilon", "-e", help="Most this data set may ever spend.")
     ],
@@ -357,6 +362,7 @@ def ledger_cap(
     ] = "add_remove",
     schema: SchemaFile = None,
     ledger: LedgerPath = None,
+    new_data: NewData = None,
     sep: Sep = ",",
     encoding: Encoding = "utf-8",
     json: Json = False,
@@ -374,7 +380,40 @@ def ledger_cap(
         reading(sep, encoding, "reject"),
         json,
         quiet,
+        new_data,
     )
+
+
+@ledger_app.command("link", short_help="Two versions of the data, one account.")
+def ledger_link(
+    new: Annotated[str, typer.Argument(help="The later version: file, nickname or fingerprint.")],
+    old: Annotated[str, typer.Argument(help="The one that the ledger has: likewise.")],
+    ledger: LedgerPath = None,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Join two accounts for good: what both have spent is one sum, under one cap."""
+    from gibbous.cli import ledger_verbs
+
+    ledger_verbs.link(new, old, ledger, reading(sep, encoding, "reject"), json)
+
+
+@ledger_app.command("name", short_help="A nickname for a data set.")
+def ledger_name(
+    data: Annotated[str, typer.Argument(help="CSV or Parquet; or nickname, or fingerprint.")],
+    nickname: Annotated[str, typer.Argument(help="A letter, then letters, digits, - and _.")],
+    ledger: LedgerPath = None,
+    sep: Sep = ",",
+    encoding: Encoding = "utf-8",
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Give a data set a nickname, which stands for it wherever a data set is named."""
+    from gibbous.cli import ledger_verbs
+
+    ledger_verbs.name(data, nickname, ledger, reading(sep, encoding, "reject"), json)
 
 
 @app.command(short_help="A release of real data that come along.")

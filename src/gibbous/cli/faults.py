@@ -157,6 +157,10 @@ def quiet_threads() -> None:
     sys.excepthook = _uncaught
 
 
+told: list[str] = []
+"""Warnings of this run so far, for its JSON document: public words, as on stderr."""
+
+
 @contextmanager
 def own_warnings() -> Iterator[None]:
     """Within it, warnings of gibbous are one line each on stderr; those of libraries are dropped."""
@@ -164,8 +168,10 @@ def own_warnings() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *_: object) -> None:
         if category.__module__.split(".")[0] == "gibbous":
+            told.append(str(message))
             print(safe(f"warning: {message}"), file=sys.stderr)
 
+    told.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show  # type: ignore[assignment]

@@ -27,6 +27,12 @@ BadLine = Annotated[
 LedgerPath = Annotated[
     Path | None, typer.Option("--ledger", help="Ledger file; default: in GIBBOUS_HOME.")
 ]
+NewData = Annotated[
+    str | None,
+    typer.Option(
+        "--new-data", help="Why these are not other content of a capped data set; recorded."
+    ),
+]
 SchemaFile = Annotated[Path | None, typer.Option("--schema", "-s", help="Schema file (TOML).")]
 GeographyFile = Annotated[
     Path | None, typer.Option("--geography", help="Flows: file of the places (TOML), no schema.")

@@ -1,4 +1,4 @@
-"""`gibbous ledger show | cap`: what each data set has spent, and the most it may."""
+"""`gibbous ledger show | cap | link | name`: what each data set has spent, and the most it may."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, cast
 from gibbous.cli import show as screen
 from gibbous.cli.config import number
 from gibbous.core.claim import Claim, Relation, short
-from gibbous.core.errors import LedgerUnusable, UsageError
+from gibbous.core.errors import UsageError
 from gibbous.core.exact import exact, text
 from gibbous.core.schema import Schema
-from gibbous.privacy.ledger import Ledger, file_stamp
+from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_accounts import Account, Cap
+from gibbous.privacy.ledger_datasets import DIGITS
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
 
-NAME_DIGITS = 8  # of the fingerprint, enough for people
-
 
 def show(
-    data: Path | None,
+    data: str | None,
     schema: Path | None,
     path: Path | None,
     options: Callable[[], ReadOptions],
@@ -32,18 +31,18 @@ def show(
     """Print what was charged, by data set and release.
 
     Args:
-        data: only this data set; None for all.
-        schema: its schema, if that declares a text for missing values.
+        data: only this data set, by its file, nickname or fingerprint; None for all.
+        schema: its schema, to be held against its columns.
     Raises:
         LedgerUnusable: there is no such ledger, or it is damaged.
     """
     if not _exists(path):
         _none_yet(json)
         return
-    ledger = Ledger.open(path)
+    ledger = Ledger.read(path)
     accounts = ledger.accounts()
     if data is not None:
-        wanted = _fingerprint(ledger, data, schema, options)[0]
+        wanted = ledger.account(_dataset(ledger, data, schema, options)[0]).dataset
         accounts = tuple(a for a in accounts if a.dataset == wanted)
     if json:
         screen.as_json(
@@ -62,18 +61,21 @@ def show(
 
 
 def cap(
-    data: Path,
+    data: str,
     wanted: tuple[str, str, str],
     schema: Path | None,
     path: Path | None,
     options: Callable[[], ReadOptions],
     json: bool,
     quiet: bool,
+    new_data: str | None = None,
 ) -> None:
     """Set the most that a data set may ever spend; reads the file for its fingerprint only.
 
     Args:
+        data: its file, nickname or fingerprint.
         wanted: epsilon, delta (decimal text) and relation.
+        new_data: why it is no other content of a capped data set.
     """
     epsilon, delta = (
         exact(number(k, v)) for k, v in zip(("epsilon", "delta"), wanted, strict=False)
@@ -87,7 +89,7 @@ def cap(
             "Correct --relation.",
         )
     ledger = Ledger.open(path)
-    dataset, declared = _fingerprint(ledger, data, schema, options)
+    dataset, declared = _dataset(ledger, data, schema, options)
     unit = declared.unit.words() if declared is not None and declared.unit else None
     ledger.cap(
         dataset,
@@ -95,7 +97,7 @@ def cap(
         delta,
         cast(Relation, relation),
         protects=unit,
-        stamp=file_stamp(data, ledger.key),
+        new_data=new_data,
     )
     account = ledger.account(dataset)
     if json:
@@ -113,36 +115,62 @@ def cap(
     )
 
 
-def _fingerprint(
-    ledger: Ledger, data: Path, schema: Path | None, options: Callable[[], ReadOptions]
+def link(
+    new: str, old: str, path: Path | None, options: Callable[[], ReadOptions], json: bool
+) -> None:
+    """Join the accounts of two data sets: one sum of what was spent, under one cap.
+
+    Args:
+        new, old: files, nicknames or fingerprints; the account keeps the name of the old one.
+    """
+    ledger = Ledger.open(path)
+    of_new, of_old = (_dataset(ledger, data, None, options)[0] for data in (new, old))
+    ledger.link(of_new, of_old)
+    _tell(ledger, of_old, "linked: one account from now on.", json)
+
+
+def name(
+    data: str, nickname: str, path: Path | None, options: Callable[[], ReadOptions], json: bool
+) -> None:
+    """Give a data set a nickname, which stands for it wherever one is named."""
+    ledger = Ledger.open(path)
+    dataset = _dataset(ledger, data, None, options)[0]
+    ledger.nickname(dataset, nickname)
+    _tell(ledger, dataset, f"named {nickname}.", json)
+
+
+def _tell(ledger: Ledger, dataset: bytes, words: str, json: bool) -> None:
+    account = ledger.account(dataset)
+    if json:
+        screen.as_json(_account_json(account))
+        return
+    _account(account)
+    screen.line(f"{words[:1].upper()}{words[1:]} Nothing was spent.")
+
+
+def _dataset(
+    ledger: Ledger, data: str, schema: Path | None, options: Callable[[], ReadOptions]
 ) -> tuple[bytes, Schema | None]:
+    """The data set that is called so, or that is in this file; and its schema, if one is given."""
     declared = None
     if schema is not None:
         from gibbous.read.schema_file import load_schema
 
         declared = load_schema(schema)
+    known = ledger.named(data)
+    if known is not None:
+        return known, declared
     return ledger.dataset(data, schema=declared, options=options()), declared
 
 
 def _exists(path: Path | None) -> bool:
-    """Whether there is a ledger, or a trace of one: opening it then says what is wrong.
+    """Whether a ledger was named, or is there, or left a trace: reading it then says what is wrong."""
+    from gibbous.privacy.ledger_place import anchors_from_environment, default_path
 
-    Raises:
-        LedgerUnusable: a ledger was named, and there is none.
-    """
-    from gibbous.privacy.ledger_place import default_path
-
-    place = path or default_path()
-    if place.exists() or any(place.parent.glob(f"{place.name}*")):
+    place = default_path()
+    if path is not None or any(anchor.exists() for anchor in anchors_from_environment()):
         return True
-    if path is not None:
-        raise LedgerUnusable(
-            "NOLEDGER",
-            f"There is no ledger at {str(place)!r}.",
-            "The first release, or `gibbous ledger cap`, makes it.",
-            "Check --ledger.",
-        )
-    return False
+    return place.exists() or any(place.parent.glob(f"{place.name}*"))
 
 
 def _none_yet(json: bool) -> None:
@@ -155,6 +183,11 @@ def _none_yet(json: bool) -> None:
 def _account(account: Account) -> None:
     screen.line()
     screen.line(f"data set {_name(account)}: {_cap_words(account.cap)}")
+    for why in account.new_data:
+        screen.line(f"  declared new: {why}")
+    if account.linked:
+        digits = ", ".join(dataset.hex()[:DIGITS] for dataset in account.linked)
+        screen.line(f"  linked to it: {digits}")
     for total in account.totals:
         screen.line(f"  spent: {_claim_words(total)}")
     if account.left is not None:
@@ -203,13 +236,17 @@ def _numbers(epsilon: Fraction, delta: Fraction) -> str:
 
 
 def _name(account: Account) -> str:
-    return account.dataset.hex()[:NAME_DIGITS]
+    digits = account.dataset.hex()[:DIGITS]
+    return f"{account.nickname} ({digits})" if account.nickname else digits
 
 
 def _account_json(account: Account) -> dict[str, object]:
     cap, left = account.cap, account.left
     return {
         "dataset": account.dataset.hex(),
+        "nickname": account.nickname or None,
+        "linked": [dataset.hex() for dataset in account.linked],
+        "new_data": list(account.new_data),
         "cap": None
         if cap is None
         else {

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gibbous.cli.faults import safe
+from gibbous.cli.faults import safe, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,9 @@ def line(text: str = "", *, error: bool = False) -> None:
 
 
 def as_json(data: object) -> None:
-    """The one JSON document of a run on stdout."""
+    """The one JSON document of a run on stdout; an object gets the warnings of the run, if any."""
+    if told and isinstance(data, dict):
+        data = data | {"warnings": [*data.get("warnings", ()), *told]}
     json.dump(data, sys.stdout, ensure_ascii=True, allow_nan=False, indent=2)
     sys.stdout.write("\n")
 

@@ -29,6 +29,7 @@ class Run:
     Attributes:
         options: makes the reading options; late, because the reader is a heavy import.
         budget: the most epsilon the release may cost in total, decimal text.
+        new_data: why the data are no other content of a capped data set.
         strict: a killed run that left a charge and no tables is charged again.
     """
 
@@ -44,6 +45,7 @@ class Run:
     json: bool
     quiet: bool
     strict: bool = False
+    new_data: str | None = None
 
 
 def run(request: Request, how: Run) -> None:
@@ -79,6 +81,7 @@ def run(request: Request, how: Run) -> None:
             format=request.format,
             overwrite=how.overwrite,
             ledger=how.ledger,
+            new_data=how.new_data,
             engine=engine,
             part_rows=request.part_rows,
             accept_inferred=how.accept_inferred,

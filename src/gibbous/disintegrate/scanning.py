@@ -109,7 +109,7 @@ def scan_to(
     from gibbous.encode.dictionary import coded, dictionaries
     from gibbous.read import row_sums
     from gibbous.read.fingerprint import Fingerprint
-    from gibbous.read.source import ReadOptions, read_slices
+    from gibbous.read.source import ReadOptions, null_text, read_slices
 
     progress("read", 0, 100)
     known = dictionaries(schema)
@@ -118,7 +118,7 @@ def scan_to(
             read_slices(source, schema=schema, options=options or ReadOptions())
         )
         adding = row_sums.compiled if kernels and rows >= MANY else row_sums.plain
-        mark = Fingerprint(key, schema.null, adding=adding)
+        mark = Fingerprint(key, null_text(source, schema), adding=adding)
         encoder = _encoder(schema, rows, numbers, spilling)
         stack.callback(encoder.drop)
         beside = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="gibbous-mark"))

@@ -87,7 +87,7 @@ class FlowEngine:
             )
         progress("read", 0, 100)
         flows, frame = read_flows(source, self._geography, options=self._options)
-        mark = fingerprint(frame, key, schema.null)
+        mark = fingerprint(frame, key)
         if self._level:
             flows = to_regions(flows, self._geography, self._level)
         self._flows, self._schema = flows, schema

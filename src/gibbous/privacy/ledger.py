@@ -7,21 +7,20 @@ reservation that is never committed stays spent. The state is a file; see ledger
 from __future__ import annotations
 
 import datetime
-import hmac
 import importlib
-import os
 import secrets
-import stat
+import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
 from gibbous.core.claim import Claim, Relation
+from gibbous.core.dataset import DataSet
 from gibbous.core.errors import GibbousError, LedgerUnusable, PrivacyRefused
 from gibbous.core.exact import text
 from gibbous.core.schema import Schema
+from gibbous.privacy import ledger_datasets as datasets
 from gibbous.privacy import ledger_place as place
 from gibbous.privacy.ledger_accounts import (
     Account,
@@ -29,11 +28,14 @@ from gibbous.privacy.ledger_accounts import (
     Entry,
     account_of,
     admit,
+    caps_of,
     counted,
+    joinable,
     parse,
     postings_of,
 )
-from gibbous.privacy.ledger_store import Appender, Link, Store, damaged
+from gibbous.privacy.ledger_errors import damaged
+from gibbous.privacy.ledger_store import LedgerWarning, Link, Store
 
 UNCHARGED = "Nothing was released; no budget was spent."
 
@@ -158,6 +160,20 @@ class Ledger:
         return Ledger(Store(path or place.default_path(), extra, allow_network=allow_network))
 
     @staticmethod
+    def read(path: Path | None = None, *, anchor: Path | None = None) -> Ledger:
+        """Open a ledger that exists, to read it; needs no write access, and makes nothing.
+
+        Args:
+            path, anchor: as for `open`.
+        Raises:
+            LedgerUnusable: there is none; or it is damaged, cut, rolled back or newer.
+        """
+        from gibbous.privacy.ledger_reading import ReadStore
+
+        extra = (anchor,) if anchor else place.anchors_from_environment()
+        return Ledger(ReadStore(path or place.default_path(), extra))
+
+    @staticmethod
     def ephemeral() -> Ledger:
         """A ledger in memory, for studies on public data and for tests: forgotten at the end."""
         return Ledger(Store(None))
@@ -191,22 +207,21 @@ class Ledger:
 
     def dataset(
         self, source: object, *, schema: Schema | None = None, options: object = None
-    ) -> bytes:
+    ) -> DataSet:
         """Name a data set as this ledger does, before its first release too; reads it, spends nothing.
 
         Args:
             source: a path or a frame, as for `gibbous.synthesize`.
-            schema: that of the release, where it declares a text for missing values.
+            schema: that of the release, to be held against the columns; it changes no name.
             options: how files are read (`gibbous.read.source.ReadOptions`).
         Returns:
-            The keyed fingerprint of the records, 32 bytes: what `cap` and `account` take. A file that
-            did not change since it was last read keeps its name, and is not opened.
+            The keyed fingerprint of the records, 32 bytes: what `cap`, `link` and `account` take.
         Raises:
             InputRejected, SchemaMismatch, ResourceLimit: the source cannot be read.
         """
         # Reading lies above privacy: the second place, after Schema, that names a higher layer.
         face = importlib.import_module("gibbous.read.dataset")
-        return cast(bytes, face.dataset(source, self, schema, options))
+        return cast(DataSet, face.dataset(source, self, schema, options))
 
     def reserve(
         self,
@@ -218,26 +233,29 @@ class Ledger:
         rows: int | None = None,
         protects: str = "one row",
         label: str = "",
-        stamp: str = "",
+        new_data: str | None = None,
     ) -> Hold:
         """Spend: charge a data set, durably, before anything is counted.
 
         Args:
-            dataset: keyed fingerprint of the records.
+            dataset: keyed fingerprint of the records; a `DataSet` also says where they came from.
             claim: total of everything that will be released.
             mechanism: registered name.
             request: digest of what exactly is asked for; `find` looks for it.
             rows: rows of all sets, if public.
             protects: the privacy unit in words.
             label: for people; stays in the ledger.
-            stamp: of the file that was read (`file_stamp`), for `recall`; stays in the ledger.
+            new_data: why these are data of other people than those of any capped account that they
+                look like; recorded.
         Returns:
             The hold, open.
         Raises:
             BudgetExhausted: the cap does not cover it.
-            PrivacyRefused: the claim cannot be counted against the cap.
+            PrivacyRefused: the claim cannot be counted against the cap; or the data look like other
+                content of a capped account, and are neither linked to it nor declared new.
             LedgerUnusable, ResourceLimit: the ledger cannot record it.
         """
+        new_data = datasets.reason(new_data)
         identity = f"r-{secrets.token_hex(8)}"
         alive = self._store.live(identity)
         public = {
@@ -248,21 +266,32 @@ class Ledger:
             "protects": protects,
             "rows": rows,
         }
-        private = {"dataset": dataset.hex(), "request": request.hex(), "label": label, "at": _now()}
-        private |= {"stamp": stamp} if stamp else {}
+        private = {"request": request.hex(), "label": label}
         try:
             with self._store.appending() as writer:
-                admit(self._parse(writer.links), dataset, claim, protects)
-                link = writer.append(public, private)
+                entries = self._parse(writer.links)
+                admit(entries, dataset, claim, protects, new_data)
+                link = writer.append(public, private | _private(entries, dataset, new_data))
         except BaseException:
             if alive is not None:
                 alive.end()
             raise
+        other = datasets.spent_elsewhere(entries, dataset, new_data, older=True)
+        if other:
+            warnings.warn(other, LedgerWarning, stacklevel=2)
         return Hold(self, link, None, alive)
 
-    def check(self, dataset: bytes, claim: Claim, *, protects: str = "one row") -> None:
+    def check(
+        self,
+        dataset: bytes,
+        claim: Claim,
+        *,
+        protects: str = "one row",
+        new_data: str | None = None,
+    ) -> None:
         """Raise what `reserve` would raise, and write nothing."""
-        admit(self.entries(), dataset, claim, protects)
+        new_data = datasets.reason(new_data)
+        admit(self.entries(), dataset, claim, protects, new_data)
 
     def find(self, request: bytes) -> Hold | None:
         """The newest reservation for exactly this request, to be used by one process at a time.
@@ -292,7 +321,7 @@ class Ledger:
         relation: Relation = "add_remove",
         *,
         protects: str | None = None,
-        stamp: str = "",
+        new_data: str | None = None,
     ) -> None:
         """Set the most that a data set may ever spend; a later cap replaces an earlier one.
 
@@ -302,10 +331,10 @@ class Ledger:
             delta: of all releases together, 0 <= delta < 1.
             relation: the neighbor relation that counts; claims under the other one are refused.
             protects: the privacy unit in words; None takes that of the first release.
-            stamp: of the file (`file_stamp`), for `recall`.
+            new_data: as for `reserve`.
         Raises:
             PrivacyRefused: the numbers are out of range, or releases were made that no such sum
-                can cover (no claim, another relation, another privacy unit).
+                can cover (no claim, another relation, another privacy unit); or as for `reserve`.
         """
         if epsilon < 0 or not 0 <= delta < 1:
             raise PrivacyRefused(
@@ -314,17 +343,71 @@ class Ledger:
                 "epsilon >= 0 and 0 <= delta < 1.",
                 "Correct the cap, for example epsilon 2, delta 1e-8.",
             )
+        new_data = datasets.reason(new_data)
         wanted = Cap(epsilon, delta, relation, protects)
         with self._store.appending() as writer:
-            for posting in postings_of(self._parse(writer.links), dataset):
+            entries = self._parse(writer.links)
+            datasets.refuse_other_content(entries, caps_of(entries), dataset, new_data)
+            for posting in postings_of(entries, dataset):
                 wanted = counted(wanted, posting.claim, posting.protects, posting.id)
-            _append_cap(writer, dataset, replace(wanted, protects=protects), stamp)
+            public = {
+                "kind": "cap",
+                "epsilon": text(epsilon),
+                "delta": text(delta),
+                "relation": relation,
+                "protects": protects,
+            }
+            writer.append(public, _private(entries, dataset, new_data))
+        other = datasets.spent_elsewhere(entries, dataset, new_data)
+        if other:
+            warnings.warn(other, LedgerWarning, stacklevel=2)
+
+    def link(self, new: bytes, old: bytes) -> None:
+        """Join two accounts: what both have spent is one sum from now on, under one cap.
+
+        The cap is that of either; of two, the smaller epsilon and the smaller delta. A link is never
+        taken back.
+
+        Args:
+            new: the data set that is another version of the old one, or of some of its people.
+            old: one that the ledger knows; the account keeps its name.
+        Raises:
+            UsageError: the old one is not known, or both are one account already.
+            PrivacyRefused: no sum covers what both have released under that cap.
+        """
+        with self._store.appending() as writer:
+            entries = self._parse(writer.links)
+            mine, into = joinable(entries, new, old)
+            private = _private(entries, DataSet.of(new).under(mine))
+            writer.append({"kind": "link"}, private | {"into": into.hex()})
+
+    def nickname(self, dataset: bytes, nickname: str) -> None:
+        """Give a data set a name for people, beside its fingerprint; a later one replaces it.
+
+        Raises:
+            UsageError: it is no nickname, or that of another account.
+        """
+        with self._store.appending() as writer:
+            entries = self._parse(writer.links)
+            name = datasets.checked_nickname(entries, dataset, nickname)
+            private = _private(entries, DataSet.of(dataset).under(name))
+            writer.append({"kind": "name"}, private | {"nickname": nickname})
+
+    def named(self, words: str) -> bytes | None:
+        """The data set that is called so; None where none is.
+
+        Args:
+            words: a nickname, or 8 or more digits of a fingerprint.
+        Raises:
+            UsageError: the digits fit several.
+        """
+        return datasets.named(self.entries(), words)
 
     def recall(self, stamp: str) -> bytes | None:
-        """The data set that a file was known as when it was last read, if it is unchanged.
+        """The data set that a file was read as, if it is unchanged since.
 
-        With it a request can be checked against the cap before the file is opened, and the same
-        file stays the same data set however it is read (another null token, for example).
+        With it a request can be refused before the file is opened. It never stands for the
+        fingerprint: what is read then has to be the same data set.
 
         Args:
             stamp: `file_stamp` of the file now; empty for what is not a file.
@@ -335,18 +418,24 @@ class Ledger:
         return None
 
     def entries(self, dataset: bytes | None = None) -> tuple[Entry, ...]:
-        """Every entry in order, verified; of one data set, if given."""
+        """Every entry in order, verified; of one data set and those linked to it, if given."""
         found = self._parse(self._store.links())
-        return tuple(e for e in found if dataset is None or e.dataset == dataset)
+        if dataset is None:
+            return found
+        links = datasets.links_of(found)
+        name = datasets.account_name(links, dataset)
+        return tuple(e for e in found if datasets.account_name(links, e.dataset) == name)
 
     def account(self, dataset: bytes) -> Account:
         """What one data set has spent and may still spend."""
         return account_of(self.entries(), dataset)
 
     def accounts(self) -> tuple[Account, ...]:
-        """All data sets, in the order of their first entry."""
+        """All accounts, in the order of their first entry."""
         entries = self.entries()
-        return tuple(account_of(entries, d) for d in dict.fromkeys(e.dataset for e in entries))
+        links = datasets.links_of(entries)
+        names = (datasets.account_name(links, e.dataset) for e in entries)
+        return tuple(account_of(entries, name) for name in dict.fromkeys(names))
 
     def spent(self, dataset: bytes) -> tuple[Claim, ...]:
         """Sums of what was charged, open reservations included; see `Account.totals`."""
@@ -382,10 +471,7 @@ class Ledger:
 
     def _commit(self, identity: str, sha256: str) -> Link:
         with self._store.appending() as writer:
-            for link in writer.links:
-                if link.public["kind"] == "commit" and link.public["id"] == identity:
-                    return link
-            return writer.append(
+            return _commit_in(writer.links, identity) or writer.append(
                 {"kind": "commit", "id": identity, "sha256": sha256}, {"at": _now()}
             )
 
@@ -396,44 +482,19 @@ class Ledger:
         return None
 
     def _commit_of(self, identity: str) -> Link | None:
-        for link in self._store.links():
-            if link.public["kind"] == "commit" and link.public["id"] == identity:
-                return link
-        return None
+        return _commit_in(self._store.links(), identity)
 
 
-def file_stamp(source: object, key: bytes) -> str:
-    """Keyed digest of which file this is and when it was last changed, without opening it.
-
-    Args:
-        source: a path; anything else has no stamp.
-        key: `Ledger.key`.
-    Returns:
-        Hex text; empty when it is not a regular local file.
-    """
-    if not isinstance(source, str | os.PathLike):
-        return ""
-    try:
-        facts = os.stat(source)
-    except (OSError, ValueError):
-        return ""
-    if not stat.S_ISREG(facts.st_mode):
-        return ""
-    told = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
-    return hmac.new(key, b"file" + repr(told).encode(), "sha256").hexdigest()
+def _commit_in(links: Sequence[Link], identity: str) -> Link | None:
+    """The commit of a reservation, where there is one."""
+    ours = (one for one in links if one.public["kind"] == "commit")
+    return next((one for one in ours if one.public["id"] == identity), None)
 
 
-def _append_cap(writer: Appender, dataset: bytes, cap: Cap, stamp: str) -> None:
-    writer.append(
-        {
-            "kind": "cap",
-            "epsilon": text(cap.epsilon),
-            "delta": text(cap.delta),
-            "relation": cap.relation,
-            "protects": cap.protects,
-        },
-        {"dataset": dataset.hex(), "at": _now()} | ({"stamp": stamp} if stamp else {}),
-    )
+def _private(entries: Sequence[Entry], dataset: bytes, new_data: str = "") -> dict[str, Any]:
+    """The private part of an entry about a data set."""
+    said: dict[str, Any] = {"new_data": new_data} if new_data else {}
+    return datasets.noted(entries, dataset) | said | {"at": _now()}
 
 
 def _now() -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from gibbous.core.claim import Claim, Relation, short
-from gibbous.core.errors import BudgetExhausted, PrivacyRefused
+from gibbous.core.errors import BudgetExhausted, LedgerUnusable, PrivacyRefused
 from gibbous.core.exact import from_text, text
+from gibbous.privacy import ledger_datasets as datasets
 from gibbous.privacy.ledger_store import Link
 
 _SHOWN = 5  # releases named in a refusal
@@ -37,11 +38,16 @@ class Entry:
 
     Attributes:
         seq: position; positions rule, clocks do not.
-        kind: "reserve", "commit" or "cap".
-        id: of the reservation; empty for a cap.
+        kind: "reserve", "commit", "cap", "link" or "name".
+        id: of the reservation; empty for what is none.
         dataset: keyed fingerprint.
-        claim: what was charged; None for a cap.
+        claim: what was charged; None for what charges nothing.
         cap: the cap that was set; None otherwise.
+        into: the account that a link joined it to; None otherwise.
+        nickname: that a name gave it.
+        new_data: why the data set was declared to be of other people; empty if it was not.
+        columns: keyed digests of the names of its columns; None where they were not noted.
+        place, stamp: keyed digests of its path, and of the file (`file_stamp`).
         mechanism, label: for people.
         protects: privacy unit in words.
         rows: rows of all sets, if public.
@@ -50,7 +56,7 @@ class Entry:
     """
 
     seq: int
-    kind: Literal["reserve", "commit", "cap"]
+    kind: Literal["reserve", "commit", "cap", "link", "name"]
     id: str
     dataset: bytes
     claim: Claim | None = None
@@ -61,6 +67,12 @@ class Entry:
     rows: int | None = None
     sha256: str | None = None
     at: str = ""
+    into: bytes | None = None
+    nickname: str = ""
+    new_data: str = ""
+    columns: frozenset[str] | None = None
+    place: str = ""
+    stamp: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +92,13 @@ class Posting:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Everything about one data set.
+    """Everything about one data set, and those that were linked to it.
 
     Attributes:
         dataset: keyed fingerprint.
+        linked: fingerprints of the data sets that were joined with it.
+        nickname: newest one, or empty.
+        new_data: why they were declared to be of other people, oldest first.
         cap: None when none was set.
         releases: charges, oldest first.
         totals: sums, one a definition, relation and privacy unit; those cannot be added up.
@@ -95,14 +110,20 @@ class Account:
     releases: tuple[Posting, ...]
     totals: tuple[Claim, ...]
     left: tuple[Fraction, Fraction] | None
+    linked: tuple[bytes, ...] = ()
+    nickname: str = ""
+    new_data: tuple[str, ...] = ()
 
 
-def admit(entries: Sequence[Entry], dataset: bytes, claim: Claim, protects: str) -> None:
+def admit(
+    entries: Sequence[Entry], dataset: bytes, claim: Claim, protects: str, new_data: str = ""
+) -> None:
     """Let a claim pass if the data set has no cap, or if its cap covers it.
 
     Raises:
         BudgetExhausted: the cap does not cover it.
-        PrivacyRefused: the claim cannot be counted against the cap.
+        PrivacyRefused: the claim cannot be counted against the cap, or the data look like another
+            content of an account that has one (`ledger_datasets.refuse_other_content`).
     """
     if claim.is_dp and claim.unit in ("row", "block"):
         raise PrivacyRefused(
@@ -111,7 +132,9 @@ def admit(entries: Sequence[Entry], dataset: bytes, claim: Claim, protects: str)
             "It charges totals: everything that is released.",
             "Multiply the claim by the number of rows or blocks, and by the sets.",
         )
-    cap = _cap_of(entries, dataset)
+    caps = caps_of(entries)
+    datasets.refuse_other_content(entries, caps, dataset, new_data)
+    cap = caps.get(datasets.account_name(datasets.links_of(entries), dataset))
     if cap is None:
         return
     postings = postings_of(entries, dataset)
@@ -191,8 +214,10 @@ def _left(cap: Cap, postings: Sequence[Posting]) -> tuple[Fraction, Fraction]:
 
 
 def account_of(entries: Sequence[Entry], dataset: bytes) -> Account:
-    """What one data set has spent and may still spend."""
-    postings, cap = postings_of(entries, dataset), _cap_of(entries, dataset)
+    """What one data set, with those linked to it, has spent and may still spend."""
+    links = datasets.links_of(entries)
+    name = datasets.account_name(links, dataset)
+    postings, cap = postings_of(entries, dataset), caps_of(entries).get(name)
     sums: dict[tuple[str, str, str], Claim] = {}
     for posting in postings:
         claim = posting.claim
@@ -200,20 +225,52 @@ def account_of(entries: Sequence[Entry], dataset: bytes) -> Account:
         group = (kind, claim.relation if claim.is_dp else "", posting.protects)
         sums[group] = sums[group].then(claim) if group in sums else claim
     totals = tuple(replace(c, unit="dataset") for c in sums.values())
-    return Account(dataset, cap, postings, totals, _left(cap, postings) if cap else None)
+    mine = [e for e in entries if datasets.account_name(links, e.dataset) == name]
+    return Account(
+        name, cap, postings, totals, _left(cap, postings) if cap else None,
+        linked=tuple(dict.fromkeys(e.dataset for e in mine if e.dataset != name)),
+        nickname=next((n for n, d in datasets.nicknames(entries).items() if d == name), ""),
+        new_data=tuple(e.new_data for e in mine if e.new_data),
+    )  # fmt: skip
 
 
-def _cap_of(entries: Sequence[Entry], dataset: bytes) -> Cap | None:
-    caps = [e.cap for e in entries if e.kind == "cap" and e.dataset == dataset]
-    return caps[-1] if caps else None
+def caps_of(entries: Sequence[Entry]) -> dict[bytes, Cap]:
+    """Account -> its cap: the newest one that was set; of accounts that were joined, the smaller."""
+    links: dict[bytes, bytes] = {}
+    caps: dict[bytes, Cap] = {}
+    for entry in entries:
+        if entry.cap is not None:
+            caps[datasets.account_name(links, entry.dataset)] = entry.cap
+        elif entry.into is not None:
+            links[entry.dataset] = entry.into
+            joined = datasets.tighter(caps.pop(entry.dataset, None), caps.get(entry.into))
+            caps |= {entry.into: joined} if joined else {}
+    return caps
+
+
+def joinable(entries: Sequence[Entry], new: bytes, old: bytes) -> tuple[bytes, bytes]:
+    """The accounts of two data sets that may become one.
+
+    Raises:
+        UsageError: the old one is not in the ledger, or they are one account already.
+        PrivacyRefused: a cap of either cannot sum what both have released.
+    """
+    mine, into = datasets.link_roots(entries, new, old)
+    caps = caps_of(entries)
+    cap = datasets.tighter(caps.get(mine), caps.get(into))
+    for posting in (*postings_of(entries, into), *postings_of(entries, mine)):
+        if cap is not None:
+            cap = counted(cap, posting.claim, posting.protects, posting.id)
+    return mine, into
 
 
 def postings_of(entries: Sequence[Entry], dataset: bytes) -> tuple[Posting, ...]:
-    """Charges of one data set, oldest first."""
+    """Charges of one data set and of those linked to it, oldest first."""
     digests = {e.id: e.sha256 for e in entries if e.kind == "commit"}
-    out = []
+    links = datasets.links_of(entries)
+    name, out = datasets.account_name(links, dataset), []
     for e in entries:
-        if e.kind == "reserve" and e.dataset == dataset:
+        if e.kind == "reserve" and datasets.account_name(links, e.dataset) == name:
             assert e.claim is not None
             state: Literal["open", "committed"] = "committed" if e.id in digests else "open"
             out.append(
@@ -226,30 +283,54 @@ def postings_of(entries: Sequence[Entry], dataset: bytes) -> tuple[Posting, ...]
 
 
 def parse(links: Sequence[Link], known: tuple[Entry, ...] = ()) -> tuple[Entry, ...]:
-    """Entries of verified links, after those that are known already."""
+    """Entries of verified links, after those that are known already.
+
+    Raises:
+        LedgerUnusable: an entry is of a kind that only a newer gibbous writes.
+    """
     out: list[Entry] = []
-    datasets = {e.id: e.dataset for e in known if e.kind == "reserve"}
+    reserved = {e.id: e.dataset for e in known if e.kind == "reserve"}
     for link in links[1 + len(known) :]:
         public, private = link.public, link.private
         kind, identity = public["kind"], public.get("id", "")
-        if kind == "reserve":
-            datasets[identity] = bytes.fromhex(private["dataset"])
-            claim = Claim.from_json(public["claim"])
-            out.append(
-                Entry(
-                    link.seq, kind, identity, datasets[identity], claim,
-                    mechanism=public["mechanism"], label=private["label"],
-                    protects=public["protects"], rows=public["rows"], at=private["at"],
-                )
-            )  # fmt: skip
-        elif kind == "commit":
-            entry = Entry(link.seq, kind, identity, datasets[identity], sha256=public["sha256"])
+        if kind == "commit":
+            entry = Entry(link.seq, kind, identity, reserved[identity], sha256=public["sha256"])
             out.append(replace(entry, at=private["at"]))
-        else:
-            dataset = bytes.fromhex(private["dataset"])
-            cap = Cap(
-                from_text(public["epsilon"]), from_text(public["delta"]), public["relation"],
-                public["protects"],
+            continue
+        entry = Entry(
+            link.seq, kind, identity, bytes.fromhex(private["dataset"]), **_noted(private)
+        )
+        if kind == "reserve":
+            reserved[identity] = entry.dataset
+            entry = replace(
+                entry, claim=Claim.from_json(public["claim"]), mechanism=public["mechanism"],
+                label=private["label"], protects=public["protects"], rows=public["rows"],
             )  # fmt: skip
-            out.append(Entry(link.seq, "cap", "", dataset, cap=cap, at=private["at"]))
+        elif kind == "cap":
+            numbers = from_text(public["epsilon"]), from_text(public["delta"])
+            entry = replace(entry, cap=Cap(*numbers, public["relation"], public["protects"]))
+        elif kind == "link":
+            entry = replace(entry, into=bytes.fromhex(private["into"]))
+        elif kind == "name":
+            entry = replace(entry, nickname=private["nickname"])
+        else:
+            raise LedgerUnusable(
+                "NEWER",
+                f"Entry {link.seq} of the ledger is of a kind that this gibbous does not know.",
+                "A newer ledger is left untouched.",
+                "Use a newer gibbous.",
+            )
+        out.append(entry)
     return known + tuple(out)
+
+
+def _noted(private: dict[str, Any]) -> dict[str, Any]:
+    """What the private part of any entry about a data set may hold besides its name."""
+    columns = private.get("columns")
+    return {
+        "at": private["at"],
+        "new_data": private.get("new_data", ""),
+        "columns": None if columns is None else frozenset(columns),
+        "place": private.get("place", ""),
+        "stamp": private.get("stamp", ""),
+    }

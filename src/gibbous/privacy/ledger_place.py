@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gibbous.core import file_lock
 from gibbous.core.errors import LedgerUnusable
 
+APPLICATION = b"GIBB"  # of SQLite's header
 NETWORK = {
     0x6969: "NFS",
     0x517B: "SMB",
@@ -73,6 +75,39 @@ def refuse_network(folder: Path, magic: int) -> None:
             "The ledger needs a local file system: on others, locks do not hold on all machines.",
             "Set GIBBOUS_HOME to a local folder, or force it with allow_network=True.",
         )
+
+
+def refuse_foreign(path: Path, anchors: Sequence[Path]) -> None:
+    """Refuse a file of another program before a lock, a log or an anchor is made beside it.
+
+    Args:
+        path: where a ledger is to be opened or made.
+        anchors: files that only a ledger has; with one of them the file was a ledger, and is damaged.
+    Raises:
+        LedgerUnusable: it holds something else.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(108)
+    except OSError:  # absent, or whoever opens it says what is wrong
+        return
+    if not head or any(anchor.exists() for anchor in anchors):
+        return
+    database = len(head) == 108 and head.startswith(b"SQLite format 3\0")
+    version, application, pages = head[60:64], head[68:72], head[100:105]
+    unfinished = version == application == bytes(4) and pages == b"\x0d\0\0\0\0"  # no table yet
+    if not database or not (unfinished or application == APPLICATION):
+        raise LedgerUnusable(
+            "FOREIGN",
+            f"The file {str(path)!r} is not a ledger.",
+            "A ledger is a file that gibbous made; nothing was written to this one or beside it.",
+            "Check --ledger; a path where no file is gets a new ledger.",
+        )
+
+
+def is_world_writable(folder: Path) -> bool:
+    """Whether every user of the machine may put files there, and so take the ledger's place."""
+    return bool(folder.stat().st_mode & stat.S_IWOTH)
 
 
 def make_private_folder(folder: Path) -> None:

@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 import sqlite3
-import struct
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,9 +19,8 @@ from gibbous.core import file_lock
 from gibbous.core.errors import GibbousError, LedgerUnusable
 from gibbous.privacy import ledger_place as place
 from gibbous.privacy.ledger_errors import damaged, translated, unreadable
+from gibbous.privacy.ledger_header import APPLICATION, VERSION, check_header
 
-VERSION = 1
-APPLICATION = 0x47494242  # "GIBB"
 ZERO = bytes(32)
 
 _CREATE = """
@@ -33,6 +31,10 @@ CREATE TABLE entries (
 CREATE TRIGGER no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'append only'); END;
 """
+
+
+class LedgerWarning(UserWarning):
+    """Something about the ledger that a person has to know, and that stops no run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,8 @@ class Store:
             with self._mutex, translated(self.path):
                 self._create(self._connection())
         else:
-            place.make_private_folder(self.path.parent)
-            if not allow_network:
-                place.refuse_network(self.path.parent, place.filesystem_magic(self.path.parent))
             self._anchors = (self._beside(".anchor"), *anchors)
+            self._prepare(self.path, allow_network)
             with self._lock():
                 self._open(self.path)
         self.key = self._key()
@@ -137,6 +137,7 @@ class Store:
                 connection.execute("BEGIN IMMEDIATE")
             try:
                 with translated(self.path):
+                    _raise_version(connection)
                     self._sync(connection)
                     self._check_anchors()
                 appender = Appender(tuple(self._links))
@@ -208,13 +209,27 @@ class Store:
 
     # -- opening ---------------------------------------------------------------------------------
 
+    def _prepare(self, path: Path, allow_network: bool) -> None:
+        """What has to be so before a lock or anything else is made beside the file."""
+        place.refuse_foreign(path, self._anchors)
+        place.make_private_folder(path.parent)
+        if not allow_network:
+            place.refuse_network(path.parent, place.filesystem_magic(path.parent))
+        if place.is_world_writable(path.parent):
+            warnings.warn(
+                f"Anybody can write to the folder {str(path.parent)!r} of the ledger, and so replace "
+                "the ledger: chmod o-w it, or keep the ledger elsewhere (GIBBOUS_HOME, --ledger).",
+                LedgerWarning,
+                stacklevel=5,
+            )
+
     def _open(self, path: Path) -> None:
         known = [a for a in self._anchors if a.exists()]
         if not path.exists() or path.stat().st_size == 0:
             if known:
                 raise damaged(path, f"it is missing or empty, but {str(known[0])!r} knows its head")
         else:
-            _check_header(path, self._beside("-wal"))
+            check_header(path, self._beside("-wal"))
         os.close(place.open_private(path))
         if path.stat().st_nlink > 1:
             raise damaged(path, "it has more than one name (hard links), so its locks do not hold")
@@ -235,6 +250,7 @@ class Store:
                 f"The anchor {str(self._anchors[0])!r} is missing: entries cut off the end of the "
                 "ledger would not be noticed. It was written anew; compare the head with your "
                 "newest certificate.",
+                LedgerWarning,
                 stacklevel=5,
             )
         self._write_anchors()
@@ -358,7 +374,9 @@ class Store:
             except OSError as error:
                 # An old anchor is still true: it is only weaker. The entry itself is on disk.
                 warnings.warn(
-                    f"The anchor {str(anchor)!r} was not updated: {error.strerror}.", stacklevel=4
+                    f"The anchor {str(anchor)!r} was not updated: {error.strerror}.",
+                    LedgerWarning,
+                    stacklevel=4,
                 )
 
     @contextlib.contextmanager
@@ -417,6 +435,12 @@ def _insert(connection: sqlite3.Connection, link: Link) -> None:
     )
 
 
+def _raise_version(connection: sqlite3.Connection) -> None:
+    # An older gibbous would not know the data sets of new entries again: it must not write more.
+    if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+        connection.execute(f"PRAGMA user_version={VERSION}")
+
+
 def _tables(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
@@ -442,45 +466,3 @@ def _unknown(link: Link) -> str:
         "is not known: `gibbous ledger show` tells. What it lists stays spent, and the same command "
         "goes on with it."
     )
-
-
-def _check_header(path: Path, log: Path) -> None:
-    # Read as bytes, so that a newer ledger is not even opened by our SQLite.
-    try:
-        with path.open("rb") as file:
-            header = file.read(100)
-        headers = [header, *_logged_headers(log)]
-    except OSError as error:
-        raise unreadable(path, error) from None
-    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-        raise damaged(path, "it is not a ledger file")
-    for page in headers:
-        version, application = struct.unpack(">I4xI", page[60:72])
-        if application == 0 and version == 0:
-            continue  # made, but its first transaction was not finished; it then has no tables
-        if application != APPLICATION:
-            raise damaged(path, "it is not a ledger file")
-        if version > VERSION:
-            raise LedgerUnusable(
-                "NEWER",
-                f"The ledger {str(path)!r} has version {version}; this gibbous reads up to "
-                f"{VERSION}.",
-                "A newer ledger is left untouched.",
-                "Use a newer gibbous.",
-            )
-
-
-def _logged_headers(log: Path) -> list[bytes]:
-    """First pages of the database in its log, which count more than the one in the file."""
-    found: list[bytes] = []
-    if not log.exists():
-        return found
-    with log.open("rb") as file:
-        header = file.read(32)
-        size = int.from_bytes(header[8:12], "big")
-        if len(header) < 32 or not 512 <= size <= 1 << 16:
-            return found
-        while len(frame := file.read(24 + size)) == 24 + size:
-            if frame[8:16] == header[16:24] and frame[:4] == b"\0\0\0\1":  # of this log, page 1
-                found.append(frame[24:124])
-    return found

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from gibbous.core.dataset import DataSet
 from gibbous.core.schema import Schema
-from gibbous.privacy.ledger import Ledger, file_stamp
+from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.ledger_datasets import file_place, file_stamp
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
 
 
-def dataset(source: object, ledger: Ledger, schema: Schema | None, options: object) -> bytes:
+def dataset(source: object, ledger: Ledger, schema: Schema | None, options: object) -> DataSet:
     """See `Ledger.dataset`."""
     from gibbous.read.fingerprint import fingerprint
-    from gibbous.read.source import read_columns
+    from gibbous.read.source import null_text, read_columns
+    from gibbous.read.usable import usable_columns
 
-    known = ledger.recall(file_stamp(source, ledger.key))
-    if known is not None:
-        return known
-    frame = read_columns(source, schema=schema, options=cast("ReadOptions | None", options))
-    return fingerprint(frame, ledger.key, schema.null if schema else "")
+    asked = cast("ReadOptions | None", options)
+    where = file_place(source, ledger.key), file_stamp(source, ledger.key)
+    if schema is None:
+        frame, null = usable_columns(source, asked)[0], ""
+    else:
+        frame = read_columns(source, schema=schema, options=asked)
+        null = null_text(source, schema)
+    return fingerprint(frame, ledger.key, null).read_from(*where)

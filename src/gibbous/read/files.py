@@ -26,6 +26,7 @@ _KINDS = (
     (stat.S_ISBLK, "is a device"),
 )
 _MOST_RATIO = 200
+TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _FREE_BYTES = 64 << 20
 
 
@@ -41,10 +42,8 @@ def format_of(path: Path) -> str:
     for ending, kind in ((".parquet", "parquet"), (".pq", "parquet")):
         if name.endswith(ending):
             return kind
-    if name.endswith((".csv", ".tsv", ".txt")):
-        return "csv"
-    if name.endswith((".csv.gz", ".tsv.gz", ".txt.gz")):
-        return "csv.gz"
+    if name.endswith(TEXT_ENDINGS):
+        return "csv.gz" if name.endswith(".gz") else "csv"
     if name.endswith(".zip"):
         raise _rejected("ARCHIVE", path, "is an archive", "Unpack it, and pass the file inside.")
     raise _rejected(

@@ -21,7 +21,7 @@ from gibbous.read.csv_file import (
     read_csv,
 )
 from gibbous.read.fields import shown
-from gibbous.read.files import format_of
+from gibbous.read.files import TEXT_ENDINGS, format_of
 from gibbous.read.frames import frame_names, from_frame
 from gibbous.read.many import is_many
 from gibbous.read.parquet import parquet_names, parquet_slices, read_parquet
@@ -31,7 +31,15 @@ from gibbous.read.years import check_years
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["DroppedLines", "ReadOptions", "ReadProbe", "probe", "read_columns", "read_slices"]
+__all__ = [
+    "DroppedLines",
+    "ReadOptions",
+    "ReadProbe",
+    "null_text",
+    "probe",
+    "read_columns",
+    "read_slices",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +157,17 @@ def _names_first(source: Any, schema: Schema | None, options: ReadOptions) -> It
         names = probe(source, options=options).names if paths else frame_names(source)
         conform_names(names, schema)
     raise refused
+
+
+def null_text(source: Any, schema: Schema) -> str:
+    """The text that a null of this source stood for: `read_slices` has taken it out of text files.
+
+    Args:
+        source: whatever an engine opens.
+        schema: declares the text.
+    """
+    text = isinstance(source, str | os.PathLike) and "://" not in os.fspath(source)
+    return schema.null if text and os.fspath(source).lower().endswith(TEXT_ENDINGS) else ""
 
 
 def _with_days(slices: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

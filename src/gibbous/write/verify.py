@@ -134,7 +134,7 @@ def verify(
     _check_sets(folder, receipt, schema, sizes, tables, progress)
     checks.append(f"every row of {receipt['sets']} sets lies in the schema")
     if ledger is not None:
-        _check_ledger(ledger, receipt)
+        _check_ledger(ledger if isinstance(ledger, Ledger) else Ledger.read(Path(ledger)), receipt)
         checks.append("the ledger holds this reservation and this commit in its chain")
     return VerifyReport(
         folder, total, str(receipt["guarantee"]), receipt["sets"], tuple(receipt["rows"]),

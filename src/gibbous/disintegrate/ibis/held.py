@@ -142,10 +142,10 @@ def scan(
     from gibbous.encode.dictionary import coded, dictionaries
     from gibbous.encode.encode import Faults, SliceEncoder
     from gibbous.read.fingerprint import Fingerprint
-    from gibbous.read.source import ReadOptions
+    from gibbous.read.source import ReadOptions, null_text
 
     progress("read", 0, 100)
-    mark, known = Fingerprint(key, schema.null), dictionaries(schema)
+    mark, known = Fingerprint(key, null_text(source, schema)), dictionaries(schema)
     encoder, faults = SliceEncoder(schema, numbers=numbers), Faults(schema)
     with opened(source, schema=schema, options=options or ReadOptions()) as (rows, frames):
         people = _people(schema, rows, store)

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING
 from gibbous.core.errors import GibbousError, InputRejected, SchemaMismatch
 from gibbous.core.schema import Schema
 from gibbous.read.fields import shown
+from gibbous.read.files import TEXT_ENDINGS
 from gibbous.read.slices import row_slices
 from gibbous.read.source import ReadOptions, read_columns
 
 if TYPE_CHECKING:
     import polars as pl
 
-_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-
 
 def is_pattern(source: str | os.PathLike[str]) -> bool:
     """Whether a path is a pattern for the names of text files, and no file is called so."""
     path = Path(source)
-    named = path.name.lower().endswith(_ENDINGS)
+    named = path.name.lower().endswith(TEXT_ENDINGS)
     return named and any(letter in path.name for letter in "*?[") and not os.path.lexists(path)
 
 

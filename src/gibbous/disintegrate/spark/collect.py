@@ -171,7 +171,7 @@ def _joined(
     for one in told:
         if "error" in one:
             raise refused(json.dumps(one["error"]), state=UNSPENT)
-    faults, mark = Faults(job.schema), Fingerprint(key, job.schema.null)
+    faults, mark = Faults(job.schema), Fingerprint(key)
     mark.join(Seen(tuple(rows.names), 0, (0, 0)))
     nobody = 0
     for one in sorted(told, key=lambda one: one["place"]):

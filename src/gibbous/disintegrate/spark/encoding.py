@@ -130,7 +130,8 @@ def _encoded(job: EncodeJob, frames: Iterable[pl.DataFrame]) -> Iterator[Any]:
     from gibbous.read.years import check_years
 
     encoder = SliceEncoder(job.schema, numbers=job.numbers)
-    mark, known = Fingerprint.of_root(job.root, job.schema.null), dictionaries(job.schema)
+    mark = Fingerprint.of_root(job.root, job.schema.null if job.paths else "")
+    known = dictionaries(job.schema)
     place, before = 0, mark.state()
     most = slabs.rows_of(len(job.schema))
     for whole in frames:

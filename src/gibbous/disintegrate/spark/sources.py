@@ -15,9 +15,9 @@ from gibbous.disintegrate.spark.faults import guarded
 from gibbous.disintegrate.spark.session import quiet
 from gibbous.read.conform import check_types, conform
 from gibbous.read.fields import shown
+from gibbous.read.files import TEXT_ENDINGS
 from gibbous.read.names import check_names
 
-_TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _TABLE = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,3}")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -77,7 +77,7 @@ def is_frame(source: Any) -> bool:
 def _text_files(text: str) -> tuple[str, ...]:
     lower = text.lower()
     if _ADDRESS.match(text):
-        if lower.endswith(_TEXT):
+        if lower.endswith(TEXT_ENDINGS):
             raise InputRejected(
                 "NOTAFILE",
                 f"The input {shown(text)} is text at an address.",
@@ -88,10 +88,10 @@ def _text_files(text: str) -> tuple[str, ...]:
         return ()
     if os.path.isdir(text):
         names = sorted(n for n in os.listdir(text) if not n.startswith((".", "_")))
-        if not names or not all(n.lower().endswith(_TEXT) for n in names):
+        if not names or not all(n.lower().endswith(TEXT_ENDINGS) for n in names):
             return ()
         return tuple(str(Path(text, name).absolute()) for name in names)
-    if not lower.endswith(_TEXT):
+    if not lower.endswith(TEXT_ENDINGS):
         return ()
     found = sorted(glob.glob(text)) if any(c in text for c in "*?[") else [text]
     if not found or not all(os.path.isfile(path) for path in found):

@@ -1,0 +1,106 @@
+"""A ledger that is only read: nothing is made, changed or locked for long, and no permission needed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import quote
+
+from gibbous.core.errors import LedgerUnusable
+from gibbous.privacy import ledger_place as place
+from gibbous.privacy.ledger_errors import damaged, translated
+from gibbous.privacy.ledger_header import check_header
+from gibbous.privacy.ledger_store import LedgerWarning, Store, _tables
+
+
+class ReadStore(Store):
+    """The entries of a ledger that exists, verified; on a read-only disk, too."""
+
+    def appending(self) -> NoReturn:
+        """Refuse: nothing is charged through it.
+
+        Raises:
+            LedgerUnusable: always.
+        """
+        raise LedgerUnusable(
+            "READING",
+            f"The ledger {str(self.path)!r} was opened for reading.",
+            "Caps, links, names and charges are written to it.",
+            "Open it with gibbous.Ledger.open.",
+        )
+
+    def _prepare(self, path: Path, allow_network: bool) -> None:
+        place.refuse_foreign(path, self._anchors)
+        known = [anchor for anchor in self._anchors if anchor.exists()]
+        if path.exists() and path.stat().st_size:
+            return
+        if known:
+            raise damaged(path, f"it is missing or empty, but {str(known[0])!r} knows its head")
+        raise LedgerUnusable(
+            "NOLEDGER",
+            f"There is no ledger at {str(path)!r}.",
+            "The first release, or `gibbous ledger cap`, makes it.",
+            "Check --ledger and GIBBOUS_HOME.",
+        )
+
+    def _open(self, path: Path) -> None:
+        check_header(path, self._beside("-wal"))
+        with translated(path):
+            connection = self._connection()
+            if not _tables(connection):
+                raise damaged(path, "it is empty: the run that made it was ended before it could")
+            self._sync(connection)
+        self._check_anchors()
+        if not self._anchors[0].exists() and len(self._links) > 1:
+            warnings.warn(
+                f"The anchor {str(self._anchors[0])!r} is missing: entries cut off the end of the "
+                "ledger would not be noticed. Compare the head with your newest certificate.",
+                LedgerWarning,
+                stacklevel=5,
+            )
+
+    def _connection(self) -> sqlite3.Connection:
+        owner = (os.getpid(), 0)
+        if owner not in self._connections:
+            assert self.path is not None
+            self._connections[owner] = _opened(self.path)
+        return self._connections[owner]
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Wait for a process that is writing, where there is a lock that can be read."""
+        with self._mutex, contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):
+                handle = os.open(self._beside(".lock"), os.O_RDONLY | os.O_CLOEXEC)
+                stack.callback(os.close, handle)
+                fcntl.flock(handle, fcntl.LOCK_SH)
+            yield
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection that makes no ledger; of the file alone where nothing can be written beside it."""
+    address = f"file:{quote(str(path))}"
+    try:
+        return _asked(f"{address}?mode=rw")  # a connection that may not write leaves its log behind
+    except sqlite3.OperationalError:
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size:
+            raise
+    return _asked(f"{address}?mode=ro&immutable=1")
+
+
+def _asked(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
