@@ -476,10 +476,8 @@ class Ledger:
             )
 
     def _newest(self, request: bytes) -> Link | None:
-        for link in reversed(self._store.links()):
-            if link.public["kind"] == "reserve" and link.private["request"] == request.hex():
-                return link
-        return None
+        ours = (one for one in reversed(self._store.links()) if one.public["kind"] == "reserve")
+        return next((one for one in ours if one.private["request"] == request.hex()), None)
 
     def _commit_of(self, identity: str) -> Link | None:
         return _commit_in(self._store.links(), identity)
@@ -497,6 +495,5 @@ def _private(entries: Sequence[Entry], dataset: bytes, new_data: str = "") -> di
     return datasets.noted(entries, dataset) | said | {"at": _now()}
 
 
-def _now() -> str:
-    # For people only: nothing is decided by it.
+def _now() -> str:  # for people only: nothing is decided by it
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%MZ")
