@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 
 def says_nothing_was_spent() -> None:
     """Errors after the reservation keep the sentence of those before it."""
@@ -24,14 +22,3 @@ def calls_every_error_damage() -> None:
     from gibbous.privacy import ledger_errors
 
     ledger_errors.failed = lambda path, _: ledger_errors.damaged(path, "SQLite failed")
-
-
-def believes_a_failed_commit() -> None:
-    """A commit that failed is not looked up: it counts as not made."""
-    from gibbous.privacy.ledger_store import Store
-
-    def honest(self: Any, *_: Any) -> bool:
-        self.close()
-        return False
-
-    Store._in_the_file = honest  # type: ignore[method-assign]
