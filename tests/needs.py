@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,11 @@ NEEDS: dict[str, Need] = {
         "`../shared/data`, which is not public",
         r"\bshared_data\b",
     ),
+    "C compiler": Need(
+        lambda: sys.platform == "linux" and program("cc") is not None,
+        "the system: `cc`, on Linux",
+    ),
+    "/dev/full": Need(lambda: Path("/dev/full").exists(), "Linux"),
     "/proc": Need(lambda: Path("/proc/self").is_dir(), "Linux"),
     "POSIX": Need(lambda: os.name == "posix", "Linux, macOS"),
 }

@@ -497,5 +497,4 @@ def settled(schema: Schema, *, accept_inferred: bool) -> Schema:
 
 def _epsilon(total: Claim) -> Fraction:
     """Epsilon of a total; of one that is stated in zCDP, at delta 1e-6."""
-    found = as_approximate(total, Fraction(1, 10**6)) if total.kind == "zcdp" else total
-    return found.epsilon
+    return (as_approximate(total, Fraction(1, 10**6)) if total.kind == "zcdp" else total).epsilon

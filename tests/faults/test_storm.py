@@ -11,6 +11,7 @@ from tests.faults import saboteurs
 from tests.faults.injected import COMMANDS, Fault, Runner, compiled
 from tests.faults.storm import Storm, report
 from tests.faults.words import untrue
+from tests.needs import need
 
 FEW = (
     Fault("fsync", 6, "EIO", "lasting"),  # of the reservation
@@ -30,7 +31,7 @@ SHARES = {"tables": 170, "rows": 120, "replaced": 150, "resumed": 130, "further"
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = compiled(tmp_path_factory.mktemp("shim"))
     if made is None:
-        pytest.skip("no C compiler (cc) on Linux: calls of SQLite and Polars cannot be met")
+        need("C compiler")
     return made
 
 

@@ -47,6 +47,8 @@ WORD_TAKERS = {
     "disintegrate/scanning.py": "which rows of a person stay",
     "disintegrate/ibis/held.py": "which rows of a person stay",
     "contract/auditor/run.py": "audits draw as runs do",
+    "contract/coupled.py": "repeats the answers of one run in another",
+    "contract/laws.py": "asks draws for the law that they have",
     "contract/blind.py": "puts fixed answers in the place of noise",
     "contract/saboteurs.py": "breaks the noise on purpose",
 }

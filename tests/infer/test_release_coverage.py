@@ -113,7 +113,7 @@ def test_B3_s_takes_the_place_of_w_where_it_is_smaller() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize(("name", "sets"), [("laplace", 5), ("modips", 5), ("per_set", 5)])
 def test_B3_releases_hold_the_truth_about_as_often_as_they_say(name: str, sets: int) -> None:
-    """100 releases: fewer than 83 of 100 intervals at .95 hold it with probability 5e-6, at .75 with .96."""
+    """Level 5e-6: fewer than 83 of 100 intervals at .95 hold it; power .96 where they hold .75."""
     assert stats.binom(100, 0.95).cdf(82) < 1e-5
 
     found = bench.batch(SETTINGS[name], sets, 0, 100)

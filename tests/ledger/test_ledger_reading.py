@@ -16,6 +16,7 @@ from gibbous.core.errors import LedgerUnusable
 from gibbous.privacy import ledger_reading
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_store import LedgerWarning
+from tests.needs import need
 
 DATA = bytes(range(32))
 
@@ -54,9 +55,9 @@ def test_F_reading_a_copy_leaves_its_folder_as_it_is(path: Path, tmp_path: Path)
     assert contents(copy.parent) == before
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="a child gives up its rights")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_F_reading_needs_no_write_access(path: Path) -> None:
+    need("POSIX")  # a child gives up its rights
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name, "ledger.sqlite")
         for ending in ("", ".anchor"):

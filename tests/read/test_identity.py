@@ -239,7 +239,6 @@ def test_C_a_changed_value_row_or_column_changes_the_name(
 def test_C_executors_of_a_cluster_give_that_name_from_rows_and_from_text(
     null: str, tmp_path: Path
 ) -> None:
-    pytest.importorskip("pyspark", reason="the executors' code asks Spark for its task number")
     import json
 
     import pyarrow as pa

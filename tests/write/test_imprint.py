@@ -14,10 +14,8 @@ import gibbous as gb
 from gibbous.cli.config import resolve
 from gibbous.core.errors import ModelRejected, UsageError
 from gibbous.core.imprint import LONGEST, Imprint
-from gibbous.write.certificate import Facts
-from gibbous.write.given import _about
 from gibbous.write.load import load
-from gibbous.write.methods_text import methods_text
+from gibbous.write.papers import papers
 from tests.frame.tree import ROOT
 from tests.write.test_verify import edit, reseal
 
@@ -114,14 +112,10 @@ def test_B8_a_hostile_imprint_in_a_folder_is_refused(folder: Path, tmp_path: Pat
 def test_B8_the_page_is_a_function_of_what_the_folder_holds(folder: Path, name: str) -> None:
     release = load(folder / name)
     receipt = release.receipt.to_json()
-    facts = Facts(
-        release.schema, release.plan, _about(receipt, release), receipt["relation"],
-        tuple(receipt["uncovered"]), Imprint.from_json(receipt["imprint"]),
-    )  # fmt: skip
 
-    text = methods_text(facts, release.tables, sets=2, csv=False, raw=False)
+    made = papers(receipt, release.schema, release.tables)
 
-    assert text == (folder / name / "METHODS.md").read_text()
+    assert made["METHODS.md"].decode() == (folder / name / "METHODS.md").read_text()
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -28,7 +28,7 @@ def read_bytes(path: Path, most: int) -> bytes:
             found = file.read(min(facts.st_size, most) + 1)
     except Unreadable:
         raise
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError):
         raise Unreadable("is missing or cannot be read") from None
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}", error.errno) from None
