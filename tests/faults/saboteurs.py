@@ -22,3 +22,10 @@ def calls_every_error_damage() -> None:
     from gibbous.privacy import ledger_errors
 
     ledger_errors.failed = lambda path, _: ledger_errors.damaged(path, "SQLite failed")
+
+
+def believes_a_failed_commit() -> None:
+    """A commit that failed is not looked up: it counts as not made."""
+    from gibbous.privacy.ledger_store import Store
+
+    Store._in_the_file = lambda *_: False  # type: ignore[method-assign]

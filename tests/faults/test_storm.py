@@ -23,6 +23,7 @@ SABOTEURS = {
     saboteurs.says_nothing_was_spent: ("tables", "rename"),
     saboteurs.removes_what_was_paid_for: ("tables", "rename"),
     saboteurs.calls_every_error_damage: ("tables", "fsync"),
+    saboteurs.believes_a_failed_commit: ("tables", "fsync"),
 }
 SHARES = {"tables": 170, "rows": 120, "replaced": 150, "resumed": 130, "further": 70, "cap": 60}
 

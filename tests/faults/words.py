@@ -119,13 +119,16 @@ class Case:
         found = self.after.out
         return found not in ("", "BROKEN") and (found != self.before.out or not self.command.spends)
 
-    def goes_on(self) -> bool:
-        """Whether the second run ended well, and all charges are those of the first."""
+    def goes_on(self, *, begun: bool = True) -> bool:
+        """Whether the second run ended well, and all charges are those of the first.
+
+        Args:
+            begun: whether the first one has said that it was charged.
+        """
         done = self.again is None or self.again.code == 0
-        return done and self.last.reserved in (
-            self.after.reserved,
-            self.before.reserved + self.fresh,
-        )
+        if not begun and not self.fresh:
+            return done
+        return done and self.last.reserved == self.after.reserved
 
 
 Check = Callable[[Case, re.Match[str]], bool]
@@ -166,7 +169,7 @@ SENTENCES: tuple[tuple[str, Check], ...] = (
             r"Whether the ledger holds this entry of reservation r-\w+ is not known: `gibbous ledger show` "
             r"tells\. What it lists stays spent, and the same command goes on with it\."
         ),
-        lambda c, m: len(c.last.reserved) <= len(c.before.reserved) + 1 and c.goes_on(),
+        lambda c, m: len(c.last.reserved) <= len(c.before.reserved) + 1 and c.goes_on(begun=False),
     ),
     (r"Whether the ledger holds the entry is not known: `gibbous ledger show` tells\.", _always),
     (
@@ -182,7 +185,7 @@ SENTENCES: tuple[tuple[str, Check], ...] = (
     ),
     (
         r"What was reserved stays spent: `gibbous ledger show` lists it\.",
-        lambda c, m: set(c.before.reserved) <= set(c.after.reserved) and c.goes_on(),
+        lambda c, m: set(c.before.reserved) <= set(c.after.reserved) and c.goes_on(begun=False),
     ),
     (r"Nothing half-written is left at the output path\.", lambda c, m: c.after.out != "BROKEN"),
     (r"The output '[^']*' exists\.", lambda c, m: c.after.out != ""),

@@ -134,6 +134,8 @@ def acquire(target: Path, request: bytes, seed: int) -> Partial:
                 found = dead
             else:
                 dead.remove()
+        if found is not None and not found.package.exists():  # killed before it was made
+            files.make_folder(found.package)
         return found or _new(target, request, seed)
 
 
