@@ -92,8 +92,12 @@ class Store:
         else:
             self._anchors = (self._beside(".anchor"), *anchors)
             self._prepare(self.path, allow_network)
-            with self._lock():
-                self._open(self.path)
+            try:
+                with self._lock():
+                    self._open(self.path)
+            except BaseException:
+                self.close()  # a refused file is not held open, nor is its log
+                raise
         self.key = self._key()
 
     @property
