@@ -136,7 +136,8 @@ Check = Callable[[Case, re.Match[str]], bool]
 
 def _why(case: Case, found: re.Match[str]) -> bool:
     blocked = found[1] == os.strerror(errno.EEXIST)  # what could not be removed is in the way
-    neutral = ("the file system refused it", "it cannot be opened for writing")
+    neutral = ["the file system refused it", "it cannot be opened for writing"]
+    neutral += ["no permission"] if case.fault.error == "EACCES" else []
     return blocked or found[1] in (os.strerror(getattr(errno, case.fault.error)), *neutral)
 
 
@@ -201,7 +202,7 @@ SENTENCES: tuple[tuple[str, Check], ...] = (
     # Why.
     (r"cannot be written: (?!its disk)([^.]*)\.", _why),
     (r"What an earlier run left in", lambda c, m: bool(c.before.resumable or c.before.out)),
-    (r"cannot be read: (?:'[^']*' cannot be read: )?([^.]*)\.", _why),
+    (r"cannot be read: (?:(?:The schema file )?'[^']*' cannot be read: )?([^.]*)\.", _why),
     (r"It may have been paid for, so it is not removed\.", lambda c, m: c.goes_on()),
     (r"refused the use of a file or folder: ([^.]*)\.", _why),
     (r"The disk is full, or a quota is used up(: '[^']*' cannot be written)?\.", _full),

@@ -52,6 +52,8 @@ def prepare(folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         table.write_csv(path) if path.suffix == ".csv" else table.write_parquet(path)
+    table.head(ROWS - 1).write_parquet(folder / "visits-2025.parquet")
+    table.tail(ROWS // 2).write_parquet(folder / "visits-bonn.parquet")
     for name in SCHEMAS:
         declare(folder / name)
     (folder / "study.toml").write_text(STUDY)
@@ -61,12 +63,13 @@ def prepare(folder: Path) -> None:
     _flows(folder)
     _database(folder / "clinic.db", table)
     method = gb.AdaptiveGibbs(epsilon=1, delta=1e-6)
-    ledger = gb.Ledger.ephemeral()
+    ledger = gb.Ledger.open(folder / "ledger.sqlite")
     (folder / "drb").mkdir()
     for name in ("release", "gibbous-demo", "drb/release"):
         gb.synthesize(
             table, SCHEMA, method, rows=200, sets=2, seed=7, out=folder / name, ledger=ledger
         )
+    ledger.close()
 
 
 def people() -> pl.DataFrame:

@@ -385,12 +385,12 @@ def test_many_pairs_are_counted_as_margins_of_few_tables() -> None:
     frame = pl.DataFrame({c.name: rng.integers(0, 3, 2000) for c in columns})
     engine, truth = IbisEngine(), NumpyEngine()
     contexts = [context_of(schema, (a,), (b,)) for a in range(30) for b in range(a)]
-    told: list[int] = []
 
     for one in (engine, truth):
         one.scan(frame, schema, key=KEY)
-    engine.tally(contexts, progress=lambda _, __, total: told.append(total))
+    told: list[int] = []
+    engine.tally(contexts, progress=lambda _, done, __: told.append(done))
 
     assert digest(engine, contexts) == digest(truth, contexts)
-    assert told[0] < len(contexts) / 4
+    assert len(told) < len(contexts) / 4
     engine.close()

@@ -90,7 +90,9 @@ def test_drawn_counts_follow_the_stated_law() -> None:
     noise = truncated_for(1.0, "add_remove", 1)
     scale = float(noise.base.scale)
     for count in (0, 2):
-        drawn = np.bincount(noise.add(Dense(np.full((1, DRAWS), count))).values.ravel())
+        drawn = np.bincount(
+            noise.add(Dense(np.full((1, DRAWS), count))).values.ravel(), minlength=12
+        )
         for factor, holds in ((1.0, True), (1.15, False)):
             expected = law(count, scale * factor)[:12] * DRAWS
             observed = np.append(drawn[:12], DRAWS - drawn[:12].sum())
