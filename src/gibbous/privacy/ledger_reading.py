@@ -16,7 +16,7 @@ from gibbous.core.errors import LedgerUnusable
 from gibbous.privacy import ledger_place as place
 from gibbous.privacy.ledger_errors import damaged, translated
 from gibbous.privacy.ledger_header import check_header
-from gibbous.privacy.ledger_store import LedgerWarning, Store, _tables
+from gibbous.privacy.ledger_store import LedgerWarning, Store, has_tables
 
 
 class ReadStore(Store):
@@ -53,7 +53,7 @@ class ReadStore(Store):
         check_header(path, self._beside("-wal"))
         with translated(path):
             connection = self._connection()
-            if not _tables(connection):
+            if not has_tables(connection):
                 raise damaged(path, "it is empty: the run that made it was ended before it could")
             self._sync(connection)
         self._check_anchors()

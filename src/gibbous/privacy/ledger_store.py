@@ -239,7 +239,7 @@ class Store:
             raise damaged(path, "it has more than one name (hard links), so its locks do not hold")
         with translated(path):
             connection = self._connection()
-            if not _tables(connection):
+            if not has_tables(connection):
                 if known:
                     raise damaged(path, f"it is empty, but {str(known[0])!r} knows its head")
                 self._create(connection)
@@ -445,7 +445,8 @@ def _raise_version(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA user_version={VERSION}")
 
 
-def _tables(connection: sqlite3.Connection) -> bool:
+def has_tables(connection: sqlite3.Connection) -> bool:
+    """Whether the first transaction of a ledger was finished."""
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 

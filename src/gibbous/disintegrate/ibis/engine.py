@@ -151,10 +151,8 @@ class IbisEngine:
         small = [i for i, c in enumerate(contexts) if _is_small(c)]
         covers = cover.covers(contexts, small, max(held.rows, cover.ROWS))
         rest = [i for i, c in enumerate(contexts) if not _is_small(c)]
-        done, total = (
-            0,
-            len(contexts),
-        )  # contexts: how many are counted at once hangs on the records
+        # Of contexts: how many are counted at once hangs on the number of records.
+        done, total = 0, len(contexts)
         try:
             for one in covers:
                 progress("count", done, total)
