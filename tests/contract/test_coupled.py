@@ -38,9 +38,7 @@ from tests.audit.build import OrderRead, SeenLevels
 from tests.dips import laws
 
 Faults = tuple[tuple[object, str, Any], ...]
-MANY = (
-    1000  # one random run catches a fault with a chance of .025 or more: all miss it below 1e-10
-)
+MANY = 1000  # one random run catches a fault with a chance of .025 or more: all miss it below 1e-10
 
 
 def claiming() -> list[str]:
