@@ -20,8 +20,7 @@ from gibbous.core.grid import MOST, from_grid, grid_of, to_grid
 from gibbous.core.moment import Moment, moment
 from gibbous.core.recode import Edges, Groups, recoded, recoded_schema
 from gibbous.core.schema import Column, Impossible, Schema, Unit
-from gibbous.disintegrate.local_engine import LocalEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.encode.decode import decode
 from gibbous.encode.encode import Encoder
 from gibbous.privacy.curator import Curator
@@ -36,7 +35,7 @@ from gibbous.structure.contexts import joint
 COST = Column("cost", "numeric", edges=(0.0, 10.0, 50.0, 100.0), decimals=1, missing=True)
 DAYS = Column("days", "numeric", edges=(0, 3, 7, 30), integer=True)
 SCHEMA = Schema((Column("sex", "binary", levels=("f", "m")), COST, DAYS))
-ENGINES = [LocalEngine, NumpyEngine]
+ENGINES = [LocalEngine, LocalEngine]
 
 
 def margin(schema: Schema, column: int) -> Context:
@@ -168,7 +167,7 @@ def test_noisy_moments_are_charged_exactly_and_refused_beyond_the_budget() -> No
     half = Fraction(1, 2)
     noises = [moment_geometric_for(half, m) for m in (one, other)]
     curator = Curator(
-        NumpyEngine.from_codes(records(frame())), pure(Fraction(1)), SCHEMA, relation="add_remove"
+        LocalEngine.from_codes(records(frame())), pure(Fraction(1)), SCHEMA, relation="add_remove"
     )
 
     tables = curator.noisy_moments([one, other], noises)
@@ -191,7 +190,7 @@ def test_the_noise_of_moments_has_its_stated_scale() -> None:
     spread = []
     for _ in range(400):
         curator = Curator(
-            NumpyEngine.from_codes(codes), zcdp(Fraction(1)), SCHEMA, relation="add_remove"
+            LocalEngine.from_codes(codes), zcdp(Fraction(1)), SCHEMA, relation="add_remove"
         )
         found = curator.noisy_moments([one], [moment_gaussian_for(Fraction(1), one)])
         spread.append(found[0].cells.values[0, 1])
@@ -320,7 +319,7 @@ def test_parts_hold_every_record_once_and_pay_beside_each_other(engine: Any) -> 
 
 def test_what_the_whole_paid_counts_in_every_part() -> None:
     curator = Curator(
-        NumpyEngine.from_codes(records(frame())), zcdp(Fraction(1)), SCHEMA, relation="add_remove"
+        LocalEngine.from_codes(records(frame())), zcdp(Fraction(1)), SCHEMA, relation="add_remove"
     )
     context = margin(SCHEMA, 0)
     curator.noisy_counts([context], gaussian_for(Fraction(1, 2), 1))
@@ -335,7 +334,7 @@ def test_what_the_whole_paid_counts_in_every_part() -> None:
 
 def test_persons_with_several_rows_are_not_divided() -> None:
     schema = Schema(SCHEMA.columns, unit=Unit("person", "id", 2))
-    curator = Curator(NumpyEngine(), pure(Fraction(1)), schema, relation="add_remove")
+    curator = Curator(LocalEngine(), pure(Fraction(1)), schema, relation="add_remove")
 
     with pytest.raises(PrivacyRefused, match="divided at random"):
         curator.split(2)

@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+from gibbous.disintegrate.ibis.engine import IbisEngine
 
 import gibbous as gb
-from gibbous.disintegrate.ibis.engine import IbisEngine
 from gibbous.mechanisms import registry
 from gibbous.privacy import entropy
 from tests.disintegrate.brute import context_of

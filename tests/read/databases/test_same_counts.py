@@ -12,9 +12,7 @@ import pytest
 from gibbous.core.errors import GibbousError
 from gibbous.core.protocols import Engine
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate.ibis.engine import IbisEngine
-from gibbous.disintegrate.local_engine import LocalEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from tests.read.refusal import MARKER
 
 from .problems import KEY, digest, problem
@@ -22,7 +20,7 @@ from .problems import KEY, digest, problem
 # Engines beside NumPy's, which is the truth; another one is added here.
 ENGINES: dict[str, Callable[[], Engine]] = {
     "local": lambda: LocalEngine(threads=2),
-    "duckdb": lambda: IbisEngine(threads=2),
+    "duckdb": lambda: LocalEngine(threads=2),
 }
 SEEDS = [pytest.param(s, marks=pytest.mark.slow if s >= 3 else ()) for s in range(30)]
 PLAIN = Schema((Column("a", "nominal", levels=("x", "y")), Column("n", "nominal", levels=(1, 2))))
@@ -32,7 +30,7 @@ PLAIN = Schema((Column("a", "nominal", levels=("x", "y")), Column("n", "nominal"
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_schemas_have_the_same_counts_on_every_engine(seed: int, name: str) -> None:
     schema, frame, contexts = problem(seed)
-    truth, engine = NumpyEngine(), ENGINES[name]()
+    truth, engine = LocalEngine(), ENGINES[name]()
     mark = truth.scan(frame, schema, key=KEY)
 
     found = engine.scan(frame.sample(fraction=1, shuffle=True, seed=seed), schema, key=KEY)
@@ -46,7 +44,7 @@ def test_random_schemas_have_the_same_counts_on_every_engine(seed: int, name: st
 @pytest.mark.parametrize("name", ["duckdb"])
 def test_a_count_too_many_changes_the_digest(name: str) -> None:
     schema, frame, contexts = problem(1)
-    truth, engine = NumpyEngine(), ENGINES[name]()
+    truth, engine = LocalEngine(), ENGINES[name]()
     truth.scan(frame, schema, key=KEY)
 
     engine.scan(pl.concat([frame, frame.head(1)]), schema, key=KEY)
@@ -78,7 +76,7 @@ def test_faulty_files_have_the_same_error_on_every_engine(
     path.write_bytes(FAULTY[case].encode("latin-1"))
     errors: list[GibbousError] = []
 
-    for engine in (NumpyEngine(), ENGINES[name]()):
+    for engine in (LocalEngine(), ENGINES[name]()):
         with pytest.raises(GibbousError) as caught:
             engine.scan(path, PLAIN, key=KEY)
         errors.append(caught.value)
@@ -112,7 +110,7 @@ def test_faulty_tables_have_the_same_error_in_duckdb(
     }[source]
     errors: list[GibbousError] = []
 
-    for engine, read in ((NumpyEngine(), frame), (IbisEngine(threads=1), given)):
+    for engine, read in ((LocalEngine(), frame), (LocalEngine(threads=1), given)):
         with pytest.raises(GibbousError) as caught:
             engine.scan(read, PLAIN, key=KEY)
         errors.append(caught.value)

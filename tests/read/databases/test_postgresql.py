@@ -21,8 +21,7 @@ from urllib.parse import quote
 import pytest
 
 import gibbous as gb
-from gibbous.disintegrate.ibis.engine import IbisEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy.ledger import Ledger
 from tests.needs import need, program
 from tests.read.refusal import MARKER, refused
@@ -80,7 +79,7 @@ def server() -> Iterator[str]:
 
 
 def test_a_table_of_a_server_counts_and_is_named_as_its_rows_are_anywhere(server: str) -> None:
-    engine, truth = IbisEngine(threads=1), NumpyEngine()
+    engine, truth = LocalEngine(threads=1), LocalEngine()
 
     mark = engine.scan(f"{server}::stays", SCHEMA, key=KEY)
     found = digest(engine, CONTEXTS)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gibbous.core.errors import EngineFailure, InputRejected, SchemaMismatch
-from gibbous.disintegrate.ibis.databases import BATCH, Rows, lost, named, no_file, quoted
+from gibbous.read.databases.tables import BATCH, Rows, lost, named, no_file, quoted
 from gibbous.read.fields import shown
 
 if TYPE_CHECKING:
