@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core import memory
+from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core.errors import ResourceLimit
 from gibbous.disintegrate.records import LocalEngine
 

@@ -20,7 +20,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure, PrivacyRefused
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.records import LocalEngine, Records
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms import _plans, registry
 from gibbous.perturb.add import Add
 from gibbous.privacy import curator, entropy
@@ -48,10 +48,10 @@ class Spied:
     def __init__(self) -> None:
         self.codes: Codes | None = None
         self.engine: Any = None
-        self._take, self._init = Records.take, curator.Curator.__init__
+        self._take, self._init = LocalEngine.take, curator.Curator.__init__
 
     def places(self) -> list[tuple[object, str, Any]]:
-        def take(records: Records, codes: Codes) -> None:
+        def take(records: LocalEngine, codes: Any) -> None:
             self.codes = codes
             self._take(records, codes)
 
@@ -59,7 +59,7 @@ class Spied:
             self.engine = engine
             self._init(held, engine, *given, **more)
 
-        return [(Records, "take", take), (curator.Curator, "__init__", init)]
+        return [(LocalEngine, "take", take), (curator.Curator, "__init__", init)]
 
 
 @pytest.mark.parametrize(

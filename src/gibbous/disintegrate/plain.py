@@ -94,8 +94,9 @@ def _sum(codes: Codes, moment: Moment) -> np.ndarray:
 
 
 def _cells(context: Context, rows: np.ndarray) -> np.ndarray:
-    cells = keys_of(context, rows) * np.uint64(context.levels) + levels_of(context, rows)
-    return cells.astype(np.int64)
+    keys, levels = keys_of(context, rows), levels_of(context, rows)
+    cells: np.ndarray = (keys * np.uint64(context.levels) + levels).astype(np.int64)
+    return cells
 
 
 def _product(codes: Codes, moment: Moment, rows: slice) -> np.ndarray:
