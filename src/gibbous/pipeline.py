@@ -291,24 +291,21 @@ class _Job:
         A file that the ledger knows is held against its cap before it is opened. Whose account is
         charged, its records alone decide.
         """
-        place = file_place(self.source, self.ledger.key)
-        stamp = file_stamp(self.source, self.ledger.key)
+        key = self.ledger.key
+        place = file_place(self.source, key)
+        stamp = file_stamp(self.source, key)
         known = self.ledger.recall(stamp)
         if known is not None:
             self.ledger.check(known, self.plan.total, protects=self._protects())
         engine = self.engine
         try:
             found = engine.scan(
-                self.source,
-                self.schema,
-                key=self.ledger.key,
-                progress=self.progress,
-                numbers=self.plan.numbers,
+                self.source, self.schema, key=key, progress=self.progress, numbers=self.plan.numbers
             )
-            if file_stamp(self.source, self.ledger.key) != stamp:
+            if file_stamp(self.source, key) != stamp:
                 raise changed()
             yield engine, DataSet.of(found).read_from(place, stamp)
-            if file_stamp(self.source, self.ledger.key) != stamp:
+            if file_stamp(self.source, key) != stamp:
                 warnings.warn(InputChanged(), stacklevel=4)
         finally:
             engine.close()

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gibbous.core.claim import Claim, Relation, pure, zcdp
+from gibbous.core.claim import Relation, pure, zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
-from gibbous.core.errors import EngineFailure, GibbousError, PrivacyRefused, UsageError
+from gibbous.core.errors import EngineFailure, PrivacyRefused, UsageError
 from gibbous.core.grid import MOST, from_grid, grid_of, to_grid
 from gibbous.core.moment import Moment, moment
 from gibbous.core.recode import Edges, Groups, recoded, recoded_schema
@@ -338,19 +338,6 @@ def test_persons_with_several_rows_are_not_divided() -> None:
 
     with pytest.raises(PrivacyRefused, match="divided at random"):
         curator.split(2)
-
-
-def test_an_engine_that_only_counts_says_so() -> None:
-    class Counting:
-        name = "counting"
-
-        def close(self) -> None: ...
-
-    budget: Claim = pure(Fraction(1))
-    curator = Curator(Counting(), budget, SCHEMA, relation="add_remove")  # type: ignore[arg-type]
-
-    with pytest.raises(GibbousError, match="only counts"):
-        curator.recoded({})
 
 
 def test_drawn_numbers_are_decoded_within_bounds_at_their_precision() -> None:

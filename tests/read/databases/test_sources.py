@@ -440,3 +440,29 @@ def test_rows_that_are_left_unread_do_not_block_the_connection(tmp_path: Path) -
     assert (rows, first.height) == (1_000_000, 0)
     assert second.height > 0
     duckdb.connect(str(tmp_path / "a.db")).close()  # nobody holds it any more
+
+
+def test_i5_an_interrupt_stops_a_query_at_once(tmp_path: Path) -> None:
+    slow = "CREATE VIEW slow AS SELECT max(a.range * b.range %% 7) AS x FROM range({0}) a, range({0}) b"
+    path = duckdb_file(tmp_path, slow.replace("%%", "%").format(10_000_000))  # it takes days
+    code = (
+        "import os, signal, sys, threading\n"
+        "from gibbous.core.schema import Column, Schema\n"
+        "from gibbous.disintegrate.records import LocalEngine\n"
+        "schema = Schema((Column('x', 'nominal', levels=(1,)),))\n"
+        "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n"
+        "    LocalEngine().scan(sys.argv[1], schema, key=bytes(32))\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, f"duckdb://{path}::slow"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert (done.stdout.split(), done.returncode) == (["interrupted"], 0), done.stderr
