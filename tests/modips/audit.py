@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from gibbous.disintegrate.sums import sums
+from gibbous.disintegrate.plain import sums
 
 from gibbous.core.cell_model import CellModel
 from gibbous.core.claim import Claim, Relation, pure, zcdp

@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from gibbous.disintegrate.sums import sums
+from gibbous.disintegrate.plain import sums
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes

@@ -15,7 +15,7 @@ from gibbous.core.extras import need
 from gibbous.read.fields import shown
 
 T = TypeVar("T")
-BATCH = 1 << 17  # rows
+BATCH = 1 << 18  # rows
 _EXACT = 1 << 53
 _CLOSED = (
     "temp_directory = ''",  # else a view that sorts would spill values beside its database
