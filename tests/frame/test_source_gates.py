@@ -30,11 +30,11 @@ BANNED_IMPORTS = {
 BANNED_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "breakpoint"}
 ENTROPY = ("os.urandom", "os.getrandom", "secrets.")
 ENTROPY_OWNERS = {
-    "pipeline.py": "the sampling seed when none is given, and the name of a run in memory",
     "privacy/entropy.py": "noise, and words for draws that are the mechanism",
     "privacy/ledger.py": "names of reservations",
     "privacy/ledger_store.py": "the key of an installation",
-    "write/package.py": "the sampling seed when none is given, names of temporary folders",
+    "write/in_memory.py": "the name of a run in memory",
+    "write/more.py": "the sampling seed when none is given",
     "write/partial.py": "names of temporary folders",
 }
 

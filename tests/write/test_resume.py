@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous import pipeline
 from gibbous.core.errors import OutputNotWritten, ResourceLimit
+from gibbous.privacy import spend
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import sets as sets_module
 from gibbous.write.package import Package
@@ -200,7 +200,7 @@ def test_n1_a_run_that_needs_more_memory_is_refused_uncharged_or_goes_on_with_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, charged: bool
 ) -> None:
     if charged:  # an engine of another maker may find out only when it counts
-        monkeypatch.setattr(pipeline, "rehearse", lambda *_, **__: None)
+        monkeypatch.setattr(spend, "rehearse", lambda *_, **__: None)
     rng = np.random.default_rng(1)
     frame = pl.DataFrame({name: rng.integers(0, 90, 20_000) for name in "abcd"})
     columns = tuple(gb.Column(name, "ordinal", levels=tuple(range(90))) for name in "abcd")

@@ -106,24 +106,22 @@ def _given_rows(tables: Path, given: Path, flags: Mapping[str, Any], how: Run) -
             "Name a folder; with --format csv it holds a CSV file, too.",
         )
     form = _format(flags["output.format"])
-    from gibbous.write.given import write_given
+    from gibbous.core.request import PART_ROWS, Output
+    from gibbous.write.given import write_conditional
     from gibbous.write.output import check_output
-    from gibbous.write.package import drawn_seed
 
     for source in (tables, given):
         place = check_output(target, overwrite=how.overwrite, source=source)
     with at_most(how.threads), Bars(quiet=how.quiet, json=how.json) as bars:
-        release = write_given(
-            tables,
-            given,
-            place,
-            seed=drawn_seed() if flags["output.seed"] is None else flags["output.seed"],
+        output_ = Output(
+            seed=flags["output.seed"],
             format=form,
             csv_raw=how.csv_raw,
             overwrite=how.overwrite,
-            part_rows=flags["output.part_rows"],
-            options=how.options(),
-            progress=bars,
+            part_rows=flags["output.part_rows"] or PART_ROWS,
+        )
+        release = write_conditional(
+            tables, given, place, output_, options=how.options(), progress=bars
         )
     _tell(release, tables, target, how)
 

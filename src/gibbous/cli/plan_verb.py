@@ -27,8 +27,7 @@ def run(
     Raises:
         PrivacyRefused: an inferred fact would be used under a claim of differential privacy.
     """
-    from gibbous.pipeline import plan, settled
-    from gibbous.read.schema_file import load_schema
+    from gibbous.pipeline import plan, privacy_of
 
     if geography is not None:
         from gibbous.cli.flow_request import flow_request
@@ -37,7 +36,7 @@ def run(
         schema, method = flows.schema, flows.method
     else:
         method = method_of(request)
-        schema = settled(load_schema(request.schema), accept_inferred=accept_inferred)
+        schema = privacy_of(request.schema, method, accept_inferred=accept_inferred).schema
     made = plan(
         schema,
         method,

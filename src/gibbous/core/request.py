@@ -74,7 +74,7 @@ class Output:
         seed: of sampling from public tables; None draws one.
         format: "parquet", or "csv" for CSV beside it.
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
-        part_rows: most rows of one file of a set; None for the usual number.
+        part_rows: most rows of one file of a set; larger sets are folders of such files.
         overwrite: replace an existing release.
         out: folder of the package; None keeps the release in memory.
         imprint: who stands behind the release.
@@ -115,17 +115,16 @@ class Output:
                 "It is 'parquet' or 'csv'.",
                 "Correct format.",
             )
-        part_rows = PART_ROWS if self.part_rows is None else self.part_rows
-        if not _is_whole(part_rows, 1):
+        if not _is_whole(self.part_rows, 1):
             raise UsageError(
                 "PARTROWS",
-                f"part_rows={part_rows!r} was asked for.",
+                f"part_rows={self.part_rows!r} was asked for.",
                 "The rows of one file are a whole number >= 1.",
                 f"Leave it out for {PART_ROWS:,}.",
             )
         # Integers of other libraries are equal, but neither JSON nor a digest takes them.
-        whole = {"rows": self.rows, "sets": self.sets, "seed": self.seed, "part_rows": part_rows}
-        for name, value in whole.items():
+        for name in ("rows", "sets", "seed", "part_rows"):
+            value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else int(value))
 
     @property
@@ -169,8 +168,8 @@ class Request:
 
     source: Any = field(repr=False, compare=False)
     privacy: Privacy
-    output: Output = Output()
-    performance: Performance = Performance()
+    output: Output = field(default_factory=Output)
+    performance: Performance = field(default_factory=Performance)
     options: Any = None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from gibbous.core.about import About
 from gibbous.core.errors import EngineFailure, UsageError
+from gibbous.core.protocols import Mechanism
 
 GROUP = "gibbous.mechanisms"
 
@@ -43,6 +44,25 @@ def load(name: str) -> type[Any]:
     if not isinstance(getattr(kind, "about", None), About):
         raise _broken(found[name], "no `about`")
     return kind  # type: ignore[no-any-return]
+
+
+def instance(method: Mechanism | str) -> Mechanism:
+    """The mechanism that is meant: one that was made, or a registered one with its defaults.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if isinstance(method, str):
+        made: Mechanism = load(method)()
+        return made
+    if isinstance(method, type) or not hasattr(method, "plan") or not hasattr(method, "run"):
+        raise UsageError(
+            "METHOD",
+            "The method given is not a mechanism.",
+            "Pass an instance such as NoisyPegs(epsilon=1), or a registered name.",
+            "List them with gibbous.methods().",
+        )
+    return method
 
 
 def methods() -> tuple[About, ...]:

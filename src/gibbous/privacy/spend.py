@@ -26,15 +26,14 @@ class Draft(Protocol):
     """Where a result is kept as soon as it is drawn; it may know one of a run that was killed.
 
     Attributes:
+        request: digest of everything that was asked for.
         label: what the ledger calls the release.
         result: what was drawn; None before.
     """
 
-    @property
-    def label(self) -> str: ...
-
-    @property
-    def result(self) -> Tables | Codes | None: ...
+    request: bytes
+    label: str
+    result: Tables | Codes | None
 
     def hold(self, ledger: Ledger, reserve: Callable[[], Hold], *, strict: bool) -> Hold:
         """Take over the reservation of a run that was killed, or make a new one."""
@@ -52,13 +51,11 @@ class Charge:
     Attributes:
         ledger: is charged before anything is counted.
         dataset: fingerprint of the records.
-        request: digest of everything that was asked for.
         draft: keeps the result.
     """
 
     ledger: Ledger
     dataset: bytes
-    request: bytes
     draft: Draft
 
     def reserve(self, privacy: Privacy, plan: Plan, engine: Engine) -> Hold:
@@ -72,7 +69,7 @@ class Charge:
             self.dataset,
             plan.total,
             mechanism=plan.mechanism,
-            request=self.request,
+            request=self.draft.request,
             rows=plan.rows,
             protects=privacy.protects,
             label=self.draft.label,

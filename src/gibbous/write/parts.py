@@ -16,6 +16,7 @@ from pathlib import Path
 from gibbous.core.codes import Codes
 from gibbous.core.errors import EngineFailure, OutputNotWritten
 from gibbous.core.protocols import Progress, silent
+from gibbous.core.request import Output
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.disintegrate.writer import not_written, write_files
@@ -28,17 +29,13 @@ TOKEN = "token"  # noqa: S105  the name of a file, which shows that a worker see
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PartsJob:
+class Drawing:
     """What all parts of a release share: public, and pickled once for each worker.
 
     Attributes:
         source: public tables, or the drawn rows of all sets, one set after the other.
         digest: of `source`, as committed to the ledger.
-        seed: sampling seed.
-        sets, rows: number of sets, and rows of each.
-        part_rows: rows a part; the last part of a set has what is left.
-        csv: whether a CSV file is written beside each Parquet file.
-        csv_raw: leave text that a spreadsheet would read as a formula as it is.
+        output: sets and format; rows, seed and rows a part are settled.
         folder: absolute path of the package while it grows, on a file system that all workers see.
         scratch: folder beside it for files that are not finished; it holds the token.
         token: what the file of that name says.
@@ -48,12 +45,7 @@ class PartsJob:
 
     source: Tables | Codes
     digest: str
-    seed: int
-    sets: int
-    rows: int
-    part_rows: int
-    csv: bool
-    csv_raw: bool
+    output: Output
     folder: str
     scratch: str
     token: str
@@ -61,33 +53,41 @@ class PartsJob:
     threads: int | None = None
 
     def __repr__(self) -> str:
-        return f"<PartsJob: {self.sets} sets of {self.rows:,} rows>"
+        return f"<Drawing: {self.output.sets} sets of {self.rows:,} rows>"
+
+    @property
+    def rows(self) -> int:
+        """Rows of each set."""
+        assert self.output.rows is not None, "rows are settled before they are drawn"
+        return self.output.rows
+
+    @property
+    def seed(self) -> int:
+        """The sampling seed."""
+        assert self.output.seed is not None, "a seed is settled before rows are drawn"
+        return self.output.seed
 
     @property
     def schema(self) -> Schema:
         """The public schema."""
         return self.source.schema
 
-    @property
-    def forms(self) -> tuple[str, ...]:
-        """Formats of each part."""
-        return ("parquet", "csv") if self.csv else ("parquet",)
-
     def items(self) -> tuple[tuple[int, int], ...]:
         """All parts: (set from 0, part from 0)."""
-        each = parts(self.rows, self.part_rows)
-        return tuple((number, part) for number in range(self.sets) for part in range(each))
+        each = parts(self.rows, self.output.part_rows)
+        return tuple((number, part) for number in range(self.output.sets) for part in range(each))
 
     def names(self, item: tuple[int, int]) -> tuple[str, ...]:
         """Names of the files of a part within the package, one a format."""
         number, part = item
         return tuple(
-            part_name(number + 1, self.rows, self.part_rows, part, form) for form in self.forms
+            part_name(number + 1, self.rows, self.output.part_rows, part, form)
+            for form in self.output.formats
         )
 
     def span(self, item: tuple[int, int]) -> tuple[int, int]:
         """First row of a part within its set, and the row after its last one."""
-        return part_span(self.rows, self.part_rows, item[1])
+        return part_span(self.rows, self.output.part_rows, item[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class PartDone:
     files: tuple[FileDone, ...]
 
 
-def write_part(job: PartsJob, item: tuple[int, int], progress: Progress = silent) -> PartDone:
+def write_part(job: Drawing, item: tuple[int, int], progress: Progress = silent) -> PartDone:
     """Draw, decode and write one part; its files appear whole, under their final names.
 
     Writing it again, here or elsewhere, gives the same bytes under the same names.
@@ -137,11 +137,11 @@ def write_part(job: PartsJob, item: tuple[int, int], progress: Progress = silent
         written = write_files(
             _batches(job, item, progress),
             job.schema,
-            dict(zip(job.forms, drafts, strict=True)),
+            dict(zip(job.output.formats, drafts, strict=True)),
             seed=job.seed,
             set_index=item[0],
             start=job.span(item)[0],
-            csv_raw=job.csv_raw,
+            csv_raw=job.output.csv_raw,
         )
         done = _moved(job, names, drafts)
     return PartDone(*item, written.rows, written.guarded_cells, done)
@@ -157,7 +157,7 @@ def versions() -> tuple[tuple[str, str], ...]:
     return (("gibbous", __version__), ("numpy", np.__version__), ("polars", pl.__version__))
 
 
-def _batches(job: PartsJob, item: tuple[int, int], progress: Progress) -> Iterator[Codes]:
+def _batches(job: Drawing, item: tuple[int, int], progress: Progress) -> Iterator[Codes]:
     start, stop = job.span(item)
     if isinstance(job.source, Codes):
         first = item[0] * job.rows
@@ -178,7 +178,7 @@ _held: dict[tuple[str, int], Prepared] = {}
 _one_at_a_time = threading.Lock()
 
 
-def _ready(job: PartsJob, tables: Tables, number: int) -> Prepared:
+def _ready(job: Drawing, tables: Tables, number: int) -> Prepared:
     """The tables of a set, prepared once a process: the last ones used are kept, no others."""
     key = (job.digest, number if tables.noisings > 1 else 0)
     with _one_at_a_time:
@@ -194,7 +194,7 @@ def forget() -> None:
         _held.clear()
 
 
-def _check_here(job: PartsJob) -> None:
+def _check_here(job: Drawing) -> None:
     here = versions()
     if here != job.versions:
         pairs = zip(here, job.versions, strict=True)
@@ -227,7 +227,7 @@ def not_shared(folder: Path) -> OutputNotWritten:
 
 
 @contextmanager
-def _drafts(job: PartsJob, names: tuple[str, ...]) -> Iterator[tuple[Path, ...]]:
+def _drafts(job: Drawing, names: tuple[str, ...]) -> Iterator[tuple[Path, ...]]:
     """Paths for unfinished files; none is left, whatever happens."""
     own = fresh_name()  # two tasks may write one part at a time
     paths = tuple(Path(job.scratch) / f"{own}-{at}" for at in range(len(names)))
@@ -238,7 +238,7 @@ def _drafts(job: PartsJob, names: tuple[str, ...]) -> Iterator[tuple[Path, ...]]
             path.unlink(missing_ok=True)
 
 
-def _moved(job: PartsJob, names: tuple[str, ...], drafts: tuple[Path, ...]) -> tuple[FileDone, ...]:
+def _moved(job: Drawing, names: tuple[str, ...], drafts: tuple[Path, ...]) -> tuple[FileDone, ...]:
     found = []
     for name, draft in zip(names, drafts, strict=True):
         found.append(FileDone(name, sha256_of(draft), draft.stat().st_size))
