@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.about import DEFAULT_METHOD
+from gibbous.core.cores import at_most
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number
 from gibbous.core.forked import refuse_forked
@@ -29,8 +31,6 @@ from gibbous.write.like import frame_kind
 from gibbous.write.load import load
 from gibbous.write.output import check_output
 from gibbous.write.package import Package, begin, request_digest
-
-DEFAULT_METHOD = "adaptive_gibbs"
 
 
 def load_schema(schema: Schema | str | Path) -> Schema:
@@ -84,7 +84,7 @@ def plan(
     privacy = privacy_of(
         schema, method, accept_inferred=accept_inferred, understand=understand, budget=budget
     )
-    return _planned(privacy, Output(rows=rows, sets=sets))
+    return planned(privacy, Output(rows=rows, sets=sets))
 
 
 @answering
@@ -202,26 +202,27 @@ def release(request: Request, progress: Progress = silent) -> Release:
     """
     refuse_forked()
     privacy, output, source = request.privacy, request.output, request.source
-    planned = _planned(privacy, output)
-    check_memory(planned.memory_bytes, memory_limit(request.performance))
+    costs = planned(privacy, output)
+    check_memory(costs.memory_bytes, memory_limit(request.performance))
     target = (
         check_output(output.out, overwrite=output.overwrite, source=source) if output.out else None
     )
     ledger = _ledger(privacy)
     engine, frames = engine_of(request.performance, source, request.options), frame_kind(source)
     with (
-        records_in(request, planned, ledger, engine, progress) as dataset,
+        at_most(request.performance.threads),
+        records_in(request, costs, ledger, engine, progress) as dataset,
         workers_of(engine) as workers,
-        _draft(request, planned, dataset, target) as draft,
+        _draft(request, costs, dataset, target) as draft,
     ):
         if draft.release is not None:  # by a run that was killed after the folder had its name
             return frames.release(draft.release)
         charge = Charge(ledger, dataset, draft)
-        result = spend(privacy, planned, engine, charge=charge, progress=progress)
+        result = spend(privacy, costs, engine, charge=charge, progress=progress)
         engine.close()  # the read barrier: nothing raw can be consulted from here on
         draft.commit()
         draft.write_sets(workers, progress)
-        facts = _facts(request, planned, result.schema)
+        facts = _facts(request, costs, result.schema)
         return frames.release(draft.finish(facts))
 
 
@@ -256,30 +257,37 @@ def sample_more(
         PrivacyRefused: the release has no tables: its rows were paid for one by one.
         OutputNotWritten: `out` exists or cannot be written.
     """
-    refuse_forked()
     origin = release if isinstance(release, Release) else load(Path(release))
-    output = Output(
-        rows,
-        seed=seed,
-        format=format,
-        csv_raw=csv_raw,
-        part_rows=PART_ROWS if part_rows is None else part_rows,
-        out=out,
-    )
-    target = check_output(out)
-    if engine is None:
-        return write_sampled(origin, output, target, progress=progress)
-    drawing = engine_of(Performance(engine, partitions))
-    with workers_of(drawing) as workers:
-        drawing.close()
-        return write_sampled(origin, output, target, workers=workers, progress=progress)
+    if part_rows is None:
+        part_rows = PART_ROWS
+    output = Output(rows, seed=seed, format=format, csv_raw=csv_raw, part_rows=part_rows, out=out)
+    return sampled(origin, output, Performance(engine, partitions), progress)
 
 
-def _planned(privacy: Privacy, output: Output) -> Plan:
-    """Step 0: what the run would cost and need, from public facts alone; refused here if anywhere."""
-    planned = privacy.method.plan(privacy.schema, output.rows, output.sets)
-    limits.check(planned, privacy, output.rows)
-    return planned
+def sampled(
+    release: Release, output: Output, performance: Performance, progress: Progress = silent
+) -> Path:
+    """Draw more rows from the public tables of a release; see `sample_more`."""
+    refuse_forked()
+    target = check_output(output.out or "")
+    if performance.engine is None:
+        return write_sampled(release, output, target, progress=progress)
+    with at_most(performance.threads):
+        engine = engine_of(performance)
+        with workers_of(engine) as workers:
+            engine.close()
+            return write_sampled(release, output, target, workers=workers, progress=progress)
+
+
+def planned(privacy: Privacy, output: Output) -> Plan:
+    """What the run would cost and need, from public facts alone; refused here if anywhere.
+
+    Raises:
+        PrivacyRefused, BudgetExhausted: see `plan`.
+    """
+    costs = privacy.method.plan(privacy.schema, output.rows, output.sets)
+    limits.check(costs, privacy, output.rows)
+    return costs
 
 
 def _ledger(privacy: Privacy) -> Ledger:

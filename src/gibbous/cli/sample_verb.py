@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gibbous.cli import show
-from gibbous.cli.config import FORMATS
+from gibbous.cli.config import spark_conf
+from gibbous.cli.flags import Asked, Computing, Written, keyed
 from gibbous.cli.progress import Bars
-from gibbous.cli.synthesize_verb import Run, at_most, output
+from gibbous.cli.synthesize_verb import Flags, folder_of
+from gibbous.core.cores import at_most
 from gibbous.core.errors import UsageError
+from gibbous.core.request import FORMATS, PART_ROWS, Output, Performance
 
 if TYPE_CHECKING:
-    from gibbous.core.protocols import Engine
+    from gibbous.cli.flags import Reading, Screen
     from gibbous.core.release import Release
 
 OUTPUT = ("output.seed", "output.format", "output.path", "output.part_rows")
@@ -21,20 +24,28 @@ ROWS = ("output.rows", *OUTPUT, "engine.name", "engine.partitions", "engine.mast
 
 
 def run(
-    tables: Path | None, given: Path | None, flags: Mapping[str, Any], configured: bool, how: Run
+    tables: Path | None,
+    known: Path | None,
+    data: str | None,
+    flags: Flags,
+    reading: Reading,
+    screen: Screen,
 ) -> None:
     """Draw from the public tables of a release: post-processing, costs nothing.
 
     Args:
         tables: folder of the release.
-        given: file of given columns; None draws whole rows.
-        flags: as given; only those of the output (and the engine of whole rows) may be among them.
-        configured: whether a configuration was given, too.
+        known: file of given columns; None draws whole rows.
+        data: must not be given.
+        flags: only those of the output (and the engine of whole rows) may be among them.
     """
-    if given is None:
+    asked, written, computing = flags[0], flags[1], flags[4]
+    named = {*keyed(*flags), *(["data"] if data is not None else [])}
+    named |= {"--config"} if asked.config or asked.setting else set()
+    if known is None:
         assert tables is not None
-        _only(flags, ROWS, configured, "--rows, --seed, --format, --out")
-        _whole_rows(tables, flags, how)
+        _only(named, ROWS, "--rows, --seed, --format, --out")
+        _whole_rows(tables, asked, written, computing, screen)
         return
     if tables is None:
         raise UsageError(
@@ -43,21 +54,20 @@ def run(
             "Rows that go with given columns are drawn from the tables of a release.",
             "Make a release with adaptive_gibbs first, then pass --tables RELEASE --given FILE.",
         )
-    if flags["output.rows"] is not None:
+    if asked.rows is not None:
         raise UsageError(
             "ROWS",
             "--rows was given beside --given.",
             "One row is drawn for each given row.",
             "Leave --rows out, or give as many rows as you want.",
         )
-    _only(flags, OUTPUT, configured, "--seed, --format, --part-rows, --out")
-    _given_rows(tables, given, flags, how)
+    _only(named, OUTPUT, "--seed, --format, --part-rows, --out")
+    with at_most(computing.threads):
+        _given_rows(tables, known, written, reading, screen)
 
 
-def _only(
-    flags: Mapping[str, Any], allowed: tuple[str, ...], configured: bool, listed: str
-) -> None:
-    if configured or any(v is not None and key not in allowed for key, v in flags.items()):
+def _only(named: Collection[str], allowed: tuple[str, ...], listed: str) -> None:
+    if not set(named) <= set(allowed):
         raise UsageError(
             "TABLES",
             "--tables was given together with flags that describe a new release.",
@@ -66,29 +76,49 @@ def _only(
         )
 
 
-def _whole_rows(tables: Path, flags: Mapping[str, Any], how: Run) -> None:
-    rows, target = flags["output.rows"], output(flags["output.path"])
+def _output(written: Written, rows: int | None, form: str) -> Output:
+    """The output that is asked for; its format is one of ours."""
+    if form not in FORMATS:
+        raise UsageError(
+            "FORMAT",
+            f"There is no format {form!r}.",
+            "parquet or csv.",
+            "Correct --format or --out.",
+        )
+    return Output(
+        rows,
+        seed=written.seed,
+        format=form,
+        csv_raw=written.csv_raw,
+        part_rows=written.part_rows or PART_ROWS,
+        overwrite=written.overwrite,
+        out=written.out,
+    )
+
+
+def _whole_rows(
+    tables: Path, asked: Asked, written: Written, computing: Computing, screen: Screen
+) -> None:
+    rows, target = asked.rows, folder_of(written.out)
     if rows is None or rows < 0:
         raise UsageError(
             "ROWS", "--tables needs --rows.", "It is a whole number, >= 0.", "Pass --rows N."
         )
-    form = _format(flags["output.format"] or target.suffix.removeprefix("."))
-    from gibbous.pipeline import sample_more
+    output = _output(written, rows, written.format or target.suffix.removeprefix(".") or FORMATS[0])
+    performance = Performance(
+        computing.engine or "local",
+        computing.partitions,
+        threads=computing.threads,
+        master=computing.master,
+        conf=spark_conf(computing.spark_conf or []),
+    )
+    from gibbous.pipeline import sampled
     from gibbous.write.load import load
 
-    with at_most(how.threads), Bars(quiet=how.quiet, json=how.json) as bars:
-        sample_more(
-            load(tables),  # before a cluster is asked for
-            rows,
-            seed=flags["output.seed"],
-            out=target,
-            format=form,
-            csv_raw=how.csv_raw,
-            engine=_writing_engine(flags),
-            part_rows=flags["output.part_rows"],
-            progress=bars,
-        )
-    if how.json:
+    release = load(tables)  # before a cluster is asked for
+    with Bars(quiet=screen.quiet, json=screen.json) as bars:
+        sampled(release, output, performance, bars)
+    if screen.json:
         show.as_json({"path": str(target), "rows": rows, "cost": "none"})
         return
     show.line(
@@ -96,8 +126,10 @@ def _whole_rows(tables: Path, flags: Mapping[str, Any], how: Run) -> None:
     )
 
 
-def _given_rows(tables: Path, given: Path, flags: Mapping[str, Any], how: Run) -> None:
-    target = output(flags["output.path"])
+def _given_rows(
+    tables: Path, known: Path, written: Written, reading: Reading, screen: Screen
+) -> None:
+    target = folder_of(written.out)
     if target.suffix in (".csv", ".parquet"):
         raise UsageError(
             "OUT",
@@ -105,36 +137,28 @@ def _given_rows(tables: Path, given: Path, flags: Mapping[str, Any], how: Run) -
             "The output is a folder: its METHODS.md says which columns were given.",
             "Name a folder; with --format csv it holds a CSV file, too.",
         )
-    form = _format(flags["output.format"])
-    from gibbous.core.request import PART_ROWS, Output
+    output = _output(written, None, written.format or FORMATS[0])
     from gibbous.write.given import write_conditional
     from gibbous.write.output import check_output
 
-    for source in (tables, given):
-        place = check_output(target, overwrite=how.overwrite, source=source)
-    with at_most(how.threads), Bars(quiet=how.quiet, json=how.json) as bars:
-        output_ = Output(
-            seed=flags["output.seed"],
-            format=form,
-            csv_raw=how.csv_raw,
-            overwrite=how.overwrite,
-            part_rows=flags["output.part_rows"] or PART_ROWS,
-        )
+    for source in (tables, known):
+        path = check_output(target, overwrite=output.overwrite, source=source)
+    with Bars(quiet=screen.quiet, json=screen.json) as bars:
         release = write_conditional(
-            tables, given, place, output_, options=how.options(), progress=bars
+            tables, known, path, output, options=reading.options(), progress=bars
         )
-    _tell(release, tables, target, how)
+    _tell(release, tables, target, screen)
 
 
-def _tell(release: Release, tables: Path, target: Path, how: Run) -> None:
+def _tell(release: Release, tables: Path, target: Path, screen: Screen) -> None:
     """What was drawn and what was given; the last line says both, and what no guarantee covers."""
     receipt = release.receipt
     rows, names = list(receipt["rows"]), receipt["given"]["columns"]
-    if how.json:
+    if screen.json:
         told = {"path": str(target), "rows": rows, "cost": "none", "given": names}
         show.as_json(told | {"guarantee": receipt["guarantee"], "receipt": receipt.to_json()})
         return
-    if not how.quiet:
+    if not screen.quiet:
         show.line(f"{target}:")
         show.folder(target)
         show.line(f"  drawn, and covered as post-processing: {release.claim.words()}")
@@ -145,28 +169,4 @@ def _tell(release: Release, tables: Path, target: Path, how: Run) -> None:
         f"total cost: nothing; {sets}{show.counted(rows[0], 'row')} drawn from the public tables of "
         f"{tables} are in {target}. No guarantee covers the given columns ({', '.join(names)}): if they "
         "are confidential, so is this folder."
-    )
-
-
-def _format(wanted: str | None) -> str:
-    form = wanted or "parquet"
-    if form not in FORMATS:
-        raise UsageError(
-            "FORMAT",
-            f"There is no format {form!r}.",
-            "parquet or csv.",
-            "Correct --format or --out.",
-        )
-    return form
-
-
-def _writing_engine(flags: Mapping[str, Any]) -> Engine | None:
-    """Who draws further rows: a cluster where one is asked for, else this process."""
-    from gibbous.disintegrate import engine
-
-    return engine(
-        flags["engine.name"] or "local",
-        partitions=flags["engine.partitions"],
-        master=flags["engine.master"],
-        conf=flags["engine.conf"],
     )
