@@ -41,6 +41,7 @@ ENTROPY_OWNERS = {
 NOISE = "makes noise"
 WORD_TAKERS = {
     "privacy/curator.py": "hands words to draws that are the mechanism, and to random parts",
+    "privacy/spend.py": "hands words to the curator",
     "privacy/noise.py": NOISE + " through privacy/entropy.py, on counts",
     "synthesize/flows/grid.py": NOISE + " of its own, on cells that are not listed",
     "encode/encode.py": "which rows of a person stay",

@@ -146,7 +146,7 @@ def test_a_killed_run_goes_on_with_the_copies_it_paid_for(
     honest = {name: getattr(package.Package, name) for name in ("commit", "record", "__exit__")}
 
     def dying(self: Any, *args: Any, **given: Any) -> None:
-        done.append(digest_of(self._result))
+        done.append(digest_of(self.result))
         raise KeyboardInterrupt
 
     def gone(self: Any, *args: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from gibbous.cli import show
 from gibbous.core.about import DEFAULT_METHOD
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import did_you_mean
 
 Card = dict[str, Any]
 
@@ -70,15 +71,12 @@ def _find(name: str, cards: Sequence[Card]) -> Card:
     for card in cards:
         if card["name"] == name:
             return card
-    from gibbous.cli.mistakes import nearest
-
     names = [card["name"] for card in cards]
-    near = nearest(name.lower().replace("-", "_"), names)
     raise UsageError(
         "UNKNOWNMETHOD",
         f"There is no method {name!r}.",
         f"Methods are {', '.join(names)}.",
-        f"Did you mean {near!r}?" if near else "`gibbous methods` describes them.",
+        did_you_mean(name.lower().replace("-", "_"), names, "`gibbous methods` describes them."),
     )
 
 
