@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.about import DEFAULT_METHOD
 from gibbous.core.cores import at_most
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number
 from gibbous.core.forked import refuse_forked
 from gibbous.core.imprint import NONE_GIVEN, Imprint
-from gibbous.core.keywords import answering
+from gibbous.core.keywords import DEFAULT_METHOD, answering
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release

@@ -8,7 +8,15 @@ import pytest
 
 from gibbous.cli import plan_verb, synthesize_verb
 from gibbous.cli.config import resolve
-from gibbous.cli.flags import Asked, Charging, Computing, Consent, Reading, Screen, Written
+from gibbous.cli.flags import (
+    ConsentFlags,
+    EngineFlags,
+    LedgerFlags,
+    OutputFlags,
+    ReadingFlags,
+    RequestFlags,
+    ScreenFlags,
+)
 from gibbous.cli.flow_request import flow_request
 from gibbous.core.errors import UsageError
 from gibbous.read.source import ReadOptions
@@ -67,13 +75,16 @@ def test_a_level_of_the_geography_gives_every_method_its_regions(config: Path) -
 def test_a_release_of_flows_is_planned_and_written(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked, screen = Asked(config), Screen(quiet=True)
-    plan_verb.run(asked, Consent(), Computing(), None, Screen())
+    asked, screen = RequestFlags(config), ScreenFlags(quiet=True)
+    plan_verb.run(asked, ConsentFlags(), EngineFlags(), None, ScreenFlags())
     told = capsys.readouterr().out
-    charging = Charging(config.with_name("ledger"))
+    charging = LedgerFlags(config.with_name("ledger"))
 
     synthesize_verb.run(
-        None, (asked, Written(), charging, Consent(), Computing()), Reading(), screen
+        None,
+        (asked, OutputFlags(), charging, ConsentFlags(), EngineFlags()),
+        ReadingFlags(),
+        screen,
     )
 
     assert "origins=20 places, destinations=2 places" in told

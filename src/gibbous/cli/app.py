@@ -9,24 +9,24 @@ import typer
 
 from gibbous.cli import measuring
 from gibbous.cli.flags import (
-    Asked,
-    Cap,
-    Charging,
-    Computing,
-    Consent,
+    CapFlags,
+    ConsentFlags,
+    EngineFlags,
     EngineName,
+    LedgerFlags,
     LedgerPath,
-    Machine,
+    MachineFlags,
+    OutputFlags,
     Overwrite,
     Partitions,
-    Reading,
+    ReadingFlags,
+    RequestFlags,
     SchemaFile,
-    Screen,
-    Text,
-    Written,
+    ScreenFlags,
+    TextFlags,
     verb,
 )
-from gibbous.core.about import DEFAULT_METHOD
+from gibbous.core.keywords import DEFAULT_METHOD
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EPILOG = (
@@ -79,8 +79,8 @@ Data = Annotated[str, typer.Argument(help="CSV or Parquet; or nickname, or finge
 def schema_infer(
     data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write.")],
-    reading: Reading,
-    screen: Screen,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
     overwrite: Overwrite = False,
     null: Annotated[str, typer.Option("--null", help="Text that means missing in CSV.")] = "",
 ) -> None:
@@ -94,7 +94,7 @@ def schema_infer(
 def schema_import(
     file: Annotated[Path, typer.Argument(help="domain.json (column: size) or SDV metadata V2.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write.")],
-    screen: Screen,
+    screen: ScreenFlags,
     data: Annotated[
         Path | None, typer.Option("--data", help="Records, for metadata without levels or ranges.")
     ] = None,
@@ -109,8 +109,8 @@ def schema_import(
 @verb(schema_app, "Hold data against a schema.", "check")
 def schema_check(
     schema: Annotated[Path, typer.Argument(help="Schema file.")],
-    reading: Reading,
-    screen: Screen,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
     data: Annotated[Path | None, typer.Argument(help="CSV or Parquet to hold against it.")] = None,
 ) -> None:
     """Read a schema, list facts that are not declared, and hold data against it. Spends nothing."""
@@ -121,7 +121,7 @@ def schema_check(
 
 @verb(app, "The methods, and what each one promises.")
 def methods(
-    machine: Machine,
+    machine: MachineFlags,
     name: Annotated[str | None, typer.Argument(help="One method in detail.")] = None,
     scaffold: Annotated[
         str | None, typer.Option("--scaffold", help="Print a new mechanism file of this name.")
@@ -135,9 +135,9 @@ def methods(
 
 @verb(app, "What a run will cost, from the schema alone.")
 def plan(
-    asked: Asked,
-    consent: Consent,
-    screen: Screen,
+    asked: RequestFlags,
+    consent: ConsentFlags,
+    screen: ScreenFlags,
     engine: EngineName = None,
     partitions: Partitions = None,
     records: Annotated[
@@ -150,18 +150,18 @@ def plan(
     """Cost, expected error and memory, from the schema alone: opens no record, spends nothing."""
     from gibbous.cli import plan_verb
 
-    plan_verb.run(asked, consent, Computing(engine, partitions), records, screen)
+    plan_verb.run(asked, consent, EngineFlags(engine, partitions), records, screen)
 
 
 @verb(app, "Write a synthetic release of confidential data.")
 def synthesize(
-    asked: Asked,
-    written: Written,
-    charging: Charging,
-    consent: Consent,
-    computing: Computing,
-    reading: Reading,
-    screen: Screen,
+    asked: RequestFlags,
+    written: OutputFlags,
+    charging: LedgerFlags,
+    consent: ConsentFlags,
+    computing: EngineFlags,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
     data: Annotated[
         str | None,
         typer.Argument(help="CSV, Parquet (file, folder, pattern), or a table of the engine."),
@@ -192,7 +192,7 @@ def synthesize(
 @verb(app, "Check a release without the data.")
 def verify(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
-    screen: Screen,
+    screen: ScreenFlags,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Ledger that must hold its two entries.")
     ] = None,
@@ -210,8 +210,8 @@ for _function, _words in measuring.VERBS:
 
 @verb(ledger_app, "Spent, reserved and left.", "show")
 def ledger_show(
-    text: Text,
-    machine: Machine,
+    text: TextFlags,
+    machine: MachineFlags,
     data: Annotated[
         str | None, typer.Argument(help="Only this data set: file, nickname or fingerprint.")
     ] = None,
@@ -225,7 +225,9 @@ def ledger_show(
 
 
 @verb(ledger_app, "The most a data set may ever spend.", "cap")
-def ledger_cap(data: Data, cap: Cap, text: Text, screen: Screen, ledger: LedgerPath = None) -> None:
+def ledger_cap(
+    data: Data, cap: CapFlags, text: TextFlags, screen: ScreenFlags, ledger: LedgerPath = None
+) -> None:
     """Set the most a data set may ever spend, whatever its file is called."""
     from gibbous.cli import ledger_verbs
 
@@ -236,8 +238,8 @@ def ledger_cap(data: Data, cap: Cap, text: Text, screen: Screen, ledger: LedgerP
 def ledger_link(
     new: Annotated[str, typer.Argument(help="The later version: file, nickname or fingerprint.")],
     old: Annotated[str, typer.Argument(help="The one that the ledger has: likewise.")],
-    text: Text,
-    machine: Machine,
+    text: TextFlags,
+    machine: MachineFlags,
     ledger: LedgerPath = None,
 ) -> None:
     """Join two accounts for good: what both have spent is one sum, under one cap."""
@@ -250,8 +252,8 @@ def ledger_link(
 def ledger_name(
     data: Data,
     nickname: Annotated[str, typer.Argument(help="A letter, then letters, digits, - and _.")],
-    text: Text,
-    machine: Machine,
+    text: TextFlags,
+    machine: MachineFlags,
     ledger: LedgerPath = None,
 ) -> None:
     """Give a data set a nickname, which stands for it wherever a data set is named."""
@@ -262,7 +264,7 @@ def ledger_name(
 
 @verb(app, "A release of real data that come along.")
 def demo(
-    screen: Screen,
+    screen: ScreenFlags,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Folder of the release; default: ./gibbous-demo."),
@@ -277,7 +279,7 @@ def demo(
 
 
 @verb(app, "Compile the kernels once.")
-def warmup(screen: Screen) -> None:
+def warmup(screen: ScreenFlags) -> None:
     """Compile the kernels once, so that the first run does not have to."""
     from gibbous.cli import release_verbs
 

@@ -11,13 +11,13 @@ from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Screen
-    from gibbous.cli.measuring import Audited
+    from gibbous.cli.flags import ScreenFlags
+    from gibbous.cli.measuring import AuditFlags
 
 VIOLATION, CANNOT_TELL = 5, 10
 
 
-def run(audited: Audited, out: Path | None, screen: Screen) -> int:
+def run(audited: AuditFlags, out: Path | None, screen: ScreenFlags) -> int:
     """Audit a method and print what was found.
 
     Args:
@@ -53,7 +53,7 @@ def run(audited: Audited, out: Path | None, screen: Screen) -> int:
     return {"VIOLATION": VIOLATION, "cannot tell": CANNOT_TELL}.get(result.verdict, 0)
 
 
-def _params(audited: Audited) -> dict[str, object]:
+def _params(audited: AuditFlags) -> dict[str, object]:
     params: dict[str, object] = {}
     for key, value in pairs(audited.setting or [], "SET", "--set", "parents=3"):
         name = key.strip().replace("-", "_").removeprefix("mechanism.").removeprefix("privacy.")

@@ -11,7 +11,7 @@ from gibbous.cli.progress import Bars
 from gibbous.core.errors import OutputNotWritten
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Screen
+    from gibbous.cli.flags import ScreenFlags
 
 
 def run(
@@ -20,7 +20,7 @@ def run(
     workers: int | None,
     public_data: bool,
     ledger: Path | None,
-    screen: Screen,
+    screen: ScreenFlags,
 ) -> None:
     """Run, or go on with, the study of a file, and write its figures and maps.
 

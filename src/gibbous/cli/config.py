@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gibbous.cli.mistakes import unknown
-from gibbous.core.about import DEFAULT_METHOD
 from gibbous.core.documents import Unreadable, toml
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import DIGITS
 from gibbous.core.imprint import Imprint
+from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.core.request import FORMATS, Output, Performance, Request
 from gibbous.read.texts import read_text
 

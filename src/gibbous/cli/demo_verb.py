@@ -21,7 +21,7 @@ from gibbous.core.tables import Dense, Table, Tables
 if TYPE_CHECKING:
     import polars
 
-    from gibbous.cli.flags import Screen
+    from gibbous.cli.flags import ScreenFlags
     from gibbous.core.protocols import Mechanism, Progress
 
 EPSILON, DELTA, SETS, SEED = "1", "1e-6", 2, 7
@@ -38,7 +38,7 @@ EVALUATE = ("sklearn", "statsmodels", "formulaic")
 REPORT = ("altair", "jinja2", "vl_convert")
 
 
-def run(out: Path | None, name: str, overwrite: bool, screen: Screen) -> None:
+def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> None:
     """Make a release of the RAND data, verify it, and show it.
 
     Args:

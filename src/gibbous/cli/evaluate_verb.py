@@ -17,8 +17,8 @@ from gibbous.core.finding import Finding
 from gibbous.evaluate.findings import Findings
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Reading, Screen
-    from gibbous.cli.measuring import Evaluated
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
+    from gibbous.cli.measuring import EvaluateFlags
     from gibbous.core.schema import Schema
     from gibbous.flows import Geography
 
@@ -33,7 +33,9 @@ GROUPS = {
 CONFIDENTIAL = "Confidential: comparisons with real records, outside the guarantee of any release."
 
 
-def run(wanted: Evaluated, reading: Reading, out: Path | None, screen: Screen) -> None:
+def run(
+    wanted: EvaluateFlags, reading: ReadingFlags, out: Path | None, screen: ScreenFlags
+) -> None:
     """Evaluate, print the findings, and write the report.
 
     Args:
@@ -65,7 +67,7 @@ def run(wanted: Evaluated, reading: Reading, out: Path | None, screen: Screen) -
     _last(found, out)
 
 
-def _findings(wanted: Evaluated, reading: Reading, bars: Bars) -> Findings:
+def _findings(wanted: EvaluateFlags, reading: ReadingFlags, bars: Bars) -> Findings:
     """Findings about rows, or about flows, with the report that they write."""
     from gibbous.report import faces
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from gibbous.core.about import DEFAULT_METHOD
+from gibbous.core.keywords import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
@@ -66,8 +66,8 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existin
 Names = Annotated[list[str] | None, typer.Option(help="Columns, separated by commas; repeatable.")]
 
 
-@dataclass(frozen=True)
-class Machine:
+@dataclass(frozen=True, eq=False, repr=False)
+class MachineFlags:
     """Whom a verb talks to."""
 
     json: Annotated[
@@ -78,8 +78,8 @@ class Machine:
     ] = False
 
 
-@dataclass(frozen=True)
-class Screen(Machine):
+@dataclass(frozen=True, eq=False, repr=False)
+class ScreenFlags(MachineFlags):
     """What is printed."""
 
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the last line and errors.")] = (
@@ -92,8 +92,8 @@ class Screen(Machine):
         return self.json or self.quiet
 
 
-@dataclass(frozen=True)
-class Text:
+@dataclass(frozen=True, eq=False, repr=False)
+class TextFlags:
     """How text files are read."""
 
     sep: Annotated[str, typer.Option("--sep", help="Separator of the CSV input.")] = ","
@@ -113,8 +113,8 @@ class Text:
         return ReadOptions(**own)
 
 
-@dataclass(frozen=True)
-class Reading(Text):
+@dataclass(frozen=True, eq=False, repr=False)
+class ReadingFlags(TextFlags):
     """How text files are read, where lines may be dropped."""
 
     on_bad_line: Annotated[
@@ -125,8 +125,8 @@ class Reading(Text):
     ] = "reject"
 
 
-@dataclass(frozen=True)
-class Cap:
+@dataclass(frozen=True, eq=False, repr=False)
+class CapFlags:
     """The most that a data set may ever spend."""
 
     epsilon: Annotated[
@@ -140,8 +140,8 @@ class Cap:
     new_data: NewData = None
 
 
-@dataclass(frozen=True)
-class Asked:
+@dataclass(frozen=True, eq=False, repr=False)
+class RequestFlags:
     """What is promised, and how much is made."""
 
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A release.toml.")] = None
@@ -173,8 +173,8 @@ class Asked:
     ] = False
 
 
-@dataclass(frozen=True)
-class Consent:
+@dataclass(frozen=True, eq=False, repr=False)
+class ConsentFlags:
     """What is allowed for once, said with each command."""
 
     accept_inferred: Annotated[
@@ -192,8 +192,8 @@ class Consent:
     ] = False
 
 
-@dataclass(frozen=True)
-class Charging:
+@dataclass(frozen=True, eq=False, repr=False)
+class LedgerFlags:
     """Which ledger is charged, and how."""
 
     ledger: LedgerPath = None
@@ -209,8 +209,8 @@ class Charging:
     ] = False
 
 
-@dataclass(frozen=True)
-class Written:
+@dataclass(frozen=True, eq=False, repr=False)
+class OutputFlags:
     """What is written, and how."""
 
     seed: Annotated[
@@ -260,8 +260,8 @@ class Written:
     ] = None
 
 
-@dataclass(frozen=True)
-class Computing:
+@dataclass(frozen=True, eq=False, repr=False)
+class EngineFlags:
     """How it is computed: nothing here changes what is released."""
 
     engine: EngineName = None

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gibbous.cli.config import Values, method_of, parameters
-from gibbous.core.about import DEFAULT_METHOD
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Mechanism

@@ -9,8 +9,8 @@ from gibbous.cli import show
 from gibbous.cli.progress import Bars
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Screen
-    from gibbous.cli.measuring import Fitted
+    from gibbous.cli.flags import ScreenFlags
+    from gibbous.cli.measuring import InferFlags
     from gibbous.evaluate.inference.analysis import Analysis
     from gibbous.evaluate.inference.formulas import Family
     from gibbous.evaluate.inference.results import Fit
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HEADERS = ("coefficient", "estimate", "se", "df", "low", "high", "sampling", "synthesis", "noise")
 
 
-def run(release: Path, fitted: Fitted, screen: Screen) -> None:
+def run(release: Path, fitted: InferFlags, screen: ScreenFlags) -> None:
     """Print coefficients with intervals, the rule and its reason, and which receipt entries entered.
 
     Raises:

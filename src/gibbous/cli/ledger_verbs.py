@@ -24,7 +24,7 @@ def show(
     data: str | None,
     schema: Path | None,
     path: Path | None,
-    csv: flags.Text,
+    csv: flags.TextFlags,
     json: bool,
 ) -> None:
     """Print what was charged, by data set and release.
@@ -60,7 +60,11 @@ def show(
 
 
 def cap(
-    data: str, limit: flags.Cap, path: Path | None, csv: flags.Text, screen: flags.Screen
+    data: str,
+    limit: flags.CapFlags,
+    path: Path | None,
+    csv: flags.TextFlags,
+    screen: flags.ScreenFlags,
 ) -> None:
     """Set the most that a data set may ever spend; reads the file for its fingerprint only.
 
@@ -104,7 +108,7 @@ def cap(
     )
 
 
-def link(new: str, old: str, path: Path | None, csv: flags.Text, json: bool) -> None:
+def link(new: str, old: str, path: Path | None, csv: flags.TextFlags, json: bool) -> None:
     """Join the accounts of two data sets: one sum of what was spent, under one cap.
 
     Args:
@@ -116,7 +120,7 @@ def link(new: str, old: str, path: Path | None, csv: flags.Text, json: bool) -> 
     _tell(ledger, of_old, "linked: one account from now on.", json)
 
 
-def name(data: str, nickname: str, path: Path | None, csv: flags.Text, json: bool) -> None:
+def name(data: str, nickname: str, path: Path | None, csv: flags.TextFlags, json: bool) -> None:
     """Give a data set a nickname, which stands for it wherever one is named."""
     ledger = Ledger.open(path)
     dataset = _dataset(ledger, data, None, csv)[0]
@@ -134,7 +138,7 @@ def _tell(ledger: Ledger, dataset: bytes, words: str, json: bool) -> None:
 
 
 def _dataset(
-    ledger: Ledger, data: str, schema: Path | None, csv: flags.Text
+    ledger: Ledger, data: str, schema: Path | None, csv: flags.TextFlags
 ) -> tuple[bytes, Schema | None]:
     """The data set that is called so, or that is in this file; and its schema, if one is given."""
     declared = None

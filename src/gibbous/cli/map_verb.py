@@ -10,13 +10,15 @@ from gibbous.cli.progress import Bars
 from gibbous.core.extras import require
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Reading, Screen
-    from gibbous.cli.measuring import Mapped
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
+    from gibbous.cli.measuring import MapFlags
 
 CONFIDENTIAL = "Confidential: real flows, outside the guarantee of any release."
 
 
-def run(mapped: Mapped, out: Path, overwrite: bool, reading: Reading, screen: Screen) -> None:
+def run(
+    mapped: MapFlags, out: Path, overwrite: bool, reading: ReadingFlags, screen: ScreenFlags
+) -> None:
     """Write the map.
 
     Args:

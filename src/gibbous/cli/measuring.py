@@ -14,10 +14,10 @@ from gibbous.cli.flags import (
     GeographyFile,
     Names,
     Overwrite,
-    Reading,
+    ReadingFlags,
     Relation,
     SchemaFile,
-    Screen,
+    ScreenFlags,
     Settings,
 )
 
@@ -28,8 +28,8 @@ Holdout = Annotated[Path | None, typer.Option("--holdout", help="Records no synt
 SampleSeed = Annotated[int, typer.Option("--seed", help="Of samples and references.")]
 
 
-@dataclass(frozen=True)
-class Evaluated:
+@dataclass(frozen=True, eq=False, repr=False)
+class EvaluateFlags:
     """What is compared, and which findings are computed."""
 
     real: Annotated[Path, typer.Argument(help="The confidential records: CSV or Parquet.")]
@@ -52,9 +52,9 @@ class Evaluated:
 
 
 def evaluate(
-    evaluated: Evaluated,
-    reading: Reading,
-    screen: Screen,
+    evaluated: EvaluateFlags,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="New folder of the report.")
     ] = None,
@@ -65,8 +65,8 @@ def evaluate(
     evaluate_verb.run(evaluated, reading, out, screen)
 
 
-@dataclass(frozen=True)
-class Reported:
+@dataclass(frozen=True, eq=False, repr=False)
+class ReportFlags:
     """What a report shows beside the release itself."""
 
     real: Annotated[Path | None, typer.Option("--real", help="Real records to compare with.")] = (
@@ -93,9 +93,9 @@ class Reported:
 
 def report(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
-    reported: Reported,
-    reading: Reading,
-    screen: Screen,
+    reported: ReportFlags,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
     audience: Annotated[str, typer.Option("--audience", help="public or internal.")] = "public",
     out: Annotated[
         Path | None,
@@ -112,8 +112,8 @@ def report(
     report_verb.run(page, reported, reading, screen)
 
 
-@dataclass(frozen=True)
-class Fitted:
+@dataclass(frozen=True, eq=False, repr=False)
+class InferFlags:
     """A model, and how its sets are combined."""
 
     formula: Annotated[str, typer.Argument(help='For example "y ~ a + b".')]
@@ -136,8 +136,8 @@ class Fitted:
 
 def infer(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
-    fitted: Fitted,
-    screen: Screen,
+    fitted: InferFlags,
+    screen: ScreenFlags,
 ) -> None:
     """Fit a model to every set of a release and combine; needs no real data and spends nothing."""
     from gibbous.cli import infer_verb
@@ -145,8 +145,8 @@ def infer(
     infer_verb.run(release, fitted, screen)
 
 
-@dataclass(frozen=True)
-class Audited:
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditFlags:
     """A method, and how hard it is attacked."""
 
     method: Annotated[str, typer.Argument(help="A registered method.")]
@@ -160,8 +160,8 @@ class Audited:
 
 
 def audit(
-    audited: Audited,
-    screen: Screen,
+    audited: AuditFlags,
+    screen: ScreenFlags,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write.")] = None,
 ) -> None:
     """Attack a method on constructed tables; no real data, no budget."""
@@ -177,7 +177,7 @@ def compare(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder of the study; goes on where it stopped.")
     ],
-    screen: Screen,
+    screen: ScreenFlags,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; default: all cores.")
     ] = None,
@@ -194,8 +194,8 @@ def compare(
     compare_verb.run(config, out, workers, public_data, ledger, screen)
 
 
-@dataclass(frozen=True)
-class Repeated:
+@dataclass(frozen=True, eq=False, repr=False)
+class StudyFlags:
     """How an experiment is run again."""
 
     quick: Annotated[
@@ -218,8 +218,8 @@ def study(
     name: Annotated[
         str, typer.Argument(help="bowen2016-1 and so on; a wrong name lists all.", metavar="NAME")
     ],
-    repeated: Repeated,
-    screen: Screen,
+    repeated: StudyFlags,
+    screen: ScreenFlags,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder; goes on where it stopped.")
     ] = None,
@@ -233,8 +233,8 @@ def study(
     study_verb.run(name, out, asdict(repeated) | {"resume": not restart}, screen)
 
 
-@dataclass(frozen=True)
-class Mapped:
+@dataclass(frozen=True, eq=False, repr=False)
+class MapFlags:
     """Which flows are drawn, and where their columns are."""
 
     release: Annotated[Path, typer.Argument(help="A release folder, or public flows.")]
@@ -263,10 +263,10 @@ class Mapped:
 
 
 def flow_map(
-    mapped: Mapped,
+    mapped: MapFlags,
     out: Annotated[Path, typer.Option("--out", "-o", help=".html, .svg or .png.")],
-    reading: Reading,
-    screen: Screen,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
     overwrite: Overwrite = False,
 ) -> None:
     """Draw where the people of a destination come from: a page to search, or one picture."""

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gibbous.cli import show
-from gibbous.core.about import DEFAULT_METHOD
 from gibbous.core.errors import UsageError
-from gibbous.core.keywords import did_you_mean
+from gibbous.core.keywords import DEFAULT_METHOD, did_you_mean
 
 Card = dict[str, Any]
 

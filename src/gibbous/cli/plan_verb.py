@@ -11,11 +11,15 @@ from gibbous.cli.flags import keyed, unkeyed
 from gibbous.core.plan import Plan
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Asked, Computing, Consent, Screen
+    from gibbous.cli.flags import ConsentFlags, EngineFlags, RequestFlags, ScreenFlags
 
 
 def run(
-    asked: Asked, consent: Consent, computing: Computing, records: int | None, screen: Screen
+    asked: RequestFlags,
+    consent: ConsentFlags,
+    computing: EngineFlags,
+    records: int | None,
+    screen: ScreenFlags,
 ) -> None:
     """Print the plan of a request, and what its engine will need where one is named.
 

@@ -10,10 +10,10 @@ from gibbous.cli import show
 from gibbous.cli.progress import Bars
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Screen
+    from gibbous.cli.flags import ScreenFlags
 
 
-def verify(release: Path, ledger: Path | None, screen: Screen) -> None:
+def verify(release: Path, ledger: Path | None, screen: ScreenFlags) -> None:
     """Check a release folder without the data.
 
     Args:
@@ -38,7 +38,7 @@ def verify(release: Path, ledger: Path | None, screen: Screen) -> None:
     show.line(f"total cost: {cost}. {release} is whole and says what it is.")
 
 
-def warmup(screen: Screen) -> None:
+def warmup(screen: ScreenFlags) -> None:
     """Compile every kernel into this user's cache."""
     from gibbous.core.compiled import cache_folder
     from gibbous.disintegrate.warm import compile_all as counting

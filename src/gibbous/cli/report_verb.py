@@ -13,8 +13,8 @@ from gibbous.core.errors import UsageError
 from gibbous.core.extras import require
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Reading, Screen
-    from gibbous.cli.measuring import Reported
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
+    from gibbous.cli.measuring import ReportFlags
     from gibbous.evaluate.findings import Findings
     from gibbous.report.faces import Audience
 
@@ -37,7 +37,7 @@ class Page:
     overwrite: bool
 
 
-def run(page: Page, reported: Reported, reading: Reading, screen: Screen) -> None:
+def run(page: Page, reported: ReportFlags, reading: ReadingFlags, screen: ScreenFlags) -> None:
     """Write a report and its JSON twin.
 
     Raises:
@@ -64,7 +64,7 @@ def run(page: Page, reported: Reported, reading: Reading, screen: Screen) -> Non
     _said(path, page, screen, "and public places " if maps else "")
 
 
-def _maps(reported: Reported, reading: Reading) -> dict[str, Any]:
+def _maps(reported: ReportFlags, reading: ReadingFlags) -> dict[str, Any]:
     """What draws maps of flows; the records are drawn only in an internal report."""
     if reported.geography is None and not reported.destination:
         return {}
@@ -75,7 +75,7 @@ def _maps(reported: Reported, reading: Reading) -> dict[str, Any]:
     return maps
 
 
-def _said(path: Path, page: Page, screen: Screen, more: str) -> None:
+def _said(path: Path, page: Page, screen: ScreenFlags, more: str) -> None:
     twin = path.with_suffix(".json")
     if screen.json:
         show.as_json({"path": str(path), "twin": str(twin), "audience": page.audience})
@@ -91,7 +91,7 @@ def _said(path: Path, page: Page, screen: Screen, more: str) -> None:
         show.line(f"Public: made from the release {more}alone. {path}")
 
 
-def _check(page: Page, reported: Reported) -> None:
+def _check(page: Page, reported: ReportFlags) -> None:
     audience = page.audience
     if audience not in ("public", "internal"):
         raise UsageError(
@@ -139,7 +139,9 @@ def _study(folder: Path | None) -> dict[str, Any]:
     return {"study": study, "axes": ("epsilon_proven", y)}
 
 
-def _findings(page: Page, reported: Reported, reading: Reading, bars: Bars) -> Findings | Path:
+def _findings(
+    page: Page, reported: ReportFlags, reading: ReadingFlags, bars: Bars
+) -> Findings | Path:
     if reported.findings is not None:
         return reported.findings
     from gibbous.report import faces

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gibbous.cli import show
 from gibbous.cli.config import spark_conf
-from gibbous.cli.flags import Asked, Computing, Written, keyed
+from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, keyed
 from gibbous.cli.progress import Bars
 from gibbous.cli.synthesize_verb import Flags, folder_of
 from gibbous.core.cores import at_most
@@ -16,7 +16,7 @@ from gibbous.core.errors import UsageError
 from gibbous.core.request import FORMATS, PART_ROWS, Output, Performance
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Reading, Screen
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
     from gibbous.core.release import Release
 
 OUTPUT = ("output.seed", "output.format", "output.path", "output.part_rows")
@@ -28,8 +28,8 @@ def run(
     known: Path | None,
     data: str | None,
     flags: Flags,
-    reading: Reading,
-    screen: Screen,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
 ) -> None:
     """Draw from the public tables of a release: post-processing, costs nothing.
 
@@ -76,7 +76,7 @@ def _only(named: Collection[str], allowed: tuple[str, ...], listed: str) -> None
         )
 
 
-def _output(written: Written, rows: int | None, form: str) -> Output:
+def _output(written: OutputFlags, rows: int | None, form: str) -> Output:
     """The output that is asked for; its format is one of ours."""
     if form not in FORMATS:
         raise UsageError(
@@ -97,7 +97,11 @@ def _output(written: Written, rows: int | None, form: str) -> Output:
 
 
 def _whole_rows(
-    tables: Path, asked: Asked, written: Written, computing: Computing, screen: Screen
+    tables: Path,
+    asked: RequestFlags,
+    written: OutputFlags,
+    computing: EngineFlags,
+    screen: ScreenFlags,
 ) -> None:
     rows, target = asked.rows, folder_of(written.out)
     if rows is None or rows < 0:
@@ -127,7 +131,7 @@ def _whole_rows(
 
 
 def _given_rows(
-    tables: Path, known: Path, written: Written, reading: Reading, screen: Screen
+    tables: Path, known: Path, written: OutputFlags, reading: ReadingFlags, screen: ScreenFlags
 ) -> None:
     target = folder_of(written.out)
     if target.suffix in (".csv", ".parquet"):
@@ -150,7 +154,7 @@ def _given_rows(
     _tell(release, tables, target, screen)
 
 
-def _tell(release: Release, tables: Path, target: Path, screen: Screen) -> None:
+def _tell(release: Release, tables: Path, target: Path, screen: ScreenFlags) -> None:
     """What was drawn and what was given; the last line says both, and what no guarantee covers."""
     receipt = release.receipt
     rows, names = list(receipt["rows"]), receipt["given"]["columns"]

@@ -14,7 +14,7 @@ from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Reading, Screen
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
     from gibbous.read.source import ReadOptions
 
 
@@ -23,8 +23,8 @@ def infer(
     out: Path,
     overwrite: bool,
     null: str,
-    reading: Reading,
-    screen: Screen,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
 ) -> None:
     """Draft a schema from the data and write it; every fact in it is marked inferred.
 
@@ -54,7 +54,9 @@ def infer(
     )
 
 
-def translate(file: Path, data: Path | None, out: Path, overwrite: bool, screen: Screen) -> None:
+def translate(
+    file: Path, data: Path | None, out: Path, overwrite: bool, screen: ScreenFlags
+) -> None:
     """Turn another tool's metadata into a schema file.
 
     Args:
@@ -78,7 +80,7 @@ def translate(file: Path, data: Path | None, out: Path, overwrite: bool, screen:
     )
 
 
-def check(path: Path, data: Path | None, reading: Reading, screen: Screen) -> None:
+def check(path: Path, data: Path | None, reading: ReadingFlags, screen: ScreenFlags) -> None:
     """Read a schema file; with data, validate every value under it. Nothing leaves, nothing is spent.
 
     Raises:
@@ -174,7 +176,7 @@ def _hold_against(schema: Schema, data: Path, options: ReadOptions, bars: Bars) 
     bars("read", 2, 2)
 
 
-def _read_as(reading: Reading) -> str:
+def _read_as(reading: ReadingFlags) -> str:
     """The flags that make the next command read the file as this one did."""
     flags = (
         ("--sep", "tab" if reading.sep == "\t" else reading.sep, ","),

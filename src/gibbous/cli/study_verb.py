@@ -10,10 +10,10 @@ from gibbous.cli.progress import Bars
 from gibbous.core.errors import OutputNotWritten
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Screen
+    from gibbous.cli.flags import ScreenFlags
 
 
-def run(name: str, out: Path | None, settings: dict[str, Any], screen: Screen) -> None:
+def run(name: str, out: Path | None, settings: dict[str, Any], screen: ScreenFlags) -> None:
     """Run, or go on with, a study, print its tables and write its files.
 
     Args:

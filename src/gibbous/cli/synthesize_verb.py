@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING
 
 from gibbous.cli import show
 from gibbous.cli.config import number, request_of, resolve
-from gibbous.cli.flags import Asked, Charging, Computing, Consent, Written, keyed, unkeyed
+from gibbous.cli.flags import (
+    ConsentFlags,
+    EngineFlags,
+    LedgerFlags,
+    OutputFlags,
+    RequestFlags,
+    keyed,
+    unkeyed,
+)
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError
 from gibbous.core.release import Release
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import Reading, Screen
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
 
-Flags = tuple[Asked, Written, Charging, Consent, Computing]
+Flags = tuple[RequestFlags, OutputFlags, LedgerFlags, ConsentFlags, EngineFlags]
 
 
-def run(data: str | None, flags: Flags, reading: Reading, screen: Screen) -> None:
+def run(data: str | None, flags: Flags, reading: ReadingFlags, screen: ScreenFlags) -> None:
     """Spend the budget of a request on its data and write the release.
 
     Raises:
@@ -46,7 +54,7 @@ def run(data: str | None, flags: Flags, reading: Reading, screen: Screen) -> Non
     finish(finished, out, screen)
 
 
-def finish(release: Release, out: Path, screen: Screen) -> None:
+def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
     """Say what was released: the last line states the total cost first."""
     plan = release.plan
     uncovered = release.schema.inferred() if plan.total.is_dp else ()

@@ -7,8 +7,6 @@ from typing import Literal
 
 from gibbous.core.claim import Kind, Unit
 
-DEFAULT_METHOD = "adaptive_gibbs"  # what is taken when nothing is said
-
 
 @dataclass(frozen=True, slots=True)
 class About:

@@ -12,6 +12,8 @@ from gibbous.core.errors import UnknownKeyword
 Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type[Any])
 
+DEFAULT_METHOD = "adaptive_gibbs"  # what is meant where no method is named
+
 # What others call it -> what it is called here, and what to know about it.
 FOREIGN: dict[str, tuple[str, str]] = {
     "random_state": ("seed", "it seeds sampling only: noise has no seed"),
