@@ -27,9 +27,10 @@ from gibbous.write.certificate import Facts
 from gibbous.write.further import write_sampled
 from gibbous.write.in_memory import InMemory
 from gibbous.write.like import frame_kind
-from gibbous.write.load import load
 from gibbous.write.output import check_output
 from gibbous.write.package import Package, begin, request_digest
+
+IN_THIS_PROCESS = Performance("local")
 
 
 def load_schema(schema: Schema | str | Path) -> Schema:
@@ -225,52 +226,26 @@ def release(request: Request, progress: Progress = silent) -> Release:
         return frames.release(draft.finish(facts))
 
 
-@answering
 def sample_more(
-    release: str | Path | Release,
-    rows: int,
-    *,
-    seed: int | None = None,
-    out: str | Path,
-    format: str = "parquet",
-    csv_raw: bool = False,
-    engine: Engine | str | None = None,
-    partitions: int | None = None,
-    part_rows: int | None = None,
+    release: Release,
+    output: Output,
+    performance: Performance = IN_THIS_PROCESS,
     progress: Progress = silent,
 ) -> Path:
     """Draw more rows from the public tables of a release: post-processing, no cost.
 
     Args:
-        release: a release, or the folder of one.
-        rows: number of rows, >= 0.
-        seed: sampling seed; None draws one.
-        out: a file if its name has an ending, else a folder that `verify` accepts; it must not exist.
-        format: "parquet" or "csv".
-        csv_raw: write CSV text cells without the guard against spreadsheet formulas.
-        engine: "spark" draws and writes the parts of a folder on a cluster; None is this process.
-        partitions, part_rows: as for `synthesize`.
+        output: how many rows, and `out`: a file if its name has an ending, else a folder that
+            `verify` accepts; it must not exist.
+        performance: the engine "spark" draws and writes the parts of a folder on a cluster.
     Returns:
         The path that was written.
     Raises:
         PrivacyRefused: the release has no tables: its rows were paid for one by one.
         OutputNotWritten: `out` exists or cannot be written.
     """
-    origin = release if isinstance(release, Release) else load(Path(release))
-    if part_rows is None:
-        part_rows = PART_ROWS
-    output = Output(rows, seed=seed, format=format, csv_raw=csv_raw, part_rows=part_rows, out=out)
-    return sampled(origin, output, Performance(engine, partitions), progress)
-
-
-def sampled(
-    release: Release, output: Output, performance: Performance, progress: Progress = silent
-) -> Path:
-    """Draw more rows from the public tables of a release; see `sample_more`."""
     refuse_forked()
     target = check_output(output.out or "")
-    if performance.engine is None:
-        return write_sampled(release, output, target, progress=progress)
     with at_most(performance.threads):
         engine = engine_of(performance)
         with workers_of(engine) as workers:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gibbous.cli.config import method_of, number, parameters, request_of, resolve
+from gibbous.cli.config import method_of, parameters, request_of, resolve
+from gibbous.cli.parameters import number
 from gibbous.core.errors import ParameterError, UsageError
 from gibbous.core.exact import exact
 from gibbous.core.imprint import Imprint

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from gibbous.cli import measuring
 from gibbous.cli.flags import (
@@ -66,23 +67,23 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Synthetic microdata with stated, true disclosure guarantees."""
 
 
-Data = Annotated[str, typer.Argument(help="CSV or Parquet; or nickname, or fingerprint.")]
+Data = Annotated[str, Argument(help="CSV or Parquet; or nickname, or fingerprint.")]
 
 
 @verb(schema_app, "Draft a schema from the data.", "infer")
 def schema_infer(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write.")],
+    data: Annotated[Path, Argument(help="CSV or Parquet.")],
+    out: Annotated[Path, Option("--out", "-o", help="Schema file to write.")],
     reading: ReadingFlags,
     screen: ScreenFlags,
     overwrite: Overwrite = False,
-    null: Annotated[str, typer.Option("--null", help="Text that means missing in CSV.")] = "",
+    null: Annotated[str, Option("--null", help="Text that means missing in CSV.")] = "",
 ) -> None:
     """Draft a schema from the data; every fact in it is marked inferred, for you to declare."""
     from gibbous.cli import schema_verbs
@@ -92,11 +93,11 @@ def schema_infer(
 
 @verb(schema_app, "Translate another tool's metadata.", "import")
 def schema_import(
-    file: Annotated[Path, typer.Argument(help="domain.json (column: size) or SDV metadata V2.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write.")],
+    file: Annotated[Path, Argument(help="domain.json (column: size) or SDV metadata V2.")],
+    out: Annotated[Path, Option("--out", "-o", help="Schema file to write.")],
     screen: ScreenFlags,
     data: Annotated[
-        Path | None, typer.Option("--data", help="Records, for metadata without levels or ranges.")
+        Path | None, Option("--data", help="Records, for metadata without levels or ranges.")
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -108,10 +109,10 @@ def schema_import(
 
 @verb(schema_app, "Hold data against a schema.", "check")
 def schema_check(
-    schema: Annotated[Path, typer.Argument(help="Schema file.")],
+    schema: Annotated[Path, Argument(help="Schema file.")],
     reading: ReadingFlags,
     screen: ScreenFlags,
-    data: Annotated[Path | None, typer.Argument(help="CSV or Parquet to hold against it.")] = None,
+    data: Annotated[Path | None, Argument(help="CSV or Parquet to hold against it.")] = None,
 ) -> None:
     """Read a schema, list facts that are not declared, and hold data against it. Spends nothing."""
     from gibbous.cli import schema_verbs
@@ -122,9 +123,9 @@ def schema_check(
 @verb(app, "The methods, and what each one promises.")
 def methods(
     machine: MachineFlags,
-    name: Annotated[str | None, typer.Argument(help="One method in detail.")] = None,
+    name: Annotated[str | None, Argument(help="One method in detail.")] = None,
     scaffold: Annotated[
-        str | None, typer.Option("--scaffold", help="Print a new mechanism file of this name.")
+        str | None, Option("--scaffold", help="Print a new mechanism file of this name.")
     ] = None,
 ) -> None:
     """List the methods: paper, unit of the claim, published and proven guarantee."""
@@ -142,9 +143,7 @@ def plan(
     partitions: Partitions = None,
     records: Annotated[
         int | None,
-        typer.Option(
-            "--input-rows", min=0, help="How many records, about: for what an engine needs."
-        ),
+        Option("--input-rows", min=0, help="How many records, about: for what an engine needs."),
     ] = None,
 ) -> None:
     """Cost, expected error and memory, from the schema alone: opens no record, spends nothing."""
@@ -163,15 +162,14 @@ def synthesize(
     reading: ReadingFlags,
     screen: ScreenFlags,
     data: Annotated[
-        str | None,
-        typer.Argument(help="CSV, Parquet (file, folder, pattern), or a table of the engine."),
+        str | None, Argument(help="CSV, Parquet (file, folder, pattern), or a table of the engine.")
     ] = None,
     tables: Annotated[
-        Path | None, typer.Option("--tables", help="Draw more rows from a release; costs nothing.")
+        Path | None, Option("--tables", help="Draw more rows from a release; costs nothing.")
     ] = None,
     given: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--given",
             help="With --tables: file of known columns, one row drawn for each of its rows.",
         ),
@@ -191,10 +189,10 @@ def synthesize(
 
 @verb(app, "Check a release without the data.")
 def verify(
-    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    release: Annotated[Path, Argument(help="A release folder.")],
     screen: ScreenFlags,
     ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="Ledger that must hold its two entries.")
+        Path | None, Option("--ledger", help="Ledger that must hold its two entries.")
     ] = None,
 ) -> None:
     """Check a release without the data: hashes, price, papers, conformity of every row."""
@@ -213,7 +211,7 @@ def ledger_show(
     text: TextFlags,
     machine: MachineFlags,
     data: Annotated[
-        str | None, typer.Argument(help="Only this data set: file, nickname or fingerprint.")
+        str | None, Argument(help="Only this data set: file, nickname or fingerprint.")
     ] = None,
     schema: SchemaFile = None,
     ledger: LedgerPath = None,
@@ -236,8 +234,8 @@ def ledger_cap(
 
 @verb(ledger_app, "Two versions of the data, one account.", "link")
 def ledger_link(
-    new: Annotated[str, typer.Argument(help="The later version: file, nickname or fingerprint.")],
-    old: Annotated[str, typer.Argument(help="The one that the ledger has: likewise.")],
+    new: Annotated[str, Argument(help="The later version: file, nickname or fingerprint.")],
+    old: Annotated[str, Argument(help="The one that the ledger has: likewise.")],
     text: TextFlags,
     machine: MachineFlags,
     ledger: LedgerPath = None,
@@ -251,7 +249,7 @@ def ledger_link(
 @verb(ledger_app, "A nickname for a data set.", "name")
 def ledger_name(
     data: Data,
-    nickname: Annotated[str, typer.Argument(help="A letter, then letters, digits, - and _.")],
+    nickname: Annotated[str, Argument(help="A letter, then letters, digits, - and _.")],
     text: TextFlags,
     machine: MachineFlags,
     ledger: LedgerPath = None,
@@ -266,10 +264,9 @@ def ledger_name(
 def demo(
     screen: ScreenFlags,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Folder of the release; default: ./gibbous-demo."),
+        Path | None, Option("--out", "-o", help="Folder of the release; default: ./gibbous-demo.")
     ] = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="Any method.")] = DEFAULT_METHOD,
+    method: Annotated[str, Option("--method", "-m", help="Any method.")] = DEFAULT_METHOD,
     overwrite: Overwrite = False,
 ) -> None:
     """The main job on real data: the RAND health insurance experiment that statsmodels ships."""

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gibbous.cli import show
-from gibbous.cli.config import exact_value, literal, pairs
+from gibbous.cli.config import literal, pairs
+from gibbous.cli.parameters import exact_value
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError
 

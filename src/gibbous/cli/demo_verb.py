@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gibbous.cli import demo_data, show
-from gibbous.cli.config import build_method
+from gibbous.cli.parameters import build_method
 from gibbous.cli.progress import WORDS, Bars
 from gibbous.cli.synthesize_verb import finish
 from gibbous.core.release import Release

@@ -14,56 +14,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer import Option
 
 from gibbous.core.keywords import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
 
-SchemaFile = Annotated[
-    Path | None, typer.Option("--schema", "-s", help="Schema file (TOML)."), "schema"
-]
+SchemaFile = Annotated[Path | None, Option("--schema", "-s", help="Schema file (TOML)."), "schema"]
 GeographyFile = Annotated[
     Path | None,
-    typer.Option("--geography", help="Flows: file of the places (TOML), no schema."),
+    Option("--geography", help="Flows: file of the places (TOML), no schema."),
     "geography",
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="KEY=VALUE: a method parameter, or a key of the configuration."),
+    Option("--set", help="KEY=VALUE: a method parameter, or a key of the configuration."),
 ]
 Epsilon = Annotated[
     str | None,
-    typer.Option("--epsilon", "-e", help="Budget of the whole release, decimal text, nats."),
+    Option("--epsilon", "-e", help="Budget of the whole release, decimal text, nats."),
     "privacy.epsilon",
 ]
 Delta = Annotated[
-    str | None, typer.Option("--delta", "-d", help="Decimal text, e.g. 1e-9."), "privacy.delta"
+    str | None, Option("--delta", "-d", help="Decimal text, e.g. 1e-9."), "privacy.delta"
 ]
 Relation = Annotated[
-    str | None, typer.Option("--relation", help="add_remove or replace_one."), "privacy.relation"
+    str | None, Option("--relation", help="add_remove or replace_one."), "privacy.relation"
 ]
 LedgerPath = Annotated[
-    Path | None, typer.Option("--ledger", help="Ledger file; default: in GIBBOUS_HOME.")
+    Path | None, Option("--ledger", help="Ledger file; default: in GIBBOUS_HOME.")
 ]
 NewData = Annotated[
     str | None,
-    typer.Option(
-        "--new-data", help="Why these are not other content of a capped data set; recorded."
-    ),
+    Option("--new-data", help="Why these are not other content of a capped data set; recorded."),
 ]
 EngineName = Annotated[
     str | None,
-    typer.Option("--engine", help="local, duckdb or spark; default: what fits the source."),
+    Option("--engine", help="local, duckdb or spark; default: what fits the source."),
     "engine.name",
 ]
 Partitions = Annotated[
     int | None,
-    typer.Option("--partitions", min=1, help="Spark: into how many parts work is cut."),
+    Option("--partitions", min=1, help="Spark: into how many parts work is cut."),
     "engine.partitions",
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
-Names = Annotated[list[str] | None, typer.Option(help="Columns, separated by commas; repeatable.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace an existing output.")]
+Names = Annotated[list[str] | None, Option(help="Columns, separated by commas; repeatable.")]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,10 +68,10 @@ class MachineFlags:
     """Whom a verb talks to."""
 
     json: Annotated[
-        bool, typer.Option("--json", help="Machine output on stdout, nothing else there.")
+        bool, Option("--json", help="Machine output on stdout, nothing else there.")
     ] = False
     debug: Annotated[
-        bool, typer.Option("--debug", help="On an error, print code positions (no data).")
+        bool, Option("--debug", help="On an error, print code positions (no data).")
     ] = False
 
 
@@ -82,9 +79,7 @@ class MachineFlags:
 class ScreenFlags(MachineFlags):
     """What is printed."""
 
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the last line and errors.")] = (
-        False
-    )
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Only the last line and errors.")] = False
 
     @property
     def silent(self) -> bool:
@@ -96,10 +91,8 @@ class ScreenFlags(MachineFlags):
 class TextFlags:
     """How text files are read."""
 
-    sep: Annotated[str, typer.Option("--sep", help="Separator of the CSV input.")] = ","
-    encoding: Annotated[str, typer.Option("--encoding", help="Encoding of the CSV input.")] = (
-        "utf-8"
-    )
+    sep: Annotated[str, Option("--sep", help="Separator of the CSV input.")] = ","
+    encoding: Annotated[str, Option("--encoding", help="Encoding of the CSV input.")] = "utf-8"
 
     def options(self) -> ReadOptions:
         """The same for the reader, which is a heavy import.
@@ -119,9 +112,7 @@ class ReadingFlags(TextFlags):
 
     on_bad_line: Annotated[
         str,
-        typer.Option(
-            "--on-bad-line", help="reject, or drop: ragged CSV lines, counted and reported."
-        ),
+        Option("--on-bad-line", help="reject, or drop: ragged CSV lines, counted and reported."),
     ] = "reject"
 
 
@@ -129,13 +120,9 @@ class ReadingFlags(TextFlags):
 class CapFlags:
     """The most that a data set may ever spend."""
 
-    epsilon: Annotated[
-        str, typer.Option("--epsilon", "-e", help="Most this data set may ever spend.")
-    ]
-    delta: Annotated[str, typer.Option("--delta", "-d", help="Most delta, decimal text.")] = "0"
-    relation: Annotated[str, typer.Option("--relation", help="add_remove or replace_one.")] = (
-        "add_remove"
-    )
+    epsilon: Annotated[str, Option("--epsilon", "-e", help="Most this data set may ever spend.")]
+    delta: Annotated[str, Option("--delta", "-d", help="Most delta, decimal text.")] = "0"
+    relation: Annotated[str, Option("--relation", help="add_remove or replace_one.")] = "add_remove"
     schema: SchemaFile = None
     new_data: NewData = None
 
@@ -144,13 +131,13 @@ class CapFlags:
 class RequestFlags:
     """What is promised, and how much is made."""
 
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="A release.toml.")] = None
+    config: Annotated[Path | None, Option("--config", "-c", help="A release.toml.")] = None
     setting: Settings = None
     schema: SchemaFile = None
     geography: GeographyFile = None
     method: Annotated[
         str | None,
-        typer.Option("--method", "-m", help=f"Method; default {DEFAULT_METHOD}."),
+        Option("--method", "-m", help=f"Method; default {DEFAULT_METHOD}."),
         "mechanism.name",
     ] = None
     epsilon: Epsilon = None
@@ -158,17 +145,15 @@ class RequestFlags:
     relation: Relation = None
     rows: Annotated[
         int | None,
-        typer.Option("--rows", "-n", help="Rows of one set; default: the noisy count."),
+        Option("--rows", "-n", help="Rows of one set; default: the noisy count."),
         "output.rows",
     ] = None
     sets: Annotated[
-        int | None, typer.Option("--sets", help="Synthetic sets; default 1."), "output.sets"
+        int | None, Option("--sets", help="Synthetic sets; default 1."), "output.sets"
     ] = None
     per_set: Annotated[
         bool,
-        typer.Option(
-            "--per-set", help="Noise of its own for every set; the sets share the budget."
-        ),
+        Option("--per-set", help="Noise of its own for every set; the sets share the budget."),
         "output.per_set",
     ] = False
 
@@ -179,13 +164,11 @@ class ConsentFlags:
 
     accept_inferred: Annotated[
         bool,
-        typer.Option(
-            "--accept-inferred", help="Use facts read off the data; the guarantee omits them."
-        ),
+        Option("--accept-inferred", help="Use facts read off the data; the guarantee omits them."),
     ] = False
     understand: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--i-understand",
             help="Allow an epsilon outside [1e-6, 100], or a delta above 1/rows (1e-3 without --rows).",
         ),
@@ -199,13 +182,10 @@ class LedgerFlags:
     ledger: LedgerPath = None
     new_data: NewData = None
     budget: Annotated[
-        str | None, typer.Option("--budget", help="Most epsilon this release may cost in total.")
+        str | None, Option("--budget", help="Most epsilon this release may cost in total.")
     ] = None
     strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict", help="Charge anew where a killed run left a charge and no tables."
-        ),
+        bool, Option("--strict", help="Charge anew where a killed run left a charge and no tables.")
     ] = False
 
 
@@ -214,48 +194,37 @@ class OutputFlags:
     """What is written, and how."""
 
     seed: Annotated[
-        int | None,
-        typer.Option("--seed", help="Seeds sampling only; noise has no seed."),
-        "output.seed",
+        int | None, Option("--seed", help="Seeds sampling only; noise has no seed."), "output.seed"
     ] = None
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder of the release."), "output.path"
+        Path | None, Option("--out", "-o", help="Folder of the release."), "output.path"
     ] = None
     format: Annotated[
-        str | None,
-        typer.Option("--format", help="parquet or csv; default parquet."),
-        "output.format",
+        str | None, Option("--format", help="parquet or csv; default parquet."), "output.format"
     ] = None
     csv_raw: Annotated[
-        bool,
-        typer.Option("--csv-raw", help="Do not guard CSV text cells against formula injection."),
+        bool, Option("--csv-raw", help="Do not guard CSV text cells against formula injection.")
     ] = False
     overwrite: Overwrite = False
     part_rows: Annotated[
         int | None,
-        typer.Option(
-            "--part-rows", min=1, help="Most rows of one file of a set; default 4,194,304."
-        ),
+        Option("--part-rows", min=1, help="Most rows of one file of a set; default 4,194,304."),
         "output.part_rows",
     ] = None
     issuer: Annotated[
         str | None,
-        typer.Option("--issuer", help="Who publishes the release: public text in METHODS.md."),
+        Option("--issuer", help="Who publishes the release: public text in METHODS.md."),
         "output.issuer",
     ] = None
     contact: Annotated[
-        str | None,
-        typer.Option("--contact", help="Where questions go; public text."),
-        "output.contact",
+        str | None, Option("--contact", help="Where questions go; public text."), "output.contact"
     ] = None
     date: Annotated[
-        str | None,
-        typer.Option("--date", help="Day of publication, YYYY-MM-DD; public."),
-        "output.date",
+        str | None, Option("--date", help="Day of publication, YYYY-MM-DD; public."), "output.date"
     ] = None
     license: Annotated[
         str | None,
-        typer.Option("--license", help="Under which the rows may be used; public text."),
+        Option("--license", help="Under which the rows may be used; public text."),
         "output.license",
     ] = None
 
@@ -268,21 +237,18 @@ class EngineFlags:
     partitions: Partitions = None
     master: Annotated[
         str | None,
-        typer.Option("--master", help="Spark: the cluster, e.g. spark://host:7077."),
+        Option("--master", help="Spark: the cluster, e.g. spark://host:7077."),
         "engine.master",
     ] = None
     spark_conf: Annotated[
         list[str] | None,
-        typer.Option("--spark-conf", help="Spark: KEY=VALUE of its session; repeatable."),
+        Option("--spark-conf", help="Spark: KEY=VALUE of its session; repeatable."),
         "engine.conf",
     ] = None
     scratch: Annotated[
-        Path | None,
-        typer.Option("--scratch", help="Folder for encoded records that do not fit memory."),
+        Path | None, Option("--scratch", help="Folder for encoded records that do not fit memory.")
     ] = None
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Most threads to use.")
-    ] = None
+    threads: Annotated[int | None, Option("--threads", min=1, help="Most threads to use.")] = None
 
 
 def keyed(*groups: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gibbous.cli import show as terminal
-from gibbous.cli.config import number
+from gibbous.cli.parameters import number
 from gibbous.core.claim import Claim, Relation, short
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import exact, text

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from gibbous.cli.flags import (
     Delta,
@@ -22,18 +23,18 @@ from gibbous.cli.flags import (
 )
 
 Formulas = Annotated[
-    list[str] | None, typer.Option("--formula", help='A regression, "y ~ a + b"; repeatable.')
+    list[str] | None, Option("--formula", help='A regression, "y ~ a + b"; repeatable.')
 ]
-Holdout = Annotated[Path | None, typer.Option("--holdout", help="Records no synthesizer saw.")]
-SampleSeed = Annotated[int, typer.Option("--seed", help="Of samples and references.")]
+Holdout = Annotated[Path | None, Option("--holdout", help="Records no synthesizer saw.")]
+SampleSeed = Annotated[int, Option("--seed", help="Of samples and references.")]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EvaluateFlags:
     """What is compared, and which findings are computed."""
 
-    real: Annotated[Path, typer.Argument(help="The confidential records: CSV or Parquet.")]
-    synth: Annotated[list[Path], typer.Argument(help="A release folder, or synthetic files.")]
+    real: Annotated[Path, Argument(help="The confidential records: CSV or Parquet.")]
+    synth: Annotated[list[Path], Argument(help="A release folder, or synthetic files.")]
     schema: SchemaFile = None
     geography: GeographyFile = None
     keys: Names = None
@@ -41,12 +42,10 @@ class EvaluateFlags:
     targets: Names = None
     formula: Formulas = None
     given: Names = None
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Findings, or utility, risk.")
-    ] = None
+    only: Annotated[list[str] | None, Option("--only", help="Findings, or utility, risk.")] = None
     holdout: Holdout = None
     fraction: Annotated[
-        float | None, typer.Option("--fraction", help="Share of the population in REAL.")
+        float | None, Option("--fraction", help="Share of the population in REAL.")
     ] = None
     seed: SampleSeed = 0
 
@@ -55,9 +54,7 @@ def evaluate(
     evaluated: EvaluateFlags,
     reading: ReadingFlags,
     screen: ScreenFlags,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="New folder of the report.")
-    ] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="New folder of the report.")] = None,
 ) -> None:
     """Compare synthetic rows with the real records: findings beside references, internal report."""
     from gibbous.cli import evaluate_verb
@@ -69,16 +66,14 @@ def evaluate(
 class ReportFlags:
     """What a report shows beside the release itself."""
 
-    real: Annotated[Path | None, typer.Option("--real", help="Real records to compare with.")] = (
-        None
-    )
+    real: Annotated[Path | None, Option("--real", help="Real records to compare with.")] = None
     findings: Annotated[
-        Path | None, typer.Option("--findings", help="findings.json, in place of --real.")
+        Path | None, Option("--findings", help="findings.json, in place of --real.")
     ] = None
     schema: SchemaFile = None
     geography: GeographyFile = None
     destination: Annotated[
-        list[str] | None, typer.Option("--destination", help="Flows: ids on maps; repeatable.")
+        list[str] | None, Option("--destination", help="Flows: ids on maps; repeatable.")
     ] = None
     keys: Names = None
     sensitive: Names = None
@@ -87,19 +82,19 @@ class ReportFlags:
     holdout: Holdout = None
     seed: SampleSeed = 0
     study: Annotated[
-        Path | None, typer.Option("--study", help="Folder of a study: its map, for internal use.")
+        Path | None, Option("--study", help="Folder of a study: its map, for internal use.")
     ] = None
 
 
 def report(
-    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    release: Annotated[Path, Argument(help="A release folder.")],
     reported: ReportFlags,
     reading: ReadingFlags,
     screen: ScreenFlags,
-    audience: Annotated[str, typer.Option("--audience", help="public or internal.")] = "public",
+    audience: Annotated[str, Option("--audience", help="public or internal.")] = "public",
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--out", "-o", help="HTML file, JSON twin beside it; default (public): in the release."
         ),
     ] = None,
@@ -116,26 +111,23 @@ def report(
 class InferFlags:
     """A model, and how its sets are combined."""
 
-    formula: Annotated[str, typer.Argument(help='For example "y ~ a + b".')]
+    formula: Annotated[str, Argument(help='For example "y ~ a + b".')]
     family: Annotated[
-        str, typer.Option("--family", help="gaussian, binomial, multinomial or poisson.")
+        str, Option("--family", help="gaussian, binomial, multinomial or poisson.")
     ] = "gaussian"
     rule: Annotated[
-        str,
-        typer.Option("--rule", help="auto, unified, raghunathan2003, reiter2003 or raab2016."),
+        str, Option("--rule", help="auto, unified, raghunathan2003, reiter2003 or raab2016.")
     ] = "auto"
-    level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95
+    level: Annotated[float, Option("--level", help="Of the intervals.")] = 0.95
     records: Annotated[
-        float | None, typer.Option("--records", help="Number of records, where public.")
+        float | None, Option("--records", help="Number of records, where public.")
     ] = None
-    replicates: Annotated[
-        int | None, typer.Option("--replicates", help="Redraws of the noise.")
-    ] = None
-    seed: Annotated[int, typer.Option("--seed", help="Of the redrawn noise.")] = 0
+    replicates: Annotated[int | None, Option("--replicates", help="Redraws of the noise.")] = None
+    seed: Annotated[int, Option("--seed", help="Of the redrawn noise.")] = 0
 
 
 def infer(
-    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    release: Annotated[Path, Argument(help="A release folder.")],
     fitted: InferFlags,
     screen: ScreenFlags,
 ) -> None:
@@ -149,20 +141,20 @@ def infer(
 class AuditFlags:
     """A method, and how hard it is attacked."""
 
-    method: Annotated[str, typer.Argument(help="A registered method.")]
+    method: Annotated[str, Argument(help="A registered method.")]
     epsilon: Epsilon = None
     delta: Delta = None
     relation: Relation = None
     setting: Settings = None
-    seconds: Annotated[float, typer.Option("--seconds", help="CPU seconds, about.")] = 60.0
-    runs: Annotated[int | None, typer.Option("--runs", help="Runs of each part instead.")] = None
-    seed: Annotated[int, typer.Option("--seed", help="Seeds the canaries' coins.")] = 0
+    seconds: Annotated[float, Option("--seconds", help="CPU seconds, about.")] = 60.0
+    runs: Annotated[int | None, Option("--runs", help="Runs of each part instead.")] = None
+    seed: Annotated[int, Option("--seed", help="Seeds the canaries' coins.")] = 0
 
 
 def audit(
     audited: AuditFlags,
     screen: ScreenFlags,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="JSON file to write.")] = None,
 ) -> None:
     """Attack a method on constructed tables; no real data, no budget."""
     from gibbous.cli import audit_verb
@@ -173,19 +165,19 @@ def audit(
 
 
 def compare(
-    config: Annotated[Path, typer.Option("--config", "-c", help="A study file (TOML).")],
+    config: Annotated[Path, Option("--config", "-c", help="A study file (TOML).")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder of the study; goes on where it stopped.")
+        Path, Option("--out", "-o", help="Folder of the study; goes on where it stopped.")
     ],
     screen: ScreenFlags,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; default: all cores.")
+        int | None, Option("--workers", min=1, help="Processes; default: all cores.")
     ] = None,
     public_data: Annotated[
-        bool, typer.Option("--public-data", help="The records are public: no mark on the figures.")
+        bool, Option("--public-data", help="The records are public: no mark on the figures.")
     ] = False,
     ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="Charge each run here; default: nothing is.")
+        Path | None, Option("--ledger", help="Charge each run here; default: nothing is.")
     ] = None,
 ) -> None:
     """Run methods at several budgets, measure what comes out, draw risk-utility maps; resumable."""
@@ -198,33 +190,31 @@ def compare(
 class StudyFlags:
     """How an experiment is run again."""
 
-    quick: Annotated[
-        bool, typer.Option("--quick", help="The short setting in place of the paper's.")
-    ] = False
-    reps: Annotated[int | None, typer.Option("--reps", min=1, help="Repeats of each setting.")] = (
+    quick: Annotated[bool, Option("--quick", help="The short setting in place of the paper's.")] = (
+        False
+    )
+    reps: Annotated[int | None, Option("--reps", min=1, help="Repeats of each setting.")] = None
+    workers: Annotated[
+        int | None, Option("--workers", min=1, help="Processes; default: all cores.")
+    ] = None
+    seed: Annotated[int, Option("--seed", help="Of every draw.")] = 0
+    data: Annotated[Path | None, Option("--data", help="A table in place of the study's own.")] = (
         None
     )
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; default: all cores.")
-    ] = None
-    seed: Annotated[int, typer.Option("--seed", help="Of every draw.")] = 0
-    data: Annotated[
-        Path | None, typer.Option("--data", help="A table in place of the study's own.")
-    ] = None
     schema: SchemaFile = None
 
 
 def study(
     name: Annotated[
-        str, typer.Argument(help="bowen2016-1 and so on; a wrong name lists all.", metavar="NAME")
+        str, Argument(help="bowen2016-1 and so on; a wrong name lists all.", metavar="NAME")
     ],
     repeated: StudyFlags,
     screen: ScreenFlags,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder; goes on where it stopped.")
+        Path | None, Option("--out", "-o", help="Folder; goes on where it stopped.")
     ] = None,
     restart: Annotated[
-        bool, typer.Option("--no-resume", help="Refuse a folder of an earlier start.")
+        bool, Option("--no-resume", help="Refuse a folder of an earlier start.")
     ] = False,
 ) -> None:
     """Run an experiment of a paper again: its tables here, files and figures in a folder."""
@@ -237,34 +227,30 @@ def study(
 class MapFlags:
     """Which flows are drawn, and where their columns are."""
 
-    release: Annotated[Path, typer.Argument(help="A release folder, or public flows.")]
-    destination: Annotated[str, typer.Option("--destination", help="Id shown first.")]
-    coordinates: Annotated[Path, typer.Option("--coordinates", help="Places: id, lat, lon.")]
+    release: Annotated[Path, Argument(help="A release folder, or public flows.")]
+    destination: Annotated[str, Option("--destination", help="Id shown first.")]
+    coordinates: Annotated[Path, Option("--coordinates", help="Places: id, lat, lon.")]
     real: Annotated[
-        Path | None, typer.Option("--real", help="Real flows beside them: an internal map.")
+        Path | None, Option("--real", help="Real flows beside them: an internal map.")
     ] = None
-    outlines: Annotated[Path | None, typer.Option("--outlines", help="GeoJSON areas or lines.")] = (
-        None
-    )
+    outlines: Annotated[Path | None, Option("--outlines", help="GeoJSON areas or lines.")] = None
     view: Annotated[
-        int | None, typer.Option("--view", help="Miles to the edge; default: 95 % of people.")
+        int | None, Option("--view", help="Miles to the edge; default: 95 % of people.")
     ] = None
     destination_column: Annotated[
-        str, typer.Option("--destination-column", help="Where it does not follow.")
+        str, Option("--destination-column", help="Where it does not follow.")
     ] = ""
-    origin_column: Annotated[
-        str, typer.Option("--origin-column", help="Where it does not follow.")
-    ] = ""
-    count: Annotated[str, typer.Option("--count", help="Column of counts, if any.")] = ""
-    place: Annotated[str, typer.Option("--place", help="Id column of the coordinates.")] = ""
-    lat: Annotated[str, typer.Option("--lat", help="Latitude column.")] = "lat"
-    lon: Annotated[str, typer.Option("--lon", help="Longitude column.")] = "lon"
-    number: Annotated[int, typer.Option("--number", help="Which set, from 1.")] = 1
+    origin_column: Annotated[str, Option("--origin-column", help="Where it does not follow.")] = ""
+    count: Annotated[str, Option("--count", help="Column of counts, if any.")] = ""
+    place: Annotated[str, Option("--place", help="Id column of the coordinates.")] = ""
+    lat: Annotated[str, Option("--lat", help="Latitude column.")] = "lat"
+    lon: Annotated[str, Option("--lon", help="Longitude column.")] = "lon"
+    number: Annotated[int, Option("--number", help="Which set, from 1.")] = 1
 
 
 def flow_map(
     mapped: MapFlags,
-    out: Annotated[Path, typer.Option("--out", "-o", help=".html, .svg or .png.")],
+    out: Annotated[Path, Option("--out", "-o", help=".html, .svg or .png.")],
     reading: ReadingFlags,
     screen: ScreenFlags,
     overwrite: Overwrite = False,

@@ -116,12 +116,12 @@ def _whole_rows(
         master=computing.master,
         conf=spark_conf(computing.spark_conf or []),
     )
-    from gibbous.pipeline import sampled
+    from gibbous.pipeline import sample_more
     from gibbous.write.load import load
 
     release = load(tables)  # before a cluster is asked for
     with Bars(quiet=screen.quiet, json=screen.json) as bars:
-        sampled(release, output, performance, bars)
+        sample_more(release, output, performance, bars)
     if screen.json:
         show.as_json({"path": str(target), "rows": rows, "cost": "none"})
         return

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gibbous.cli import show
-from gibbous.cli.config import number, request_of, resolve
+from gibbous.cli.config import request_of, resolve
 from gibbous.cli.flags import (
     ConsentFlags,
     EngineFlags,
@@ -16,6 +16,7 @@ from gibbous.cli.flags import (
     keyed,
     unkeyed,
 )
+from gibbous.cli.parameters import number
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError
 from gibbous.core.release import Release
