@@ -37,7 +37,6 @@ from gibbous.write.certificate import Facts, certify
 from gibbous.write.digest import digest_of
 from gibbous.write.more import draw, drawn_seed
 from gibbous.write.papers import papers
-from gibbous.write.parts import PartDone
 from gibbous.write.read_sets import lazy_sets
 from gibbous.write.sets import Sets
 from gibbous.write.table_files import read_tables, write_tables
@@ -219,12 +218,7 @@ class Package:
         output = replace(self._output, rows=rows_each(self.result, self._output))
         digest = str(self._partial.state["digest"])
         self._sets = Sets(self.result, digest, output, self._partial, workers)
-        self._sets.write(progress, self.record)
-
-    def record(self, done: PartDone) -> None:
-        """Note, durably, that a part is on disk."""
-        assert self._sets is not None
-        self._sets.record(done)
+        self._sets.write(progress)
 
     def finish(self, facts: Facts) -> Release:
         """Write certificate, METHODS.md, manifest and digests; give the folder its final name.

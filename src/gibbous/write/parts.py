@@ -17,7 +17,6 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import EngineFailure, OutputNotWritten
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.request import Output
-from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.disintegrate.writer import not_written, write_files
 from gibbous.synthesize.sample import Prepared, prepared, stream
@@ -35,7 +34,9 @@ class Drawing:
     Attributes:
         source: public tables, or the drawn rows of all sets, one set after the other.
         digest: of `source`, as committed to the ledger.
-        output: sets and format; rows, seed and rows a part are settled.
+        output: sets and format, and the rows of one part.
+        rows: rows of each set.
+        seed: sampling seed.
         folder: absolute path of the package while it grows, on a file system that all workers see.
         scratch: folder beside it for files that are not finished; it holds the token.
         token: what the file of that name says.
@@ -46,6 +47,8 @@ class Drawing:
     source: Tables | Codes
     digest: str
     output: Output
+    rows: int
+    seed: int
     folder: str
     scratch: str
     token: str
@@ -54,23 +57,6 @@ class Drawing:
 
     def __repr__(self) -> str:
         return f"<Drawing: {self.output.sets} sets of {self.rows:,} rows>"
-
-    @property
-    def rows(self) -> int:
-        """Rows of each set."""
-        assert self.output.rows is not None, "rows are settled before they are drawn"
-        return self.output.rows
-
-    @property
-    def seed(self) -> int:
-        """The sampling seed."""
-        assert self.output.seed is not None, "a seed is settled before rows are drawn"
-        return self.output.seed
-
-    @property
-    def schema(self) -> Schema:
-        """The public schema."""
-        return self.source.schema
 
     def items(self) -> tuple[tuple[int, int], ...]:
         """All parts: (set from 0, part from 0)."""
@@ -84,10 +70,6 @@ class Drawing:
             part_name(number + 1, self.rows, self.output.part_rows, part, form)
             for form in self.output.formats
         )
-
-    def span(self, item: tuple[int, int]) -> tuple[int, int]:
-        """First row of a part within its set, and the row after its last one."""
-        return part_span(self.rows, self.output.part_rows, item[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +118,11 @@ def write_part(job: Drawing, item: tuple[int, int], progress: Progress = silent)
     with _drafts(job, names) as drafts:
         written = write_files(
             _batches(job, item, progress),
-            job.schema,
+            job.source.schema,
             dict(zip(job.output.formats, drafts, strict=True)),
             seed=job.seed,
             set_index=item[0],
-            start=job.span(item)[0],
+            start=item[1] * job.output.part_rows,
             csv_raw=job.output.csv_raw,
         )
         done = _moved(job, names, drafts)
@@ -158,7 +140,7 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 
 def _batches(job: Drawing, item: tuple[int, int], progress: Progress) -> Iterator[Codes]:
-    start, stop = job.span(item)
+    start, stop = part_span(job.rows, job.output.part_rows, item[1])
     if isinstance(job.source, Codes):
         first = item[0] * job.rows
         yield job.source.part(slice(first + start, first + stop))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from gibbous.write.parts import (
     versions,
     write_part,
 )
-from gibbous.write.set_files import fitting, set_folders
+from gibbous.write.set_files import fitting, part_span, set_folders
 
 
 class Sets:
@@ -48,11 +48,15 @@ class Sets:
         growing: Partial,
         workers: Workers | None = None,
     ) -> None:
-        rows = output.rows or 0
+        assert output.rows is not None, "rows are settled before they are drawn"
+        assert output.seed is not None, "a seed is settled before rows are drawn"
+        part_rows = fitting(output.part_rows, output.rows, output.sets)
         self.job = Drawing(
             source=source,
             digest=digest,
-            output=replace(output, part_rows=fitting(output.part_rows, rows, output.sets)),
+            output=replace(output, part_rows=part_rows, out=None),
+            rows=output.rows,
+            seed=output.seed,
             folder=str(growing.package.absolute()),
             scratch=str(growing.scratch.absolute()),
             token=fresh_name(),
@@ -68,29 +72,22 @@ class Sets:
         """Digest of every file of the sets, by name within the package."""
         return {file.name: file.sha256 for done in self._done.values() for file in done.files}
 
-    @property
-    def guarded(self) -> list[int]:
-        """Guarded cells of each set."""
-        found = Counter[int]()
-        for done in self._done.values():
-            found[done.set] += done.guarded_cells
-        return [found[number] for number in range(self.job.output.sets)]
-
     def described(self) -> dict[str, Any]:
-        """What a certificate says of the files."""
-        output = self.job.output
+        """What a certificate says of the files, with the guarded cells of each set."""
+        output, guarded = self.job.output, Counter[int]()
+        for done in self._done.values():
+            guarded[done.set] += done.guarded_cells
         return {
             "csv": "csv" in output.formats,
             "csv_raw": output.csv_raw,
-            "guarded_cells": self.guarded,
+            "guarded_cells": [guarded[number] for number in range(output.sets)],
             "part_rows": output.part_rows,
         }
 
-    def write(self, progress: Progress, record: Callable[[PartDone], None] | None = None) -> None:
+    def write(self, progress: Progress) -> None:
         """Have all parts written that are not on disk yet.
 
         Args:
-            record: called with each new part; None is `Sets.record`.
             progress: told ("rows", rows, rows of all sets).
         Raises:
             GibbousError: that of a part; finished parts stay, and are kept by the next run.
@@ -104,7 +101,7 @@ class Sets:
         try:
             for done in finished:
                 if self._is_new(done):
-                    (record or self.record)(done)
+                    self.record(done)
                     progress("rows", self._rows, total)
         finally:
             finished.close()
@@ -181,7 +178,7 @@ class Sets:
         self._rows = sum(done.rows for done in self._done.values())
 
     def _whole(self, done: PartDone) -> bool:
-        low, high = self.job.span((done.set, done.part))
+        low, high = part_span(self.job.rows, self.job.output.part_rows, done.part)
         return (
             done.rows == high - low
             and self._there(done)
