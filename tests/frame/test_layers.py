@@ -43,7 +43,7 @@ OWNERS = {
     "sklearn": ("evaluate",),
     "formulaic": ("evaluate",),
     "altair": ("report", "studies"),
-    "jinja2": ("report",),
+    "jinja2": ("write",),
     "vl_convert": ("report",),
 }
 HEAVY = [

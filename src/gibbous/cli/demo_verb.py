@@ -34,7 +34,7 @@ SENSITIVE, TARGET = "disea", "mdvis"
 FORMULA = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
 SLOW = ("lasso_path", "lasso_mse", "pmse_tree", "pmse_tree_ratio")  # a minute together, on one core
 EVALUATE = ("sklearn", "statsmodels", "formulaic")
-REPORT = ("altair", "jinja2", "vl_convert")
+REPORT = ("altair", "vl_convert")
 
 
 def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -> None:

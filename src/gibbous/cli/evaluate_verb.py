@@ -74,7 +74,7 @@ def run(asked: Asked, out: Path | None, json: bool, quiet: bool) -> None:
             "Pass --schema FILE; a release has its own in schema.toml. For flows: --geography FILE.",
         )
     if out is not None:
-        require(("altair", "jinja2", "vl_convert"), "report")
+        require(("altair", "vl_convert"), "report")
 
     with _folder(out, asked.real) as folder, Bars(quiet=quiet or json) as bars:
         bars.compiling()

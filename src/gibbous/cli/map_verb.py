@@ -44,9 +44,8 @@ def run(asked: Asked, out: Path, overwrite: bool, json: bool, quiet: bool) -> No
     Raises:
         GibbousError: one class an exit code.
     """
-    page = out.suffix.lower() in (".html", ".htm")
-    if page or out.suffix.lower() == ".png":
-        require(("jinja2",) if page else ("vl_convert",), "report")
+    if out.suffix.lower() == ".png":
+        require(("vl_convert",), "report")
     from gibbous.evaluate.flows_files import Named
     from gibbous.report.flow_map import flow_map
 

@@ -15,7 +15,7 @@ from gibbous.read.texts import read_text
 from gibbous.report import page
 from gibbous.report.public import opened, public_page
 from gibbous.write.files import read_json, refusing, rejected, untrusted
-from gibbous.write.papers import same
+from gibbous.write.release_texts import holds
 
 NAME = "report.public.html"
 MAX_BYTES = 64 << 20
@@ -53,13 +53,13 @@ def check_report(folder: Path) -> str:
     if mapped:
         _compare_mapped(told, json_value(wanted))
         return f"{NAME} has maps of public places that are not in the release: it was not compared"
-    if not same(twin, wanted.encode("utf-8", "replace")):
+    if not holds(twin, wanted.encode("utf-8", "replace")):
         raise _other(twin.name)
     return _compared(folder / NAME, text)
 
 
 def _compared(path: Path, wanted: str) -> str:
-    if same(path, wanted.encode("utf-8", "replace")):
+    if holds(path, wanted.encode("utf-8", "replace")):
         return ""
     with untrusted(path.name, "REPORT"):
         found = read_text(path, MAX_BYTES)

@@ -13,12 +13,11 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.read.schema_file import load_schema
 from gibbous.write import manifest
-from gibbous.write.certificate import FORMAT, claim_of
+from gibbous.write.certificate import FORMAT, claim_of, plan_of
 from gibbous.write.digest import digest_of
 from gibbous.write.files import read_json, refusing, rejected
 from gibbous.write.further import FORMAT as FURTHER_FORMAT
 from gibbous.write.more import draw
-from gibbous.write.papers import plan_of
 from gibbous.write.read_sets import lazy_sets
 from gibbous.write.receipt_fields import check_fields
 from gibbous.write.table_files import listed_files, read_tables

@@ -37,9 +37,9 @@ from gibbous.write.digest import digest_of
 from gibbous.write.further import write_file
 from gibbous.write.more import draw
 from gibbous.write.output import check_output
-from gibbous.write.papers import papers
 from gibbous.write.parts import PartDone
 from gibbous.write.read_sets import lazy_sets
+from gibbous.write.release_texts import release_texts
 from gibbous.write.set_files import checked_part_rows, fitting
 from gibbous.write.sets import Sets, parts_job
 from gibbous.write.table_files import read_tables, write_tables
@@ -304,7 +304,7 @@ class Package:
         for name in ("ledger.json", "METHODS.md", "codebook.html", "manifest.json", "SHA256SUMS"):
             (package / name).unlink(missing_ok=True)  # of a killed run
         files.write_json(package / "ledger.json", receipt.to_json())
-        for name, text in papers(receipt.to_json(), facts.schema, tables).items():
+        for name, text in release_texts(receipt.to_json(), facts.schema, tables).items():
             files.write_bytes(package / name, text)
         manifest.seal(package, known=self._sets.sums)
         files.move_into_place(package, self._target, overwrite=self._overwrite)

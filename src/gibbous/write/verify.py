@@ -24,13 +24,20 @@ from gibbous.privacy import accountant
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_store import chained
 from gibbous.write import load, manifest
-from gibbous.write.certificate import NOT_DP, assumptions, claim_of, discovered, versions
+from gibbous.write.certificate import (
+    NOT_DP,
+    assumptions,
+    claim_of,
+    discovered,
+    given_gap,
+    plan_of,
+    versions,
+)
 from gibbous.write.digest import digest_of
 from gibbous.write.files import refusing, rejected
-from gibbous.write.methods_text import given_assumptions, given_gap
-from gibbous.write.papers import check_papers, plan_of
 from gibbous.write.price_check import check_price
 from gibbous.write.read_sets import names_of, part_rows_of
+from gibbous.write.release_texts import check_release_texts
 from gibbous.write.rows_check import check_both, check_set
 from gibbous.write.set_files import part_span
 from gibbous.write.words import NO_COST
@@ -124,7 +131,7 @@ def verify(
         check_price(tables, total, schema.unit.max_rows if schema.unit else 1)
         checks.append("the noise in the tables is at least what the price asks for")
     with refusing("RECEIPT", "ledger.json does not describe a release"):
-        gaps = [check_papers(folder, receipt, schema, tables)]
+        gaps = [check_release_texts(folder, receipt, schema, tables)]
     if not gaps[0]:
         checks.append("METHODS.md and codebook.html are what the rest of the release gives")
     if any(name.startswith("report.public.") for name in sizes):
@@ -222,7 +229,7 @@ def _check_words(receipt: dict[str, Any], schema: Schema, total: Claim) -> None:
     if receipt.get("discovered", []) != discovered(schema):
         raise rejected("WORDS", "it does not name the facts that were paid for")
     given = given_names(receipt, schema)
-    assumed = assumptions(schema, plan_of(receipt["plan"])) + given_assumptions(given)
+    assumed = assumptions(schema, plan_of(receipt["plan"]), given)
     same_writer = receipt["versions"].get("gibbous") == versions()["gibbous"]
     if same_writer and receipt["assumptions"] != assumed:
         raise rejected("WORDS", "it does not list what its guarantee assumes, as this gibbous does")
