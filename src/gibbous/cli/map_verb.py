@@ -68,7 +68,7 @@ def run(asked: Asked, out: Path, overwrite: bool, json: bool, quiet: bool) -> No
     if json:
         show.as_json({"path": str(path), "audience": audience, "destination": asked.destination})
         return
-    if page and not quiet:
+    if out.suffix.lower() in (".html", ".htm") and not quiet:
         show.line(f"{path}: open it in a browser; it asks for nothing from the network.")
     if audience == "internal":
         show.line(f"{CONFIDENTIAL} {path}")

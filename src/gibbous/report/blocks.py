@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from gibbous.core.json_values import plain
 from gibbous.report import draw
 from gibbous.report.charts import NARROW, WIDE
-from gibbous.report.numbers import short
+from gibbous.report.labels import short
 
 if TYPE_CHECKING:
     from altair import LayerChart

@@ -13,9 +13,10 @@ from gibbous.evaluate.findings import Findings
 from gibbous.report import evidence, internal_words, page
 from gibbous.report.blocks import Block, Grid, Notice, Page, Section, Text
 from gibbous.report.flow_figures import Mapped, flow_blocks
-from gibbous.report.numbers import short
+from gibbous.report.labels import short
 from gibbous.report.public import opened
 from gibbous.report.public_figures import spends
+from gibbous.report.risk_utility import ru_map_figure
 
 WARNING = (
     "The numbers in this file were computed against confidential records. No guarantee covers them: "
@@ -224,9 +225,9 @@ def _map(study: Any, axes: tuple[str, str]) -> Iterator[Block]:
         return
     if hasattr(study, "ru_map"):
         found = study.ru_map(*axes)
-        figure = evidence.ru_map(found.points, axes, found.better)
+        figure = ru_map_figure(found.points, axes, found.better)
     else:
-        figure = evidence.ru_map(study, axes)
+        figure = ru_map_figure(study, axes)
     if figure is not None:
         yield figure
 

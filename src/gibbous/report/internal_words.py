@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from gibbous.core.finding import Finding
 from gibbous.evaluate.findings import Findings
-from gibbous.report.numbers import percent, short
+from gibbous.report.labels import percent, short
 
 READING = (
     "There are no thresholds. Each number stands beside what others score: a resample of the records "

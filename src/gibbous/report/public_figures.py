@@ -16,7 +16,7 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Sparse, Table, Tables
 from gibbous.report import charts, margins, odds, theme
 from gibbous.report.blocks import Block, Cell, Figure, Grid, Text, panel
-from gibbous.report.numbers import percent
+from gibbous.report.labels import percent
 
 DRAWN = 24  # columns with a chart of their own; the numbers of all are in the table
 

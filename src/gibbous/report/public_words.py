@@ -9,7 +9,7 @@ from gibbous.core.claim import short as exact
 from gibbous.core.release import Receipt, Release
 from gibbous.core.tables import Tables
 from gibbous.report import odds
-from gibbous.report.numbers import percent, short
+from gibbous.report.labels import percent, short
 from gibbous.write.words import MATURITY, groups, noisy_parts, of_two, row_price
 
 
