@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from gibbous import __version__
-from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.core.release import Release
 from gibbous.evaluate.flows_files import Named, opened
@@ -21,7 +20,7 @@ from gibbous.report.flow_map_data import VIEWS, MapData, map_data
 from gibbous.report.flow_map_draw import picture
 from gibbous.report.flow_map_outlines import read_outlines
 from gibbous.structure.regions import EARTH
-from gibbous.write import files
+from gibbous.write.rendering import render
 
 ROWS: Final = 20  # origins of the table under the map
 KINDS: Final = (".html", ".htm", ".svg", ".png")
@@ -78,14 +77,14 @@ def flow_map(
     )  # fmt: skip
     at = data.place(str(destination))
     if path.suffix.lower() in (".html", ".htm"):
-        made = html(data, at, view, title=found.title, headline=found.headline).encode()
+        content = html(data, at, view, title=found.title, headline=found.headline).encode()
     else:
         edge = view or data.view(at)
         title = f"{found.title}: origins around {destination}"
         notes = [facts(data, k, at, edge) for k in range(len(data.layers))]
         drawn = picture(data, at, edge, title=title, notes=[*notes, found.headline])
-        made = f"{drawn}\n".encode() if path.suffix.lower() == ".svg" else _png(drawn)
-    _write(path, made, overwrite)
+        content = f"{drawn}\n".encode() if path.suffix.lower() == ".svg" else _png(drawn)
+    page.write_file(path, content, overwrite=overwrite)
     return path
 
 
@@ -98,33 +97,22 @@ def html(data: MapData, destination: int, view: int | None, *, title: str, headl
         view: miles to the edge; None holds 95 % of the people.
         title: of the page.
         headline: what is promised of the release.
-    Raises:
-        EngineFailure: jinja2 is not installed.
     """
-    jinja = need("jinja2", "report")
-    environment = jinja.Environment(
-        loader=jinja.PackageLoader("gibbous.report", "templates"),
-        autoescape=True,
-        undefined=jinja.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     audience = "internal" if data.internal else "public"
-    style = environment.get_template("style.css").render(dark=theme.DARK, audience=audience)
-    style += environment.get_template("flow_map.css").render(panels=len(data.layers))
-    assert environment.loader is not None
-    script = "\n" + environment.loader.get_source(environment, "flow_map.js")[0] + "\n"
+    style = page.style_sheet(audience)
+    style += render("gibbous.report", "flow_map.css", panels=len(data.layers))
+    source = resources.files("gibbous.report").joinpath("templates/flow_map.js").read_text()
+    script = f"\n{source}\n"
     edge = view or data.view(destination)
     areas = any(outline.closed and outline.id for outline in data.outlines)
     rows = _rows(data, destination)
-    text: str = environment.get_template("flow_map.html").render(
-        internal=page.INTERNAL if data.internal else "",
-        audience=audience,
+    return page.templated(
+        "flow_map.html",
+        audience,
+        style,
         allowed=allowed(script),
-        version=__version__,
         title=title,
         headline=headline,
-        style=style,
         destination=data.ids[int(data.destinations[destination])],
         said=" ".join(facts(data, k, destination, edge) for k in range(len(data.layers))),
         drawings=[
@@ -141,7 +129,6 @@ def html(data: MapData, destination: int, view: int | None, *, title: str, headl
         payload=_payload(data, destination),
         script=script,
     )
-    return text
 
 
 def allowed(script: str) -> str:
@@ -189,15 +176,7 @@ def check_out(path: Path, view: int | None = None, *, overwrite: bool = False) -
             f"Views are {', '.join(map(str, VIEWS))} miles.",
             "Choose one of these, or none for 95 % of the people.",
         )
-    if not overwrite and os.path.lexists(path):
-        raise files.exists(path)
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise OutputNotWritten(
-            "NOTWRITABLE",
-            f"The folder {str(path.parent)!r} does not exist or cannot be written.",
-            "A map is written into a folder that is there.",
-            "Make the folder, or choose another path.",
-        )
+    page.check_targets((path,), "map", overwrite=overwrite)
 
 
 def _payload(data: MapData, destination: int) -> str:
@@ -235,19 +214,5 @@ def _rows(data: MapData, destination: int) -> list[tuple[str, ...]]:
 
 def _png(drawn: str) -> bytes:
     renderer = need("vl_convert", "report")
-    made: bytes = renderer.svg_to_png(drawn, scale=2)
-    return made
-
-
-def _write(path: Path, made: bytes, overwrite: bool) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        files.write_bytes(fresh, made)
-        if overwrite:
-            fresh.replace(path)
-        else:
-            os.link(fresh, path)  # unlike a rename, this replaces nothing
-    except FileExistsError:
-        raise files.exists(path) from None
-    finally:
-        fresh.unlink(missing_ok=True)
+    image: bytes = renderer.svg_to_png(drawn, scale=2)
+    return image

@@ -143,9 +143,9 @@ def points(
             point: dict[str, Any] = {"by": str(row[by])}
             for name, axis in zip("xy", axes, strict=True):
                 point[name] = float(row[axis])
-                ends = {f"{name}_{end}": row.get(f"{axis}_{end}") for end in ("low", "high")}
-                if intervals and all(map(finite, ends.values())):
-                    point |= {key: float(value) for key, value in ends.items()}
+                ends = (f"{axis}_low", f"{axis}_high")
+                if intervals and all(finite(row.get(end)) for end in ends):
+                    point[f"{name}_low"], point[f"{name}_high"] = (float(row[e]) for e in ends)
             rows.append(point)
     if not rows:
         raise ValueError("no row has a finite x and y")

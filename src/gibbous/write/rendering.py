@@ -45,13 +45,14 @@ def environment(package: str) -> Environment:
     )
     safe = found.filters["safe"]
     found.globals["enumerate"] = enumerate
-    found.filters |= {
+    filters: dict[str, Any] = {
         # What is written from right to left does not turn its surroundings.
         "cell": lambda value: safe(f"<bdi>{_visible(value)}</bdi>"),
         "visible": lambda value: safe(_visible(value)),
         "plain": plain,
         "short": short,
     }
+    found.filters |= filters
     return found
 
 
