@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from gibbous.read.infer import infer_schema
     from gibbous.report.faces import evaluate, report
     from gibbous.report.flow_map import flow_map
+    from gibbous.report.release_report import verify
     from gibbous.write.load import load
-    from gibbous.write.verify import verify
 
 __version__ = "0.1.0"
 
@@ -116,7 +116,7 @@ _WHERE = {
     "plan": "gibbous.pipeline",
     "report": "gibbous.report.faces",
     "synthesize": "gibbous.pipeline",
-    "verify": "gibbous.write.verify",
+    "verify": "gibbous.report.release_report",
 }
 
 __all__ = [

@@ -25,7 +25,7 @@ from gibbous.mechanisms import registry
 from gibbous.pipeline import synthesize
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import load, release_texts
-from gibbous.write.price_check import check_price
+from gibbous.write.certificate_check import check_price
 from gibbous.write.verify import verify
 from tests.hostile import ABORT
 from tests.write import made

@@ -271,7 +271,7 @@ def _ledger() -> Path:
 
 
 def _verify(target: Path, bars: Progress) -> None:
-    from gibbous.write.verify import verify
+    from gibbous.report.release_report import verify
 
     verify(target, progress=bars)
 
