@@ -16,7 +16,7 @@ from gibbous.evaluate import run
 from gibbous.evaluate.findings import Findings
 from gibbous.flows import Flows, Geography, load_geography, read_flows
 from gibbous.report import release_report
-from gibbous.report.flow_figures import Mapped
+from gibbous.report.flow_map import Mapped
 from gibbous.report.internal import internal_report
 from gibbous.report.public import public_report
 from gibbous.report.saved import read_findings

@@ -12,7 +12,7 @@ from gibbous.core.release import Release
 from gibbous.evaluate.findings import Findings
 from gibbous.report import evidence, internal_words, page
 from gibbous.report.blocks import Block, Grid, Notice, Page, Section, Text
-from gibbous.report.flow_figures import Mapped, flow_blocks
+from gibbous.report.flow_map import Mapped, flow_blocks
 from gibbous.report.labels import short
 from gibbous.report.public import opened
 from gibbous.report.public_figures import spends

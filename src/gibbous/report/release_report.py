@@ -19,7 +19,7 @@ from gibbous.disintegrate.writer import not_written
 from gibbous.privacy.ledger import Ledger
 from gibbous.read.texts import read_text
 from gibbous.report import page
-from gibbous.report.flow_figures import Mapped
+from gibbous.report.flow_map import Mapped
 from gibbous.report.public import opened, public_page
 from gibbous.write import files, manifest
 from gibbous.write import verify as package

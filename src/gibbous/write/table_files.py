@@ -16,7 +16,6 @@ from gibbous.core.tables import (
     Dense,
     Fallback,
     Fit,
-    NoiseInfo,
     Recipe,
     Sparse,
     Table,
@@ -25,7 +24,7 @@ from gibbous.core.tables import (
 from gibbous.disintegrate.writer import new_file
 from gibbous.write.digest import further, recipe_json, table_json
 from gibbous.write.files import make_folder, read_json, refusing, rejected, sync_folder, write_json
-from gibbous.write.model_files import model_files, read_model, write_model
+from gibbous.write.model_files import model_files, noise_of, read_model, write_model
 
 if TYPE_CHECKING:
     import polars as pl
@@ -186,7 +185,7 @@ def _read_table(
     name = _file_name(entry["file"])
     with refusing("TABLE", f"tables.json does not describe {name}"):
         context = _context(entry["context"], schema, merged, name)
-        noise = _noise(entry["noise"], name)
+        noise = noise_of(entry["noise"], name)
         dense, rows = entry["cells"] == "dense", entry["rows"]
         if entry["cells"] not in ("dense", "sparse") or type(rows) is not int:
             raise rejected("TABLE", f"{name} is neither dense nor sparse")
@@ -268,17 +267,6 @@ def _context(data: dict[str, Any], schema: Schema, merged: tuple[int, ...], name
     if not isinstance(context.key, Radix) and not 0 <= context.key.seed < 1 << 64:
         raise rejected("CONTEXT", f"{name} has a hash seed outside 64 bits")
     return context
-
-
-def _noise(data: dict[str, Any], name: str) -> NoiseInfo:
-    law, scale, threshold = data["law"], data["scale"], data["threshold"]
-    if law not in ("geometric", "gaussian"):
-        raise rejected("NOISE", f"{name} has an unknown noise")
-    if type(scale) not in (int, float) or not math.isfinite(scale) or scale <= 0:
-        raise rejected("NOISE", f"the noise scale of {name} is not positive and finite")
-    if threshold is not None and type(threshold) is not int:
-        raise rejected("NOISE", f"the threshold of {name} is not a whole number")
-    return NoiseInfo(law, float(scale), threshold)
 
 
 def _recipe(
