@@ -200,10 +200,22 @@ def claim_of(values: Mapping[str, Any], name: str) -> Claim:
 
 def facts_of(receipt: Mapping[str, Any], schema: Schema) -> Facts:
     """What the run knew, as far as the certificate says it."""
+    method, claim = receipt["method"], claim_of(receipt, "claim")
+    about = About(
+        name=method["name"],
+        title=method["title"],
+        paper=method["paper"],
+        unit=claim.unit,
+        kind=claim.kind,
+        releases="rows" if receipt["tables"] is None else "tables",
+        claimed=method["claimed"],
+        proven=method["proven"],
+        audited=method["audited"],
+    )
     return Facts(
         schema=schema,
         plan=plan_of(receipt["plan"]),
-        about=_about(receipt),
+        about=about,
         relation=receipt["relation"],
         uncovered=tuple(receipt["uncovered"]),
         imprint=Imprint.from_json(receipt.get("imprint", {})),
@@ -232,20 +244,4 @@ def plan_of(data: Mapping[str, Any]) -> Plan:
         memory_bytes=int(data["memory_bytes"]),
         errors=tuple((str(k), float(v)) for k, v in data["errors"].items()),
         warnings=tuple(str(w) for w in data["warnings"]),
-    )
-
-
-def _about(receipt: Mapping[str, Any]) -> About:
-    """The card of the method, as the certificate states it."""
-    told, claim = receipt["method"], claim_of(receipt, "claim")
-    return About(
-        name=told["name"],
-        title=told["title"],
-        paper=told["paper"],
-        unit=claim.unit,
-        kind=claim.kind,
-        releases="rows" if receipt["tables"] is None else "tables",
-        claimed=told["claimed"],
-        proven=told["proven"],
-        audited=told["audited"],
     )

@@ -78,8 +78,10 @@ def methods_text(
         given: columns that were not drawn, but given by whoever ran it.
     """
     plan, schema, total = facts.plan, facts.schema, facts.plan.total
-    listed, model = _listed(tables)
-    numbers = bool(plan.numbers) if tables is None else isinstance(model, CellModel)
+    first = None if tables is None else tables.of_set(0)  # and its first part, are listed
+    first = first.parts[0] if first and first.parts else first
+    listed = first.items + first.extra if first else ()
+    model = first.model if first else None
     inferred, paid = facts.uncovered or schema.inferred(), discovered(schema)
     text = render(
         "gibbous.write",
@@ -100,8 +102,9 @@ def methods_text(
         assumptions=assumptions(schema, plan, given),
         inferred=fact_words(inferred).split("; ") if inferred else [],
         discovered=fact_words(paid).split("; ") if paid else [],
-        unit=_unit(schema.unit),
-        law=_law(schema, numbers=numbers),
+        unit=schema.unit or Unit(),
+        normal=isinstance(model, CellModel) if first else bool(plan.numbers),
+        stepped=any(column.within is not None for column in schema),
         epsilon=float(total.epsilon),
         delta=float(total.delta),
         odds=exp(min(float(total.epsilon), 700.0)),
@@ -149,24 +152,6 @@ def holds(path: Path, content: bytes) -> bool:
         return False
 
 
-def _listed(tables: Tables | None) -> tuple[tuple[Table, ...], Any]:
-    """Tables that are listed, and their model: of set 1, and of part 1 where there are parts."""
-    if tables is None:
-        return (), None
-    first = tables.of_set(0)
-    first = first.parts[0] if first.parts else first
-    return first.items + first.extra, first.model
-
-
-def _law(schema: Schema, *, numbers: bool) -> str:
-    """How numbers are drawn."""
-    if numbers:
-        return "normal within a cell, then clipped"
-    if any(column.within is not None for column in schema):
-        return "draws within a bin, by the weights in schema.toml"
-    return "uniform draws within a bin"
-
-
 def _noise_row(table: Table, schema: Schema) -> tuple[str, str, str, str]:
     """Columns that are counted, columns given, standard deviation, which counts are kept."""
     context, noise = table.context, table.noise
@@ -179,9 +164,3 @@ def _noise_row(table: Table, schema: Schema) -> tuple[str, str, str, str]:
         parents += f" ({key}, {context.keys} keys)"
     kept = "all" if noise.threshold is None else f"noisy counts above {noise.threshold}"
     return targets, parents, f"{sqrt(noise.variance):.4g} ({noise.law})", kept
-
-
-def _unit(unit: Unit | None) -> str:
-    if unit is None or unit.kind != "person":
-        return (unit or Unit()).words().replace("one ", "any one ", 1)
-    return f"any one person (column {unit.column}, at most {unit.max_rows} rows of each)"

@@ -22,7 +22,7 @@ from gibbous.core.tables import (
     Tables,
 )
 from gibbous.disintegrate.writer import new_file
-from gibbous.write.digest import further, recipe_json, table_json
+from gibbous.write.digest import recipe_json, table_json
 from gibbous.write.files import make_folder, read_json, refusing, rejected, sync_folder, write_json
 from gibbous.write.model_files import model_files, noise_of, read_model, write_model
 
@@ -64,7 +64,7 @@ def write_tables(tables: Tables, folder: Path) -> None:
     }
     if tables.model is not None:
         document["model"] = write_model(tables.model, folder)
-    for kind, others in further(tables).items():
+    for kind, others in (("set", tables.copies), ("part", tables.parts)):
         if others:
             document[f"{kind}s"] = len(others)
             for name, other in zip(member_names(kind, len(others)), others, strict=True):
