@@ -76,7 +76,7 @@ def heat_map(
         "value:Q",
         legend=legend,
         scale=alt.Scale(
-            domain=_spaced(low, limit, len(colors)),
+            domain=[low + (limit - low) * i / (len(colors) - 1) for i in range(len(colors))],
             range=list(colors),
             clamp=True,
             interpolate="rgb",
@@ -234,10 +234,7 @@ def spends(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
     """
     alt = altair()
     room = 22 if width < WIDE else 34
-    shown = [
-        {**r, "name": clipped(r["what"], room), "at": i, "text": clipped(r["label"], 30)}
-        for i, r in enumerate(rows)
-    ]
+    shown = [{**row, "name": clipped(row["what"], room), "at": i} for i, row in enumerate(rows)]
     y = _names(alt, shown, "at", width, share=0.4)
     top = max([r["share"] for r in rows], default=1.0)
     x = _x(alt, "share", "share of the budget", "%", width, domain=[0, max(top * 1.25, 1e-9)])
@@ -339,10 +336,6 @@ def _x(
 def _zero(alt: Any) -> Any:
     rule = chart_of(alt, [{"zero": 0}]).mark_rule(color=theme.MUTED, strokeDash=[3, 3])
     return rule.encode(x=alt.X("zero:Q"))
-
-
-def _spaced(low: float, high: float, count: int) -> list[float]:
-    return [low + (high - low) * i / (count - 1) for i in range(count)]
 
 
 def _apart(ends: Sequence[Row]) -> list[dict[str, Any]]:

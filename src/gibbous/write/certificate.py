@@ -20,6 +20,7 @@ from gibbous.privacy.ledger import Hold
 FORMAT = "gibbous-receipt/1"
 LIBRARIES = ("gibbous", "numpy", "opendp", "polars", "numba")
 NOT_DP = "not differentially private"
+_CARD = ("name", "title", "paper", "claimed", "proven", "audited")  # what it says of the method
 
 _ASSUMED = (
     "the person who ran it, their account, the kernel and its random source are trusted",
@@ -76,6 +77,7 @@ def certify(
     plan, about, unit = facts.plan, facts.about, facts.schema.unit
     # Whether all sets come from one noisy answer.
     once = about.shared if tables is None else tables.noisings == 1
+    drawn_from = "number of records" if tables is None else "noisy count"
     values: dict[str, Any] = {
         "format": FORMAT,
         "imprint": facts.imprint.to_json(),
@@ -87,12 +89,7 @@ def certify(
         "unit": {"words": unit.words(), "max_rows": unit.max_rows} if unit else None,
         "published": plan.published,
         "method": {
-            "name": about.name,
-            "title": about.title,
-            "paper": about.paper,
-            "claimed": about.claimed,
-            "proven": about.proven,
-            "audited": about.audited,
+            **{name: getattr(about, name) for name in _CARD},
             "params": plan.params,
         },
         "uncovered": list(facts.uncovered),
@@ -100,7 +97,7 @@ def certify(
         "assumptions": assumptions(facts.schema, plan),
         "plan": plan.to_json(),
         "rows": list(rows),
-        "rows_from": rows_from(plan, tables),
+        "rows_from": drawn_from if plan.rows is None else "given",
         "sets": len(rows),
         "sanitized": "once" if once else "per set",
         "seed": seed,
@@ -112,13 +109,6 @@ def certify(
         "ledger": hold.proof(),
     }
     return Receipt(values)
-
-
-def rows_from(plan: Plan, tables: Tables | None) -> str:
-    """Where the number of rows is from: "given", "noisy count", or a public "number of records"."""
-    if plan.rows is not None:
-        return "given"
-    return "number of records" if tables is None else "noisy count"
 
 
 def guarantee(plan: Plan, uncovered: tuple[str, ...] = (), given: tuple[str, ...] = ()) -> str:
@@ -202,15 +192,10 @@ def facts_of(receipt: Mapping[str, Any], schema: Schema) -> Facts:
     """What the run knew, as far as the certificate says it."""
     method, claim = receipt["method"], claim_of(receipt, "claim")
     about = About(
-        name=method["name"],
-        title=method["title"],
-        paper=method["paper"],
+        **{name: method[name] for name in _CARD},
         unit=claim.unit,
         kind=claim.kind,
         releases="rows" if receipt["tables"] is None else "tables",
-        claimed=method["claimed"],
-        proven=method["proven"],
-        audited=method["audited"],
     )
     return Facts(
         schema=schema,

@@ -31,6 +31,18 @@ def render(package: str, name: str, **facts: Any) -> str:
     return environment(package).get_template(name).render(facts)
 
 
+def paragraphs(package: str, name: str, **facts: Any) -> list[tuple[str, str]]:
+    """The blocks of a template in order, each with its name as a sentence; those without text are left out.
+
+    Args:
+        package, name, facts: as for `render`.
+    """
+    template = environment(package).get_template(name)
+    context = template.new_context(facts)
+    texts = {title: "".join(block(context)).strip("\n") for title, block in template.blocks.items()}
+    return [(f"{t.replace('_', ' ').capitalize()}.", text) for t, text in texts.items() if text]
+
+
 @cache
 def environment(package: str) -> Environment:
     """The templates of a package, compiled once a process."""
