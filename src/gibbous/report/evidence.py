@@ -113,16 +113,16 @@ def overlays(finding: Finding, sets: int) -> Figure | None:
 
 def by_order(findings: Findings) -> Figure | None:
     """Distances of one- to four-way margins with what the references score."""
-    found = [(k, f) for k in range(1, 5) for f in findings.named(f"tv{k}")]
-    if len(found) < 2:
+    orders = [(k, f) for k in range(1, 5) for f in findings.named(f"tv{k}")]
+    if len(orders) < 2:
         return None
     rows: list[dict[str, Any]] = []
-    for k, f in found:
+    for k, f in orders:
         low, high = f.interval or (None, None)
         rows.append({"who": "synthetic", "order": k, "value": f.value, "low": low, "high": high})
         rows += [{"who": n, "order": k, "value": v} for n, v in f.null]
     rows = [r for r in rows if finite(r["value"])]
-    words = ", ".join(f"{k}-way {short(f.value)}" for k, f in found)
+    words = ", ".join(f"{k}-way {short(f.value)}" for k, f in orders)
     return Figure(
         "orders",
         "Distance by number of columns",
@@ -130,7 +130,7 @@ def by_order(findings: Findings) -> Figure | None:
         "together. Zero is the real table itself; bootstrap is a resample of the records.",
         f"Lines over one to four columns; synthetic: {words}.",
         (panel("orders", partial(charts.by_order, rows)),),
-        glance([f for _, f in found], "Distances by number of columns"),
+        glance([f for _, f in orders], "Distances by number of columns"),
     )
 
 
@@ -308,9 +308,9 @@ def _known(value: object) -> bool:
 
 def table_cell(value: object) -> Cell:
     """A value as a table shows it."""
-    found = plain(value)
-    if found is None and value is not None:
+    shown = plain(value)
+    if shown is None and value is not None:
         return "not defined"
-    if isinstance(found, Mapping | list):
-        return str(found)
-    return found if found is None or isinstance(found, str | int | float) else str(found)
+    if isinstance(shown, Mapping | list):
+        return str(shown)
+    return shown if shown is None or isinstance(shown, str | int | float) else str(shown)

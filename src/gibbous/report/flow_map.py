@@ -85,19 +85,19 @@ def flow_map(
     path = Path(out)
     check_out(path, view, overwrite=overwrite)
     shapes = () if outlines is None else read_outlines(outlines)
-    found = opened(release, coordinates, real=real, named=named or Named(), options=options)
+    request = opened(release, coordinates, real=real, named=named or Named(), options=options)
     data = map_data(
-        found.synthetic, found.geography, destination=str(destination), real=found.real,
+        request.synthetic, request.geography, destination=str(destination), real=request.real,
         outlines=shapes,
     )  # fmt: skip
     at = data.place(str(destination))
     if path.suffix.lower() in (".html", ".htm"):
-        content = html(data, at, view, title=found.title, headline=found.headline).encode()
+        content = html(data, at, view, title=request.title, headline=request.headline).encode()
     else:
         edge = view or data.view(at)
-        title = f"{found.title}: origins around {destination}"
+        title = f"{request.title}: origins around {destination}"
         notes = [facts(data, k, at, edge) for k in range(len(data.layers))]
-        drawn = picture(data, at, edge, title=title, notes=[*notes, found.headline])
+        drawn = picture(data, at, edge, title=title, notes=[*notes, request.headline])
         content = f"{drawn}\n".encode() if path.suffix.lower() == ".svg" else _png(drawn)
     page.write_file(path, content, overwrite=overwrite)
     return path
@@ -282,11 +282,11 @@ def flow_figures(release: Release, mapped: Mapped) -> tuple[Figure, ...]:
     check_same(release.plan.params, mapped.geography, geography)
     drawn = flows_of(release.sets[0], geography)
     real = None if mapped.real is None else _real(mapped, level)
-    found = []
+    figures = []
     for k, name in enumerate(_chosen(drawn, real, geography, mapped.destinations)):
         data = map_data(drawn, geography, destination=name, real=real, most=1)
-        found.append(_figure(data, f"flows-{k + 1}", name))
-    return tuple(found)
+        figures.append(_figure(data, f"flows-{k + 1}", name))
+    return tuple(figures)
 
 
 def _real(mapped: Mapped, level: str) -> Flows:
@@ -307,13 +307,13 @@ def _chosen(
     circles = np.bincount(drawn.destinations, minlength=len(ids))
     if real is not None:
         circles = circles + np.bincount(real.destinations, minlength=len(ids))
-    found: list[str] = []
+    chosen: list[str] = []
     left = MOST
     for at in np.argsort(-people, kind="stable")[: 20 * DRAWN].tolist():
-        if people[at] and circles[at] <= left and len(found) < DRAWN:
-            found.append(str(ids[at]))
+        if people[at] and circles[at] <= left and len(chosen) < DRAWN:
+            chosen.append(str(ids[at]))
             left -= int(circles[at])
-    return tuple(found)
+    return tuple(chosen)
 
 
 def _figure(data: MapData, name: str, destination: str) -> Figure:

@@ -57,9 +57,9 @@ def internal_report(
     target = Path(path)
     _check_outside(release, target)
     page.check_path(target, overwrite=overwrite)
-    found = None if release is None else opened(release)
+    opened_release = None if release is None else opened(release)
     return page.write(
-        internal_page(findings, found, study, axes, mapped), target, overwrite=overwrite
+        internal_page(findings, opened_release, study, axes, mapped), target, overwrite=overwrite
     )
 
 
@@ -224,8 +224,8 @@ def _map(study: Any, axes: tuple[str, str]) -> Iterator[Block]:
     if study is None:
         return
     if hasattr(study, "ru_map"):
-        found = study.ru_map(*axes)
-        figure = ru_map_figure(found.points, axes, found.better)
+        drawn = study.ru_map(*axes)
+        figure = ru_map_figure(drawn.points, axes, drawn.better)
     else:
         figure = ru_map_figure(study, axes)
     if figure is not None:

@@ -23,10 +23,10 @@ DRAWN = 24  # columns with a chart of their own; the numbers of all are in the t
 
 def meaning(total: Claim) -> Iterator[Block]:
     """Beliefs before and after, and what other budgets would mean."""
-    found = odds.stated(total)
-    if found is None:
+    bound = odds.stated(total)
+    if bound is None:
         return
-    epsilon, delta = found
+    epsilon, delta = bound
     yield _beliefs(total, epsilon)
     rows: list[tuple[Cell, ...]] = []
     for value in sorted({*odds.GRID, epsilon}):

@@ -101,11 +101,11 @@ def check_report(folder: Path) -> str:
         ModelRejected: this version of gibbous wrote the report, and would have written another.
     """
     twin = page.twin_path(folder / NAME)
-    told = read_json(twin)
+    stated = read_json(twin)
     with refusing("REPORT", f"{twin.name} is not a public report"):
         writer, mapped = (
-            str(told["gibbous"]),
-            any(one["name"] == "flows" for one in told["sections"]),
+            str(stated["gibbous"]),
+            any(one["name"] == "flows" for one in stated["sections"]),
         )
     if writer != __version__:
         return (
@@ -114,13 +114,13 @@ def check_report(folder: Path) -> str:
         )
     try:
         report = public_page(opened(folder))
-        text, wanted = page.html(report), page.twin(report)
+        text, expected = page.html(report), page.twin(report)
     except EngineFailure:
         return f"{NAME} was not compared: the extra 'report' of gibbous is not installed"
     if mapped:
-        _compare_mapped(told, json_value(wanted))
+        _compare_mapped(stated, json_value(expected))
         return f"{NAME} has maps of public places that are not in the release: it was not compared"
-    if not holds(twin, wanted.encode("utf-8", "replace")):
+    if not holds(twin, expected.encode("utf-8", "replace")):
         raise _other(twin.name)
     return _compared(folder / NAME, text)
 
@@ -139,25 +139,27 @@ def _copy(source: Path, target: Path, *, without: set[str]) -> None:
                 (target / name).chmod(0o600)
 
 
-def _compared(path: Path, wanted: str) -> str:
-    if holds(path, wanted.encode("utf-8", "replace")):
+def _compared(path: Path, expected: str) -> str:
+    if holds(path, expected.encode("utf-8", "replace")):
         return ""
     with untrusted(path.name, "REPORT"):
-        found = read_text(path, MAX_BYTES)
-    charts = len(_CHART.findall(found)) == len(_CHART.findall(wanted))
-    if not charts or _CHART.sub("", found) != _CHART.sub("", wanted):
+        text = read_text(path, MAX_BYTES)
+    charts = len(_CHART.findall(text)) == len(_CHART.findall(expected))
+    if not charts or _CHART.sub("", text) != _CHART.sub("", expected):
         raise _other(path.name)
-    if not _vocabulary(found) <= _vocabulary(wanted):
+    if not _vocabulary(text) <= _vocabulary(expected):
         raise rejected("REPORT", f"a chart in {path.name} holds what no chart holds")
     return f"charts in {path.name} were drawn with other fonts: their labels were not compared"
 
 
-def _compare_mapped(told: Any, wanted: Any) -> None:
+def _compare_mapped(stated: Any, expected: Any) -> None:
     """Compare everything but the maps, and the sentence that names them."""
-    for one in (told, wanted):
-        one.pop("foot", None)
-        one["sections"] = [section for section in one["sections"] if section["name"] != "flows"]
-    if plain(told) != plain(wanted):
+    for report in (stated, expected):
+        report.pop("foot", None)
+        report["sections"] = [
+            section for section in report["sections"] if section["name"] != "flows"
+        ]
+    if plain(stated) != plain(expected):
         raise _other("report.public.json")
 
 
@@ -167,13 +169,13 @@ def _other(name: str) -> ModelRejected:
 
 def _vocabulary(text: str) -> set[str]:
     """Names of elements and attributes in the charts of a page."""
-    found: set[str] = set()
+    names: set[str] = set()
 
     class Names(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            found.add(tag)
-            found.update(f"{tag} {name}" for name, _ in attrs)
+            names.add(tag)
+            names.update(f"{tag} {name}" for name, _ in attrs)
 
     for chart in _CHART.findall(text):
         Names().feed(chart)
-    return found
+    return names

@@ -68,8 +68,8 @@ def check_price(tables: Tables, total: Claim, max_rows: int) -> None:
     """
     if not total.is_dp:
         return
-    for found in _paths(tables):
-        prices = [_price(noise, n, total.relation, max_rows) for noise, n in found.items()]
+    for noises in _paths(tables):
+        prices = [_price(noise, n, total.relation, max_rows) for noise, n in noises.items()]
         try:
             covered = accountant.within(total, prices)
         except GibbousError:
@@ -136,8 +136,8 @@ def _check_total(receipt: dict[str, Any], total: Claim) -> None:
     if claim.is_dp and claim.unit == "dataset":
         units = {1, receipt["sets"]}  # sets may be drawn together, or each for itself
     numbers = ("kind", "epsilon", "delta", "rho", "l")
-    wanted = [[getattr(claim.times(n), name) for name in numbers] for n in units]
-    if [getattr(total, name) for name in numbers] not in wanted:
+    possible = [[getattr(claim.times(n), name) for name in numbers] for n in units]
+    if [getattr(total, name) for name in numbers] not in possible:
         times = " or ".join(map(str, sorted(units)))
         raise rejected("TOTAL", f"its total is not {times} times its claim per {claim.unit}")
 

@@ -159,8 +159,8 @@ def refuse_unreadable(path: Path, error: BaseException) -> None:
     Raises:
         ModelRejected: named UNREADABLE; what is damaged, or not there, has other names.
     """
-    told = re.search(r"\(os error (\d+)\)", str(error))  # as Polars has it
-    number = getattr(error, "errno", None) or (int(told[1]) if told else None)
+    code = re.search(r"\(os error (\d+)\)", str(error))  # as Polars has it
+    number = getattr(error, "errno", None) or (int(code[1]) if code else None)
     if number is None or number in (errno.ENOENT, errno.ENOTDIR):
         return
     raise ModelRejected(

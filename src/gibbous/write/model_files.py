@@ -153,7 +153,7 @@ def _merged(
         return ()
     levels = [schema.sizes[column] for column in columns]
     groups, shares = read_numbers(folder / _MERGED, {"group": "i", "share": "f"}, sum(levels))
-    found: list[Merged | None] = [None] * len(sizes)
+    merged: list[Merged | None] = [None] * len(sizes)
     ends = np.cumsum(levels)
     for column, end, length in zip(columns, ends, levels, strict=True):
         own, part = groups[end - length : end], shares[end - length : end]
@@ -162,16 +162,16 @@ def _merged(
         held = np.bincount(own, weights=part)
         if (part < 0).any() or (np.abs(held - 1.0) > 1e-6).any():
             raise rejected("MODEL", "the shares within a group of its model do not sum to 1")
-        found[column] = Merged(own, part)
-    return tuple(found)
+        merged[column] = Merged(own, part)
+    return tuple(merged)
 
 
 def _write_cells(model: CellModel, folder: Path) -> None:
     cells = {"count": model.counts, "support": model.support}
-    cells |= {f"mean_{place}": model.means[:, place] for place in range(len(model.numbers))}
+    cells |= {f"mean_{column}": model.means[:, column] for column in range(len(model.numbers))}
     write_numbers(folder / _CELLS, cells)
     flat = model.covariances.reshape(len(model.covariances), len(model.numbers) ** 2)
-    entries = {f"entry_{place}": flat[:, place] for place in range(flat.shape[1])}
+    entries = {f"entry_{column}": flat[:, column] for column in range(flat.shape[1])}
     write_numbers(folder / _SPREADS, {"freedom": model.freedom, **entries})
     if model.sums:
         values = [one.table.cells.values.ravel() for one in model.sums]
@@ -235,19 +235,19 @@ def _sums(folder: Path, listed: Any, schema: Schema) -> tuple[NoisySum, ...]:
         raise rejected("MODEL", "its model does not list its sums")
     if not listed:
         return ()
-    found = []
-    contexts = [_context(one, schema) for one in listed]
+    sums = []
+    contexts = [_context(entry, schema) for entry in listed]
     cells = [context.cells for context in contexts]
     values = read_numbers(folder / _SUMS, {"sum": "i"}, sum(cells))[0]
     parts = np.split(values, np.cumsum(cells)[:-1])
-    for one, context, part in zip(listed, contexts, parts, strict=True):
+    for entry, context, part in zip(listed, contexts, parts, strict=True):
         table = Table(
             context,
             Dense(part.reshape(context.keys, context.levels)),
-            noise_of(one["noise"], "a sum of its model"),
+            noise_of(entry["noise"], "a sum of its model"),
         )
-        found.append(NoisySum(tuple(one["factors"]), table))
-    return tuple(found)
+        sums.append(NoisySum(tuple(entry["factors"]), table))
+    return tuple(sums)
 
 
 def _context(data: dict[str, Any], schema: Schema) -> Context:
@@ -310,9 +310,9 @@ def read_numbers(path: Path, kinds: Mapping[str, str], rows: int) -> list[np.nda
 
     if rows > MAX_NUMBERS:
         raise rejected("SHAPE", f"{path.name} would have {rows} cells")
-    wanted = {name: pl.Float64 if kind == "f" else pl.Int64 for name, kind in kinds.items()}
-    found = metadata(path)
-    if found.columns != wanted or found.rows != rows:
+    types = {name: pl.Float64 if kind == "f" else pl.Int64 for name, kind in kinds.items()}
+    footer = metadata(path)
+    if footer.columns != types or footer.rows != rows:
         raise rejected("SHAPE", f"{path.name} does not have the columns or cells that are listed")
     frame = guarded_read(path)
     if frame.height != rows or any(frame.null_count().row(0)):

@@ -71,8 +71,8 @@ def guarded_slices(path: Path, rows: int) -> Iterator[pl.DataFrame]:
     whole, start = metadata(path).rows, 0
     while start < whole or not start:
         with _translated(path):
-            found = pl.scan_parquet(path, glob=False, hive_partitioning=False)
-            frame = found.slice(start, rows).collect()
+            scan = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+            frame = scan.slice(start, rows).collect()
             text = _dictionaries(frame.schema)
             frame = frame.with_columns(pl.col(text).cast(pl.String)) if text else frame
         yield frame
@@ -90,8 +90,8 @@ def guarded_scan(paths: Sequence[Path]) -> pl.LazyFrame:
     columns = [metadata(path).columns for path in paths]
     text = _dictionaries(columns[0])
     with _translated(paths[0]):
-        found = pl.scan_parquet(list(paths), glob=False, hive_partitioning=False)
-        return found.with_columns(pl.col(text).cast(pl.String)) if text else found
+        scan = pl.scan_parquet(list(paths), glob=False, hive_partitioning=False)
+        return scan.with_columns(pl.col(text).cast(pl.String)) if text else scan
 
 
 def _dictionaries(columns: Mapping[str, pl.DataType]) -> list[str]:

@@ -48,15 +48,15 @@ def environment(package: str) -> Environment:
     """The templates of a package, compiled once a process."""
     import jinja2
 
-    found = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         autoescape=jinja2.select_autoescape(disabled_extensions=("md",), default=True),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    safe = found.filters["safe"]
-    found.globals["enumerate"] = enumerate
+    safe = templates.filters["safe"]
+    templates.globals["enumerate"] = enumerate
     filters: dict[str, Any] = {
         # What is written from right to left does not turn its surroundings.
         "cell": lambda value: safe(f"<bdi>{_visible(value)}</bdi>"),
@@ -64,8 +64,8 @@ def environment(package: str) -> Environment:
         "plain": plain,
         "short": short,
     }
-    found.filters |= filters
-    return found
+    templates.filters |= filters
+    return templates
 
 
 def plain(text: str) -> str:

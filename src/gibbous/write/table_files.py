@@ -138,10 +138,10 @@ def _members(document: dict[str, Any], kind: str, depth: int) -> tuple[str, ...]
 
 def _shares(document: dict[str, Any], parts: int) -> tuple[float, ...]:
     shares = document.get("shares", [])
-    whole = all(type(one) in (int, float) and 0 <= one <= 1 for one in shares)
+    whole = all(type(share) in (int, float) and 0 <= share <= 1 for share in shares)
     if not whole or (shares and (len(shares) != parts or not 0.99 < sum(shares) < 1.01)):
         raise rejected("MEMBERS", "the shares of its parts are not shares")
-    return tuple(float(one) for one in shares)
+    return tuple(float(share) for share in shares)
 
 
 def _frame(table: Table, schema: Schema) -> pl.DataFrame:
@@ -201,11 +201,11 @@ def _read_frame(path: Path, names: list[str], rows: int) -> pl.DataFrame:
 
     from gibbous.write.parquet_guard import guarded_read, metadata
 
-    found = metadata(path)
-    if list(found.columns) != names or found.rows != rows:
+    footer = metadata(path)
+    if list(footer.columns) != names or footer.rows != rows:
         raise rejected("SHAPE", f"{path.name} does not have the columns or cells that are listed")
-    if any(not kind.is_integer() for kind in found.columns.values()) or (
-        found.columns["count"] != pl.Int64
+    if any(not kind.is_integer() for kind in footer.columns.values()) or (
+        footer.columns["count"] != pl.Int64
     ):
         raise rejected("TYPE", f"{path.name} holds something else than whole numbers")
     frame = guarded_read(path)
@@ -226,8 +226,8 @@ def _cells(frame: pl.DataFrame, context: Context, dense: bool, name: str) -> Cel
     levels = _mixed(columns[width:-1], context.target_sizes, frame.height, name)
     values = np.ascontiguousarray(columns[-1], dtype=np.int64)
     if dense:
-        place = keys * np.uint64(context.levels) + levels
-        if not np.array_equal(place, np.arange(len(place), dtype=np.uint64)):
+        position = keys * np.uint64(context.levels) + levels
+        if not np.array_equal(position, np.arange(len(position), dtype=np.uint64)):
             raise rejected("ORDER", f"{name} does not have each cell once and in order")
         return Dense(values.reshape(context.keys, context.levels))
     later = (keys[1:] > keys[:-1]) | ((keys[1:] == keys[:-1]) & (levels[1:] > levels[:-1]))
@@ -308,8 +308,8 @@ def _recipe(
 def _check_ancestral(recipe: Recipe, items: tuple[Table, ...], schema: Schema) -> None:
     # A table whose parents were not drawn before draws them together with its targets.
     known: set[int] = set()
-    for place in recipe.order:
-        context = items[place].context
+    for table in recipe.order:
+        context = items[table].context
         fresh = set(context.targets) | (set(context.parents) - known)
         if set(context.targets) & known:
             raise rejected("RECIPE", "its order draws a column twice (a cycle)")

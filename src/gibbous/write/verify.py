@@ -188,21 +188,21 @@ def _check_sets(
     csv, raw = (bool(receipt["files"].get(key)) for key in ("csv", "csv_raw"))
     forms = ("parquet", "csv") if csv else ("parquet",)
     numbered = range(1, receipt["sets"] + 1)
-    wanted = {name for i in numbered for form in forms for name in names_of(receipt, i, form)}
-    if {name for name in sizes if name.startswith("synthetic_")} != wanted:
+    expected = {name for i in numbered for form in forms for name in names_of(receipt, i, form)}
+    if {name for name in sizes if name.startswith("synthetic_")} != expected:
         raise rejected("SETS", "it does not have the sets that its certificate names")
-    found: list[Codes] = []
+    drawn_codes: list[Codes] = []
     with refusing("NUMBERS", "its certificate names columns drawn as numbers that it cannot have"):
         drawn = [place for place in receipt.get("numbers", []) if schema.columns[place].binned]
     done, total = 0, sum(receipt["rows"])
     for codes, frame in _checked(folder, receipt, bare, csv=csv, raw=raw):
         if paid:
             numbers = [(place, _numbers(frame, schema, place)) for place in drawn]
-            found.append(replace(codes, numbers=tuple(numbers)))
+            drawn_codes.append(replace(codes, numbers=tuple(numbers)))
         done += codes.rows
         progress("verify", done, total)
     if paid:
-        _check_drawn(found, schema, receipt)
+        _check_drawn(drawn_codes, schema, receipt)
 
 
 def _checked(
@@ -221,11 +221,11 @@ def _checked(
                 yield from check_set(path, bare, count)
 
 
-def _check_drawn(found: Sequence[Codes], schema: Schema, receipt: dict[str, Any]) -> None:
-    together = np.concatenate([codes.by_column for codes in found], axis=1)
+def _check_drawn(slices: Sequence[Codes], schema: Schema, receipt: dict[str, Any]) -> None:
+    together = np.concatenate([codes.by_column for codes in slices], axis=1)
     numbers = tuple(
-        (place, np.concatenate([codes.number(place) for codes in found]))
-        for place, _ in found[0].numbers
+        (place, np.concatenate([codes.number(place) for codes in slices]))
+        for place, _ in slices[0].numbers
     )
     if digest_of(Codes(schema, together.T, numbers=numbers)) != receipt["digest"]:
         raise rejected("ROWS", "its rows are not those that the ledger entry was made for")
