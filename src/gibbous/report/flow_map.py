@@ -115,8 +115,8 @@ def html(data: MapData, destination: int, view: int | None, *, title: str, headl
     """
     audience = "internal" if data.internal else "public"
     style = page.style_sheet(audience)
-    style += render("gibbous.report", "flow_map.css", panels=len(data.layers))
-    source = resources.files("gibbous.report").joinpath("templates/flow_map.js").read_text()
+    style += render(page.PACKAGE, "flow_map.css", panels=len(data.layers))
+    source = resources.files(page.PACKAGE).joinpath("templates/flow_map.js").read_text()
     script = f"\n{source}\n"
     edge = view or data.view(destination)
     areas = any(outline.closed and outline.id for outline in data.outlines)

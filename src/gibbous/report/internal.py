@@ -23,6 +23,12 @@ WARNING = (
     "to publish one of them is a release of its own. They are for the holder of the data and for a "
     "review board that may see them. The certificate of the synthetic data is not affected by them."
 )
+RISK = (
+    "Risk beside its references",
+    "risk on an axis of its own, beside what others score: a value near that of outsiders, "
+    "or of rows without association, does not come from single records being in the data.",
+)
+OTHER = ("Other findings", "finding on an axis of its own.")
 DRAWN = ("tv1", "association", "correlation", "coefficients", "ci_overlap")  # details with a figure
 
 
@@ -78,8 +84,8 @@ def internal_page(
         Section("summary", "Summary", tuple(_summary(findings))),
         Section("glance", "All findings", tuple(_glance(findings, groups, other))),
         Section("utility", "Utility", tuple(_utility(findings, groups["utility"]))),
-        Section("risk", "Risk", tuple(_risk(groups["risk"]))),
-        Section("more", "Inference and flows", tuple(_more(other))),
+        Section("risk", "Risk", tuple(_strips(groups["risk"], "risk-strips", *RISK))),
+        Section("more", "Inference and flows", tuple(_strips(other, "other-strips", *OTHER))),
         Section("flows", "Maps of flows", tuple(_flows(release, mapped))),
         Section("map", "Risk-utility map", tuple(_map(study, axes))),
         Section("release", "What was released", tuple(_release(release))),
@@ -154,11 +160,10 @@ def _summary(findings: Findings) -> Iterator[Block]:
 def _glance(
     findings: Findings, groups: Mapping[str, list[Finding]], other: list[Finding]
 ) -> Iterator[Block]:
-    for group, words in (("utility", "Utility"), ("risk", "Risk")):
-        if groups[group]:
-            yield evidence.glance(groups[group], f"{words}: value, interval and references")
-    if other:
-        yield evidence.glance(other, "Inference and flows: value, interval and references")
+    named = {"Utility": groups["utility"], "Risk": groups["risk"], "Inference and flows": other}
+    for name, group in named.items():
+        if group:
+            yield evidence.glance(group, f"{name}: value, interval and references")
     if not len(findings):
         yield Text("Nothing was measured.")
 
@@ -177,42 +182,22 @@ def _utility(findings: Findings, group: list[Finding]) -> Iterator[Block]:
             "Utility beside its references",
             "Each finding on an axis of its own, beside its references.",
         )
-    for finding in findings.named("tv1"):
-        figure = evidence.overlays(finding, len(finding.sets))
-        if figure is not None:
-            yield figure
-    for name in ("association", "correlation"):
-        for finding in findings.named(name):
-            figure = evidence.associations(finding)
-            if figure is not None:
-                yield figure
+    figures = [
+        *(evidence.overlays(finding, len(finding.sets)) for finding in findings.named("tv1")),
+        *map(evidence.associations, findings.named("association") + findings.named("correlation")),
+    ]
+    yield from (figure for figure in figures if figure is not None)
     yield from evidence.coefficients(findings)
     yield from evidence.notes(group)
     yield from evidence.details(group, without=DRAWN)
 
 
-def _risk(group: list[Finding]) -> Iterator[Block]:
-    if not group:
-        return
-    yield evidence.strips(
-        group,
-        "risk-strips",
-        "Risk beside its references",
-        "Each risk on an axis of its own, beside what others score: a value near that of outsiders, "
-        "or of rows without association, does not come from single records being in the data.",
-    )
-    yield from evidence.notes(group)
-    yield from evidence.details(group)
-
-
-def _more(group: list[Finding]) -> Iterator[Block]:
-    if not group:
-        return
-    yield evidence.strips(
-        group, "other-strips", "Other findings", "Each finding on an axis of its own."
-    )
-    yield from evidence.notes(group)
-    yield from evidence.details(group)
+def _strips(group: list[Finding], name: str, title: str, caption: str) -> Iterator[Block]:
+    """Findings, each on an axis of its own, and what is behind them."""
+    if group:
+        yield evidence.strips(group, name, title, f"Each {caption}")
+        yield from evidence.notes(group)
+        yield from evidence.details(group)
 
 
 def _flows(release: Release | None, mapped: Mapped | None) -> Iterator[Block]:

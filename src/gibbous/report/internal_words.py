@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from gibbous.core.finding import Finding
 from gibbous.evaluate.findings import Findings
 from gibbous.report.labels import percent, short
+from gibbous.report.page import PACKAGE
 from gibbous.write.rendering import paragraphs
 
 
@@ -19,7 +20,7 @@ def summary(findings: Findings) -> list[tuple[str, str]]:
         return [finding for finding in every if not math.isnan(finding.value)]
 
     return paragraphs(
-        "gibbous.report",
+        PACKAGE,
         "internal_summary.md",
         findings=findings,
         known=known,

@@ -16,6 +16,7 @@ from gibbous.write import files
 from gibbous.write.rendering import render
 
 FORMAT: Final = "gibbous-report/1"
+PACKAGE: Final = __name__.rpartition(".")[0]  # whose templates reports are made of
 # `gibbous verify` refuses a release that holds a file which begins with these words.
 INTERNAL: Final = "contains unprotected statistics of the confidential data: internal"
 
@@ -28,7 +29,7 @@ def html(page: Page) -> str:
 
 def style_sheet(audience: str) -> str:
     """What all pages look like."""
-    return render("gibbous.report", "style.css", dark=theme.DARK, audience=audience)
+    return render(PACKAGE, "style.css", dark=theme.DARK, audience=audience)
 
 
 def templated(name: str, audience: str, style: str, **facts: Any) -> str:
@@ -41,7 +42,7 @@ def templated(name: str, audience: str, style: str, **facts: Any) -> str:
         facts: what else it shows.
     """
     frame = {"audience": audience, "style": style, "internal": INTERNAL, "version": __version__}
-    return render("gibbous.report", name, **frame, **facts)
+    return render(PACKAGE, name, **frame, **facts)
 
 
 def twin(page: Page) -> str:

@@ -8,6 +8,7 @@ from math import exp
 from gibbous.core.release import Release
 from gibbous.report import odds
 from gibbous.report.labels import percent, short
+from gibbous.report.page import PACKAGE
 from gibbous.write import words
 from gibbous.write.rendering import paragraphs
 
@@ -17,7 +18,7 @@ def summary(release: Release) -> list[tuple[str, str]]:
     tables = release.tables
     published = () if tables is None else tables.published()
     return paragraphs(
-        "gibbous.report",
+        PACKAGE,
         "public_summary.md",
         receipt=release.receipt,
         rows=release.receipt["rows"],
