@@ -24,11 +24,9 @@ WARNING = (
     "review board that may see them. The certificate of the synthetic data is not affected by them."
 )
 RISK = (
-    "Risk beside its references",
-    "risk on an axis of its own, beside what others score: a value near that of outsiders, "
-    "or of rows without association, does not come from single records being in the data.",
+    "Each risk on an axis of its own, beside what others score: a value near that of outsiders, or of "
+    "rows without association, does not come from single records being in the data."
 )
-OTHER = ("Other findings", "finding on an axis of its own.")
 DRAWN = ("tv1", "association", "correlation", "coefficients", "ci_overlap")  # details with a figure
 
 
@@ -84,8 +82,16 @@ def internal_page(
         Section("summary", "Summary", tuple(_summary(findings))),
         Section("glance", "All findings", tuple(_glance(findings, groups, other))),
         Section("utility", "Utility", tuple(_utility(findings, groups["utility"]))),
-        Section("risk", "Risk", tuple(_strips(groups["risk"], "risk-strips", *RISK))),
-        Section("more", "Inference and flows", tuple(_strips(other, "other-strips", *OTHER))),
+        Section(
+            "risk",
+            "Risk",
+            tuple(_strips("risk", "Risk beside its references", groups["risk"], RISK)),
+        ),
+        Section(
+            "more",
+            "Inference and flows",
+            tuple(_strips("other", "Other findings", other, "Each finding on an axis of its own.")),
+        ),
         Section("flows", "Maps of flows", tuple(_flows(release, mapped))),
         Section("map", "Risk-utility map", tuple(_map(study, axes))),
         Section("release", "What was released", tuple(_release(release))),
@@ -192,10 +198,10 @@ def _utility(findings: Findings, group: list[Finding]) -> Iterator[Block]:
     yield from evidence.details(group, without=DRAWN)
 
 
-def _strips(group: list[Finding], name: str, title: str, caption: str) -> Iterator[Block]:
+def _strips(name: str, title: str, group: list[Finding], caption: str) -> Iterator[Block]:
     """Findings, each on an axis of its own, and what is behind them."""
     if group:
-        yield evidence.strips(group, name, title, f"Each {caption}")
+        yield evidence.strips(group, f"{name}-strips", title, caption)
         yield from evidence.notes(group)
         yield from evidence.details(group)
 

@@ -153,6 +153,23 @@ def rejected(name: str, wrong: str) -> ModelRejected:
     )
 
 
+def check_format(value: object, known: str, what: str) -> None:
+    """Refuse a document that another version wrote.
+
+    Args:
+        value: its format.
+        known: the format that is read here.
+        what: has it, for example "its tables have".
+    Raises:
+        ModelRejected: named VERSION.
+    """
+    if value != known:
+        raise rejected(
+            "VERSION",
+            f"{what} the format {str(value)[:40]!r}, this gibbous reads {known!r}",
+        )
+
+
 def refuse_unreadable(path: Path, error: BaseException) -> None:
     """Raise, if an error is one of the system: it says nothing about what is in the file.
 

@@ -23,7 +23,15 @@ from gibbous.core.tables import (
 )
 from gibbous.disintegrate.writer import new_file
 from gibbous.write.digest import recipe_json, table_json
-from gibbous.write.files import make_folder, read_json, refusing, rejected, sync_folder, write_json
+from gibbous.write.files import (
+    check_format,
+    make_folder,
+    read_json,
+    refusing,
+    rejected,
+    sync_folder,
+    write_json,
+)
 from gibbous.write.model_files import model_files, noise_of, read_model, write_model
 
 if TYPE_CHECKING:
@@ -87,12 +95,7 @@ def read_tables(folder: Path, schema: Schema, *, depth: int = 0) -> Tables:
     """
     document = read_json(folder / "tables.json")
     with refusing("TABLES", "tables.json does not describe tables"):
-        if document["format"] != FORMAT:
-            raise rejected(
-                "VERSION",
-                f"its tables have the format {str(document['format'])[:40]!r}, this gibbous reads "
-                f"{FORMAT!r}",
-            )
+        check_format(document["format"], FORMAT, "its tables have")
         model = read_model(folder, document["model"], schema) if "model" in document else None
         sizes = schema.sizes if model is None else model.sizes
         items = tuple(_read_table(folder, entry, schema, sizes) for entry in document["items"])
