@@ -15,7 +15,6 @@ from gibbous.core.documents import json_value
 from gibbous.core.errors import EngineFailure, ModelRejected
 from gibbous.core.json_values import plain
 from gibbous.core.protocols import Progress, silent
-from gibbous.disintegrate.writer import not_written
 from gibbous.privacy.ledger import Ledger
 from gibbous.read.texts import read_text
 from gibbous.report import page
@@ -23,7 +22,7 @@ from gibbous.report.flow_map import Mapped
 from gibbous.report.public import opened, public_page
 from gibbous.write import files, manifest
 from gibbous.write import verify as package
-from gibbous.write.files import read_json, refusing, rejected, untrusted
+from gibbous.write.files import not_written, read_json, refusing, rejected, untrusted
 from gibbous.write.release_texts import holds
 from gibbous.write.verify import VerifyReport
 

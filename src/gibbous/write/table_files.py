@@ -21,11 +21,11 @@ from gibbous.core.tables import (
     Table,
     Tables,
 )
-from gibbous.disintegrate.writer import new_file
 from gibbous.write.digest import recipe_json, table_json
 from gibbous.write.files import (
     check_format,
     make_folder,
+    new_file,
     read_json,
     refusing,
     rejected,
