@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from gibbous.report.faces import evaluate as evaluate
     from gibbous.report.faces import report as report
     from gibbous.report.flow_map import flow_map as flow_map
+    from gibbous.report.release_report import verify as verify
     from gibbous.write.load import load as load
-    from gibbous.write.verify import verify as verify
 
 __version__ = "0.1.0"
 
@@ -97,7 +97,7 @@ _OTHERS = {
     "gibbous.report.faces": "evaluate report",
     "gibbous.report.flow_map": "flow_map",
     "gibbous.write.load": "load",
-    "gibbous.write.verify": "verify",
+    "gibbous.report.release_report": "verify",
 }
 _WHERE = {name: home for home, names in _OTHERS.items() for name in names.split()} | {
     name: f"gibbous.mechanisms.{re.sub('(?!^)(?=[A-Z])', '_', name).lower()}"

@@ -35,7 +35,7 @@ SENSITIVE, TARGET = "disea", "mdvis"
 FORMULA = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
 SLOW = ("lasso_path", "lasso_mse", "pmse_tree", "pmse_tree_ratio")  # a minute together, on one core
 EVALUATE = ("sklearn", "statsmodels", "formulaic")
-REPORT = ("altair", "jinja2", "vl_convert")
+REPORT = ("altair", "vl_convert")
 
 
 def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> None:
@@ -272,7 +272,7 @@ def _ledger() -> Path:
 
 
 def _verify(target: Path, bars: Progress) -> None:
-    from gibbous.write.verify import verify
+    from gibbous.report.release_report import verify
 
     verify(target, progress=bars)
 
