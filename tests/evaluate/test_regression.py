@@ -13,6 +13,7 @@ import pytest
 from gibbous.core.errors import GibbousError, ResourceLimit, UsageError
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
+from gibbous.evaluate.measure import Options
 from gibbous.evaluate.tables import Subject, side, subject
 from gibbous.evaluate.utility import formula, regression
 from gibbous.evaluate.utility.fits import fit
@@ -121,7 +122,7 @@ def test_standardized_difference_by_hand() -> None:
 def test_a_copy_of_the_records_is_ideal_and_independent_columns_are_not(formula: str) -> None:
     real = _people(1500, 3)
 
-    near, shared = regression.findings(_subject(real, real), formulas=(formula,))
+    near, shared = regression.findings(_subject(real, real), Options(formulas=(formula,)))
 
     # One set of N = n rows: T = W (N/n + 1/m) = 2 W.
     assert near.value == pytest.approx(0, abs=1e-9)
@@ -141,7 +142,9 @@ def test_a_resample_is_one_standard_error_away() -> None:
     rng = np.random.default_rng(1)
     sets = [real[rng.integers(800, size=800)] for _ in range(60)]
 
-    found = regression.findings(_subject(real, sets), formulas=("stay ~ age + town + stage",))[0]
+    found = regression.findings(
+        _subject(real, sets), Options(formulas=("stay ~ age + town + stage",))
+    )[0]
 
     assert np.mean(found.sets) == pytest.approx(0.798, abs=0.06)
 
@@ -269,7 +272,7 @@ def test_complete_separation_by_a_number_has_no_coefficients() -> None:
         ill=pl.when(pl.col("body mass") > 25).then(pl.lit("yes")).otherwise(pl.lit("no"))
     )
 
-    found = regression.findings(_subject(split, split), formulas=("ill ~ `body mass`",))
+    found = regression.findings(_subject(split, split), Options(formulas=("ill ~ `body mass`",)))
 
     assert math.isnan(found[0].value)
     assert math.isnan(found[1].value)
@@ -334,9 +337,9 @@ def test_a_target_of_one_level_or_without_residual_is_not_defined() -> None:
     well = real.with_columns(ill=pl.lit("no"))
     exact = real.with_columns(stay=2 * pl.col("body mass") + 1)
 
-    one = regression.findings(_subject(well, real), formulas=("ill ~ age",))
-    other = regression.findings(_subject(real, well), formulas=("ill ~ age",))
-    line = regression.findings(_subject(exact, real), formulas=("stay ~ `body mass`",))
+    one = regression.findings(_subject(well, real), Options(formulas=("ill ~ age",)))
+    other = regression.findings(_subject(real, well), Options(formulas=("ill ~ age",)))
+    line = regression.findings(_subject(exact, real), Options(formulas=("stay ~ `body mass`",)))
 
     assert math.isnan(one[0].value)
     assert math.isnan(other[0].value)
@@ -385,7 +388,7 @@ def test_formulas_that_do_not_fit_the_schema_are_refused(formula: str, words: st
     real = _people(40, 21)
 
     with pytest.raises(UsageError) as error:
-        regression.findings(_subject(real, real), formulas=("stay ~ age", formula))
+        regression.findings(_subject(real, real), Options(formulas=("stay ~ age", formula)))
 
     assert words in str(error.value)
     assert error.value.exit_code == 2
@@ -423,7 +426,7 @@ def test_a_design_that_is_too_large_is_refused_before_it_is_made(
     text = "stay ~ 0 + town + town:stage"
     with pytest.raises(ResourceLimit, match="20 terms"):
         rows(parse(text, SCHEMA), side(real, SCHEMA))
-    for finding in regression.findings(_subject(real, real), formulas=(text,)):
+    for finding in regression.findings(_subject(real, real), Options(formulas=(text,))):
         assert math.isnan(finding.value)
         assert "20 terms on 101 rows" in finding.note
     assert math.isfinite(_coefficients(real[:100], real[:100], text).value)
@@ -439,7 +442,9 @@ def test_an_empty_fit_has_no_coefficients() -> None:
     assert found.rows == 0
     assert found.dropped == 30
     assert "no rows" in found.note
-    for finding in regression.findings(_subject(nothing, nothing), formulas=("stay ~ age",)):
+    for finding in regression.findings(
+        _subject(nothing, nothing), Options(formulas=("stay ~ age",))
+    ):
         assert math.isnan(finding.value)
         assert "not defined" in finding.note
 
@@ -488,7 +493,9 @@ def _estimates(low: Any, high: Any) -> Estimates:
 
 
 def _coefficients(real: Any, synthetic: Any, formula: str, **options: Any) -> Finding:
-    return regression.findings(_subject(real, synthetic), formulas=(formula,), **options)[0]
+    return regression.findings(_subject(real, synthetic), Options(formulas=(formula,)), **options)[
+        0
+    ]
 
 
 def _by_term(finding: Finding) -> dict[str, Any]:

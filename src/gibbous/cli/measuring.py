@@ -40,7 +40,8 @@ def evaluate(
     ] = None,
     given: Names = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="Findings, or utility, risk.")
+        list[str] | None,
+        typer.Option("--only", "--metrics", help="Findings, or utility, risk."),
     ] = None,
     holdout: Annotated[
         Path | None, typer.Option("--holdout", help="Records no synthesizer saw.")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +23,7 @@ from gibbous.evaluate.flows_trips import (
 )
 from gibbous.evaluate.measure import Measured, assemble
 from gibbous.evaluate.run import NOTICE
+from gibbous.evaluate.tables import opened
 from gibbous.flows import Flows, Geography, coarse, flows_of, read_flows, to_regions
 
 MOST_REFERENCE: Final = 20_000_000  # records beyond which nothing is resampled
@@ -62,7 +61,7 @@ def evaluate_flows(
         UsageError: an unknown finding, cuts out of order, or a table without people.
         SchemaMismatch: a place is unknown, or a count is not whole.
     """
-    drawn = _opened(synthetic)
+    drawn = opened(synthetic)
     level = _level(drawn, geography)
     known = _flows(real, geography, options)
     if level:
@@ -104,17 +103,6 @@ def _flows(source: Any, geography: Geography, options: Any) -> Flows:
     if isinstance(source, Flows):
         return source
     return read_flows(source, geography, options=options)[0]
-
-
-def _opened(source: Any) -> list[Any]:
-    """All tables, folders of releases read."""
-    if isinstance(source, list | tuple):
-        return [one for part in source for one in _opened(part)]
-    if isinstance(source, str | os.PathLike) and Path(source).is_dir():
-        from gibbous.write.load import load
-
-        source = load(Path(source))
-    return [source]
 
 
 def _level(drawn: Sequence[Any], geography: Geography) -> str:

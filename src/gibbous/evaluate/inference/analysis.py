@@ -148,7 +148,7 @@ class Analysis:
 
         def coefficients(codes: Codes) -> Floats:
             try:
-                return models.fit(model, codes, _values(codes, model.needed, seed)).estimates
+                return models.fit(model, codes, _values(codes, model.columns, seed)).estimates
             except UsageError:  # redrawn rows without a complete one, or with log(0)
                 return np.full(len(each[0].names), np.nan)
 
@@ -164,7 +164,7 @@ class Analysis:
             level=level,
             names=each[0].names,
         )
-        return Fit(model.formula, model.family, combined, _remarks(each))
+        return Fit(model.text, model.family, combined, _remarks(each))
 
     def table(
         self,

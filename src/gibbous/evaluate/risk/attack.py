@@ -10,14 +10,19 @@ from typing import Any
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measure, Measured, Metric, find
+from gibbous.evaluate.measure import Measure, Measured, Metric, assemble, find
 from gibbous.evaluate.risk.intervals import difference
 from gibbous.evaluate.tables import Side, Subject
 
-HOW_TO_GET_A_HOLDOUT = (
+_NO_HOLDOUT = (
     "Not defined without a holdout: keep records of the same population away from the synthesizer "
     "(a random half is best) and give them as holdout."
 )
+
+
+def without_holdout(metric: Metric, subject: Subject) -> Finding:
+    """The finding of a metric that compares with a holdout, where there is none."""
+    return assemble(metric, [Measured(math.nan, note=_NO_HOLDOUT)] * len(subject.sets), {})
 
 
 def attack(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measured, Metric
+from gibbous.evaluate.measure import Measured, Metric, Options
 from gibbous.evaluate.risk.attack import attack, row
 from gibbous.evaluate.risk.groups import Cells, packed
 from gibbous.evaluate.risk.intervals import binomial, mean
@@ -24,6 +25,7 @@ DISCO = Metric(
         "records."
     ),
     source="Raab, Nowok and Dibben (2024), DiSCO",
+    needs=("keys", "sensitive"),
     interval_of="95 %, Clopper-Pearson over records, given the release; covers all sets",
 )
 CAP = Metric(
@@ -39,27 +41,26 @@ CAP = Metric(
         "release to one value, the share for which it is right."
     ),
     source="Elliot (2014); Taub, Elliot, Pampaka and Smith (2018)",
+    needs=("keys", "sensitive"),
     interval_of="95 %, normal over records, given the release; covers all sets",
 )
 
 
-def findings(subject: Subject, keys: Sequence[str], sensitive: str) -> list[Finding]:
-    """disco and cap."""
-    columns = (*keys, sensitive)
+METRICS = (DISCO, CAP)
 
-    def disclosed(real: Side, synthetic: Side) -> Measured:
-        return disco(real, synthetic, keys, sensitive)
 
-    def attributed(real: Side, synthetic: Side) -> Measured:
-        return cap(real, synthetic, keys, sensitive)
-
-    def by_margin(real: Side, synthetic: Side) -> Measured:
-        return cap(real, synthetic, (), sensitive)
-
-    return [
-        attack(DISCO, disclosed, subject, columns=columns),
-        attack(CAP, attributed, subject, columns=columns, also={"margin": by_margin}),
-    ]
+def findings(subject: Subject, options: Options) -> list[Finding]:
+    """disco and cap of each sensitive column."""
+    made = []
+    for column in options.sensitive:
+        columns = (*options.keys, column)
+        told, guessed, by_margin = (
+            partial(measure, keys=keys, sensitive=column)
+            for measure, keys in ((disco, options.keys), (cap, options.keys), (cap, ()))
+        )
+        made.append(attack(DISCO, told, subject, columns=columns))
+        made.append(attack(CAP, guessed, subject, columns=columns, also={"margin": by_margin}))
+    return made
 
 
 def attribution(

@@ -9,8 +9,8 @@ import numpy as np
 
 from gibbous.core.finding import Finding
 from gibbous.evaluate.draws import permutation, sampled
-from gibbous.evaluate.measure import Measured, Metric, find
-from gibbous.evaluate.risk.attack import HOW_TO_GET_A_HOLDOUT
+from gibbous.evaluate.measure import Measured, Metric, Options, find
+from gibbous.evaluate.risk.attack import without_holdout
 from gibbous.evaluate.risk.gower import Near, Points, near, points
 from gibbous.evaluate.risk.intervals import binomial
 from gibbous.evaluate.tables import Side, Subject
@@ -54,20 +54,18 @@ DENSITY = replace(
 )
 
 
-def findings(subject: Subject, *, probes: int = PROBES) -> list[Finding]:
+METRICS = (DISTANCE, DENSITY)
+
+
+def findings(subject: Subject, _: Options) -> list[Finding]:
     """membership_distance and membership_density.
 
-    Args:
-        probes: at most this many records and as many holdout records are judged, drawn by the seed;
-            the other holdout records, at least half of them, are the intruder's own for densities.
+    At most PROBES records and as many holdout records are judged, drawn by the seed; the other holdout
+    records, at least half of them, are the intruder's own for densities.
     """
     if subject.holdout is None:
-
-        def unknown(_real: Side, _table: Side) -> Measured:
-            return Measured(float("nan"), note=HOW_TO_GET_A_HOLDOUT)
-
-        return [find(replace(m, references=()), unknown, subject) for m in (DISTANCE, DENSITY)]
-    scene = Scene.of(subject.real, subject.holdout, subject.seed, probes)
+        return [without_holdout(metric, subject) for metric in METRICS]
+    scene = Scene.of(subject.real, subject.holdout, subject.seed, PROBES)
     seen: dict[bytes, tuple[Near, Near]] = {}
 
     def looked(table: Side) -> tuple[Near, Near]:

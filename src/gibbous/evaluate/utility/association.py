@@ -12,7 +12,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility.chosen import Margin, chosen
 from gibbous.evaluate.utility.collect import references
@@ -51,7 +51,7 @@ CORRELATION = Metric(
 METRICS = (ASSOCIATION, CORRELATION)
 
 
-def findings(subject: Subject) -> list[Finding]:
+def findings(subject: Subject, _: Options = NOTHING) -> list[Finding]:
     """association and correlation; NaN with a note where there are too few columns for a pair."""
     return [_association(subject), _correlation(subject)]
 

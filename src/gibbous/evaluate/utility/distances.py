@@ -13,11 +13,11 @@ import numpy as np
 from gibbous.core.codes import Codes
 from gibbous.core.finding import Finding
 from gibbous.core.tables import Sparse
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
 from gibbous.evaluate.risk.groups import Tally, packed
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility.chosen import Margin, chosen
-from gibbous.evaluate.utility.collect import check_columns, references
+from gibbous.evaluate.utility.collect import references
 from gibbous.evaluate.utility.counted import beside, groups_of, located, unravelled
 from gibbous.evaluate.utility.jackknife import (
     GROUPS,
@@ -125,21 +125,18 @@ class Fit:
         )
 
 
-def findings(subject: Subject, *, given: Sequence[str] = ()) -> list[Finding]:
+def findings(subject: Subject, options: Options = NOTHING) -> list[Finding]:
     """marginal_distance, conditional_distance, u_distance, outside_support.
 
-    Args:
-        given: columns that conditional distributions are given; empty for each in turn. A schema of
-            one column has no conditional distribution, and no such finding.
-    Raises:
-        UsageError: an unknown column.
+    A schema of one column has no conditional distribution, and no such finding.
     """
-    check_columns(subject.schema, given, "column to condition on")
     null = references(subject)
     tables = [*subject.sets, *null.values()]
     out = [_marginal(subject, tables, tuple(null))]
     if len(subject.schema) > 1:
-        out.append(_conditional(subject, tables, tuple(null), given or subject.schema.names))
+        out.append(
+            _conditional(subject, tables, tuple(null), options.given or subject.schema.names)
+        )
     return [*out, *_support(subject, tables, tuple(null))]
 
 

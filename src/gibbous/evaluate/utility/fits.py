@@ -10,7 +10,7 @@ import numpy as np
 from gibbous.core.extras import need
 from gibbous.evaluate.multinomial import STEPS, multinomial
 from gibbous.evaluate.utility.design import estimable
-from gibbous.evaluate.utility.formula import Family, Rows
+from gibbous.evaluate.utility.formula import Rows
 
 BLOWN = 100  # standard error over that of the term alone, where Newton's steps do not end
 EXACT = 1e-20  # residual share of the squares that counts as no residual
@@ -35,7 +35,7 @@ class Fit:
     note: str = ""
 
 
-def fit(family: Family, rows: Rows, *, levels: int = 2, base: int = 0) -> Fit:
+def fit(family: str, rows: Rows, *, levels: int = 2, base: int = 0) -> Fit:
     """Fit one table.
 
     Args:
@@ -95,7 +95,7 @@ def _ols(target: np.ndarray, matrix: np.ndarray) -> _Found:
 
 
 def _discrete(
-    family: Family, codes: np.ndarray, matrix: np.ndarray, levels: int, base: int
+    family: str, codes: np.ndarray, matrix: np.ndarray, levels: int, base: int
 ) -> tuple[list[int], _Found]:
     """(equations that exist, what was found): logit has one, multinomial one a code but the base."""
     count = np.bincount(codes, minlength=levels)

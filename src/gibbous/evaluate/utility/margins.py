@@ -12,7 +12,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Sparse
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
 from gibbous.evaluate.tables import Subject
 from gibbous.evaluate.utility.chosen import Margin, chosen
 from gibbous.evaluate.utility.collect import references
@@ -44,18 +44,14 @@ def _metric(order: int) -> Metric:
 METRICS = tuple(_metric(order) for order in _WORDS)
 
 
-def findings(subject: Subject, *, only: Sequence[str] | None = None) -> list[Finding]:
-    """tv1 .. tv4: one finding an order; orders above the number of columns are left out.
-
-    Args:
-        only: names of findings; None: all.
-    """
+def findings(subject: Subject, options: Options = NOTHING) -> list[Finding]:
+    """tv1 .. tv4: one finding an order; orders above the number of columns are left out."""
     sets = [one.codes for one in subject.sets]
     null = {name: table.codes for name, table in references(subject).items()}
     out = []
     for order, metric in enumerate(METRICS, 1):
         margins = chosen(len(subject.schema), order, subject.seed)
-        if not margins or (only is not None and metric.name not in only):
+        if not margins or (options.only and metric.name not in options.only):
             continue
         tables = [*sets, *null.values()]
         scores = scored(subject.real.codes, tables, margins, seed=subject.seed, intervals=len(sets))

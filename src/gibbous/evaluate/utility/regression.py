@@ -13,15 +13,16 @@ from gibbous.core.errors import ResourceLimit
 from gibbous.core.finding import Finding
 from gibbous.evaluate.draws import sampled
 from gibbous.evaluate.inference.combine import combine
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
+from gibbous.evaluate.model_formula import Formula
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility.collect import references
 from gibbous.evaluate.utility.fits import Fit, fit
-from gibbous.evaluate.utility.formula import Family, Formula, check_size, parse, rows
+from gibbous.evaluate.utility.formula import Family, check_size, parse, rows
 
 Z = 1.959963984540054
 MULTINOMIAL_ROWS = 20_000  # rows x classes x terms: more would take minutes and say little more
-_MODELS: Mapping[Family, str] = {
+_MODELS: Mapping[str, str] = {
     "ols": "ordinary least squares",
     "logit": "logistic regression",
     "multinomial": "multinomial logistic regression",
@@ -38,6 +39,7 @@ COEFFICIENTS = Metric(
         "either side are left out and counted in the note."
     ),
     source="Snoke et al. 2018, s3 (standardized difference)",
+    needs=("formulas",),
 )
 CI_OVERLAP = Metric(
     name="ci_overlap",
@@ -54,6 +56,7 @@ CI_OVERLAP = Metric(
         "(1 + 1 / sqrt(1 + 1/m)) / 2, not 1."
     ),
     source="Karr, Kohnen, Oganian, Reiter, Sanil 2006; intervals by the unified combining rule",
+    needs=("formulas",),
 )
 
 
@@ -67,13 +70,15 @@ class Estimates:
     high: np.ndarray
 
 
+METRICS = (COEFFICIENTS, CI_OVERLAP)
+
+
 def findings(
-    subject: Subject, *, formulas: Sequence[str] = (), family: Family | None = None
+    subject: Subject, options: Options = NOTHING, *, family: Family | None = None
 ) -> list[Finding]:
     """coefficients and ci_overlap of each formula; nothing without formulas.
 
     Args:
-        formulas: for example ("stay ~ age + sex",); see `gibbous.evaluate.utility.formula`.
         family: ols, logit or multinomial for all of them; None: each by the kind of its target.
     Returns:
         Two findings a formula; not defined, with the reason in the note, where its design is too large
@@ -81,7 +86,7 @@ def findings(
     Raises:
         UsageError: a formula is none, or does not fit the schema.
     """
-    checked = [parse(text, subject.schema, family) for text in formulas]
+    checked = [parse(text, subject.schema, family) for text in options.formulas]
     return [finding for formula in checked for finding in _findings(subject, formula)]
 
 
@@ -174,7 +179,7 @@ def _undefined(formula: Formula, sets: int, why: str) -> list[Finding]:
 
 
 def _columns(formula: Formula) -> tuple[str, ...]:
-    return (formula.target, *(name for name in formula.used if name != formula.target))
+    return (formula.target, *(name for name in formula.columns if name != formula.target))
 
 
 def _own(real: Fit) -> Estimates:
