@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,39 +11,13 @@ from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.evaluate.inference import rules
 from gibbous.evaluate.inference.facts import FITTED, UNPERTURBED, Facts
-from gibbous.evaluate.inference.rules import RULES, Floats, Rule, Spread, Variance
+from gibbous.evaluate.inference.rules import RULES, Floats, Noise, Rule, Spread, Variance
 
 NEEDS_TWO = ("reiter2003", "raghunathan2003")
 FAR = 0.05  # |N/n - 1| from which a rule that wants N = n is told off
 SHIFTED = 0.25  # standard errors of bias from another round of noise, from which it is said
 HIDDEN = 0.1  # share of a variance that V_s cut to 0 may hide without being said
 ODD = 1e-6  # a between-set variance that is less likely than this is reported
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """V_s, the variance of an estimate due to the noise, and how it was found.
-
-    Attributes:
-        variance: float64 (estimates,); NaN where it could not be found.
-        df: degrees of freedom; infinite if it was computed from the published scale.
-        source: in words.
-        notes: what to read with it.
-        shift: by how much another round of noise moves the estimate to one side; None if not known.
-        error: standard error of the variance, float64 (estimates,); None is what df says.
-        rows: S, variance of the estimate over sets from the same tables, float64 (estimates,); None where
-            rows are independent draws, for which W says it.
-        rows_df: degrees of freedom of S.
-    """
-
-    variance: Floats
-    df: float = math.inf
-    source: str = "given"
-    notes: tuple[str, ...] = ()
-    shift: Floats | None = None
-    error: Floats | None = None
-    rows: Floats | None = None
-    rows_df: float = math.inf
 
 
 def check(rule: Rule, level: float, sets: int, facts: Facts) -> None:
@@ -113,14 +87,10 @@ def _unified(
     variance = rules.unified(
         found,
         ratio,
+        known,
         records=records,
-        noise=np.nan_to_num(known.variance),
-        noise_df=known.df,
-        noise_error=None if known.error is None else np.nan_to_num(known.error),
         sanitized=facts.sanitized or "once",
         draws=facts.draws,
-        rows=known.rows,
-        rows_df=known.rows_df,
     )
     where = {
         "once": "tables were noised once and all sets are drawn from them",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from gibbous.evaluate.multinomial import multinomial
 if TYPE_CHECKING:
     import polars as pl
 
+NAMED = 5  # coefficients of one fate that a remark names
 FLAT = 1e-6  # information per row, relative to that of the column, from which a direction has none
 LOADED = 1e-3  # part of a coefficient in such a direction from which it is called undefined
 
@@ -93,6 +94,27 @@ def fit(model: Formula, codes: Codes, frame: pl.DataFrame | None = None) -> Fitt
         separated=tuple(n for n, no in zip(names, separated.reshape(-1), strict=True) if no),
         dropped=data.dropped,
     )
+
+
+def remarks(each: Sequence[Fitted]) -> tuple[str, ...]:
+    """What happened in which set, in words; coefficients of one fate in one sentence."""
+    said = []
+    for what, why in (
+        ("absent", "a level or combination does not occur, or too few rows show it"),
+        ("separated", "the terms predict the response without error: no finite estimate"),
+    ):
+        hit: dict[str, list[int]] = {}
+        for number, one in enumerate(each, 1):
+            for name in getattr(one, what):
+                hit.setdefault(name, []).append(number)
+        alike: dict[tuple[int, ...], list[str]] = {}
+        for name, numbers in hit.items():
+            alike.setdefault(tuple(numbers), []).append(name)
+        for sets, names in alike.items():
+            said.append(f"{_few(names)}: not estimated in {_which(sets, len(each))} ({why}).")
+    if dropped := sum(one.dropped for one in each):
+        said.append(f"{dropped:,} rows of all sets have missing values and were left out.")
+    return tuple(said)
 
 
 def _glm(model: Formula, data: _Data, design: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
@@ -270,3 +292,17 @@ def _unusable(model: Formula) -> UsageError:
         "and their products; a poisson response is >= 0.",
         "Correct the formula.",
     )
+
+
+def _few(names: Sequence[str]) -> str:
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more coefficients"
+
+
+def _which(numbers: Sequence[int], sets: int) -> str:
+    if len(numbers) == 1:
+        return f"set {numbers[0]}"
+    if len(numbers) == sets:
+        return "any set"
+    return f"sets {', '.join(map(str, numbers))}"

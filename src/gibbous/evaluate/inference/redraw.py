@@ -19,8 +19,7 @@ from gibbous.core.extras import need
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key, uniforms
 from gibbous.core.tables import Dense, LogLinear, NoiseInfo, Sparse, Table, Tables
-from gibbous.evaluate.inference.choice import Noise
-from gibbous.evaluate.inference.rules import Floats
+from gibbous.evaluate.inference.rules import Floats, Noise
 
 Estimator = Callable[[Codes], Floats]
 """estimator(rows) -> float64 (estimates,); NaN where the rows do not have it."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from gibbous.core.codes import Codes
 from gibbous.core.context import Radix
+from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Table, Tables
-from gibbous.evaluate.inference.choice import Noise
-from gibbous.evaluate.inference.rules import Floats
+from gibbous.evaluate.inference.rules import Floats, Noise
 
 MOST_CELLS = 100_000
 
@@ -90,6 +92,40 @@ def shares(found: Margin, records: float) -> tuple[Floats, Floats, Noise]:
         f"{'table' if found.tables == 1 else f'{found.tables} tables'}, by the delta method"
     )
     return share, inside * (1 - inside) / max(records, 1.0), Noise(noise, source=source)
+
+
+def counted(codes: Codes, columns: tuple[int, ...]) -> Floats:
+    """Shares of the combinations of some columns of rows, in the same order."""
+    sizes = tuple(codes.schema.sizes[c] for c in columns)
+    key = np.ravel_multi_index(tuple(codes.by_column[c].astype(np.int64) for c in columns), sizes)
+    shares: Floats = np.bincount(key, minlength=math.prod(sizes)) / max(codes.rows, 1)
+    return shares
+
+
+def positions(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:
+    """Where the columns of a table are in the schema.
+
+    Raises:
+        UsageError: no such column, or more than MOST_CELLS combinations.
+    """
+    wrong = [name for name in columns if name not in schema.names]
+    if isinstance(columns, str) or not columns or wrong or len(set(columns)) < len(columns):
+        raise UsageError(
+            "COLUMN",
+            f"A table of {columns!r} was asked for.",
+            f"It takes a list of different columns; the release has {', '.join(schema.names)}.",
+            "Correct the columns.",
+        )
+    places = tuple(schema.index(name) for name in columns)
+    cells = math.prod(schema.sizes[c] for c in places)
+    if cells > MOST_CELLS:
+        raise UsageError(
+            "CELLS",
+            f"The table would have {cells:,} cells.",
+            f"At most {MOST_CELLS:,}.",
+            "Ask for fewer columns.",
+        )
+    return places
 
 
 def names(schema: Schema, columns: tuple[int, ...]) -> list[dict[str, str]]:

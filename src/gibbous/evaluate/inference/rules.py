@@ -8,6 +8,7 @@ the estimate due to the noise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -61,6 +62,32 @@ class Variance:
     floored: npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """V_s, the variance of an estimate due to the noise, and how it was found.
+
+    Attributes:
+        variance: float64 (estimates,); NaN where it could not be found.
+        df: degrees of freedom; infinite if it was computed from the published scale.
+        source: in words.
+        notes: what to read with it.
+        shift: by how much another round of noise moves the estimate to one side; None if not known.
+        error: standard error of the variance, float64 (estimates,); None is what df says.
+        rows: S, variance of the estimate over sets from the same tables, float64 (estimates,); None where
+            rows are independent draws, for which W says it.
+        rows_df: degrees of freedom of S.
+    """
+
+    variance: Floats
+    df: float = math.inf
+    source: str = "given"
+    notes: tuple[str, ...] = ()
+    shift: Floats | None = None
+    error: Floats | None = None
+    rows: Floats | None = None
+    rows_df: float = math.inf
+
+
 def spread(estimates: Floats, variances: Floats) -> Spread:
     """Means and variances over the sets.
 
@@ -82,46 +109,40 @@ def spread(estimates: Floats, variances: Floats) -> Spread:
 def unified(
     found: Spread,
     ratio: float,
+    noise: Noise,
     *,
     records: float,
-    noise: Floats,
-    noise_df: float = np.inf,
-    noise_error: Floats | None = None,
     sanitized: Sanitized = "once",
     draws: Draws = "fitted",
-    rows: Floats | None = None,
-    rows_df: float = np.inf,
 ) -> Variance:
     """T = V0 + V_s (1 or 1/m) + (ppd V0 + W) / m: any m >= 1, any N.
+
+    Where rows are not independent draws, at most W of the noise's S stands in for W / m.
 
     Args:
         found: of the sets.
         ratio: N / n.
+        noise: V_s, of one noising; NaN counts as 0.
         records: n; what W says about one record has n - 1 degrees of freedom.
-        noise: V_s, of one noising.
-        noise_df: degrees of freedom of V_s; infinite where it is computed, not estimated.
-        noise_error: standard error of V_s, instead of noise_df: one of 0 may be as uncertain as others.
         sanitized: "once" before all sets, or "per_set" (V_s then counts 1/m).
         draws: "posterior" (ppd = 1) if the parameters of each set were drawn, else "fitted".
-        rows: S, variance of the estimate over sets of N rows from the same tables, where rows are not
-            independent draws: at most W stands in for W / m; NaN and None leave W.
-        rows_df: degrees of freedom of S.
     Source:
         docs/reference/combining-rules.md; with V_s = 0 it is raab2016.
     """
     m = np.maximum(found.sets, 1)
     sampling = found.within * ratio
-    of_rows = found.within if rows is None else np.fmin(rows, found.within)
+    of_rows = found.within if noise.rows is None else np.fmin(noise.rows, found.within)
     synthesis = ((sampling if draws == "posterior" else 0.0) + of_rows) / m
     shared = np.ones_like(m) if sanitized == "once" else m
-    added = np.broadcast_to(noise, m.shape) / shared
+    added = np.broadcast_to(np.nan_to_num(noise.variance), m.shape) / shared
     known = sampling + synthesis
-    if noise_error is None:
-        parts = [(known, max(records - 1, 1.0)), (added, noise_df)]
+    parts: list[tuple[Floats, float | Floats]] = [(known, max(records - 1, 1.0))]
+    if noise.error is None:
+        parts.append((added, noise.df))
     else:  # a variance V with d degrees of freedom has the standard error V (2 / d)^.5
-        parts = [(known, max(records - 1, 1.0)), (noise_error / shared, 2.0)]
-    if rows is not None:
-        parts.append((of_rows / m, rows_df))
+        parts.append((np.nan_to_num(noise.error) / shared, 2.0))
+    if noise.rows is not None:
+        parts.append((of_rows / m, noise.rows_df))
     df = _welch(parts, known + added)
     return Variance(known + added, df, sampling, synthesis, added, _never(m))
 
