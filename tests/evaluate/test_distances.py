@@ -17,9 +17,7 @@ from gibbous.core.schema import Column, Schema
 from gibbous.evaluate.measure import Options
 from gibbous.evaluate.tables import Side, Subject, subject
 from gibbous.evaluate.utility import distances
-from gibbous.evaluate.utility.chosen import chosen
-from gibbous.evaluate.utility.counted import groups_of
-from gibbous.evaluate.utility.jackknife import GROUPS, Scored, interval
+from gibbous.evaluate.utility.margin_scores import GROUPS, Scored, chosen, groups_of, interval
 
 SIZES = (3, 1, 12, 5)
 
@@ -28,7 +26,7 @@ SIZES = (3, 1, 12, 5)
 def test_marginal_distance_is_hellinger_of_each_column(seed: int) -> None:
     made = _subject(seed, 700, 400)
 
-    found = distances.marginal(made.real.codes, [made.sets[0].codes])[0].values[:, 0]
+    found = distances.marginal(made.real.codes, [made.sets[0].codes])[0].values
 
     for j, value in enumerate(found):
         a = Counter(made.real.codes.by_column[j].tolist())
