@@ -120,13 +120,13 @@ def find(
         A finding: mean over the sets; its interval covers the sets' own intervals; the detail and the
         note are those of the first set.
     """
-    found = [measure(subject.real, one) for one in subject.sets]
+    measured = [measure(subject.real, one) for one in subject.sets]
     null = {}
     for name in metric.references:
         table = subject.reference(name)
         if table is not None:
             null[name] = measure(subject.real, table).value
-    return assemble(metric, found, null, columns=columns)
+    return assemble(metric, measured, null, columns=columns)
 
 
 def assemble(

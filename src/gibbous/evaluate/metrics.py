@@ -146,8 +146,8 @@ def compute(
     for done, (module, mine) in enumerate(chosen.items()):
         progress("compare", done, len(chosen))
         began = time.perf_counter()
-        made = _module(mine[0]).findings(subject, replace(options, only=tuple(mine)))
-        findings += [replace(one, confidential=True) for one in made if one.name in mine]
+        computed = _module(mine[0]).findings(subject, replace(options, only=tuple(mine)))
+        findings += [replace(one, confidential=True) for one in computed if one.name in mine]
         seconds[module.rpartition(".")[2]] = round(time.perf_counter() - began, 2)
     progress("compare", len(chosen), len(chosen))
     order = names()

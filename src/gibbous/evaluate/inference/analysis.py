@@ -109,10 +109,10 @@ class Analysis:
         self, variances: Sequence[npt.ArrayLike], of: Callable[[Side], npt.ArrayLike]
     ) -> Floats:
         """Variances of the estimates in each set; not below what the noise in a variance may hide."""
-        found = np.asarray(variances, dtype=np.float64)
+        own = np.asarray(variances, dtype=np.float64)
         if not self._unfloored:
-            return found
-        least: Floats = np.fmax(found, np.array([of(one) for one in self._unfloored]))
+            return own
+        least: Floats = np.fmax(own, np.array([of(one) for one in self._unfloored]))
         return least
 
     def glm(
@@ -198,13 +198,13 @@ class Analysis:
                 records = self.facts.records or float(max(margin.counts.sum(), 1.0))
                 share, sampling, noise = released.shares(margin, records)
                 facts = replace(self.facts, records=records)
-                found = direct(share, sampling, noise, facts=facts, level=level, names=keys)
-                return Shares(tuple(columns), tuple(names), found, "released table", ci)
+                combined = direct(share, sampling, noise, facts=facts, level=level, names=keys)
+                return Shares(tuple(columns), tuple(names), combined, "released table", ci)
         counted = np.array([released.counted(one.codes, places) for one in self.sets])
         rows = np.array([[max(one.rows, 1)] for one in self.sets])
         inside = (counted * rows + 0.5) / (rows + 1)  # a level without rows has a variance, too
         options = self._options(Options(rule, level, replicates if ci else 0, seed, progress))
-        found = combine(
+        combined = combine(
             counted,
             inside * (1 - inside) / rows,
             release=self.facts,
@@ -213,7 +213,7 @@ class Analysis:
             level=level,
             names=keys,
         )
-        return Shares(tuple(columns), tuple(names), found, "rows", ci)
+        return Shares(tuple(columns), tuple(names), combined, "rows", ci)
 
     def combine(
         self,
@@ -235,14 +235,14 @@ class Analysis:
             rule, level, replicates, seed, progress: see Options.
         """
         options = self._options(Options(rule, level, replicates, seed, progress))
-        found = [_numbers(analyst, one.frame) for one in self.sets]
+        answers = [_numbers(analyst, one.frame) for one in self.sets]
 
         def estimator(codes: Codes) -> Floats:
             return _numbers(analyst, _values(codes, codes.schema.names, seed))[0].reshape(-1)
 
         return combine(
-            np.array([q for q, _ in found]),
-            self._at_least([v for _, v in found], lambda one: _numbers(analyst, one.frame)[1]),
+            np.array([q for q, _ in answers]),
+            self._at_least([v for _, v in answers], lambda one: _numbers(analyst, one.frame)[1]),
             release=self.facts,
             rule=rule,
             noise_variance=self._noise(estimator, options),
@@ -277,7 +277,7 @@ class Analysis:
             return None
         if self.facts.sanitized == "per_set" and not self.facts.alike:
             return None  # what was chosen for each set shows in B alone
-        found = noise_variance(
+        noise = noise_variance(
             tables,
             estimator,
             seed=options.seed,
@@ -285,7 +285,7 @@ class Analysis:
             progress=options.progress,
         )
         rows = row_variance(tables, estimator, self.sets[0].rows, options.seed)
-        return replace(found, rows=rows, rows_df=DRAWN_AGAIN - 1.0)
+        return replace(noise, rows=rows, rows_df=DRAWN_AGAIN - 1.0)
 
 
 def load_release(path: str | Path, *, records: float | None = None) -> Analysis:

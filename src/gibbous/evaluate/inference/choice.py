@@ -46,46 +46,46 @@ def check(rule: Rule, level: float, sets: int, facts: Facts) -> None:
 
 
 def chosen(
-    found: Spread, rule: Rule, facts: Facts, noise: Noise | None
+    moments: Spread, rule: Rule, facts: Facts, noise: Noise | None
 ) -> tuple[Variance, str, str]:
     """The variance, the rule that gave it, and the reason in words."""
     if rule == "reiter2003":
-        return rules.reiter2003(found), rule, "It was asked for: T = W + B/m."
+        return rules.reiter2003(moments), rule, "It was asked for: T = W + B/m."
     if rule == "raghunathan2003":
         ratio = facts.ratio if facts.ratio is not None else math.nan
-        variance = rules.raghunathan2003(found, ratio)
+        variance = rules.raghunathan2003(moments, ratio)
         if (variance.total <= 0).any():
             sizes(facts, "its T_f is not positive here, and the correction (N/n) W")
         return variance, rule, "It was asked for: T = (1 + 1/m) B - W, at least (N/n) W."
     if rule == "raab2016":
         ratio, _ = sizes(facts, "the rule raab2016")
         return (
-            rules.raab2016(found, ratio, draws=facts.draws),
+            rules.raab2016(moments, ratio, draws=facts.draws),
             rule,
             "It was asked for: T = W (N/n + 1/m), without a term for noise.",
         )
-    return _unified(found, rule, facts, noise)
+    return _unified(moments, rule, facts, noise)
 
 
 def _unified(
-    found: Spread, rule: Rule, facts: Facts, noise: Noise | None
+    moments: Spread, rule: Rule, facts: Facts, noise: Noise | None
 ) -> tuple[Variance, str, str]:
     ratio, records = sizes(facts, "the unified rule")
     numbers = f"N = {facts.rows:,.0f} rows a set, n = {records:,.0f} ({facts.records_from})"
     start = "Asked for" if rule == "unified" else "Chosen"
     unknown = noise is None or bool(np.isnan(noise.variance).any())
-    if facts.sanitized == "per_set" and unknown and (found.sets >= 2).any():
-        made = "drawn" if facts.method in UNPERTURBED else "drawn or noised"
+    if facts.sanitized == "per_set" and unknown and (moments.sets >= 2).any():
+        how = "drawn" if facts.method in UNPERTURBED else "drawn or noised"
         chosen_anew = "" if facts.alike else ", from tables that were chosen for it"
         why = (
-            f"{start} because every set was {made} for itself{chosen_anew}, at a scale that B "
+            f"{start} because every set was {how} for itself{chosen_anew}, at a scale that B "
             f"shows: T = W N/n + B/m; {numbers}."
         )
-        measured = rules.unified_measured(found, ratio, records=records, draws=facts.draws)
+        measured = rules.unified_measured(moments, ratio, records=records, draws=facts.draws)
         return measured, "unified", why
-    known = noise or Noise(np.zeros(found.mean.size))
+    known = noise or Noise(np.zeros(moments.mean.size))
     variance = rules.unified(
-        found,
+        moments,
         ratio,
         known,
         records=records,
@@ -117,7 +117,7 @@ def _unified(
 
 
 def remarks(
-    found: Spread, rule: str, facts: Facts, noise: Noise | None, variance: Variance, *, sets: int
+    moments: Spread, rule: str, facts: Facts, noise: Noise | None, variance: Variance, *, sets: int
 ) -> tuple[str, ...]:
     """What was assumed or went against the rule, before what no rule covers.
 
@@ -128,12 +128,12 @@ def remarks(
     if noise is not None and noise.shift is not None:
         said += _shifted(noise.shift, variance)
     if noise is not None and noise.error is not None and rule == "unified":
-        said += _cut(noise, variance, found.sets if facts.sanitized == "per_set" else 1.0)
+        said += _cut(noise, variance, moments.sets if facts.sanitized == "per_set" else 1.0)
     noised = facts.sanitized is not None and facts.method not in UNPERTURBED
-    unseen = noise is None or bool((np.isnan(noise.variance) & (found.sets > 0)).any())
+    unseen = noise is None or bool((np.isnan(noise.variance) & (moments.sets > 0)).any())
     if rule == "unified" and facts.sanitized == "once" and unseen:
         said.insert(0, _UNSEEN if noise is None else _PARTLY_UNSEEN)
-    alone = facts.sanitized == "per_set" and noise is None and not (found.sets >= 2).any()
+    alone = facts.sanitized == "per_set" and noise is None and not (moments.sets >= 2).any()
     if rule == "unified" and alone and noised and facts.method not in FITTED:
         said.insert(0, _ALONE)
     far = facts.ratio is not None and abs(facts.ratio - 1) > FAR
@@ -153,10 +153,10 @@ def remarks(
             f"T_f was below (N/n) W for {int(variance.floored.sum())} of {variance.floored.size} "
             "estimates, which happens by chance; (N/n) W stands in for it."
         )
-    if ((found.sets > 0) & (found.sets < sets)).any():
+    if ((moments.sets > 0) & (moments.sets < sets)).any():
         said.append("Some estimates do not exist in every set: they are combined over fewer.")
     if rule == "unified" and facts.sanitized == "once" and facts.draws == "fitted":
-        said += _odd(found)
+        said += _odd(moments)
     return tuple(said)
 
 
@@ -188,11 +188,11 @@ def _cut(noise: Noise, variance: Variance, shared: Floats | float) -> list[str]:
     return [sentence]
 
 
-def _odd(found: Spread) -> list[str]:
+def _odd(moments: Spread) -> list[str]:
     """Sets drawn from one set of tables differ by W; tell where they differ by far more, or not at all."""
-    df = found.sets - 1
+    df = moments.sets - 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = found.between / found.within
+        ratio = moments.between / moments.within
     known = np.isfinite(ratio)
     if not known.any():
         return []

@@ -85,11 +85,11 @@ def combine(
             "One name an estimate.",
             "Correct names.",
         )
-    found = rules.spread(q, v)
-    variance, used, why = chosen(found, rule, facts, noise)
-    said = remarks(found, used, facts, noise, variance, sets=len(q))
+    moments = rules.spread(q, v)
+    variance, used, why = chosen(moments, rule, facts, noise)
+    said = remarks(moments, used, facts, noise, variance, sets=len(q))
     return Combined(
-        **_intervals(found, variance, level, shape),
+        **_intervals(moments, variance, level, shape),
         level=level,
         rule=used,
         why=why,
@@ -117,15 +117,15 @@ def direct(
         noise: V_s.
     """
     zero = np.zeros_like(estimate)
-    found = Spread(np.full_like(estimate, np.inf), estimate, sampling, zero)
-    variance = rules.unified(found, 1.0, noise, records=facts.records or np.inf)
+    moments = Spread(np.full_like(estimate, np.inf), estimate, sampling, zero)
+    variance = rules.unified(moments, 1.0, noise, records=facts.records or np.inf)
     why = (
         "The table itself was released: its noisy counts are unbiased, and rows drawn from it would "
         f"only add to their variance: T = V0 + V_s; n = {facts.records:,.0f} ({facts.records_from}). "
         f"V_s: {noise.source}."
     )
     return Combined(
-        **_intervals(found, variance, level, estimate.shape),
+        **_intervals(moments, variance, level, estimate.shape),
         level=level,
         rule="released table",
         why=why,
@@ -137,24 +137,24 @@ def direct(
 
 
 def _intervals(
-    found: Spread, variance: Variance, level: float, shape: tuple[int, ...]
+    moments: Spread, variance: Variance, level: float, shape: tuple[int, ...]
 ) -> dict[str, Floats]:
     """The arrays of Combined."""
     quantile = need("scipy.special", "evaluate").stdtrit
     with np.errstate(invalid="ignore", divide="ignore"):
-        se = np.where(found.sets == 0, np.nan, np.sqrt(variance.total))
+        se = np.where(moments.sets == 0, np.nan, np.sqrt(variance.total))
         half = quantile(np.maximum(variance.df, 1e-3), 0.5 + level / 2) * se
         parts = {
             name: np.where(variance.total > 0, getattr(variance, name) / variance.total, np.nan)
             for name in ("sampling", "synthesis", "noise")
         }
     arrays = {
-        "estimate": found.mean,
+        "estimate": moments.mean,
         "se": se,
         "df": variance.df,
-        "low": found.mean - half,
-        "high": found.mean + half,
-        "sets": found.sets,
+        "low": moments.mean - half,
+        "high": moments.mean + half,
+        "sets": moments.sets,
     }
     return {name: array.reshape(shape) for name, array in (arrays | parts).items()}
 

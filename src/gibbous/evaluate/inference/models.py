@@ -79,8 +79,8 @@ def fit(model: Formula, codes: Codes, frame: pl.DataFrame | None = None) -> Fitt
         reduced = data.design[:, kept]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # separation is found below, and said
-            found = (_multinomial if count else _glm)(model, data, reduced)
-        estimates[:, kept], variances[:, kept], flat[:, kept] = found
+            solution = (_multinomial if count else _glm)(model, data, reduced)
+        estimates[:, kept], variances[:, kept], flat[:, kept] = solution
     unknown = ~np.broadcast_to(estimable, estimates.shape)
     undefined = unknown | flat | ~np.isfinite(variances)
     estimates[undefined], variances[undefined] = np.nan, np.nan
@@ -223,7 +223,7 @@ def _columns(
     import polars as pl
 
     complete = np.ones(codes.rows, dtype=bool)
-    found: dict[str, np.ndarray] = {}
+    columns: dict[str, np.ndarray] = {}
     for name in model.columns:
         column = model.schema[name]
         values = codes.by_column[model.schema.index(name)]
@@ -235,8 +235,8 @@ def _columns(
             series = series.cast(pl.Int32) if column.kind == "date" else series
             values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
             complete &= ~np.isnan(values)
-        found[name] = values
-    return found, complete
+        columns[name] = values
+    return columns, complete
 
 
 def _together(

@@ -107,7 +107,7 @@ def spread(estimates: Floats, variances: Floats) -> Spread:
 
 
 def unified(
-    found: Spread,
+    moments: Spread,
     ratio: float,
     noise: Noise,
     *,
@@ -120,7 +120,7 @@ def unified(
     Where rows are not independent draws, at most W of the noise's S stands in for W / m.
 
     Args:
-        found: of the sets.
+        moments: of the sets.
         ratio: N / n.
         noise: V_s, of one noising; NaN counts as 0.
         records: n; what W says about one record has n - 1 degrees of freedom.
@@ -129,9 +129,9 @@ def unified(
     Source:
         docs/reference/combining-rules.md; with V_s = 0 it is raab2016.
     """
-    m = np.maximum(found.sets, 1)
-    sampling = found.within * ratio
-    of_rows = found.within if noise.rows is None else np.fmin(noise.rows, found.within)
+    m = np.maximum(moments.sets, 1)
+    sampling = moments.within * ratio
+    of_rows = moments.within if noise.rows is None else np.fmin(noise.rows, moments.within)
     synthesis = ((sampling if draws == "posterior" else 0.0) + of_rows) / m
     shared = np.ones_like(m) if sanitized == "once" else m
     added = np.broadcast_to(np.nan_to_num(noise.variance), m.shape) / shared
@@ -148,7 +148,7 @@ def unified(
 
 
 def unified_measured(
-    found: Spread, ratio: float, *, records: float, draws: Draws = "fitted"
+    moments: Spread, ratio: float, *, records: float, draws: Draws = "fitted"
 ) -> Variance:
     """T = V0 + B / m: the unified rule where only B shows what was drawn or noised for each set.
 
@@ -156,74 +156,74 @@ def unified_measured(
     estimate that a single set has takes ppd V0 + W for B, as if there were no noise.
 
     Args:
-        found: of the sets.
+        moments: of the sets.
         ratio: N / n.
         records: n.
         draws: for estimates of a single set.
     """
-    sampling, several = found.within * ratio, found.sets >= 2
-    expected = (sampling if draws == "posterior" else 0.0) + found.within
-    synthesis = np.where(several, found.between, expected) / np.maximum(found.sets, 1)
-    of_between = np.where(several, found.sets - 1, np.inf)
+    sampling, several = moments.within * ratio, moments.sets >= 2
+    expected = (sampling if draws == "posterior" else 0.0) + moments.within
+    synthesis = np.where(several, moments.between, expected) / np.maximum(moments.sets, 1)
+    of_between = np.where(several, moments.sets - 1, np.inf)
     total = sampling + synthesis
     df = _welch([(sampling, max(records - 1, 1.0)), (synthesis, of_between)], total)
-    return Variance(total, df, sampling, synthesis, np.zeros_like(sampling), _never(found.sets))
+    return Variance(total, df, sampling, synthesis, np.zeros_like(sampling), _never(moments.sets))
 
 
-def reiter2003(found: Spread) -> Variance:
+def reiter2003(moments: Spread) -> Variance:
     """T_p = W + B / m, with (m - 1) (1 + m W / B)^2 degrees of freedom; m >= 2.
 
     Source:
         Reiter (2003), Survey Methodology 29; [bowen2016, eq. 8-10].
     """
-    synthesis = found.between / found.sets
-    df = (found.sets - 1) * _squared(1 + _over(found.within, synthesis))
+    synthesis = moments.between / moments.sets
+    df = (moments.sets - 1) * _squared(1 + _over(moments.within, synthesis))
     return Variance(
-        found.within + synthesis,
+        moments.within + synthesis,
         df,
-        found.within,
+        moments.within,
         synthesis,
         np.zeros_like(synthesis),
-        _never(found.sets),
+        _never(moments.sets),
     )
 
 
-def raghunathan2003(found: Spread, ratio: float) -> Variance:
+def raghunathan2003(moments: Spread, ratio: float) -> Variance:
     """T_f = (1 + 1/m) B - W, or T* = max(T_f, (N / n) W) where that is larger; m >= 2.
 
     T_f has (m - 1) (1 - W / ((1 + 1/m) B))^2 degrees of freedom; T* counts as known.
 
     Args:
-        found: of the sets.
+        moments: of the sets.
         ratio: N / n; NaN leaves T_f as it is.
     Source:
         Raghunathan, Reiter, Rubin (2003), J. Official Statistics 19; [park2014].
     """
-    larger = (1 + 1 / found.sets) * found.between
-    total, least = larger - found.within, found.within * ratio
+    larger = (1 + 1 / moments.sets) * moments.between
+    total, least = larger - moments.within, moments.within * ratio
     floored = np.isfinite(least) & (total < least)
-    df = np.where(floored, np.inf, (found.sets - 1) * _squared(1 - _over(found.within, larger)))
+    df = np.where(floored, np.inf, (moments.sets - 1) * _squared(1 - _over(moments.within, larger)))
     total = np.where(floored, least, total)
-    synthesis = np.minimum(found.between / found.sets, np.maximum(total, 0))
+    synthesis = np.minimum(moments.between / moments.sets, np.maximum(total, 0))
     synthesis = np.where(floored, 0.0, synthesis)
     return Variance(total, df, total - synthesis, synthesis, np.zeros_like(total), floored)
 
 
-def raab2016(found: Spread, ratio: float, *, draws: Draws = "fitted") -> Variance:
+def raab2016(moments: Spread, ratio: float, *, draws: Draws = "fitted") -> Variance:
     """T_s = W (N/n + 1/m), and W (N/n + (1 + N/n) / m) for posterior draws; m >= 1.
 
     Source:
         Raab, Nowok, Dibben (2016), J. Privacy and Confidentiality 7(3).
     """
-    sampling = found.within * ratio
-    synthesis = ((sampling if draws == "posterior" else 0.0) + found.within) / found.sets
+    sampling = moments.within * ratio
+    synthesis = ((sampling if draws == "posterior" else 0.0) + moments.within) / moments.sets
     return Variance(
         sampling + synthesis,
         np.full_like(sampling, np.inf),
         sampling,
         synthesis,
         np.zeros_like(sampling),
-        _never(found.sets),
+        _never(moments.sets),
     )
 
 

@@ -53,7 +53,7 @@ def attack(
         known.append(measure(real, table))
         return known[-1]
 
-    found = find(metric, kept, subject, columns=columns)
+    finding = find(metric, kept, subject, columns=columns)
     inside = known[0]  # find() goes through the sets first
     others = dict(also or {})
     if subject.holdout is not None:
@@ -68,10 +68,10 @@ def attack(
     first = [("records", inside), *((name, values[0]) for name, values in seen.items())]
     rows = tuple(row(name, m.value, interval=m.interval) for name, m in first)
     return replace(
-        found,
-        null=(*found.null, *((name, _mean(values)) for name, values in seen.items())),
-        detail=(*rows, *found.detail),
-        note=f"{found.note} {told}".strip(),
+        finding,
+        null=(*finding.null, *((name, _mean(values)) for name, values in seen.items())),
+        detail=(*rows, *finding.detail),
+        note=f"{finding.note} {told}".strip(),
     )
 
 
@@ -87,8 +87,8 @@ def row(
     return {"about": about, "value": value, "low": low, "high": high, "records": records}
 
 
-def _mean(found: Sequence[Measured]) -> float:
-    values = [m.value for m in found if not math.isnan(m.value)]
+def _mean(measured: Sequence[Measured]) -> float:
+    values = [m.value for m in measured if not math.isnan(m.value)]
     return float(np.mean(values)) if values else math.nan
 
 

@@ -51,16 +51,16 @@ METRICS = (DISCO, CAP)
 
 def findings(subject: Subject, options: Options) -> list[Finding]:
     """disco and cap of each sensitive column."""
-    made = []
+    attacks = []
     for column in options.sensitive:
         columns = (*options.keys, column)
         told, guessed, by_margin = (
             partial(measure, keys=keys, sensitive=column)
             for measure, keys in ((disco, options.keys), (cap, options.keys), (cap, ()))
         )
-        made.append(attack(DISCO, told, subject, columns=columns))
-        made.append(attack(CAP, guessed, subject, columns=columns, also={"margin": by_margin}))
-    return made
+        attacks.append(attack(DISCO, told, subject, columns=columns))
+        attacks.append(attack(CAP, guessed, subject, columns=columns, also={"margin": by_margin}))
+    return attacks
 
 
 def attribution(
@@ -72,12 +72,12 @@ def attribution(
         share of matching rows that have the target's value, float64 (targets,), NaN without a match;
         matching rows, int64 (targets,); whether all of them have one value, bool (targets,).
     """
-    asked, offered = packed([targets, release], keys)
+    mine, offered = packed([targets, release], keys)
     index, size = release.schema.index(sensitive), release.schema[sensitive].size
     cells = Cells.of(offered, release.codes.by_column[index], size)
-    share, rows = cells.share(asked, targets.codes.by_column[index])
+    share, rows = cells.share(mine, targets.codes.by_column[index])
     single = cells.group[cells.count == cells.total]
-    return share, rows, np.isin(asked, single)
+    return share, rows, np.isin(mine, single)
 
 
 def disco(targets: Side, release: Side, keys: Sequence[str], sensitive: str) -> Measured:

@@ -76,11 +76,11 @@ def mode_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: st
     Returns:
         The share guessed right, with a Clopper-Pearson interval.
     """
-    asked, offered = packed([targets, release], keys)
+    mine, offered = packed([targets, release], keys)
     index, size = release.schema.index(sensitive), release.schema[sensitive].size
     truth, values = targets.codes.by_column[index], release.codes.by_column[index]
     groups, modes = Cells.of(offered, values, size).modes()
-    place, hit = Tally(groups, modes).place(asked)
+    place, hit = Tally(groups, modes).place(mine)
     guess = np.where(hit, modes[place], np.argmax(np.bincount(values, minlength=size)))
     right = guess == truth
     count = int(right.sum())
@@ -105,7 +105,7 @@ def mean_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: st
     Returns:
         The mean absolute error with a normal interval; NaN where no number is known.
     """
-    asked, offered = packed([targets, release], keys)
+    mine, offered = packed([targets, release], keys)
     index = release.schema.index(sensitive)
     truth, values = targets.numbers[:, index], release.numbers[:, index]
     known, offers = ~np.isnan(truth), ~np.isnan(values)
@@ -114,7 +114,7 @@ def mean_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: st
     groups, number = np.unique(offered[offers], return_inverse=True)
     total = np.bincount(number, weights=values[offers])
     means = total / np.bincount(number)
-    place, hit = Tally(groups, means).place(asked[known])
+    place, hit = Tally(groups, means).place(mine[known])
     guess = np.where(hit, means[place], values[offers].mean())
     error = np.abs(guess - truth[known])
     value = float(error.mean())

@@ -94,5 +94,5 @@ def belief(targets: Side, release: Side, columns: Sequence[str], sensitive: str)
     """
     index, size = release.schema.index(sensitive), release.schema[sensitive].size
     truth, values = targets.codes.by_column[index], release.codes.by_column[index]
-    asked, offered = packed([targets, release], columns)
-    return Cells.of(offered, values, size).share(asked, truth)[0]
+    mine, offered = packed([targets, release], columns)
+    return Cells.of(offered, values, size).share(mine, truth)[0]

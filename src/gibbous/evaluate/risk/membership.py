@@ -148,15 +148,15 @@ def _detection(members: np.ndarray, strangers: np.ndarray, rate: float) -> dict[
     allowed = int(np.floor(rate * len(strangers)))
     # Scores must exceed this one: with ties fewer than `allowed` strangers may pass.
     limit = np.sort(strangers)[len(strangers) - allowed - 1]
-    found, alarms = int((members > limit).sum()), int((strangers > limit).sum())
-    low, high = binomial(found, len(members))
+    detected, alarms = int((members > limit).sum()), int((strangers > limit).sum())
+    low, high = binomial(detected, len(members))
     false_low, false_high = binomial(alarms, len(strangers))
     return {
         "false alarms at most": rate,
         "false alarms": alarms / len(strangers),
         "false alarms, low": false_low,
         "false alarms, high": false_high,
-        "found": found / len(members),
+        "found": detected / len(members),
         "found, low": low,
         "found, high": high,
     }

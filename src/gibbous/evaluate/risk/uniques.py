@@ -150,7 +150,7 @@ def stranger_share(holdout: Side, real: Side, synthetic: Side, keys: Sequence[st
     A record is unique when none of the other records has its keys; so is an outsider here. For rows
     that depend on no record both shares have the same expectation, whatever the sizes.
     """
-    asked, inside, offered = packed([holdout, real, synthetic], keys)
-    free = Tally.of(inside).at(asked) == 0
-    hits = int((free & (Tally.of(offered).at(asked) == 1)).sum())
+    outside, inside, offered = packed([holdout, real, synthetic], keys)
+    free = Tally.of(inside).at(outside) == 0
+    hits = int((free & (Tally.of(offered).at(outside) == 1)).sum())
     return Measured(hits / holdout.rows, binomial(hits, holdout.rows))

@@ -16,8 +16,8 @@ TEST_SHARE = 0.2  # of the real records, where no holdout is given
 
 def references(subject: Subject) -> dict[str, Side]:
     """The reference tables that there are, by name."""
-    found = {name: subject.reference(name) for name in REFERENCES}
-    return {name: table for name, table in found.items() if table is not None}
+    tables = {name: subject.reference(name) for name in REFERENCES}
+    return {name: table for name, table in tables.items() if table is not None}
 
 
 def split(subject: Subject) -> tuple[Side, Side, str]:

@@ -263,8 +263,8 @@ def _conditional(
         for m, p in enumerate(kept)
     ]
     null = dict(zip(names, taken[cut:], strict=True))
-    made = mean_finding(CONDITIONAL, taken[:cut], null, detail=detail)
-    return made if set(given) == set(columns) else replace(made, subject=tuple(given))
+    finding = mean_finding(CONDITIONAL, taken[:cut], null, detail=detail)
+    return finding if set(given) == set(columns) else replace(finding, subject=tuple(given))
 
 
 def _taken(one: Scored, kept: Sequence[int]) -> Scored:
@@ -284,7 +284,7 @@ def _support(subject: Subject, tables: Sequence[Side], names: Sequence[str]) -> 
         "records are alone with theirs."
     )
     more = " U says little where most combinations occur once: see the pairs in the detail."
-    made = []
+    both = []
     for metric, high in ((U, math.inf), (OUTSIDE, 1.0)):
         key = attrgetter("value" if metric is U else "outside")
         sets = []
@@ -293,8 +293,8 @@ def _support(subject: Subject, tables: Sequence[Side], names: Sequence[str]) -> 
             bounds = interval(key(fit), each, 0.0, high) if left else None
             sets.append(Measured(key(fit), bounds, note=note if left else f"{note} {TOO_FEW}"))
         null = {name: key(fit) for name, (fit, _) in zip(names, fits[cut:], strict=True)}
-        made.append(assemble(metric, sets, null, detail=detail if metric is U else []))
-    u, outside = made
+        both.append(assemble(metric, sets, null, detail=detail if metric is U else []))
+    u, outside = both
     return [
         replace(u, ideal=float(first.cells - 1), note=u.note + more * (first.single > 0.5)),
         replace(outside, ideal=first.single),

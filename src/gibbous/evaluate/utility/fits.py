@@ -64,16 +64,16 @@ def fit(family: str, rows: Rows, *, levels: int = 2, base: int = 0) -> Fit:
     matrix = rows.matrix[:, keep] / size
     estimate, se = blank.copy(), blank.copy()
     if family == "ols":
-        found = _ols(rows.target, matrix)
+        solution = _ols(rows.target, matrix)
         equation = [0]
     else:
         codes = rows.target.astype(np.int64)
-        equation, found = _discrete(family, codes, matrix, levels, base)
+        equation, solution = _discrete(family, codes, matrix, levels, base)
         if len(equation) < equations:
             notes.append("levels of the target are absent")
-    if found is None:
+    if solution is None:
         return Fit(blank.ravel(), blank.ravel(), used, rows.dropped, "the fit does not exist")
-    coefficients, errors, infinite = found
+    coefficients, errors, infinite = solution
     if infinite:
         notes.append(f"{infinite} coefficients are infinite (separation)")
     places = np.ix_(np.array(equation, dtype=np.int64), np.flatnonzero(keep))
@@ -138,5 +138,5 @@ def _logit(codes: np.ndarray, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _many(codes: np.ndarray, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-    found = multinomial(matrix, codes, int(codes.max()) + 1)
-    return found.estimate, found.se, found.ended
+    fitted = multinomial(matrix, codes, int(codes.max()) + 1)
+    return fitted.estimate, fitted.se, fitted.ended

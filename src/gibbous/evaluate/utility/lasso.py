@@ -107,7 +107,7 @@ def path(moments: Moments, penalties: np.ndarray) -> np.ndarray:
     rows = int(used.sum())
     design = np.sqrt(rows) * root[:, None] * vectors[:, used].T
     target = np.sqrt(rows) * (vectors[:, used].T @ moments.cross) / root
-    _, found, _ = linear.lasso_path(
+    _, solved, _ = linear.lasso_path(
         design,
         target,
         alphas=penalties,
@@ -116,7 +116,7 @@ def path(moments: Moments, penalties: np.ndarray) -> np.ndarray:
         tol=1e-6,
         max_iter=20_000,
     )
-    coefficients: np.ndarray = found.T
+    coefficients: np.ndarray = solved.T
     return coefficients
 
 
@@ -267,5 +267,5 @@ def _errors(
     """Mean squared errors on test rows, float64 (penalties,), in the target's unit squared."""
     linear = np.asarray(x @ (coefficients / scale).T)
     predicted = fit.target + linear - coefficients @ fit.mean
-    found: np.ndarray = np.mean((y[:, None] - spread * predicted) ** 2, axis=0)
-    return found
+    errors: np.ndarray = np.mean((y[:, None] - spread * predicted) ** 2, axis=0)
+    return errors

@@ -83,13 +83,13 @@ def chosen(columns: int, order: int, seed: int, sample: int = SAMPLE) -> tuple[M
     total = math.comb(columns, order)
     if order <= EVERY or total <= sample:
         return tuple(itertools.combinations(range(columns), order))
-    found: dict[int, None] = {}
+    drawn: dict[int, None] = {}
     attempt = 0
-    while len(found) < sample:
+    while len(drawn) < sample:
         places = resampled(total, 2 * sample, seed, 4, order, attempt)
-        found |= dict.fromkeys(int(place) for place in places)
+        drawn |= dict.fromkeys(int(place) for place in places)
         attempt += 1
-    ranks = sorted(list(found)[:sample])
+    ranks = sorted(list(drawn)[:sample])
     return tuple(combination(columns, order, rank) for rank in ranks)
 
 
@@ -145,11 +145,11 @@ def beside(
         yield margin, mine, tuple(theirs)
 
 
-def located(known: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def located(known: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where each wanted level is among known ones (increasing, at least one), and whether it is."""
-    places = np.searchsorted(known, wanted)
+    places = np.searchsorted(known, levels)
     places[places == len(known)] = 0
-    return places, known[places] == wanted
+    return places, known[places] == levels
 
 
 def grouped(codes: Codes, groups: int, seed: int) -> Codes:

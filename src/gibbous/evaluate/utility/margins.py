@@ -85,7 +85,8 @@ def distances(
         # 1 - sum over common cells of the lesser share.
         rows = counts.sum(axis=1, keepdims=True)
         alike = np.minimum(share, counts[:, hit] / rows).sum(axis=1)
-        return np.maximum(0.0, 1.0 - alike)
+        apart: np.ndarray = np.maximum(0.0, 1.0 - alike)
+        return apart
 
     return scored(real, others, margins, measure, seed=seed, intervals=intervals)
 

@@ -156,9 +156,9 @@ def _findings(whole_subject: Subject, formula: Formula) -> list[Finding]:
     if subject is not whole_subject and whole_subject.real.rows > MULTINOMIAL_ROWS:
         note = f"At most {MULTINOMIAL_ROWS:,} rows of each table, drawn by seed. {note}".strip()
     detail = _detail(names, truth, whole)
-    found = []
+    pair = []
     for metric, measure in ((COEFFICIENTS, standardized), (CI_OVERLAP, overlap)):
-        made = assemble(
+        finding = assemble(
             metric,
             [Measured(_mean(measure(truth, one)), note=note) for one in each],
             {name: _mean(measure(truth, one)) for name, one in beside.items()},
@@ -166,8 +166,8 @@ def _findings(whole_subject: Subject, formula: Formula) -> list[Finding]:
             detail=detail,
         )
         # Not the mean of the sets' values: sets are combined first, as an analyst would.
-        found.append(replace(made, value=_mean(measure(truth, whole))))
-    return found
+        pair.append(replace(finding, value=_mean(measure(truth, whole))))
+    return pair
 
 
 def _undefined(formula: Formula, sets: int, why: str) -> list[Finding]:
@@ -195,8 +195,8 @@ def _combined(sets: Sequence[Fit], records: int) -> Estimates:
     if size == 0 or records == 0 or not np.isfinite(estimates).any():
         return Estimates(blank, blank, blank, blank)
     variances = np.stack([one.se**2 for one in sets])
-    found = combine(estimates, variances, rule="unified", rows=size, records=float(records))
-    return Estimates(found.estimate, found.se, found.low, found.high)
+    combined = combine(estimates, variances, rule="unified", rows=size, records=float(records))
+    return Estimates(combined.estimate, combined.se, combined.low, combined.high)
 
 
 def _base(formula: Formula, target: np.ndarray) -> tuple[int, int]:

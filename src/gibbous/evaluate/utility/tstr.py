@@ -137,18 +137,18 @@ def macro_auc(labels: np.ndarray, scores: np.ndarray) -> Score:
         there are two columns. The error is DeLong's: the spread of what each row adds.
     """
     present = np.bincount(labels, minlength=scores.shape[1])
-    asked = [1] if scores.shape[1] == 2 else range(scores.shape[1])
-    scored = [level for level in asked if 0 < present[level] < len(labels)]
+    scorable = [1] if scores.shape[1] == 2 else range(scores.shape[1])
+    scored = [level for level in scorable if 0 < present[level] < len(labels)]
     if not scored:
         return Score(math.nan, math.nan)
-    found = [auc(labels == level, scores[:, level]) for level in scored]
-    influence = np.mean([part for _, part in found], axis=0)
+    areas = [auc(labels == level, scores[:, level]) for level in scored]
+    influence = np.mean([part for _, part in areas], axis=0)
     error = float(np.sqrt(np.sum(influence**2))) / len(labels)
     levels = tuple(
         (int(level), int(present[level]), value)
-        for level, (value, _) in zip(scored, found, strict=True)
+        for level, (value, _) in zip(scored, areas, strict=True)
     )
-    return Score(float(np.mean([value for value, _ in found])), error, levels)
+    return Score(float(np.mean([value for value, _ in areas])), error, levels)
 
 
 def auc(positive: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
