@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
-from gibbous.core.errors import ResourceLimit, UsageError
+from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluate.model_formula import Formula, model_matrix, read_formula
 from gibbous.evaluate.tables import Side
 from gibbous.evaluate.utility.design import measured
 
 Family = Literal["ols", "logit", "multinomial"]
-FAMILIES: tuple[Family, ...] = get_args(Family)
 FUNCTIONS = ("C", "I", "center", "exp", "log", "log10", "log2", "poly", "scale")
 CELLS = 60_000_000  # of a design matrix, 8 bytes each; a fit holds about three such arrays
 
@@ -39,21 +38,21 @@ class Rows:
     spec: Any
 
 
-def parse(text: str, schema: Schema, family: Family | None = None) -> Formula:
+def parse(text: str, schema: Schema) -> Formula:
     """Check a formula against the schema; nothing in it is computed.
 
     Args:
         text: for example "stay ~ age + sex"; names with spaces in backticks. Functions: C, I,
             center, exp, log, log10, log2, poly, scale.
         schema: of the tables.
-        family: ols, logit or multinomial; None takes what fits the target: ols for a number, a date
-            or an expression, logit for two levels, multinomial for more.
+    Returns:
+        The formula; its family is ols for a number, a date or an expression, logit for two levels,
+        multinomial for more.
     Raises:
-        UsageError: it is no formula, names no column of the schema, calls something else, or the
-            family does not fit the target.
+        UsageError: it is no formula, names no column of the schema, or calls something else.
     """
-    formula = read_formula(text, schema, family or "", FUNCTIONS, unknown="NOCOLUMN")
-    return replace(formula, family=_family(text, formula.column, family))
+    formula = read_formula(text, schema, "", FUNCTIONS, unknown="NOCOLUMN")
+    return replace(formula, family=_family(formula.column))
 
 
 def rows(formula: Formula, table: Side, spec: Any = None) -> Rows:
@@ -132,24 +131,8 @@ def _width(formula: Formula, factor: str) -> int:
     return max((column.size for column in columns if not column.binned), default=1)
 
 
-def _family(text: str, column: Column | None, family: Family | None) -> Family:
-    if family is not None and family not in FAMILIES:
-        raise UsageError(
-            "FAMILY",
-            f"The family {family!r} is not known.",
-            f"Families are {', '.join(FAMILIES)}.",
-            "Leave it out: it follows from the target.",
-        )
+def _family(column: Column | None) -> Family:
+    """What fits the target: ols for a number, a date or an expression, logit for two levels."""
     if column is None or column.binned:
-        fitting: tuple[Family, ...] = ("ols",)
-    else:
-        fitting = ("logit", "multinomial") if column.size == 2 else ("multinomial",)
-    if family is not None and family not in fitting:
-        raise UsageError(
-            "FAMILY",
-            f"The family {family!r} does not fit the target of {text!r}.",
-            f"It takes {' or '.join(fitting)}: a number or a date has ols, two levels logit, more "
-            "multinomial.",
-            "Leave it out, or take another target.",
-        )
-    return family or fitting[0]
+        return "ols"
+    return "logit" if column.size == 2 else "multinomial"

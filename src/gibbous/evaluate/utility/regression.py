@@ -15,12 +15,12 @@ from gibbous.evaluate.draws import sampled
 from gibbous.evaluate.inference.combine import combine
 from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
 from gibbous.evaluate.model_formula import Formula
+from gibbous.evaluate.risk.intervals import Z
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility.collect import references
 from gibbous.evaluate.utility.fits import Fit, fit
-from gibbous.evaluate.utility.formula import Family, check_size, parse, rows
+from gibbous.evaluate.utility.formula import check_size, parse, rows
 
-Z = 1.959963984540054
 MULTINOMIAL_ROWS = 20_000  # rows x classes x terms: more would take minutes and say little more
 _MODELS: Mapping[str, str] = {
     "ols": "ordinary least squares",
@@ -73,20 +73,16 @@ class Estimates:
 METRICS = (COEFFICIENTS, CI_OVERLAP)
 
 
-def findings(
-    subject: Subject, options: Options = NOTHING, *, family: Family | None = None
-) -> list[Finding]:
+def findings(subject: Subject, options: Options = NOTHING) -> list[Finding]:
     """coefficients and ci_overlap of each formula; nothing without formulas.
 
-    Args:
-        family: ols, logit or multinomial for all of them; None: each by the kind of its target.
     Returns:
         Two findings a formula; not defined, with the reason in the note, where its design is too large
         or the real records have no row for it.
     Raises:
         UsageError: a formula is none, or does not fit the schema.
     """
-    checked = [parse(text, subject.schema, family) for text in options.formulas]
+    checked = [parse(text, subject.schema) for text in options.formulas]
     return [finding for formula in checked for finding in _findings(subject, formula)]
 
 

@@ -14,6 +14,7 @@ from gibbous.core.finding import Finding
 from gibbous.core.schema import Column
 from gibbous.evaluate.draws import number, sampled
 from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
+from gibbous.evaluate.risk.intervals import Z
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility.collect import one_thread, split, trained
 
@@ -21,7 +22,6 @@ ROUNDS = 100  # of boosting
 TREES = 250  # at most: a target of many levels has one tree a level and round
 CATEGORIES = 255  # levels of one column that the library takes; rarer ones share the last
 ROWS = 50_000  # trained on, at most
-Z = 1.959963984540054
 
 _TEXT = (
     "of histogram gradient boosting (all other columns as features) trained on synthetic rows and "
