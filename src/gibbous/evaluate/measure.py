@@ -149,12 +149,11 @@ def assemble(
         A finding: mean over the sets that have a value; the interval covers theirs.
     """
     values = [m.value for m in sets]
-    known = [v for v in values if not math.isnan(v)]
     return Finding(
         name=metric.name,
         title=metric.title,
         group=metric.group,
-        value=float(np.mean(known)) if known else math.nan,
+        value=mean_of_known(values),
         better=metric.better,
         definition=metric.definition,
         source=metric.source,
@@ -167,6 +166,17 @@ def assemble(
         detail=tuple(sets[0].detail if detail is None else detail),
         note=sets[0].note,
     )
+
+
+def undefined(metric: Metric, sets: int, why: str, columns: Sequence[str] = ()) -> Finding:
+    """The finding of a metric that has no value for any set, with the reason as its note."""
+    return assemble(metric, [Measured(math.nan, note=why)] * sets, {}, columns=columns)
+
+
+def mean_of_known(values: Sequence[float] | np.ndarray) -> float:
+    """Mean of the finite values; NaN for none."""
+    known = [value for value in values if math.isfinite(value)]
+    return float(np.mean(known)) if known else math.nan
 
 
 def spanned(intervals: Sequence[tuple[float, float] | None]) -> tuple[float, float] | None:

@@ -78,13 +78,7 @@ def combine(
     facts = _stated(_facts(release, records, len(q)), rows, records, sanitized, draws)
     noise = _noise(noise_variance, q.shape[1])
     check(rule, level, len(q), facts)
-    if names and len(names) != q.shape[1]:
-        raise UsageError(
-            "NAMES",
-            f"{len(names)} names were given for {q.shape[1]} estimates.",
-            "One name an estimate.",
-            "Correct names.",
-        )
+    _check_names(names, q.shape[1])
     moments = rules.spread(q, v)
     variance, used, why = chosen(moments, rule, facts, noise)
     said = remarks(moments, used, facts, noise, variance, sets=len(q))
@@ -200,6 +194,16 @@ def _stated(
         "records_from": None if records is None else "given",
     }
     return replace(facts, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+
+
+def _check_names(names: Sequence[str], count: int) -> None:
+    if names and len(names) != count:
+        raise UsageError(
+            "NAMES",
+            f"{len(names)} names were given for {count} estimates.",
+            "One name an estimate.",
+            "Correct names.",
+        )
 
 
 def _noise(given: npt.ArrayLike | Noise | None, count: int) -> Noise | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measure, Measured, Metric, assemble, find
+from gibbous.evaluate.measure import Measure, Measured, Metric, find, mean_of_known, undefined
 from gibbous.evaluate.risk.intervals import difference
 from gibbous.evaluate.tables import Side, Subject
 
@@ -22,7 +20,7 @@ _NO_HOLDOUT = (
 
 def without_holdout(metric: Metric, subject: Subject) -> Finding:
     """The finding of a metric that compares with a holdout, where there is none."""
-    return assemble(metric, [Measured(math.nan, note=_NO_HOLDOUT)] * len(subject.sets), {})
+    return undefined(metric, len(subject.sets), _NO_HOLDOUT)
 
 
 def attack(
@@ -69,7 +67,10 @@ def attack(
     rows = tuple(row(name, m.value, interval=m.interval) for name, m in first)
     return replace(
         finding,
-        null=(*finding.null, *((name, _mean(values)) for name, values in seen.items())),
+        null=(
+            *finding.null,
+            *((name, mean_of_known([m.value for m in values])) for name, values in seen.items()),
+        ),
         detail=(*rows, *finding.detail),
         note=f"{finding.note} {told}".strip(),
     )
@@ -85,11 +86,6 @@ def row(
     """One row of the detail of an attack: what it is about, how many records, value, interval."""
     low, high = interval or (math.nan, math.nan)
     return {"about": about, "value": value, "low": low, "high": high, "records": records}
-
-
-def _mean(measured: Sequence[Measured]) -> float:
-    values = [m.value for m in measured if not math.isnan(m.value)]
-    return float(np.mean(values)) if values else math.nan
 
 
 def _told(inside: Measured, outside: Measured) -> str:

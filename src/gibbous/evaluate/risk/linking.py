@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measured, Metric, Options, find
+from gibbous.evaluate.measure import Measured, Metric, Options, find, mean_of_known
 from gibbous.evaluate.risk.groups import Cells, packed
 from gibbous.evaluate.tables import Side, Subject
 
@@ -49,9 +48,7 @@ def _finding(subject: Subject, keys: Sequence[str], sensitive: str) -> Finding:
     if subject.holdout is None:
         return finding
     gains = [measure(subject.holdout, table).value for table in subject.sets]
-    known = [gain for gain in gains if not math.isnan(gain)]
-    outsiders = float(np.mean(known)) if known else math.nan
-    return replace(finding, null=(*finding.null, ("outsiders", outsiders)))
+    return replace(finding, null=(*finding.null, ("outsiders", mean_of_known(gains))))
 
 
 def largest(

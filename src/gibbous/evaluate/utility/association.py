@@ -12,7 +12,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
+from gibbous.evaluate.measure import NOTHING, Metric, Options, undefined
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility.collect import references
 from gibbous.evaluate.utility.margin_scores import (
@@ -237,7 +237,7 @@ def _finding(
     if not scores:
         kind = "numeric or date columns" if metric is CORRELATION else "columns"
         note = f"Not defined: a pair needs two {kind}, and there are {len(names)}."
-        return assemble(metric, [Measured(math.nan, note=note)] * cut, {})
+        return undefined(metric, cut, note)
     *others, last = scores
     real = last.values
     apart = [

@@ -11,7 +11,7 @@ import numpy as np
 
 from gibbous.core.extras import need
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
+from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble, undefined
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility.collect import one_thread, split, trained
 from gibbous.evaluate.utility.design import dummies, measured
@@ -232,8 +232,7 @@ def _mse_finding(fitted: _Fitted, target: str, note: str) -> Finding:
 
 
 def _undefined(subject: Subject, target: str, why: str) -> list[Finding]:
-    nothing = [Measured(math.nan, note=f"Not defined: {why}") for _ in subject.sets]
-    return [assemble(m, nothing, {}, columns=(target,)) for m in (LASSO_PATH, LASSO_MSE)]
+    return [undefined(m, len(subject.sets), f"Not defined: {why}", (target,)) for m in METRICS]
 
 
 def _rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,15 @@ from gibbous.core.errors import ResourceLimit
 from gibbous.core.finding import Finding
 from gibbous.evaluate.draws import sampled
 from gibbous.evaluate.inference.combine import combine
-from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
+from gibbous.evaluate.measure import (
+    NOTHING,
+    Measured,
+    Metric,
+    Options,
+    assemble,
+    mean_of_known,
+    undefined,
+)
 from gibbous.evaluate.model_formula import Formula
 from gibbous.evaluate.risk.intervals import Z
 from gibbous.evaluate.tables import Side, Subject
@@ -156,22 +163,19 @@ def _findings(whole_subject: Subject, formula: Formula) -> list[Finding]:
     for metric, measure in ((COEFFICIENTS, standardized), (CI_OVERLAP, overlap)):
         finding = assemble(
             metric,
-            [Measured(_mean(measure(truth, one)), note=note) for one in each],
-            {name: _mean(measure(truth, one)) for name, one in beside.items()},
+            [Measured(mean_of_known(measure(truth, one)), note=note) for one in each],
+            {name: mean_of_known(measure(truth, one)) for name, one in beside.items()},
             columns=_columns(formula),
             detail=detail,
         )
         # Not the mean of the sets' values: sets are combined first, as an analyst would.
-        pair.append(replace(finding, value=_mean(measure(truth, whole))))
+        pair.append(replace(finding, value=mean_of_known(measure(truth, whole))))
     return pair
 
 
 def _undefined(formula: Formula, sets: int, why: str) -> list[Finding]:
     note = f"{formula.text}: not defined. {why}"
-    return [
-        assemble(metric, [Measured(math.nan, note=note)] * sets, {}, columns=_columns(formula))
-        for metric in (COEFFICIENTS, CI_OVERLAP)
-    ]
+    return [undefined(metric, sets, note, _columns(formula)) for metric in METRICS]
 
 
 def _columns(formula: Formula) -> tuple[str, ...]:
@@ -214,22 +218,15 @@ def _names(formula: Formula, terms: Sequence[str], base: int) -> list[tuple[str,
 def _detail(
     names: Sequence[tuple[str, str]], real: Estimates, synthetic: Estimates
 ) -> list[dict[str, Any]]:
-    apart, shared = standardized(real, synthetic), overlap(real, synthetic)
+    columns = {
+        f"{side}{suffix}": getattr(estimates, part)
+        for side, estimates in (("real", real), ("synthetic", synthetic))
+        for part, suffix in (("estimate", ""), ("se", "_se"), ("low", "_low"), ("high", "_high"))
+    }
+    columns["standardized"] = standardized(real, synthetic)
+    columns["overlap"] = overlap(real, synthetic)
     return [
-        {
-            "level": level,
-            "term": term,
-            "real": float(real.estimate[i]),
-            "real_se": float(real.se[i]),
-            "real_low": float(real.low[i]),
-            "real_high": float(real.high[i]),
-            "synthetic": float(synthetic.estimate[i]),
-            "synthetic_se": float(synthetic.se[i]),
-            "synthetic_low": float(synthetic.low[i]),
-            "synthetic_high": float(synthetic.high[i]),
-            "standardized": float(apart[i]),
-            "overlap": float(shared[i]),
-        }
+        {"level": level, "term": term} | {name: float(each[i]) for name, each in columns.items()}
         for i, (level, term) in enumerate(names)
     ]
 
@@ -250,8 +247,3 @@ def _note(
         if one.dropped:
             sentences.append(f"{name}: {one.dropped} rows left out for missing numbers.")
     return " ".join(sentences)
-
-
-def _mean(values: np.ndarray) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else math.nan
