@@ -19,7 +19,7 @@ from gibbous.core.context import Context
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.disintegrate.local_engine import LocalEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.evaluate.draws import permutation, resampled
 from gibbous.evaluate.measure import Measured, Metric, assemble
 
