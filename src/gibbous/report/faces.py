@@ -24,6 +24,7 @@ from gibbous.report.public import public_report
 from gibbous.report.saved import read_findings
 
 Audience = Literal["public", "internal"]
+Columns = str | Sequence[str] | None
 
 
 @answering
@@ -118,13 +119,7 @@ def report(
         EngineFailure: the extra "report" is not installed.
     """
     mapped = _mapped(geography, destinations, flows, options)
-    if audience not in get_args(Audience):
-        raise UsageError(
-            "AUDIENCE",
-            f"There is no audience {str(audience)!r}.",
-            "Audiences are 'public' and 'internal'.",
-            "Correct the audience.",
-        )
+    _check_audience(audience)
     if audience == "internal":
         findings, out = _given(findings, out)
         return internal_report(
@@ -140,9 +135,6 @@ def report(
     if out is None:
         return place.into_release(_folder(release), mapped=mapped, overwrite=overwrite)
     return public_report(release, out, mapped=mapped, overwrite=overwrite)
-
-
-Columns = str | Sequence[str] | None
 
 
 def _options(
@@ -163,6 +155,16 @@ def _options(
         fraction=fraction,
         only=_listed(only),
     )
+
+
+def _check_audience(audience: str) -> None:
+    if audience not in get_args(Audience):
+        raise UsageError(
+            "AUDIENCE",
+            f"There is no audience {str(audience)!r}.",
+            "Audiences are 'public' and 'internal'.",
+            "Correct the audience.",
+        )
 
 
 def _check_public(*confidential: Any) -> None:
