@@ -205,12 +205,13 @@ class SparkEngine:
         return self._with(Recoding(dict(changes), coarser), coarser)
 
     def split(self, parts: int, words: Words64) -> tuple[SparkEngine, ...]:
-        """Engines of random parts of the same kept codes; see `core.protocols.NumberEngine`.
+        """Engines of random parts of the same kept codes; see `core.protocols.Engine`.
 
-        A record goes where a word keyed with `words` says; a task that is done again says the same.
+        A task that is done again divides its records in the same way, so the parts come from a stream
+        keyed with the system's entropy: see `slabs.parts_of` for what that promises.
         """
         _, schema = self._look()
-        key = int(words(1)[0])
+        key = words(4).tobytes()
         return tuple(self._with(Share(parts, which, key), schema) for which in range(parts))
 
     def estimate(self, contexts: Sequence[Context], rows: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,7 +101,34 @@ def check_of(codes: np.ndarray, numbers: np.ndarray, key: int) -> int:
     return int(row_words(codes, numbers, key).sum(dtype=np.uint64).astype(np.int64))
 
 
-def shuffled_words(words: np.ndarray, group: np.ndarray | None, key: int) -> np.ndarray:
+def parts_of(
+    codes: np.ndarray, numbers: np.ndarray, parts: int, *, key: bytes, task: int
+) -> np.ndarray:
+    """The random part of each row of a partition; the same when a task is done again.
+
+    Word i of a keyed stream is for the i-th row in a keyed order of what the rows hold; equal rows
+    may swap words, which changes no count.
+
+    Args:
+        codes: (columns, rows), all rows of the partition, in any order.
+        numbers: float64 (numbers kept, rows).
+        key: 32 bytes of the system's entropy, of this division alone.
+        task: number of the partition.
+    Returns:
+        uint64 (rows,), below `parts`.
+    Guarantee:
+        Parts are as good as drawn independently and uniformly, whatever the rows hold, for whoever
+        cannot tell SHAKE-256 under a secret key from a random function (docs/proofs/parallel.md).
+    """
+    order = np.argsort(row_words(codes, numbers, int.from_bytes(key[:8], "little")), kind="stable")
+    stream = hashlib.shake_256(b"gibbous-parts" + task.to_bytes(8, "little") + key)
+    out = np.empty(len(order), dtype=np.uint64)
+    words = np.frombuffer(stream.digest(8 * len(order)), dtype="<u8")
+    out[order] = words % np.uint64(parts)
+    return out
+
+
+def shuffled_words(words: np.ndarray, groups: np.ndarray, key: int) -> np.ndarray:
     """A word a row that differs between equal rows, and does not depend on the order they come in.
 
     Equal rows of one group are numbered, and the number is hashed in: which of them gets which word
@@ -108,12 +136,11 @@ def shuffled_words(words: np.ndarray, group: np.ndarray | None, key: int) -> np.
 
     Args:
         words: uint64 (rows,), from `row_words`.
-        group: uint64 (rows,): rows are numbered within a group; None for one group.
+        groups: uint64 (rows,): rows are numbered within a group.
         key: 64 bits.
     Returns:
         uint64 (rows,).
     """
-    groups = np.zeros(len(words), dtype=np.uint64) if group is None else group
     order = np.lexsort((words, groups))
     sorted_words, sorted_groups = words[order], groups[order]
     new = np.ones(len(words), dtype=bool)

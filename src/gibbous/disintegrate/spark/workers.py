@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from queue import Empty, Queue
@@ -81,7 +82,7 @@ class SparkWorkers:
         progress("write", 0, count)
         if not count:
             return
-        public = guarded(lambda: context.broadcast(shared), state=STATE)
+        public = guarded(lambda: context.broadcast(_OneBlock(shared)), state=STATE)
         try:
             done = 0
             for group in self._results(context, partial(_call, work, public), list(items)):
@@ -119,6 +120,20 @@ class SparkWorkers:
                     todo.get_nowait()
             with contextlib.suppress(Exception):
                 context.cancelJobGroup(group)
+
+
+class _OneBlock:
+    """A value that is pickled as one object of bytes, and comes out as the value itself.
+
+    Where encryption is on, PySpark sends a broadcast through a stream that takes bytes alone, while
+    pickle hands over a large array as a buffer of its own.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return pickle.loads, (pickle.dumps(self.value, protocol=pickle.HIGHEST_PROTOCOL),)
 
 
 def _submit(
