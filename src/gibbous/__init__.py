@@ -66,40 +66,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
-    "AdaptiveGibbs": "gibbous.mechanisms.adaptive_gibbs",
-    "BlockPegs": "gibbous.mechanisms.block_pegs",
-    "Bootstrap": "gibbous.mechanisms.bootstrap",
-    "Cdf": "gibbous.mechanisms.cdf",
     "Claim": "gibbous.core.claim",
     "Column": "gibbous.core.schema",
-    "Contingency": "gibbous.mechanisms.contingency",
-    "Dirichlet": "gibbous.mechanisms.dirichlet",
-    "DiversePegs": "gibbous.mechanisms.diverse_pegs",
-    "DpPrior": "gibbous.mechanisms.dp_prior",
-    "ExponentialPegs": "gibbous.mechanisms.exponential_pegs",
-    "FlowsLaplace": "gibbous.mechanisms.flows_laplace",
     "GibbousError": "gibbous.core.errors",
     "Imprint": "gibbous.core.imprint",
-    "Imputation": "gibbous.mechanisms.imputation",
-    "Laplace": "gibbous.mechanisms.laplace",
     "Ledger": "gibbous.privacy.ledger",
-    "Modips": "gibbous.mechanisms.modips",
-    "MultipleSynthesis": "gibbous.mechanisms.multiple_synthesis",
-    "NoisyPegs": "gibbous.mechanisms.noisy_pegs",
-    "Onthemap": "gibbous.mechanisms.onthemap",
-    "Parallel": "gibbous.mechanisms.parallel",
-    "Pegs": "gibbous.mechanisms.pegs",
-    "PaidBins": "gibbous.mechanisms.paid_bins",
-    "PerSet": "gibbous.mechanisms.per_set",
-    "PerturbedHistogram": "gibbous.mechanisms.perturbed_histogram",
-    "PerturbedImputation": "gibbous.mechanisms.perturbed_imputation",
     "Plan": "gibbous.core.plan",
-    "Privbayes": "gibbous.mechanisms.privbayes",
     "Release": "gibbous.core.release",
-    "Sba": "gibbous.mechanisms.sba",
-    "Sbhg": "gibbous.mechanisms.sbhg",
     "Schema": "gibbous.core.schema",
-    "SmoothedHistogram": "gibbous.mechanisms.smoothed_histogram",
     "Study": "gibbous.frontier.study",
     "Synthesizer": "gibbous.estimator",
     "Unit": "gibbous.core.schema",
@@ -201,8 +175,11 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(importlib.import_module(_WHERE[name]), name)
+    if name in __all__:
+        # A method is the class of its file: Sbhg of mechanisms/sbhg.py, DpPrior of dp_prior.py.
+        method = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+        where = _WHERE.get(name, f"gibbous.mechanisms.{method}")
+        value = getattr(importlib.import_module(where), name)
         globals()[name] = value
         return value
     if name in ("infer", "studies"):

@@ -30,35 +30,9 @@ from gibbous.privacy import accountant
 from gibbous.privacy.calibrate import rho_from_approx
 from gibbous.structure.contexts import given_or_ring
 from gibbous.synthesize.rows import GibbsRows, ResetBlocks
+from tests.frame.tree import mechanism_names
 
-NAMES = (
-    "adaptive_gibbs",
-    "block_pegs",
-    "bootstrap",
-    "cdf",
-    "contingency",
-    "dirichlet",
-    "diverse_pegs",
-    "dp_prior",
-    "exponential_pegs",
-    "flows_laplace",
-    "imputation",
-    "laplace",
-    "modips",
-    "multiple_synthesis",
-    "noisy_pegs",
-    "onthemap",
-    "paid_bins",
-    "parallel",
-    "pegs",
-    "per_set",
-    "perturbed_histogram",
-    "perturbed_imputation",
-    "privbayes",
-    "sba",
-    "sbhg",
-    "smoothed_histogram",
-)
+NAMES = tuple(mechanism_names())
 NO_EPSILON = ("bootstrap", "contingency", "diverse_pegs", "imputation", "multiple_synthesis")
 
 
