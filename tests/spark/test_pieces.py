@@ -17,7 +17,7 @@ from gibbous.disintegrate.spark import estimate as sizes
 from gibbous.disintegrate.spark import partial as tasks
 from gibbous.disintegrate.spark import pieces, slabs
 from gibbous.disintegrate.spark.encoding import EncodeJob, encoded
-from gibbous.disintegrate.spark.people import bounded_rows, person_words
+from gibbous.disintegrate.spark.slabs import bounded_rows, person_words
 from gibbous.read.fingerprint import root_of
 from tests.disintegrate import brute
 from tests.spark import tables

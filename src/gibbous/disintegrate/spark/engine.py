@@ -17,8 +17,8 @@ from gibbous.core.tables import Counts
 from gibbous.disintegrate import layout, memory
 from gibbous.disintegrate.spark.collect import Kept, scanned, tallied
 from gibbous.disintegrate.spark.estimate import tally_bytes
+from gibbous.disintegrate.spark.jobs import check_workers
 from gibbous.disintegrate.spark.partial import Recoding, Share
-from gibbous.disintegrate.spark.probe import check_workers
 from gibbous.disintegrate.spark.session import Held, held
 from gibbous.disintegrate.spark.sources import is_frame, rows_of
 from gibbous.disintegrate.spark.workers import SparkWorkers

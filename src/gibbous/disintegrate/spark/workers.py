@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from queue import Empty, Queue
@@ -126,14 +125,17 @@ class _OneBlock:
     """A value that is pickled as one object of bytes, and comes out as the value itself.
 
     Where encryption is on, PySpark sends a broadcast through a stream that takes bytes alone, while
-    pickle hands over a large array as a buffer of its own.
+    a large array would be handed over as a buffer of its own.
     """
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        return pickle.loads, (pickle.dumps(self.value, protocol=pickle.HIGHEST_PROTOCOL),)
+        from pyspark.serializers import CPickleSerializer
+
+        serializer = CPickleSerializer()
+        return serializer.loads, (serializer.dumps(self.value),)
 
 
 def _submit(
