@@ -18,6 +18,7 @@ from gibbous.disintegrate.spark import partial as tasks
 from gibbous.disintegrate.spark import pieces, slabs
 from gibbous.disintegrate.spark.encoding import EncodeJob, encoded
 from gibbous.disintegrate.spark.slabs import bounded_rows, person_words
+from gibbous.mechanisms.laplace import Laplace
 from gibbous.read.fingerprint import root_of
 from tests.disintegrate import brute
 from tests.spark import tables
@@ -202,11 +203,11 @@ def test_the_estimate_grows_with_rows_and_says_what_a_person_costs() -> None:
     columns = brute.schema_of([4, 5]).columns
     rows = Schema(columns)
     people = Schema(columns, unit=Unit("person", "who", max_rows=3))
-    contexts = [brute.context_of(rows, (0,), (1,))]
+    plan = Laplace().plan(rows, None)
 
-    small = sizes.estimate(contexts, rows, 10**6, 16)
-    large = sizes.estimate(contexts, rows, 10**8, 16)
-    cut = sizes.estimate(contexts, people, 10**6, 16)
+    small = sizes.estimate(plan, rows, 10**6, 16)
+    large = sizes.estimate(plan, rows, 10**8, 16)
+    cut = sizes.estimate(plan, people, 10**6, 16)
 
     assert large["codes"] == 100 * small["codes"] == 2 * 10**8
     assert small["shuffle"] == small["codes"]  # codes are divided anew; no count is

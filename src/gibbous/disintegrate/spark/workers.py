@@ -47,12 +47,6 @@ class SparkWorkers:
     def __reduce__(self) -> NoReturn:
         raise TypeError("workers hold a session and are never pickled")
 
-    def __enter__(self) -> SparkWorkers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Let go of the session; one that was made for these workers stops."""
         found, self._held = self._held, None
