@@ -129,7 +129,7 @@ def incapable(what: str, state: str = UNSPENT) -> EngineFailure:
         f"A worker of the cluster cannot run gibbous. {what}",
         "Every executor has the same Python and the same gibbous[spark] as the driver.",
         "Install it there, ship an environment (spark.archives), or set spark.pyspark.python; or use "
-        "engine='duckdb'.",
+        "engine='local'.",
         state=state,
     )
 

@@ -334,7 +334,7 @@ def _no_java(wrong: str) -> EngineFailure:
         wrong,
         f"Spark runs on Java {JAVA} or later.",
         "Install a JRE (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME, or use "
-        "engine='duckdb', which needs none.",
+        "engine='local', which needs none.",
     )
 
 
@@ -344,5 +344,5 @@ def _connect() -> EngineFailure:
         "The session is a Spark Connect client.",
         "The engine needs a classic session, in the process that runs gibbous.",
         "Run gibbous on the driver (a notebook of a single-user cluster, or spark-submit), or use "
-        "engine='duckdb' on an export.",
+        "engine='local' on an export.",
     )
