@@ -29,9 +29,8 @@ from gibbous.flows import (
     to_places,
     to_regions,
 )
-from gibbous.mechanisms._flows import by_destination, claim, scheme
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.mechanisms.onthemap import Onthemap
+from gibbous.mechanisms.onthemap import Onthemap, by_destination, claim, scheme
 from gibbous.privacy.calibrate.stable import stable_geometric
 from gibbous.structure.regions import miles, regions
 from gibbous.studies.laws import Draws
