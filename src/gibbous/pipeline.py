@@ -31,7 +31,7 @@ from gibbous.mechanisms import limits
 from gibbous.privacy.accountant import as_approximate
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.ledger import Hold, Ledger
-from gibbous.privacy.ledger_datasets import file_place, file_stamp
+from gibbous.privacy.ledger.datasets import file_place, file_stamp
 from gibbous.privacy.rehearsal import rehearse
 from gibbous.read.files import changed
 from gibbous.synthesize.sample import stream

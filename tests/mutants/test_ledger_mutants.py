@@ -14,8 +14,8 @@ from gibbous import pipeline
 from gibbous.core.claim import pure
 from gibbous.core.errors import BudgetExhausted, EngineFailure
 from gibbous.disintegrate.numpy_engine import NumpyEngine
-from gibbous.privacy import ledger_accounts
 from gibbous.privacy.ledger import Hold, Ledger
+from gibbous.privacy.ledger import accounts as ledger_accounts
 from tests.mutants.build import SCHEMA, faults, killed, people
 
 

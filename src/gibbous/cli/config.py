@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.cli.defaults import DEFAULT_METHOD
 from gibbous.cli.mistakes import unknown
-from gibbous.core.documents import Unreadable, toml
+from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import DIGITS
 from gibbous.core.imprint import NONE_GIVEN, Imprint
-from gibbous.read.texts import read_text
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Mechanism

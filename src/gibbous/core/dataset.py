@@ -15,7 +15,7 @@ class DataSet(bytes):
     Attributes:
         columns: keyed digests of the names of the columns; empty if they are not known.
         place: keyed digest of the path or address; empty for a frame.
-        stamp: of an unchanged file (`privacy.ledger.file_stamp`); empty for anything else.
+        stamp: of an unchanged file (`privacy.ledger.datasets.file_stamp`); empty for anything else.
     """
 
     columns: frozenset[str]

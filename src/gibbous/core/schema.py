@@ -8,17 +8,17 @@ differential privacy over such a fact is refused unless it is accepted explicitl
 from __future__ import annotations
 
 import datetime
-import importlib
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal
 
 import numpy as np
 
 from gibbous.core.errors import UsageError
+from gibbous.core.readers import readers
 
 ColumnKind = Literal["nominal", "ordinal", "binary", "numeric", "date"]
 UnitKind = Literal["row", "record", "person"]
@@ -291,7 +291,7 @@ class Schema:
         Raises:
             UsageError: the file is not a schema; the message names the key and the nearest valid one.
         """
-        return cast(Schema, _face("gibbous.read.schema_file").load_schema(path))
+        return readers().load(path)
 
     @staticmethod
     def infer(source: object) -> Schema:
@@ -301,7 +301,7 @@ class Schema:
         Args:
             source: a path or a frame.
         """
-        return cast(Schema, _face("gibbous.read.infer").infer_schema(source))
+        return readers().infer(source)
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -374,11 +374,6 @@ def impossible_mask(schema: Schema, codes: np.ndarray) -> np.ndarray:
             hit &= lookup[codes[:, schema.index(name)]]
         bad |= hit
     return bad
-
-
-def _face(module: str) -> Any:
-    # The one place where core names a higher layer: users look for Schema.load on Schema.
-    return importlib.import_module(module)
 
 
 def _check_edges(column: Column) -> None:

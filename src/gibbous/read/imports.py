@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.documents import Unreadable, json_value
+from gibbous.core.documents import Unreadable, json_value, read_bytes
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.read.fields import shown
 from gibbous.read.sdv import read_sdv
-from gibbous.read.texts import read_bytes
 
 MAX_BYTES = 16 << 20
 MAX_LEVELS = 10_000

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gibbous.core.documents import Unreadable, toml
+from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.schema import UNITS, Column, Schema, Unit, impossible_mask
 from gibbous.read.fields import Fields, bad, listed, nearest, shown
 from gibbous.read.schema_columns import read_column, read_rule
 from gibbous.read.schema_write import FORMAT, schema_json, schema_toml
-from gibbous.read.texts import read_text
 
 __all__ = [
     "FORMAT",

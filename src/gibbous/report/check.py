@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gibbous import __version__
-from gibbous.core.documents import json_value
+from gibbous.core.documents import json_value, read_text
 from gibbous.core.errors import EngineFailure, ModelRejected
 from gibbous.core.json_values import plain
-from gibbous.read.texts import read_text
 from gibbous.report import page
 from gibbous.report.public import opened, public_page
 from gibbous.write.files import read_json, refusing, rejected, untrusted

@@ -12,11 +12,11 @@ from typing import Any
 
 from gibbous.core.about import About
 from gibbous.core.claim import Claim
+from gibbous.core.documents import read_bytes
 from gibbous.core.imprint import Imprint
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
-from gibbous.read.texts import read_bytes
 from gibbous.write.certificate import Facts, claim_of, versions
 from gibbous.write.codebook import codebook_html
 from gibbous.write.files import rejected, untrusted

@@ -22,7 +22,7 @@ from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
 from gibbous.privacy import accountant
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.ledger_store import chained
+from gibbous.privacy.ledger.chain import chained
 from gibbous.write import load, manifest
 from gibbous.write.certificate import NOT_DP, assumptions, claim_of, discovered, versions
 from gibbous.write.digest import digest_of
