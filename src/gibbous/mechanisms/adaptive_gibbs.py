@@ -20,7 +20,7 @@ from gibbous.mechanisms import _adaptive_known, _plans, _rounds
 from gibbous.mechanisms._adaptive_known import Known
 from gibbous.mechanisms._adaptive_memory import working_bytes
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import gaussian_for
 from gibbous.structure.cliques import Limits, pairs
 from gibbous.structure.contexts import margins as one_ways

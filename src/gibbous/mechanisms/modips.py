@@ -31,7 +31,7 @@ from gibbous.mechanisms._modips_statistics import (
     weights,
 )
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import (
     gaussian_for,
     geometric_for,

@@ -19,7 +19,7 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Table, Tables
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import gaussian_for
 from gibbous.structure.choice import (
     Caution,

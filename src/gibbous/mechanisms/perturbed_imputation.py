@@ -18,7 +18,8 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _imputation_plan, _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import Add
-from gibbous.privacy.calibrate import epsilon_from_zcdp, pegs_zcdp
+from gibbous.privacy.calibrate.gibbs import pegs_zcdp
+from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
 from gibbous.synthesize.imputation.draw import PARTS, ImputedRows
 from gibbous.synthesize.imputation.fit import Choice, Fit
 

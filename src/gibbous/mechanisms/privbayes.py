@@ -19,7 +19,7 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import gaussian_for, geometric_for
 from gibbous.structure.choice import Network
 from gibbous.structure.contexts import conditional

@@ -148,25 +148,7 @@ def alpha_printed(n: int, k: int, epsilon: float, delta: float) -> float:
             "Use bound='exact', which counts only outputs that can disclose, or merge the "
             "destination with others.",
         )
-    return _last_failure(passes, largest)
-
-
-@lru_cache(maxsize=4096)
-def alpha_exact(n: int, k: int, epsilon: float, delta: float, m: int | None = None) -> float:
-    """Least virtual records of an origin by the exact tail (equal origins).
-
-    Args:
-        n: records of the destination.
-        k: origins.
-        epsilon, delta: of the destination.
-        m: synthetic people; n when None.
-    """
-    people, c = n if m is None else m, odds(epsilon)
-
-    def passes(a: float) -> bool:
-        return exact_delta(n, people, a, c, cells=float(k), others=(k - 1) * a) <= delta
-
-    return _last_failure(passes, pure_alpha(people, c))
+    return last_failure(passes, largest)
 
 
 def near_alpha(passes: Callable[[float], bool], largest: float, start: float | None) -> float:
@@ -304,7 +286,7 @@ def is_good(synthetic: np.ndarray, records: np.ndarray, a: np.ndarray, gamma: fl
     return bool(spare.any())
 
 
-def _last_failure(passes: Callable[[float], bool], largest: float) -> float:
+def last_failure(passes: Callable[[float], bool], largest: float) -> float:
     """The alpha above which everything down from `largest` passes, on a fine ladder, then bisected."""
     trial, step = largest, 1.01
     while trial > 1e-12 and passes(trial / step):
