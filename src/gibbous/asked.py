@@ -8,9 +8,8 @@ from typing import Any
 
 from gibbous import disintegrate
 from gibbous.core.errors import PrivacyRefused, UsageError
-from gibbous.core.facts import fact_words
 from gibbous.core.protocols import Engine, Mechanism
-from gibbous.core.schema import Schema
+from gibbous.core.schema import Schema, fact_words
 from gibbous.mechanisms import registry
 
 

@@ -19,7 +19,7 @@ from gibbous.privacy.calibrate.probabilistic import (
     shrunken_loss,
     theorem44_limit,
 )
-from gibbous.privacy.calibrate.tails_beta import beta_binomial_tail, log_beta_binomial
+from gibbous.privacy.calibrate.tails import beta_binomial_tail, log_beta_binomial
 
 EPSILON, DELTA = 4.6, 1e-5
 

@@ -106,7 +106,7 @@ def scan_to(
     Raises:
         ResourceLimit: the disk is full, too.
     """
-    from gibbous.encode.dictionary import coded, dictionaries
+    from gibbous.encode.levels import coded, dictionaries
     from gibbous.read import row_sums
     from gibbous.read.fingerprint import Fingerprint
     from gibbous.read.source import ReadOptions, null_text, read_slices

@@ -26,7 +26,7 @@ def _infer(source: object) -> Schema:
 
 
 def _dataset(source: object, key: bytes, schema: Schema | None, options: object) -> DataSet:
-    from gibbous.read.dataset import dataset
+    from gibbous.read.source import dataset
 
     return dataset(source, key, schema, options)
 

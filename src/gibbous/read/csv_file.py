@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 import numpy as np
 
 from gibbous.core.errors import InputRejected, ResourceLimit, UsageError
+from gibbous.read.conform import check_names
 from gibbous.read.csv_text import Piece, keep_records, pieces, split_header
 from gibbous.read.fields import shown
 from gibbous.read.files import blocks, format_of, memory_limit, opened
-from gibbous.read.names import check_names
 
 if TYPE_CHECKING:
     import polars as pl

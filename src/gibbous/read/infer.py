@@ -15,12 +15,11 @@ from typing import Any, cast
 import polars as pl
 
 from gibbous.core.errors import InputRejected, SchemaMismatch
-from gibbous.core.schema import Column, Level, Schema, Source
+from gibbous.core.schema import Column, ColumnKind, Schema
+from gibbous.read.edges import all_inferred, calendar, equal_width
 from gibbous.read.remarks import remark
-from gibbous.read.schema_columns import calendar, equal_width, facts
 from gibbous.read.schema_write import schema_toml
-from gibbous.read.source import ReadOptions
-from gibbous.read.usable import usable_columns
+from gibbous.read.source import ReadOptions, usable_columns
 from gibbous.read.written import FEW, NUMBER, as_missing, day_forms, nothings, number_form
 
 MAX_LEVELS = 10_000
@@ -323,33 +322,19 @@ def _days(name: str, distinct: pl.Series, missing: bool, form: str | None = None
         edges = calendar(low, high, "year" if high - low > 5 * 366 else "month")
     else:
         edges = equal_width(low, high, max(1, min(BINS, high - low)), whole=True)
-    sources = _sources(binned=True)
+    sources = all_inferred(binned=True)
     return Column(name, "date", edges=edges, missing=missing, date_format=form, sources=sources)
 
 
 def _levels(name: str, levels: list[Any], missing: bool, *, ordered: bool = False) -> Column:
-    kind = "binary" if len(levels) == 2 else "ordinal" if ordered else "nominal"
-    found = cast(tuple[Level, ...], tuple(levels))
-    return Column(name, cast(Any, kind), found, missing=missing, sources=_sources(binned=False))
+    kind: ColumnKind = "binary" if len(levels) == 2 else "ordinal" if ordered else "nominal"
+    sources = all_inferred(binned=False)
+    return Column(name, kind, tuple(levels), missing=missing, sources=sources)
 
 
-def _binned(
-    name: str,
-    edges: tuple[float, ...],
-    missing: bool,
-    *,
-    integer: bool = False,
-    decimals: int | None = None,
-) -> Column:
-    return Column(
-        name,
-        "numeric",
-        edges=edges,
-        integer=integer,
-        decimals=decimals,
-        missing=missing,
-        sources=_sources(binned=True),
-    )
+def _binned(name: str, edges: tuple[float, ...], missing: bool, **form: Any) -> Column:
+    sources = all_inferred(binned=True)
+    return Column(name, "numeric", edges=edges, missing=missing, sources=sources, **form)
 
 
 def parse_days(values: pl.Series, form: str) -> pl.Series:
@@ -358,8 +343,3 @@ def parse_days(values: pl.Series, form: str) -> pl.Series:
         return values
     days = values.str.to_date(form, strict=False)
     return days if days.null_count() == values.null_count() else values
-
-
-def _sources(*, binned: bool) -> tuple[tuple[str, Source], ...]:
-    source: Source = "inferred"
-    return tuple((fact, source) for fact in facts(binned))

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gibbous.core.errors import InputRejected, ResourceLimit, SchemaMismatch
-from gibbous.read.conform import check_types, undeclared, usable
+from gibbous.read.conform import check_names, check_types, undeclared, usable
 from gibbous.read.csv_file import ReadOptions
 from gibbous.read.fields import listed, shown
-from gibbous.read.files import check_unchanged, opened
-from gibbous.read.many import files_of, is_many
-from gibbous.read.names import check_names
+from gibbous.read.files import check_unchanged, files_of, is_many, opened
 from gibbous.read.slices import SLICE, whole_only
 from gibbous.read.trial import Trial, tried, width_of
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Impossible, Level, Schema
-from gibbous.read.schema_columns import MISSING, equal_width, facts
+from gibbous.read.edges import equal_width, facts
+from gibbous.read.schema_columns import MISSING
 
 FORMAT = "gibbous-schema/1"
 _LINE = 100

@@ -7,8 +7,7 @@ from math import exp, sqrt
 
 from gibbous.core.cell_model import CellModel
 from gibbous.core.claim import Claim, short
-from gibbous.core.facts import fact_words
-from gibbous.core.schema import Schema, Unit
+from gibbous.core.schema import Schema, Unit, fact_words
 from gibbous.core.tables import Table, Tables
 from gibbous.write.certificate import NOT_DP, Facts, assumptions, discovered, guarantee
 from gibbous.write.words import (

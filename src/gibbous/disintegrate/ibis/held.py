@@ -139,8 +139,8 @@ def scan(
         InputRejected, SchemaMismatch, ResourceLimit, EngineFailure: without any cell value.
     """
     from gibbous.disintegrate.ibis.sources import opened
-    from gibbous.encode.dictionary import coded, dictionaries
     from gibbous.encode.encode import Faults, SliceEncoder
+    from gibbous.encode.levels import coded, dictionaries
     from gibbous.read.fingerprint import Fingerprint
     from gibbous.read.source import ReadOptions, null_text
 

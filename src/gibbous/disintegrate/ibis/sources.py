@@ -16,11 +16,10 @@ from gibbous.disintegrate.ibis import databases, postgres, sqlite, texts
 from gibbous.disintegrate.ibis.addresses import address_of
 from gibbous.disintegrate.ibis.databases import Rows
 from gibbous.disintegrate.ibis.patience import Here, Patience
-from gibbous.read.conform import conform_names
+from gibbous.read.conform import check_years, conform_names
 from gibbous.read.frames import frame_names, from_frame
 from gibbous.read.slices import whole_only
 from gibbous.read.source import ReadOptions, read_slices
-from gibbous.read.years import check_years
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from gibbous.core.errors import ParameterError
-from gibbous.privacy.calibrate.tails_beta import beta_binomial_tail, log_beta_binomial
+from gibbous.privacy.calibrate.tails import beta_binomial_tail, log_beta_binomial
 
 _LARGEST = 700.0  # nats beyond which exp overflows
 _STEP = 1.02
