@@ -26,9 +26,9 @@ class DataSet(bytes):
         cls, name: bytes, columns: Iterable[str] = (), place: str = "", stamp: str = ""
     ) -> DataSet:
         """A name, and what is known beside it."""
-        made = super().__new__(cls, name)
-        made.columns, made.place, made.stamp = frozenset(columns), place, stamp
-        return made
+        dataset = super().__new__(cls, name)
+        dataset.columns, dataset.place, dataset.stamp = frozenset(columns), place, stamp
+        return dataset
 
     @staticmethod
     def of(name: bytes) -> DataSet:

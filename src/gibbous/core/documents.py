@@ -136,10 +136,10 @@ def _check_nesting(text: str, tokens: re.Pattern[str]) -> None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise Unreadable("names a key twice")
-    return found
+    return document
 
 
 def _finite(text: str) -> float:

@@ -68,11 +68,11 @@ def moment(schema: Schema, context: Context, factors: Sequence[int]) -> Moment:
     return Moment(context, tuple(factors), math.prod(halves))
 
 
-def geometric_price(one: Moment, scale: Fraction, relation: Relation, max_rows: int) -> Fraction:
+def geometric_price(moment: Moment, scale: Fraction, relation: Relation, max_rows: int) -> Fraction:
     """Epsilon of two-sided geometric noise of a scale in every cell: L1 / scale."""
-    return Fraction(one.l1(relation, max_rows)) / scale
+    return Fraction(moment.l1(relation, max_rows)) / scale
 
 
-def gaussian_price(one: Moment, sigma: Fraction, relation: Relation, max_rows: int) -> Fraction:
+def gaussian_price(moment: Moment, sigma: Fraction, relation: Relation, max_rows: int) -> Fraction:
     """Rho of discrete Gaussian noise in every cell: L2^2 / (2 sigma^2)."""
-    return Fraction(one.l2_squared(relation, max_rows)) / (2 * sigma * sigma)
+    return Fraction(moment.l2_squared(relation, max_rows)) / (2 * sigma * sigma)

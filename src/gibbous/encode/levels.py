@@ -300,11 +300,11 @@ def coded(frame: pl.DataFrame, known: Mapping[str, pl.Enum]) -> pl.DataFrame:
         frame: any columns.
         known: name -> its dictionary, from `dictionaries`.
     """
-    found = []
+    shorter = []
     for name, dtype in frame.schema.items():
         if dtype == pl.String and name in known:
             column = frame.get_column(name)
             short = column.cast(known[name], strict=False)
             if short.null_count() == column.null_count():
-                found.append(short)
-    return frame.with_columns(found) if found else frame
+                shorter.append(short)
+    return frame.with_columns(shorter) if shorter else frame

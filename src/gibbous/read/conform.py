@@ -28,8 +28,8 @@ def conform(columns: Mapping[str, pl.DataType], schema: Schema) -> None:
         SchemaMismatch: both lists of names, or the column and its type.
     """
     conform_names(columns, schema)
-    wanted = set(schema.names) | ({schema.unit.column} if schema.unit else set())
-    check_types({name: dtype for name, dtype in columns.items() if name in wanted})
+    described = set(schema.names) | ({schema.unit.column} if schema.unit else set())
+    check_types({name: dtype for name, dtype in columns.items() if name in described})
 
 
 def conform_names(names: Iterable[str], schema: Schema) -> None:

@@ -254,8 +254,8 @@ def _matching(path: Path) -> list[Path]:
         )
     import fnmatch
 
-    wanted = re.compile(fnmatch.translate(path.name))
-    names = [n for n in _names(folder) if wanted.match(n) and not n.startswith((".", "_"))]
+    pattern = re.compile(fnmatch.translate(path.name))
+    names = [n for n in _names(folder) if pattern.match(n) and not n.startswith((".", "_"))]
     return _some([folder / n for n in names], path)
 
 

@@ -107,13 +107,13 @@ def propose(
     columns: list[Column] = []
     left, notes = list(unusable), dict.fromkeys(unusable, _UNUSABLE)
     for name in frame.columns:
-        found = describe(frame[name], bins=bins, null=null)
-        if isinstance(found, Column):
-            columns.append(found)
-            found = remark(columns[-1], frame[name], null)
+        described = describe(frame[name], bins=bins, null=null)
+        if isinstance(described, Column):
+            columns.append(described)
+            described = remark(columns[-1], frame[name], null)
         else:
             left.append(name)
-        notes |= {name: found} if found else {}
+        notes |= {name: described} if described else {}
     if not columns:
         raise SchemaMismatch(
             "NOCOLUMNS",
@@ -211,10 +211,10 @@ def _but_for_nothing(values: pl.Series, distinct: pl.Series, bins: int, null: st
     absent = nothings(distinct)
     if not absent or len(distinct) <= FEW:
         return None
-    found = describe(values.filter(~values.is_in(absent)), bins=bins, null=null)
-    if not isinstance(found, Column) or not found.binned:
+    described = describe(values.filter(~values.is_in(absent)), bins=bins, null=null)
+    if not isinstance(described, Column) or not described.binned:
         return None
-    what = "days" if found.kind == "date" else "numbers"
+    what = "days" if described.kind == "date" else "numbers"
     return (
         f"left out (ignore): looks like {what}, but for a word. {as_missing(absent, null)} "
         "Otherwise list its levels."

@@ -178,7 +178,7 @@ def _review(schema: Schema, notes: Mapping[str, str]) -> list[str]:
 
 
 def _advice(column: Column) -> str:
-    found = {fact for fact, source in column.sources if source == "inferred"}
+    inferred = {fact for fact, source in column.sources if source == "inferred"}
     parts = {
         "kind": f"check the kind ({column.kind})",
         "levels": "list every level that can occur, not only those seen",
@@ -186,7 +186,7 @@ def _advice(column: Column) -> str:
         "bins": "choose bins or cuts",
         "missing": "say whether it can be missing",
     }
-    todo = "; ".join(words for fact, words in parts.items() if fact in found)
+    todo = "; ".join(words for fact, words in parts.items() if fact in inferred)
     if column.kind == "nominal" and column.size > _MANY:
         todo += "; if its values name persons, it belongs to [unit]; otherwise group them"
     return f"{todo}."

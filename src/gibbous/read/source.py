@@ -233,11 +233,11 @@ def dataset(source: object, key: bytes, schema: Schema | None, options: object) 
     from gibbous.read.fingerprint import fingerprint
     from gibbous.read.source import null_text, read_columns, usable_columns
 
-    asked = cast("ReadOptions | None", options)
+    reading = cast("ReadOptions | None", options)
     where = file_place(source, key), file_stamp(source, key)
     if schema is None:
-        frame, null = usable_columns(source, asked)[0], ""
+        frame, null = usable_columns(source, reading)[0], ""
     else:
-        frame = read_columns(source, schema=schema, options=asked)
+        frame = read_columns(source, schema=schema, options=reading)
         null = null_text(source, schema)
     return fingerprint(frame, key, null).read_from(*where)

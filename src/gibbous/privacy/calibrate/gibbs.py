@@ -73,8 +73,8 @@ def pegs_zcdp(
     add_remove: eps0^2 / 8 a draw (bounded range). replace_one: eps0 tanh(eps0 / 2) a draw.
     """
     eps0 = eps0_from_alpha(alpha, max_rows)
-    one = range_to_zcdp(eps0) if steps(relation) == 1 else pure_to_zcdp(eps0)
-    return up(count * one, 24)
+    draw = range_to_zcdp(eps0) if steps(relation) == 1 else pure_to_zcdp(eps0)
+    return up(count * draw, 24)
 
 
 def pegs_alpha_published(epsilon: float, columns: int) -> float:

@@ -34,8 +34,8 @@ def disclosure_limit(x: np.ndarray, a: np.ndarray | float, c: float) -> np.ndarr
     Source:
         [onthemap, theorem 4.3].
     """
-    found: np.ndarray = c * (a + np.maximum(np.asarray(x, dtype=float) - 1, 0.0))
-    return found
+    limit: np.ndarray = c * (a + np.maximum(np.asarray(x, dtype=float) - 1, 0.0))
+    return limit
 
 
 def may_disclose(synthetic: np.ndarray, records: np.ndarray, a: np.ndarray, c: float) -> np.ndarray:
@@ -251,17 +251,17 @@ def good_odds(epsilon: float, delta: float) -> float:
     Source:
         [onthemap, lemma 5.2], with the logarithm that its proof gives.
     """
-    found = (math.expm1(min(epsilon, _LARGEST)) - delta * math.exp(min(epsilon, _LARGEST))) * (
+    gamma = (math.expm1(min(epsilon, _LARGEST)) - delta * math.exp(min(epsilon, _LARGEST))) * (
         1 - 1e-15
     )
-    if found <= 0:
+    if gamma <= 0:
         raise ParameterError(
             "GOOD",
             f"epsilon = {epsilon:g} leaves nothing after delta = {delta:g}.",
             "Accept/reject needs epsilon above -ln(1 - delta).",
             "Use a larger epsilon or a smaller delta.",
         )
-    return found
+    return gamma
 
 
 def is_good(synthetic: np.ndarray, records: np.ndarray, a: np.ndarray, gamma: float) -> bool:

@@ -170,7 +170,8 @@ def refuse_other_content(
     """
     links = links_of(entries)
     mine = account_name(links, dataset)
-    if new_data or mine in caps or _declared(entries, links, mine):
+    declared = any(e.new_data and account_name(links, e.dataset) == mine for e in entries)
+    if new_data or mine in caps or declared:
         return
     likeness = _likeness(entries, caps, dataset)
     if likeness is None:
@@ -213,10 +214,6 @@ def spent_elsewhere(
         f"Data set {account}, which has releases, {how}. Its spending is not counted here: if people "
         f"are in both, run `gibbous ledger link DATA {account}`."
     )
-
-
-def _declared(entries: Sequence[Entry], links: dict[bytes, bytes], account: bytes) -> bool:
-    return any(e.new_data and account_name(links, e.dataset) == account for e in entries)
 
 
 def _likeness(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import stat
 import struct
 import sys
 from collections.abc import Iterator, Sequence
@@ -106,11 +105,6 @@ def refuse_foreign(path: Path, anchors: Sequence[Path]) -> None:
             "A ledger is a file that gibbous made; nothing was written to this one or beside it.",
             "Check --ledger; a path where no file is gets a new ledger.",
         )
-
-
-def is_world_writable(folder: Path) -> bool:
-    """Whether every user of the machine may put files there, and so take the ledger's place."""
-    return bool(folder.stat().st_mode & stat.S_IWOTH)
 
 
 def make_private_folder(folder: Path) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import secrets
 import sqlite3
+import stat
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -108,7 +109,9 @@ class Store:
                 connection.execute("BEGIN IMMEDIATE")
             try:
                 with translated(self.path):
-                    _raise_version(connection)
+                    # An older gibbous would not know the data sets of new entries: it must not write.
+                    if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+                        connection.execute(f"PRAGMA user_version={VERSION}")
                     self._sync(connection)
                     self._anchors.check(self._links)
                 appender = Appender(tuple(self._links))
@@ -185,7 +188,7 @@ class Store:
         files.make_private_folder(path.parent)
         if not allow_network:
             files.refuse_network(path.parent, files.filesystem_magic(path.parent))
-        if files.is_world_writable(path.parent):
+        if path.parent.stat().st_mode & stat.S_IWOTH:
             warnings.warn(
                 f"Anybody can write to the folder {str(path.parent)!r} of the ledger, and so replace "
                 "the ledger: chmod o-w it, or keep the ledger elsewhere (GIBBOUS_HOME, --ledger).",
@@ -313,12 +316,6 @@ def _insert(connection: sqlite3.Connection, link: Link) -> None:
         "INSERT INTO entries VALUES (?, ?, ?, ?)",
         (link.seq, link.text, encode(link.private), link.hash),
     )
-
-
-def _raise_version(connection: sqlite3.Connection) -> None:
-    # An older gibbous would not know the data sets of new entries again: it must not write more.
-    if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
-        connection.execute(f"PRAGMA user_version={VERSION}")
 
 
 def has_tables(connection: sqlite3.Connection) -> bool:
