@@ -119,15 +119,9 @@ def _bins(column: Column) -> dict[str, Any]:
     if column.within is not None:
         table["steps"] = [show(e) for e in column.within.edges[1:-1]]
         table["weights"] = list(column.within.weights)
-    if column.integer:
-        table["integer"] = True
-    if column.decimals is not None:
-        table["decimals"] = column.decimals
-    if column.clamp:
-        table["clamp"] = True
-    if column.date_format is not None:
-        table["format"] = column.date_format
-    return table
+    numbers = {"integer": column.integer or None, "decimals": column.decimals}
+    rest = numbers | {"clamp": column.clamp or None, "format": column.date_format}
+    return table | {key: value for key, value in rest.items() if value is not None}
 
 
 def _rule(schema: Schema, rule: Impossible) -> dict[str, Any]:
