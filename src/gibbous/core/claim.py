@@ -19,6 +19,7 @@ Unit = Literal["artifact", "block", "row", "dataset"]
 Relation = Literal["add_remove", "replace_one"]
 Basis = Literal["proven", "published", "heuristic"]
 
+_NUMBERS = ("epsilon", "delta", "rho", "l")
 _WEAKER: tuple[Basis, ...] = ("proven", "published", "heuristic")
 KINDS: tuple[Kind, ...] = ("pure", "zcdp", "approximate", "probabilistic", "l_diversity", "none")
 
@@ -122,17 +123,10 @@ class Claim:
 
     def to_json(self) -> dict[str, str]:
         """Exact, as text: fractions never pass through a float."""
-        return {
-            "kind": self.kind,
-            "epsilon": text(self.epsilon),
-            "delta": text(self.delta),
-            "rho": text(self.rho),
-            "l": text(self.l),
-            "unit": self.unit,
-            "relation": self.relation,
-            "basis": self.basis,
-            "source": self.source,
-        } | ({"fixed": json.dumps(self.fixed)} if self.fixed else {})
+        numbers = {key: text(getattr(self, key)) for key in _NUMBERS}
+        words = {key: str(getattr(self, key)) for key in ("unit", "relation", "basis", "source")}
+        fixed = {"fixed": json.dumps(self.fixed)} if self.fixed else {}
+        return {"kind": self.kind, **numbers, **words, **fixed}
 
     @staticmethod
     def from_json(data: dict[str, str]) -> Claim:
@@ -145,10 +139,7 @@ class Claim:
             raise ValueError("unknown kind of claim")
         return Claim(
             kind=data["kind"],
-            epsilon=from_text(data["epsilon"]),
-            delta=from_text(data["delta"]),
-            rho=from_text(data["rho"]),
-            l=from_text(data["l"]),
+            **{key: from_text(data[key]) for key in _NUMBERS},
             unit=data["unit"],  # type: ignore[arg-type]
             relation=data["relation"],  # type: ignore[arg-type]
             basis=data["basis"],  # type: ignore[arg-type]
