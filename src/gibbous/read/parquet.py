@@ -28,7 +28,7 @@ def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> p
     """Read a Parquet file, or all files of a folder or pattern, whole.
 
     Args:
-        path: the file, the folder, or the pattern; see `read.many`.
+        path: the file, the folder, or the pattern; see `read.files`.
         options: limits.
         skip: columns that the schema ignores; they are left out when their type is not usable.
     Returns:
