@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gibbous.core.errors import ParameterError
-from gibbous.privacy.calibrate import dips, gibbs, sba, stable, truncation, zcdp
+from gibbous.privacy.calibrate import dips, gibbs, sba, stable, zcdp
 from gibbous.privacy.calibrate import diversity as laws
 from tests.privacy import closed_forms as c
 
@@ -70,9 +70,9 @@ def test_prior_counts_of_bowen2016():
 
 
 def test_scales_of_truncated_noise():
-    assert truncation.truncated_laplace_epsilon(1.0) == pytest.approx(1.49, abs=0.005)
-    assert truncation.truncated_laplace_scale(1) == pytest.approx(1.6126, abs=5e-5)
-    assert truncation.truncated_laplace_scale(0.1, width=40) == pytest.approx(19.44, abs=0.005)
+    assert dips.truncated_laplace_epsilon(1.0) == pytest.approx(1.49, abs=0.005)
+    assert dips.truncated_laplace_scale(1) == pytest.approx(1.6126, abs=5e-5)
+    assert dips.truncated_laplace_scale(0.1, width=40) == pytest.approx(19.44, abs=0.005)
 
 
 def test_smoothing_share_tends_to_bins_over_bins_plus_epsilon():
@@ -185,7 +185,7 @@ def test_pure_to_zcdp_agrees_with_mpmath_and_is_rounded_up(epsilon):
 
 @pytest.mark.parametrize(("epsilon", "width"), [("0.1", mp.inf), ("1", 40), ("5", 10)])
 def test_truncated_scale_solves_its_equation(epsilon, width):
-    scale = mp.mpf(truncation.truncated_laplace_scale(epsilon, width=float(width)))
+    scale = mp.mpf(dips.truncated_laplace_scale(epsilon, width=float(width)))
 
     def inside(start):
         return 1 - mp.exp(-start / scale) / 2 - mp.exp((start - width) / scale) / 2
