@@ -16,6 +16,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import gibbous.read  # noqa: F401 - what reads for Schema.load and Ledger.dataset, handed down
+
 if TYPE_CHECKING:
     from gibbous.contract.auditor.run import audit as audit
     from gibbous.core.claim import Claim as Claim

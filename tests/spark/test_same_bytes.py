@@ -17,8 +17,8 @@ from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.spark.engine import SparkEngine
 from gibbous.disintegrate.spark.workers import SparkWorkers
 from gibbous.pipeline import sample_more
-from gibbous.write.load import load
 from gibbous.privacy import entropy
+from gibbous.write.load import load
 from tests.frame.tree import mechanism_names
 
 pytestmark = [

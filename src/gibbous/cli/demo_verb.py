@@ -266,7 +266,7 @@ def _method(name: str) -> Mechanism:
 
 def _ledger() -> Path:
     """A ledger of the demonstration's own, beside the real one."""
-    from gibbous.privacy.ledger_place import default_path
+    from gibbous.privacy.ledger.files import default_path
 
     return default_path().with_name("demo-ledger.sqlite")
 

@@ -8,14 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.documents import Unreadable, toml
+from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import did_you_mean
 from gibbous.core.params import describe
 from gibbous.frontier.compare import METRICS
 from gibbous.frontier.grid import Arm
 from gibbous.mechanisms import registry
-from gibbous.read.texts import read_text
 
 MAX_BYTES = 1 << 20
 TOP = ("data", "schema", "study", "evaluate", "methods")

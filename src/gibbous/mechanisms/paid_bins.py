@@ -22,7 +22,7 @@ from gibbous.core.tables import Tables
 from gibbous.mechanisms import _inner, _plans
 from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import gaussian_for, geometric_for
 from gibbous.structure.contexts import margins
 from gibbous.structure.narrow_bins import Grid, merged_edges, narrow_edges, widest_edges

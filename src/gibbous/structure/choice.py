@@ -18,7 +18,7 @@ from gibbous.core.context import Context
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense
-from gibbous.privacy.calibrate import steps
+from gibbous.privacy.calibrate.scales import steps
 
 Score = Callable[[Sequence[Counts]], np.ndarray]
 MOST = float(1 << 40)  # what public expectations of a score add up to at most

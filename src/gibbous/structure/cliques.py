@@ -19,7 +19,7 @@ import numpy as np
 from gibbous.core.context import Context, mix64
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.tables import Counts, Dense
-from gibbous.privacy.calibrate import steps
+from gibbous.privacy.calibrate.scales import steps
 from gibbous.structure.choice import whole
 
 Clique = tuple[int, ...]

@@ -14,7 +14,7 @@ from gibbous.core.context import Context
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
-from gibbous.privacy.calibrate import steps
+from gibbous.privacy.calibrate.scales import steps
 from gibbous.structure.choice import Network, dense
 
 WIDE = 1 << 31  # records from which products of two counts need more than 63 bits

@@ -12,7 +12,7 @@ import numpy as np
 
 from gibbous.core.extras import need
 from gibbous.evaluate.utility.lasso import Moments, moments_of, path
-from gibbous.privacy.calibrate import q_star
+from gibbous.privacy.calibrate.diversity import q_star
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata, table_of

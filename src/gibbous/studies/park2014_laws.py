@@ -12,8 +12,8 @@ from math import exp, log
 
 import numpy as np
 
-from gibbous.privacy.calibrate import conditional, diverse_beta, mixed_with_uniform
-from gibbous.privacy.calibrate import pegs_alpha_published as alpha_printed
+from gibbous.privacy.calibrate.diversity import conditional, diverse_beta, mixed_with_uniform
+from gibbous.privacy.calibrate.gibbs import pegs_alpha_published as alpha_printed
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, drawn

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gibbous.privacy.calibrate import proposition1, proposition1_published
+from gibbous.privacy.calibrate.sba import proposition1, proposition1_published
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata

@@ -1,125 +1,28 @@
 """The ledger: what every release of every data set has cost, and the most it may cost.
 
 Costs are reserved before records are counted and committed when the release is durable. A
-reservation that is never committed stays spent. The state is a file; see ledger_store.py.
+reservation that is never committed stays spent. The state is a file; see store.py.
 """
 
 from __future__ import annotations
 
-import datetime
-import importlib
 import secrets
 import warnings
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast
 
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.dataset import DataSet
-from gibbous.core.errors import GibbousError, LedgerUnusable, PrivacyRefused
-from gibbous.core.exact import text
+from gibbous.core.readers import readers
 from gibbous.core.schema import Schema
-from gibbous.privacy import ledger_datasets as datasets
-from gibbous.privacy import ledger_place as place
-from gibbous.privacy.ledger_accounts import (
-    Account,
-    Cap,
-    Entry,
-    account_of,
-    admit,
-    caps_of,
-    counted,
-    joinable,
-    parse,
-    postings_of,
-)
-from gibbous.privacy.ledger_errors import damaged
-from gibbous.privacy.ledger_store import LedgerWarning, Link, Store
-
-UNCHARGED = "Nothing was released; no budget was spent."
-
-
-class Hold:
-    """A reservation: the right to one release that costs its claim. Only `commit` changes it.
-
-    Attributes:
-        id: printed on the certificate.
-        claim: what was charged.
-        sha256: of what was released, once committed.
-    """
-
-    __slots__ = ("_alive", "_book", "_commit", "_reserve", "claim", "id")
-
-    def __init__(
-        self, book: Ledger, reserve: Link, commit: Link | None, alive: place.Alive | None
-    ) -> None:
-        self.id: str = reserve.public["id"]
-        self.claim = Claim.from_json(reserve.public["claim"])
-        self._book, self._reserve, self._commit, self._alive = book, reserve, commit, alive
-
-    def __repr__(self) -> str:
-        return f"<Hold {self.id}, {'committed' if self.committed else 'open'}>"
-
-    @property
-    def committed(self) -> bool:
-        """Whether the release it paid for is durable."""
-        return self._commit is not None
-
-    @property
-    def sha256(self) -> str | None:
-        """Hex digest of what was released; None while open."""
-        return self._commit.public["sha256"] if self._commit else None
-
-    def commit(self, sha256: str) -> None:
-        """Record what was released. The same digest twice does nothing.
-
-        Args:
-            sha256: hex digest of the tables (or drawn rows), which are on disk.
-        Raises:
-            LedgerUnusable: it was committed with another digest; or the ledger fails.
-        """
-        if self._commit is None:
-            self._commit = self._book._commit(self.id, sha256)
-        if self._commit.public["sha256"] != sha256:
-            raise LedgerUnusable(
-                "COMMITTED",
-                f"Reservation {self.id} was committed for another release.",
-                "One reservation pays for one release.",
-                "Run again, which reserves anew.",
-                state=f"Reservation {self.id} stays spent.",
-            )
-        self.release()
-
-    def release(self) -> None:
-        """Say that this process is done with it. An open reservation stays spent."""
-        if self._alive is not None:
-            self._alive.end()
-            self._alive = None
-
-    def proof(self) -> dict[str, Any]:
-        """The public halves of its entries, from which their hashes can be computed again."""
-        links = {"reserve": self._reserve, "commit": self._commit}
-        return {
-            "ledger": self._book.name,
-            "reservation": self.id,
-            "head": (self._commit or self._reserve).hash.hex(),
-            "entries": {
-                kind: {
-                    "previous": link.previous.hex(),
-                    "sealed": link.sealed.hex(),
-                    "public": link.text.decode(),
-                    "hash": link.hash.hex(),
-                }
-                for kind, link in links.items()
-                if link is not None
-            },
-        }
-
-    def explain(self, error: GibbousError) -> None:
-        """Put what was spent into an error that was raised after the reservation."""
-        if error.state == UNCHARGED:
-            error.restate(f"Nothing was released. Reservation {self.id} stays spent.")
+from gibbous.privacy.ledger import accounts, datasets, files
+from gibbous.privacy.ledger.chain import Link
+from gibbous.privacy.ledger.entries import Cap, Entry, now, parse, private_part, public_cap
+from gibbous.privacy.ledger.errors import LedgerWarning, damaged, unknown_head
+from gibbous.privacy.ledger.reading import ReadStore
+from gibbous.privacy.ledger.reservation import Hold, commit_of, newest_reserve
+from gibbous.privacy.ledger.store import Store
 
 
 class Ledger:
@@ -156,8 +59,8 @@ class Ledger:
             LedgerUnusable: damaged, cut, rolled back, newer, not writable, or on a network.
             ResourceLimit: the disk is full.
         """
-        extra = (anchor,) if anchor else place.anchors_from_environment()
-        return Ledger(Store(path or place.default_path(), extra, allow_network=allow_network))
+        extra = (anchor,) if anchor else files.anchors_from_environment()
+        return Ledger(Store(path or files.default_path(), extra, allow_network=allow_network))
 
     @staticmethod
     def read(path: Path | None = None, *, anchor: Path | None = None) -> Ledger:
@@ -168,10 +71,8 @@ class Ledger:
         Raises:
             LedgerUnusable: there is none; or it is damaged, cut, rolled back or newer.
         """
-        from gibbous.privacy.ledger_reading import ReadStore
-
-        extra = (anchor,) if anchor else place.anchors_from_environment()
-        return Ledger(ReadStore(path or place.default_path(), extra))
+        extra = (anchor,) if anchor else files.anchors_from_environment()
+        return Ledger(ReadStore(path or files.default_path(), extra))
 
     @staticmethod
     def ephemeral() -> Ledger:
@@ -219,9 +120,7 @@ class Ledger:
         Raises:
             InputRejected, SchemaMismatch, ResourceLimit: the source cannot be read.
         """
-        # Reading lies above privacy: the second place, after Schema, that names a higher layer.
-        face = importlib.import_module("gibbous.read.dataset")
-        return cast(DataSet, face.dataset(source, self, schema, options))
+        return readers().dataset(source, self.key, schema, options)
 
     def reserve(
         self,
@@ -258,27 +157,20 @@ class Ledger:
         new_data = datasets.reason(new_data)
         identity = f"r-{secrets.token_hex(8)}"
         alive = self._store.live(identity)
-        public = {
-            "kind": "reserve",
-            "id": identity,
-            "claim": claim.to_json(),
-            "mechanism": mechanism,
-            "protects": protects,
-            "rows": rows,
-        }
-        private = {"request": request.hex(), "label": label}
+        public = {"kind": "reserve", "id": identity, "claim": claim.to_json(), "rows": rows}
+        public |= {"mechanism": mechanism, "protects": protects}
         try:
             with self._store.appending() as writer:
                 entries = self._parse(writer.links)
-                admit(entries, dataset, claim, protects, new_data)
-                link = writer.append(public, private | _private(entries, dataset, new_data))
+                accounts.admit(entries, dataset, claim, protects, new_data)
+                private = {"request": request.hex(), "label": label}
+                private |= private_part(entries, dataset, new_data)
+                link = writer.append(public, private)
         except BaseException:
             if alive is not None:
                 alive.end()
             raise
-        other = datasets.spent_elsewhere(entries, dataset, new_data, older=True)
-        if other:
-            warnings.warn(other, LedgerWarning, stacklevel=2)
+        _warn(datasets.spent_elsewhere(entries, dataset, new_data, older=True))
         return Hold(self, link, None, alive)
 
     def check(
@@ -291,7 +183,7 @@ class Ledger:
     ) -> None:
         """Raise what `reserve` would raise, and write nothing."""
         new_data = datasets.reason(new_data)
-        admit(self.entries(), dataset, claim, protects, new_data)
+        accounts.admit(self.entries(), dataset, claim, protects, new_data)
 
     def find(self, request: bytes) -> Hold | None:
         """The newest reservation for exactly this request, to be used by one process at a time.
@@ -300,14 +192,16 @@ class Ledger:
             A committed one; or an open one whose process has ended, which is now ours. None when
             there is none, or when its process still runs.
         """
-        link = self._newest(request)
+        link = newest_reserve(self._store.links(), request)
         if link is None:
             return None
         try:
             alive = self._store.live(link.public["id"])
         except BlockingIOError:
             return None
-        commit = self._commit_of(link.public["id"])  # read after the lock: it may be new
+        commit = commit_of(
+            self._store.links(), link.public["id"]
+        )  # read after the lock: it may be new
         if commit is not None and alive is not None:
             alive.end()
             alive = None
@@ -336,31 +230,16 @@ class Ledger:
             PrivacyRefused: the numbers are out of range, or releases were made that no such sum
                 can cover (no claim, another relation, another privacy unit); or as for `reserve`.
         """
-        if epsilon < 0 or not 0 <= delta < 1:
-            raise PrivacyRefused(
-                "CAP",
-                f"A cap of epsilon = {text(epsilon)}, delta = {text(delta)} was given.",
-                "epsilon >= 0 and 0 <= delta < 1.",
-                "Correct the cap, for example epsilon 2, delta 1e-8.",
-            )
+        cap = accounts.checked_cap(Cap(epsilon, delta, relation, protects))
         new_data = datasets.reason(new_data)
-        wanted = Cap(epsilon, delta, relation, protects)
         with self._store.appending() as writer:
             entries = self._parse(writer.links)
-            datasets.refuse_other_content(entries, caps_of(entries), dataset, new_data)
-            for posting in postings_of(entries, dataset):
-                wanted = counted(wanted, posting.claim, posting.protects, posting.id)
-            public = {
-                "kind": "cap",
-                "epsilon": text(epsilon),
-                "delta": text(delta),
-                "relation": relation,
-                "protects": protects,
-            }
-            writer.append(public, _private(entries, dataset, new_data))
-        other = datasets.spent_elsewhere(entries, dataset, new_data)
-        if other:
-            warnings.warn(other, LedgerWarning, stacklevel=2)
+            datasets.refuse_other_content(entries, accounts.caps_of(entries), dataset, new_data)
+            for posting in accounts.postings_of(entries, dataset):
+                cap = accounts.counted(cap, posting.claim, posting.protects, posting.id)
+            public = public_cap(Cap(epsilon, delta, relation, protects))
+            writer.append(public, private_part(entries, dataset, new_data))
+        _warn(datasets.spent_elsewhere(entries, dataset, new_data))
 
     def link(self, new: bytes, old: bytes) -> None:
         """Join two accounts: what both have spent is one sum from now on, under one cap.
@@ -377,8 +256,8 @@ class Ledger:
         """
         with self._store.appending() as writer:
             entries = self._parse(writer.links)
-            mine, into = joinable(entries, new, old)
-            private = _private(entries, DataSet.of(new).under(mine))
+            mine, into = accounts.joinable(entries, new, old)
+            private = private_part(entries, DataSet.of(new).under(mine))
             writer.append({"kind": "link"}, private | {"into": into.hex()})
 
     def nickname(self, dataset: bytes, nickname: str) -> None:
@@ -390,7 +269,7 @@ class Ledger:
         with self._store.appending() as writer:
             entries = self._parse(writer.links)
             name = datasets.checked_nickname(entries, dataset, nickname)
-            private = _private(entries, DataSet.of(dataset).under(name))
+            private = private_part(entries, DataSet.of(dataset).under(name))
             writer.append({"kind": "name"}, private | {"nickname": nickname})
 
     def named(self, words: str) -> bytes | None:
@@ -412,30 +291,23 @@ class Ledger:
         Args:
             stamp: `file_stamp` of the file now; empty for what is not a file.
         """
-        for link in reversed(self._store.links()) if stamp else ():
-            if link.private.get("stamp") == stamp:
-                return bytes.fromhex(link.private["dataset"])
-        return None
+        links = reversed(self._store.links()) if stamp else ()
+        known = (link.private["dataset"] for link in links if link.private.get("stamp") == stamp)
+        return next(map(bytes.fromhex, known), None)
 
     def entries(self, dataset: bytes | None = None) -> tuple[Entry, ...]:
         """Every entry in order, verified; of one data set and those linked to it, if given."""
-        found = self._parse(self._store.links())
-        if dataset is None:
-            return found
-        links = datasets.links_of(found)
-        name = datasets.account_name(links, dataset)
-        return tuple(e for e in found if datasets.account_name(links, e.dataset) == name)
+        entries = self._parse(self._store.links())
+        return entries if dataset is None else datasets.of_account(entries, dataset)
 
-    def account(self, dataset: bytes) -> Account:
+    def account(self, dataset: bytes) -> accounts.Account:
         """What one data set has spent and may still spend."""
-        return account_of(self.entries(), dataset)
+        return accounts.account_of(self.entries(), dataset)
 
-    def accounts(self) -> tuple[Account, ...]:
+    def accounts(self) -> tuple[accounts.Account, ...]:
         """All accounts, in the order of their first entry."""
         entries = self.entries()
-        links = datasets.links_of(entries)
-        names = (datasets.account_name(links, e.dataset) for e in entries)
-        return tuple(account_of(entries, name) for name in dict.fromkeys(names))
+        return tuple(accounts.account_of(entries, n) for n in datasets.accounts_in(entries))
 
     def spent(self, dataset: bytes) -> tuple[Claim, ...]:
         """Sums of what was charged, open reservations included; see `Account.totals`."""
@@ -451,12 +323,7 @@ class Ledger:
         """
         self._store.audit()
         if head is not None and not self.has(head):
-            raise LedgerUnusable(
-                "UNKNOWNHEAD",
-                f"The ledger does not hold the entry {head[:16]}....",
-                "Every certificate names an entry of the ledger that paid for it.",
-                "This is another ledger, or an old copy of the right one.",
-            )
+            raise unknown_head(head)
 
     def has(self, head: str) -> bool:
         """Whether an entry with this hash is in the chain."""
@@ -471,29 +338,11 @@ class Ledger:
 
     def _commit(self, identity: str, sha256: str) -> Link:
         with self._store.appending() as writer:
-            return _commit_in(writer.links, identity) or writer.append(
-                {"kind": "commit", "id": identity, "sha256": sha256}, {"at": _now()}
+            return commit_of(writer.links, identity) or writer.append(
+                {"kind": "commit", "id": identity, "sha256": sha256}, {"at": now()}
             )
 
-    def _newest(self, request: bytes) -> Link | None:
-        ours = (one for one in reversed(self._store.links()) if one.public["kind"] == "reserve")
-        return next((one for one in ours if one.private["request"] == request.hex()), None)
 
-    def _commit_of(self, identity: str) -> Link | None:
-        return _commit_in(self._store.links(), identity)
-
-
-def _commit_in(links: Sequence[Link], identity: str) -> Link | None:
-    """The commit of a reservation, where there is one."""
-    ours = (one for one in links if one.public["kind"] == "commit")
-    return next((one for one in ours if one.public["id"] == identity), None)
-
-
-def _private(entries: Sequence[Entry], dataset: bytes, new_data: str = "") -> dict[str, Any]:
-    """The private part of an entry about a data set."""
-    said: dict[str, Any] = {"new_data": new_data} if new_data else {}
-    return datasets.noted(entries, dataset) | said | {"at": _now()}
-
-
-def _now() -> str:  # for people only: nothing is decided by it
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%MZ")
+def _warn(sentences: str) -> None:
+    if sentences:
+        warnings.warn(sentences, LedgerWarning, stacklevel=3)

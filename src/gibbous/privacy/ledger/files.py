@@ -1,19 +1,21 @@
-"""Where a ledger lives: its path, private folders and files, locks, and unfit file systems."""
+"""The files of a ledger: its path, first page, private folders, locks, and unfit file systems."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
-import stat
+import struct
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gibbous.core import file_lock
 from gibbous.core.errors import LedgerUnusable
+from gibbous.privacy.ledger.errors import busy, damaged, unreadable, unusable_folder
 
-APPLICATION = b"GIBB"  # of SQLite's header
+VERSION = 2  # 2: one form of every value, links and names (docs/decisions/017)
+APPLICATION = int.from_bytes(b"GIBB", "big")  # of SQLite's header
 NETWORK = {
     0x6969: "NFS",
     0x517B: "SMB",
@@ -96,18 +98,13 @@ def refuse_foreign(path: Path, anchors: Sequence[Path]) -> None:
     database = len(head) == 108 and head.startswith(b"SQLite format 3\0")
     version, application, pages = head[60:64], head[68:72], head[100:105]
     unfinished = version == application == bytes(4) and pages == b"\x0d\0\0\0\0"  # no table yet
-    if not database or not (unfinished or application == APPLICATION):
+    if not database or not (unfinished or application == APPLICATION.to_bytes(4, "big")):
         raise LedgerUnusable(
             "FOREIGN",
             f"The file {str(path)!r} is not a ledger.",
             "A ledger is a file that gibbous made; nothing was written to this one or beside it.",
             "Check --ledger; a path where no file is gets a new ledger.",
         )
-
-
-def is_world_writable(folder: Path) -> bool:
-    """Whether every user of the machine may put files there, and so take the ledger's place."""
-    return bool(folder.stat().st_mode & stat.S_IWOTH)
 
 
 def make_private_folder(folder: Path) -> None:
@@ -126,16 +123,6 @@ def make_private_folder(folder: Path) -> None:
             sync_folder(folder.parent)
     except OSError as error:
         raise unusable_folder(folder, error) from None
-
-
-def unusable_folder(folder: Path, error: OSError) -> LedgerUnusable:
-    """The error for a folder or file that cannot be written."""
-    return LedgerUnusable(
-        "READONLY",
-        f"The ledger in {str(folder)!r} cannot be written: {error.strerror}.",
-        "Every run writes its cost there before it counts anything.",
-        "Correct the permissions, or name another ledger (--ledger, GIBBOUS_HOME).",
-    )
 
 
 def open_private(path: Path) -> int:
@@ -174,16 +161,6 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         file_lock.free(handle)
-
-
-def busy(path: Path, holder: str) -> LedgerUnusable:
-    """The error for a ledger that another process does not give back."""
-    return LedgerUnusable(
-        "BUSY",
-        f"The ledger is in use: {holder} has held {str(path)!r} for {file_lock.PATIENCE:g} seconds.",
-        "One process writes at a time, and for a moment only; the lock ends with its process.",
-        "Wait for that process, or end it if it is stuck, and run again. Remove no file.",
-    )
 
 
 class Alive:
@@ -266,3 +243,49 @@ def sync_folder(folder: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def check_header(path: Path, log: Path) -> None:
+    """Refuse what is no ledger, or one of a newer version, in the file or in its log.
+
+    Raises:
+        LedgerUnusable: it is; or it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+        headers = [header, *_logged_headers(log)]
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        raise damaged(path, "it is not a ledger file")
+    for page in headers:
+        version, application = struct.unpack(">I4xI", page[60:72])
+        if application == 0 and version == 0:
+            continue  # made, but its first transaction was not finished; it then has no tables
+        if application != APPLICATION:
+            raise damaged(path, "it is not a ledger file")
+        if version > VERSION:
+            raise LedgerUnusable(
+                "NEWER",
+                f"The ledger {str(path)!r} has version {version}; this gibbous reads up to "
+                f"{VERSION}.",
+                "A newer ledger is left untouched.",
+                "Use a newer gibbous.",
+            )
+
+
+def _logged_headers(log: Path) -> list[bytes]:
+    """First pages of the database in its log, which count more than the one in the file."""
+    headers: list[bytes] = []
+    if not log.exists():
+        return headers
+    with log.open("rb") as file:
+        header = file.read(32)
+        size = int.from_bytes(header[8:12], "big")
+        if len(header) < 32 or not 512 <= size <= 1 << 16:
+            return headers
+        while len(frame := file.read(24 + size)) == 24 + size:
+            if frame[8:16] == header[16:24] and frame[:4] == b"\0\0\0\1":  # of this log, page 1
+                headers.append(frame[24:124])
+    return headers

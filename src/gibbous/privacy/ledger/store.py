@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import secrets
 import sqlite3
+import stat
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gibbous.core import file_lock
 from gibbous.core.errors import GibbousError, LedgerUnusable
-from gibbous.privacy import ledger_place as place
-from gibbous.privacy.ledger_errors import damaged, translated, unreadable
-from gibbous.privacy.ledger_header import APPLICATION, VERSION, check_header
-
-ZERO = bytes(32)
+from gibbous.privacy.ledger import files
+from gibbous.privacy.ledger.chain import Anchors, Appender, Link, encode, next_link, verified
+from gibbous.privacy.ledger.errors import (
+    LedgerWarning,
+    busy,
+    damaged,
+    kept,
+    translated,
+    unknown,
+)
+from gibbous.privacy.ledger.files import APPLICATION, VERSION, Alive, check_header
 
 _CREATE = """
 CREATE TABLE secret (name TEXT PRIMARY KEY, value BLOB NOT NULL);
@@ -31,42 +35,6 @@ CREATE TABLE entries (
 CREATE TRIGGER no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'append only'); END;
 """
-
-
-class LedgerWarning(UserWarning):
-    """Something about the ledger that a person has to know, and that stops no run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One verified entry of the chain.
-
-    Attributes:
-        seq: 0 is the genesis entry.
-        public: may be printed on a certificate.
-        private: stays in the ledger (data fingerprint, request, label, time, a nonce).
-        hash, previous: hash of this entry and of the one before.
-        sealed: SHA-256 of the private part.
-        text: the public part as it is hashed.
-    """
-
-    seq: int
-    public: dict[str, Any]
-    private: dict[str, Any]
-    hash: bytes
-    previous: bytes
-    sealed: bytes
-    text: bytes
-
-
-def encode(body: dict[str, Any]) -> bytes:
-    """The one text of a body: sorted keys, no blanks, ASCII."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
-
-
-def chained(previous: bytes, sealed: bytes, public: bytes) -> bytes:
-    """Hash of one entry: over the hash before it, its sealed private part and its public part."""
-    return hashlib.sha256(b"gibbous-ledger-1" + previous + sealed + public).digest()
 
 
 class Store:
@@ -85,12 +53,12 @@ class Store:
         self._links: list[Link] = []
         self._connections: dict[tuple[int, int], sqlite3.Connection] = {}
         self._own = (os.getpid(), threading.RLock())
-        self._anchors: tuple[Path, ...] = ()
         if self.path is None:
+            self._anchors = Anchors(None, ())
             with self._mutex, translated(self.path):
                 self._create(self._connection())
         else:
-            self._anchors = (self._beside(".anchor"), *anchors)
+            self._anchors = Anchors(self.path, (self._beside(".anchor"), *anchors))
             self._prepare(self.path, allow_network)
             try:
                 with self._lock():
@@ -141,9 +109,11 @@ class Store:
                 connection.execute("BEGIN IMMEDIATE")
             try:
                 with translated(self.path):
-                    _raise_version(connection)
+                    # An older gibbous would not know the data sets of new entries: it must not write.
+                    if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+                        connection.execute(f"PRAGMA user_version={VERSION}")
                     self._sync(connection)
-                    self._check_anchors()
+                    self._anchors.check(self._links)
                 appender = Appender(tuple(self._links))
                 yield appender
             except BaseException:
@@ -152,7 +122,7 @@ class Store:
                 raise
             self._commit(connection, appender.fresh)
             if appender.fresh:
-                self._write_anchors()
+                self._anchors.write(self._links)
 
     def _commit(self, connection: sqlite3.Connection, fresh: list[Link]) -> None:
         """Make entries durable, or raise what is true of them after a look at the file."""
@@ -186,8 +156,7 @@ class Store:
                 if there:
                     self._on_disk()
         except GibbousError:
-            told = _kept(wanted) if there else _unknown(wanted)
-            error.restate(told)
+            error.restate(kept(wanted.public) if there else unknown(wanted.public))
             return False
         return there
 
@@ -195,7 +164,7 @@ class Store:
         """Copy the log into the file itself, which syncs both."""
         blocked = self._connection().execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0]
         if blocked:
-            raise place.busy(self._beside(""), "another process")
+            raise busy(self._beside(""), "another process")
 
     def audit(self) -> None:
         """Read and verify the whole chain again, from the file; and the file's own structure.
@@ -207,7 +176,7 @@ class Store:
             connection = self._connection()
             self._links = []
             self._sync(connection)
-            self._check_anchors()
+            self._anchors.check(self._links)
             if connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
                 raise damaged(self.path, "its database structure is broken")
 
@@ -215,11 +184,11 @@ class Store:
 
     def _prepare(self, path: Path, allow_network: bool) -> None:
         """What has to be so before a lock or anything else is made beside the file."""
-        place.refuse_foreign(path, self._anchors)
-        place.make_private_folder(path.parent)
+        files.refuse_foreign(path, self._anchors.paths)
+        files.make_private_folder(path.parent)
         if not allow_network:
-            place.refuse_network(path.parent, place.filesystem_magic(path.parent))
-        if place.is_world_writable(path.parent):
+            files.refuse_network(path.parent, files.filesystem_magic(path.parent))
+        if path.parent.stat().st_mode & stat.S_IWOTH:
             warnings.warn(
                 f"Anybody can write to the folder {str(path.parent)!r} of the ledger, and so replace "
                 "the ledger: chmod o-w it, or keep the ledger elsewhere (GIBBOUS_HOME, --ledger).",
@@ -228,37 +197,33 @@ class Store:
             )
 
     def _open(self, path: Path) -> None:
-        known = [a for a in self._anchors if a.exists()]
+        known = self._anchors.known()
         if not path.exists() or path.stat().st_size == 0:
             if known:
-                raise damaged(path, f"it is missing or empty, but {str(known[0])!r} knows its head")
+                raise damaged(path, f"it is missing or empty, but {str(known)!r} knows its head")
         else:
             check_header(path, self._beside("-wal"))
-        os.close(place.open_private(path))
+        os.close(files.open_private(path))
         if path.stat().st_nlink > 1:
             raise damaged(path, "it has more than one name (hard links), so its locks do not hold")
         with translated(path):
             connection = self._connection()
             if not has_tables(connection):
                 if known:
-                    raise damaged(path, f"it is empty, but {str(known[0])!r} knows its head")
+                    raise damaged(path, f"it is empty, but {str(known)!r} knows its head")
                 self._create(connection)
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             else:
                 connection.execute("BEGIN IMMEDIATE")  # proves that it can be written
                 connection.execute("ROLLBACK")
             self._sync(connection)
-        self._check_anchors()
-        if not self._anchors[0].exists() and len(self._links) > 1:
-            warnings.warn(
-                f"The anchor {str(self._anchors[0])!r} is missing: entries cut off the end of the "
-                "ledger would not be noticed. It was written anew; compare the head with your "
-                "newest certificate.",
-                LedgerWarning,
-                stacklevel=5,
-            )
-        self._write_anchors()
-        place.sweep_alive(self._beside(".live"))
+        self._anchors.check(self._links)
+        self._anchors.warn_if_missing(
+            self._links,
+            "It was written anew; compare the head with your newest certificate.",
+        )
+        self._anchors.write(self._links)
+        files.sweep_alive(self._beside(".live"))
 
     def _connection(self) -> sqlite3.Connection:
         # A connection is never carried across a fork, nor shared by threads.
@@ -288,7 +253,7 @@ class Store:
             f"PRAGMA application_id={APPLICATION};PRAGMA user_version={VERSION};"
         )
         connection.execute("INSERT INTO secret VALUES ('key', ?)", (key,))
-        _insert(connection, _link((), genesis, {}))
+        _insert(connection, next_link((), genesis, {}))
         connection.execute("COMMIT")
 
     def _key(self) -> bytes:
@@ -315,87 +280,25 @@ class Store:
                 raise damaged(self.path, "entries were removed or replaced while it was open")
             rows = rows[1:]
         for row in rows:
-            self._links.append(self._verified(*row))
+            self._links.append(verified(self.path, self._links, row))
         if not self._links:
             raise damaged(self.path, "it has no first entry")
 
-    def _verified(self, seq: object, public: object, private: object, hashed: object) -> Link:
-        expected = len(self._links)
-        previous = self._links[-1].hash if self._links else ZERO
-        if seq != expected or not isinstance(public, bytes) or not isinstance(private, bytes):
-            raise damaged(self.path, f"entry {expected} is missing or not an entry")
-        sealed = hashlib.sha256(private).digest()
-        if hashed != chained(previous, sealed, public):
-            raise damaged(self.path, f"entry {expected} was changed, or entries before it were")
-        try:
-            link = Link(
-                expected, json.loads(public), json.loads(private), hashed, previous, sealed, public
-            )  # fmt: skip
-        except ValueError:
-            raise damaged(self.path, f"entry {expected} is not readable") from None
-        if link.public.get("seq") != expected or (expected == 0) != (
-            link.public.get("kind") == "genesis"
-        ):
-            raise damaged(self.path, f"entry {expected} is out of place")
-        return link
-
-    # -- anchors and locks -----------------------------------------------------------------------
-
-    def _check_anchors(self) -> None:
-        for anchor in self._anchors:
-            try:
-                noted = json.loads(anchor.read_bytes())
-                seq, head, name = noted["seq"], noted["head"], noted["ledger"]
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise unreadable(anchor, error) from None
-            except (ValueError, KeyError, TypeError):
-                raise damaged(self.path, f"its anchor {str(anchor)!r} is not readable") from None
-            if name != self._links[0].public["ledger"]:
-                raise damaged(self.path, f"{str(anchor)!r} is the anchor of another ledger")
-            if not isinstance(seq, int) or not 0 <= seq < len(self._links):
-                raise damaged(
-                    self.path,
-                    f"it ends at entry {len(self._links) - 1}, its anchor {str(anchor)!r} knows "
-                    f"entry {seq}: entries were cut off, or an old copy was put back",
-                )
-            if self._links[seq].hash.hex() != head:
-                raise damaged(
-                    self.path, f"entry {seq} is not the one its anchor {str(anchor)!r} knows"
-                )
-
-    def _write_anchors(self) -> None:
-        last = self._links[-1]
-        noted = {
-            "ledger": self._links[0].public["ledger"],
-            "seq": last.seq,
-            "head": last.hash.hex(),
-        }
-        for anchor in self._anchors:
-            try:
-                place.write_whole(anchor, encode(noted) + b"\n")
-            except OSError as error:
-                # An old anchor is still true: it is only weaker. The entry itself is on disk.
-                warnings.warn(
-                    f"The anchor {str(anchor)!r} was not updated: {error.strerror}.",
-                    LedgerWarning,
-                    stacklevel=4,
-                )
+    # -- locks -------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         if self.path is None:
             yield
             return
-        with self._mutex, place.locked(self._beside(".lock")):
+        with self._mutex, files.locked(self._beside(".lock")):
             yield
 
     def _beside(self, ending: str) -> Path:
         assert self.path is not None
         return self.path.with_name(self.path.name + ending)
 
-    def live(self, name: str) -> place.Alive | None:
+    def live(self, name: str) -> Alive | None:
         """The lock that says a reservation's process still runs; None in memory.
 
         Raises:
@@ -405,31 +308,7 @@ class Store:
         if self.path is None:
             return None
         with self._lock():
-            return place.Alive(self._beside(".live") / name)
-
-
-class Appender:
-    """Sees every entry and collects new ones; valid while the store's lock is held."""
-
-    def __init__(self, links: tuple[Link, ...]) -> None:
-        self.links = links
-        self.fresh: list[Link] = []
-
-    def append(self, public: dict[str, Any], private: dict[str, Any]) -> Link:
-        """Add one entry."""
-        link = _link((*self.links[-1:], *self.fresh), public, private)
-        self.fresh.append(link)
-        return link
-
-
-def _link(before: Sequence[Link], public: dict[str, Any], private: dict[str, Any]) -> Link:
-    seq = before[-1].seq + 1 if before else 0
-    previous = before[-1].hash if before else ZERO
-    public = {"seq": seq, **public}
-    private = {"nonce": secrets.token_hex(16), **private}
-    text, hidden = encode(public), encode(private)
-    sealed = hashlib.sha256(hidden).digest()
-    return Link(seq, public, private, chained(previous, sealed, text), previous, sealed, text)
+            return Alive(self._beside(".live") / name)
 
 
 def _insert(connection: sqlite3.Connection, link: Link) -> None:
@@ -439,12 +318,6 @@ def _insert(connection: sqlite3.Connection, link: Link) -> None:
     )
 
 
-def _raise_version(connection: sqlite3.Connection) -> None:
-    # An older gibbous would not know the data sets of new entries again: it must not write more.
-    if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
-        connection.execute(f"PRAGMA user_version={VERSION}")
-
-
 def has_tables(connection: sqlite3.Connection) -> bool:
     """Whether the first transaction of a ledger was finished."""
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
@@ -452,22 +325,3 @@ def has_tables(connection: sqlite3.Connection) -> bool:
 
 def _key_check(key: bytes) -> str:
     return hashlib.sha256(b"gibbous-ledger-key" + key).hexdigest()
-
-
-def _kept(link: Link) -> str:
-    if "id" not in link.public:
-        return "The ledger holds the entry all the same: nothing is left to do."
-    return (
-        f"Nothing was released. Reservation {link.public['id']} stays spent; the same command goes on "
-        "with it, without a second charge."
-    )
-
-
-def _unknown(link: Link) -> str:
-    if "id" not in link.public:
-        return "Whether the ledger holds the entry is not known: `gibbous ledger show` tells."
-    return (
-        f"Nothing was released. Whether the ledger holds this entry of reservation {link.public['id']} "
-        "is not known: `gibbous ledger show` tells. What it lists stays spent, and the same command "
-        "goes on with it."
-    )

@@ -6,17 +6,15 @@ import contextlib
 import fcntl
 import os
 import sqlite3
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
 from gibbous.core.errors import LedgerUnusable
-from gibbous.privacy import ledger_place as place
-from gibbous.privacy.ledger_errors import damaged, translated
-from gibbous.privacy.ledger_header import check_header
-from gibbous.privacy.ledger_store import LedgerWarning, Store, has_tables
+from gibbous.privacy.ledger import files
+from gibbous.privacy.ledger.errors import damaged, translated
+from gibbous.privacy.ledger.store import Store, has_tables
 
 
 class ReadStore(Store):
@@ -36,12 +34,12 @@ class ReadStore(Store):
         )
 
     def _prepare(self, path: Path, allow_network: bool) -> None:
-        place.refuse_foreign(path, self._anchors)
-        known = [anchor for anchor in self._anchors if anchor.exists()]
+        files.refuse_foreign(path, self._anchors.paths)
+        known = self._anchors.known()
         if path.exists() and path.stat().st_size:
             return
         if known:
-            raise damaged(path, f"it is missing or empty, but {str(known[0])!r} knows its head")
+            raise damaged(path, f"it is missing or empty, but {str(known)!r} knows its head")
         raise LedgerUnusable(
             "NOLEDGER",
             f"There is no ledger at {str(path)!r}.",
@@ -50,20 +48,14 @@ class ReadStore(Store):
         )
 
     def _open(self, path: Path) -> None:
-        check_header(path, self._beside("-wal"))
+        files.check_header(path, self._beside("-wal"))
         with translated(path):
             connection = self._connection()
             if not has_tables(connection):
                 raise damaged(path, "it is empty: the run that made it was ended before it could")
             self._sync(connection)
-        self._check_anchors()
-        if not self._anchors[0].exists() and len(self._links) > 1:
-            warnings.warn(
-                f"The anchor {str(self._anchors[0])!r} is missing: entries cut off the end of the "
-                "ledger would not be noticed. Compare the head with your newest certificate.",
-                LedgerWarning,
-                stacklevel=5,
-            )
+        self._anchors.check(self._links)
+        self._anchors.warn_if_missing(self._links, "Compare the head with your newest certificate.")
 
     def _connection(self) -> sqlite3.Connection:
         owner = (os.getpid(), 0)

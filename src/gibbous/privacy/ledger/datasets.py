@@ -7,14 +7,13 @@ import os
 import re
 import stat
 from collections.abc import Container, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gibbous.core.dataset import DataSet
 from gibbous.core.errors import PrivacyRefused, UsageError
 
 if TYPE_CHECKING:
-    from gibbous.privacy.ledger_accounts import Cap, Entry
+    from gibbous.privacy.ledger.entries import Entry
 
 DIGITS = 8  # of a fingerprint, enough for people
 _NICKNAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -70,6 +69,19 @@ def account_name(links: dict[bytes, bytes], dataset: bytes) -> bytes:
     return bytes(dataset)
 
 
+def of_account(entries: Sequence[Entry], dataset: bytes) -> tuple[Entry, ...]:
+    """The entries of one data set and of those that are linked to it."""
+    links = links_of(entries)
+    name = account_name(links, dataset)
+    return tuple(e for e in entries if account_name(links, e.dataset) == name)
+
+
+def accounts_in(entries: Sequence[Entry]) -> list[bytes]:
+    """The names of all accounts, in the order of their first entry."""
+    links = links_of(entries)
+    return list(dict.fromkeys(account_name(links, e.dataset) for e in entries))
+
+
 def nicknames(entries: Sequence[Entry]) -> dict[str, bytes]:
     """Nickname -> account; a later one replaces an earlier one, and a link keeps both names."""
     links = links_of(entries)
@@ -77,21 +89,21 @@ def nicknames(entries: Sequence[Entry]) -> dict[str, bytes]:
     return {nickname: account_name(links, dataset) for dataset, nickname in newest.items()}
 
 
-def named(entries: Sequence[Entry], words: str) -> bytes | None:
+def named(entries: Sequence[Entry], name: str) -> bytes | None:
     """The data set that is called so: by its nickname, or by 8 or more digits of its fingerprint.
 
     Raises:
         UsageError: the digits fit several.
     """
-    if (found := nicknames(entries).get(words)) is not None:
-        return found
-    if not _DIGITS.fullmatch(words):
+    if (dataset := nicknames(entries).get(name)) is not None:
+        return dataset
+    if not _DIGITS.fullmatch(name):
         return None
-    hits = sorted({e.dataset for e in entries if e.dataset.hex().startswith(words)})
+    hits = sorted({e.dataset for e in entries if e.dataset.hex().startswith(name)})
     if len(hits) > 1:
         raise UsageError(
             "AMBIGUOUS",
-            f"{len(hits)} data sets have fingerprints that begin with {words!r}.",
+            f"{len(hits)} data sets have fingerprints that begin with {name!r}.",
             "Digits name a data set when they fit no other.",
             "Give more digits, or the nickname (gibbous ledger show).",
         )
@@ -120,61 +132,6 @@ def checked_nickname(entries: Sequence[Entry], dataset: bytes, nickname: str) ->
             "Choose another, or give that data set a new one first.",
         )
     return mine
-
-
-def link_roots(entries: Sequence[Entry], new: bytes, old: bytes) -> tuple[bytes, bytes]:
-    """The accounts of two data sets that are to become one.
-
-    Raises:
-        UsageError: the old one is not in the ledger, or they are one account already.
-    """
-    links = links_of(entries)
-    roots = account_name(links, new), account_name(links, old)
-    if not any(e.dataset == old for e in entries):
-        raise UsageError(
-            "NOACCOUNT",
-            f"The ledger has no data set {old.hex()[:DIGITS]}.",
-            "A data set is linked to one that has a release or a cap.",
-            "Find it with `gibbous ledger show`.",
-        )
-    if roots[0] == roots[1]:
-        raise UsageError(
-            "LINKED",
-            f"Both data sets belong to the account {roots[1].hex()[:DIGITS]} already.",
-            "A link joins two accounts, and runs in no circle.",
-            "There is nothing to do.",
-        )
-    return roots
-
-
-def noted(entries: Sequence[Entry], dataset: bytes) -> dict[str, object]:
-    """What an entry keeps of a data set in its private part: its columns are written once."""
-    known = DataSet.of(dataset)
-    columns = (e.columns for e in entries if e.dataset == dataset and e.columns is not None)
-    written = any(known.columns <= one for one in columns)
-    found: dict[str, object] = {"dataset": dataset.hex()}
-    found |= {} if written else {"columns": sorted(known.columns)}
-    return found | {k: v for k in ("place", "stamp") if (v := getattr(known, k))}
-
-
-def tighter(one: Cap | None, other: Cap | None) -> Cap | None:
-    """The cap of two accounts that become one: the smaller epsilon, and the smaller delta.
-
-    Raises:
-        PrivacyRefused: the caps count another relation or privacy unit.
-    """
-    if one is None or other is None:
-        return one or other
-    units = {c.protects for c in (one, other)} - {None}
-    if one.relation != other.relation or len(units) > 1:
-        raise PrivacyRefused(
-            "LINKCAP",
-            "The two data sets have caps of another neighbor relation or privacy unit.",
-            "The cap of joined accounts is the smaller of both, which only alike caps have.",
-            "Set the same kind of cap for both (gibbous ledger cap), then link them.",
-        )
-    epsilon, delta = min(one.epsilon, other.epsilon), min(one.delta, other.delta)
-    return replace(one, epsilon=epsilon, delta=delta, protects=one.protects or other.protects)
 
 
 def reason(new_data: str | None) -> str:
@@ -213,12 +170,13 @@ def refuse_other_content(
     """
     links = links_of(entries)
     mine = account_name(links, dataset)
-    if new_data or mine in caps or _declared(entries, links, mine):
+    declared = any(e.new_data and account_name(links, e.dataset) == mine for e in entries)
+    if new_data or mine in caps or declared:
         return
-    found = _likeness(entries, caps, dataset)
-    if found is None:
+    likeness = _likeness(entries, caps, dataset)
+    if likeness is None:
         return
-    account, how = found
+    account, how = likeness
     raise PrivacyRefused(
         "OTHERCONTENT",
         f"Data set {account.hex()[:DIGITS]}{', which has a cap,' * (account in caps)} {how}.",
@@ -248,18 +206,14 @@ def spent_elsewhere(
     among = {account_name(links, e.dataset) for e in entries if e.kind == "reserve"}
     if older:
         among -= {account_name(links, e.dataset) for e in entries if e.columns is not None}
-    found = _likeness(entries, among, dataset) if among else None
-    if found is None:
+    likeness = _likeness(entries, among, dataset) if among else None
+    if likeness is None:
         return ""
-    account, how = found[0].hex()[:DIGITS], found[1]
+    account, how = likeness[0].hex()[:DIGITS], likeness[1]
     return (
         f"Data set {account}, which has releases, {how}. Its spending is not counted here: if people "
         f"are in both, run `gibbous ledger link DATA {account}`."
     )
-
-
-def _declared(entries: Sequence[Entry], links: dict[bytes, bytes], account: bytes) -> bool:
-    return any(e.new_data and account_name(links, e.dataset) == account for e in entries)
 
 
 def _likeness(

@@ -5,74 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
-from gibbous.core.claim import Claim, Relation, short
-from gibbous.core.errors import BudgetExhausted, LedgerUnusable, PrivacyRefused
-from gibbous.core.exact import from_text, text
-from gibbous.privacy import ledger_datasets as datasets
-from gibbous.privacy.ledger_store import Link
+from gibbous.core.claim import Claim, short
+from gibbous.core.errors import BudgetExhausted, PrivacyRefused, UsageError
+from gibbous.core.exact import text
+from gibbous.privacy.ledger import datasets
+from gibbous.privacy.ledger.datasets import DIGITS
+from gibbous.privacy.ledger.entries import Cap, Entry
 
 _SHOWN = 5  # releases named in a refusal
-
-
-@dataclass(frozen=True, slots=True)
-class Cap:
-    """The most that one data set may ever spend.
-
-    Attributes:
-        epsilon, delta: exact; sums of pure and (epsilon, delta) claims stay at or below both.
-        relation: the neighbor relation of every claim that counts.
-        protects: the privacy unit in words; None until the first claim fixes it.
-    """
-
-    epsilon: Fraction
-    delta: Fraction
-    relation: Relation
-    protects: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the ledger. Private, like the ledger: it holds the fingerprint of the data.
-
-    Attributes:
-        seq: position; positions rule, clocks do not.
-        kind: "reserve", "commit", "cap", "link" or "name".
-        id: of the reservation; empty for what is none.
-        dataset: keyed fingerprint.
-        claim: what was charged; None for what charges nothing.
-        cap: the cap that was set; None otherwise.
-        into: the account that a link joined it to; None otherwise.
-        nickname: that a name gave it.
-        new_data: why the data set was declared to be of other people; empty if it was not.
-        columns: keyed digests of the names of its columns; None where they were not noted.
-        place, stamp: keyed digests of its path, and of the file (`file_stamp`).
-        mechanism, label: for people.
-        protects: privacy unit in words.
-        rows: rows of all sets, if public.
-        sha256: of what was released; only of a commit.
-        at: UTC time to the minute, for people only.
-    """
-
-    seq: int
-    kind: Literal["reserve", "commit", "cap", "link", "name"]
-    id: str
-    dataset: bytes
-    claim: Claim | None = None
-    cap: Cap | None = None
-    mechanism: str = ""
-    label: str = ""
-    protects: str = ""
-    rows: int | None = None
-    sha256: str | None = None
-    at: str = ""
-    into: bytes | None = None
-    nickname: str = ""
-    new_data: str = ""
-    columns: frozenset[str] | None = None
-    place: str = ""
-    stamp: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +23,17 @@ class Posting:
 
     id: str
     seq: int
-    state: Literal["open", "committed"]
     claim: Claim
     mechanism: str
     label: str
     protects: str
     sha256: str | None
     at: str
+
+    @property
+    def state(self) -> Literal["open", "committed"]:
+        """Whether its release is durable."""
+        return "open" if self.sha256 is None else "committed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +69,7 @@ def admit(
     Raises:
         BudgetExhausted: the cap does not cover it.
         PrivacyRefused: the claim cannot be counted against the cap, or the data look like another
-            content of an account that has one (`ledger_datasets.refuse_other_content`).
+            content of an account that has one (`datasets.refuse_other_content`).
     """
     if claim.is_dp and claim.unit in ("row", "block"):
         raise PrivacyRefused(
@@ -144,6 +90,22 @@ def admit(
     epsilon, delta = _left(cap, postings)
     if claim.epsilon > epsilon or claim.delta > delta:
         raise _exhausted(cap, claim, (epsilon, delta), postings)
+
+
+def checked_cap(cap: Cap) -> Cap:
+    """The same cap, if its numbers are in range.
+
+    Raises:
+        PrivacyRefused: they are not.
+    """
+    if cap.epsilon < 0 or not 0 <= cap.delta < 1:
+        raise PrivacyRefused(
+            "CAP",
+            f"A cap of epsilon = {text(cap.epsilon)}, delta = {text(cap.delta)} was given.",
+            "epsilon >= 0 and 0 <= delta < 1.",
+            "Correct the cap, for example epsilon 2, delta 1e-8.",
+        )
+    return cap
 
 
 def counted(cap: Cap, claim: Claim, protects: str, identity: str | None) -> Cap:
@@ -225,13 +187,17 @@ def account_of(entries: Sequence[Entry], dataset: bytes) -> Account:
         group = (kind, claim.relation if claim.is_dp else "", posting.protects)
         sums[group] = sums[group].then(claim) if group in sums else claim
     totals = tuple(replace(c, unit="dataset") for c in sums.values())
-    mine = [e for e in entries if datasets.account_name(links, e.dataset) == name]
+    mine = datasets.of_account(entries, name)
     return Account(
-        name, cap, postings, totals, _left(cap, postings) if cap else None,
+        name,
+        cap,
+        postings,
+        totals,
+        _left(cap, postings) if cap else None,
         linked=tuple(dict.fromkeys(e.dataset for e in mine if e.dataset != name)),
         nickname=next((n for n, d in datasets.nicknames(entries).items() if d == name), ""),
         new_data=tuple(e.new_data for e in mine if e.new_data),
-    )  # fmt: skip
+    )
 
 
 def caps_of(entries: Sequence[Entry]) -> dict[bytes, Cap]:
@@ -243,7 +209,7 @@ def caps_of(entries: Sequence[Entry]) -> dict[bytes, Cap]:
             caps[datasets.account_name(links, entry.dataset)] = entry.cap
         elif entry.into is not None:
             links[entry.dataset] = entry.into
-            joined = datasets.tighter(caps.pop(entry.dataset, None), caps.get(entry.into))
+            joined = _tighter(caps.pop(entry.dataset, None), caps.get(entry.into))
             caps |= {entry.into: joined} if joined else {}
     return caps
 
@@ -255,9 +221,24 @@ def joinable(entries: Sequence[Entry], new: bytes, old: bytes) -> tuple[bytes, b
         UsageError: the old one is not in the ledger, or they are one account already.
         PrivacyRefused: a cap of either cannot sum what both have released.
     """
-    mine, into = datasets.link_roots(entries, new, old)
+    links = datasets.links_of(entries)
+    mine, into = datasets.account_name(links, new), datasets.account_name(links, old)
+    if not any(e.dataset == old for e in entries):
+        raise UsageError(
+            "NOACCOUNT",
+            f"The ledger has no data set {old.hex()[:DIGITS]}.",
+            "A data set is linked to one that has a release or a cap.",
+            "Find it with `gibbous ledger show`.",
+        )
+    if mine == into:
+        raise UsageError(
+            "LINKED",
+            f"Both data sets belong to the account {into.hex()[:DIGITS]} already.",
+            "A link joins two accounts, and runs in no circle.",
+            "There is nothing to do.",
+        )
     caps = caps_of(entries)
-    cap = datasets.tighter(caps.get(mine), caps.get(into))
+    cap = _tighter(caps.get(mine), caps.get(into))
     for posting in (*postings_of(entries, into), *postings_of(entries, mine)):
         if cap is not None:
             cap = counted(cap, posting.claim, posting.protects, posting.id)
@@ -268,69 +249,29 @@ def postings_of(entries: Sequence[Entry], dataset: bytes) -> tuple[Posting, ...]
     """Charges of one data set and of those linked to it, oldest first."""
     digests = {e.id: e.sha256 for e in entries if e.kind == "commit"}
     links = datasets.links_of(entries)
-    name, out = datasets.account_name(links, dataset), []
-    for e in entries:
-        if e.kind == "reserve" and datasets.account_name(links, e.dataset) == name:
-            assert e.claim is not None
-            state: Literal["open", "committed"] = "committed" if e.id in digests else "open"
-            out.append(
-                Posting(
-                    e.id, e.seq, state, e.claim, e.mechanism, e.label, e.protects,
-                    digests.get(e.id), e.at,
-                )
-            )  # fmt: skip
-    return tuple(out)
+    name = datasets.account_name(links, dataset)
+    return tuple(
+        Posting(e.id, e.seq, e.claim, e.mechanism, e.label, e.protects, digests.get(e.id), e.at)
+        for e in entries
+        if e.claim is not None and datasets.account_name(links, e.dataset) == name
+    )
 
 
-def parse(links: Sequence[Link], known: tuple[Entry, ...] = ()) -> tuple[Entry, ...]:
-    """Entries of verified links, after those that are known already.
+def _tighter(first: Cap | None, second: Cap | None) -> Cap | None:
+    """The cap of two accounts that become one: the smaller epsilon, and the smaller delta.
 
     Raises:
-        LedgerUnusable: an entry is of a kind that only a newer gibbous writes.
+        PrivacyRefused: the caps count another relation or privacy unit.
     """
-    out: list[Entry] = []
-    reserved = {e.id: e.dataset for e in known if e.kind == "reserve"}
-    for link in links[1 + len(known) :]:
-        public, private = link.public, link.private
-        kind, identity = public["kind"], public.get("id", "")
-        if kind == "commit":
-            entry = Entry(link.seq, kind, identity, reserved[identity], sha256=public["sha256"])
-            out.append(replace(entry, at=private["at"]))
-            continue
-        entry = Entry(
-            link.seq, kind, identity, bytes.fromhex(private["dataset"]), **_noted(private)
+    if first is None or second is None:
+        return first or second
+    units = {c.protects for c in (first, second)} - {None}
+    if first.relation != second.relation or len(units) > 1:
+        raise PrivacyRefused(
+            "LINKCAP",
+            "The two data sets have caps of another neighbor relation or privacy unit.",
+            "The cap of joined accounts is the smaller of both, which only alike caps have.",
+            "Set the same kind of cap for both (gibbous ledger cap), then link them.",
         )
-        if kind == "reserve":
-            reserved[identity] = entry.dataset
-            entry = replace(
-                entry, claim=Claim.from_json(public["claim"]), mechanism=public["mechanism"],
-                label=private["label"], protects=public["protects"], rows=public["rows"],
-            )  # fmt: skip
-        elif kind == "cap":
-            numbers = from_text(public["epsilon"]), from_text(public["delta"])
-            entry = replace(entry, cap=Cap(*numbers, public["relation"], public["protects"]))
-        elif kind == "link":
-            entry = replace(entry, into=bytes.fromhex(private["into"]))
-        elif kind == "name":
-            entry = replace(entry, nickname=private["nickname"])
-        else:
-            raise LedgerUnusable(
-                "NEWER",
-                f"Entry {link.seq} of the ledger is of a kind that this gibbous does not know.",
-                "A newer ledger is left untouched.",
-                "Use a newer gibbous.",
-            )
-        out.append(entry)
-    return known + tuple(out)
-
-
-def _noted(private: dict[str, Any]) -> dict[str, Any]:
-    """What the private part of any entry about a data set may hold besides its name."""
-    columns = private.get("columns")
-    return {
-        "at": private["at"],
-        "new_data": private.get("new_data", ""),
-        "columns": None if columns is None else frozenset(columns),
-        "place": private.get("place", ""),
-        "stamp": private.get("stamp", ""),
-    }
+    epsilon, delta = min(first.epsilon, second.epsilon), min(first.delta, second.delta)
+    return replace(first, epsilon=epsilon, delta=delta, protects=first.protects or second.protects)

@@ -6,9 +6,14 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from gibbous.core import file_lock
 from gibbous.core.errors import GibbousError, LedgerUnusable, ResourceLimit
-from gibbous.privacy import ledger_place as place
+
+
+class LedgerWarning(UserWarning):
+    """Something about the ledger that a person has to know, and that stops no run."""
 
 
 def damaged(path: Path | None, what: str) -> LedgerUnusable:
@@ -22,6 +27,16 @@ def damaged(path: Path | None, what: str) -> LedgerUnusable:
     )
 
 
+def unknown_head(head: str) -> LedgerUnusable:
+    """The error for a certificate that this ledger did not pay for."""
+    return LedgerUnusable(
+        "UNKNOWNHEAD",
+        f"The ledger does not hold the entry {head[:16]}....",
+        "Every certificate names an entry of the ledger that paid for it.",
+        "This is another ledger, or an old copy of the right one.",
+    )
+
+
 def unreadable(path: Path, error: OSError) -> LedgerUnusable:
     """The error for a file of the ledger that the system failed to read."""
     return LedgerUnusable(
@@ -29,6 +44,26 @@ def unreadable(path: Path, error: OSError) -> LedgerUnusable:
         f"{str(path)!r} cannot be read: {error.strerror}.",
         "The ledger is read, and held against its anchors, before every run.",
         "Check the disk and the permissions, and run again.",
+    )
+
+
+def unusable_folder(folder: Path, error: OSError) -> LedgerUnusable:
+    """The error for a folder or file that cannot be written."""
+    return LedgerUnusable(
+        "READONLY",
+        f"The ledger in {str(folder)!r} cannot be written: {error.strerror}.",
+        "Every run writes its cost there before it counts anything.",
+        "Correct the permissions, or name another ledger (--ledger, GIBBOUS_HOME).",
+    )
+
+
+def busy(path: Path, holder: str) -> LedgerUnusable:
+    """The error for a ledger that another process does not give back."""
+    return LedgerUnusable(
+        "BUSY",
+        f"The ledger is in use: {holder} has held {str(path)!r} for {file_lock.PATIENCE:g} seconds.",
+        "One process writes at a time, and for a moment only; the lock ends with its process.",
+        "Wait for that process, or end it if it is stuck, and run again. Remove no file.",
     )
 
 
@@ -55,7 +90,7 @@ def failed(path: Path | None, error: sqlite3.Error) -> GibbousError:
             "Make room and run again.",
         )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
-        return place.busy(Path(str(path)), "another program")
+        return busy(Path(str(path)), "another program")
     if code == sqlite3.SQLITE_NOMEM:
         return ResourceLimit(
             "MEMORY",
@@ -64,7 +99,7 @@ def failed(path: Path | None, error: sqlite3.Error) -> GibbousError:
             "Free memory, or raise the limit (ulimit -v), and run again.",
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return place.unusable_folder(Path(str(path)), OSError(0, "it cannot be opened for writing"))
+        return unusable_folder(Path(str(path)), OSError(0, "it cannot be opened for writing"))
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT):
         return LedgerUnusable(
             "IO",
@@ -73,3 +108,24 @@ def failed(path: Path | None, error: sqlite3.Error) -> GibbousError:
             "Check the disk (dmesg, free space), and run again.",
         )
     return damaged(path, f"SQLite says {name}")
+
+
+def kept(public: dict[str, Any]) -> str:
+    """What is true when a commit failed, and its entry is in the file all the same."""
+    if "id" not in public:
+        return "The ledger holds the entry all the same: nothing is left to do."
+    return (
+        f"Nothing was released. Reservation {public['id']} stays spent; the same command goes on "
+        "with it, without a second charge."
+    )
+
+
+def unknown(public: dict[str, Any]) -> str:
+    """What is true when a commit failed, and the file cannot be read again."""
+    if "id" not in public:
+        return "Whether the ledger holds the entry is not known: `gibbous ledger show` tells."
+    return (
+        f"Nothing was released. Whether the ledger holds this entry of reservation {public['id']} "
+        "is not known: `gibbous ledger show` tells. What it lists stays spent, and the same command "
+        "goes on with it."
+    )
