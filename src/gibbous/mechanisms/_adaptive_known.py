@@ -11,9 +11,8 @@ from gibbous.core.recode import Groups, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, LogLinear, Merged, Table
 from gibbous.structure.cliques import Clique, Limits
-from gibbous.structure.components import Components, added
 from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
-from gibbous.structure.smoothing import one_way
+from gibbous.structure.smoothing import Components, added, one_way
 from gibbous.synthesize.loglinear import Chains, independent, start
 
 CHAINS = (4096, 50_000)

@@ -26,9 +26,7 @@ from gibbous.structure.cliques import (
     pick,
     triples,
 )
-from gibbous.structure.components import centered
-from gibbous.structure.reconcile import rake
-from gibbous.structure.smoothing import denoised
+from gibbous.structure.smoothing import centered, denoised, rake
 from gibbous.synthesize.loglinear import (
     Schedule,
     Target,

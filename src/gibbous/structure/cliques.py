@@ -20,9 +20,9 @@ from gibbous.core.context import Context, mix64
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.tables import Counts, Dense
 from gibbous.privacy.calibrate import steps
-from gibbous.structure.choice import whole
 
 Clique = tuple[int, ...]
+MOST = float(1 << 40)  # what public expectations of a score add up to at most
 MEAN = math.sqrt(2 / math.pi)  # E|z| of a standard normal
 PAIR_CARE, TRIPLE_CARE = 0.55, 1.0  # share of a cell's raw noise that is left after smoothing
 OVERLAP = (
@@ -225,7 +225,7 @@ class _Worth:
 def gaps(counts: Sequence[Counts], expected: Sequence[np.ndarray]) -> np.ndarray:
     """L1 distance of each secret table from what the model expects, float64 (tables,).
 
-    Exact where `choice.whole` rounded the expectations.
+    Exact where `whole` rounded the expectations.
     """
     found = np.empty(len(expected))
     for low, high, starts in _batches(expected):
@@ -236,6 +236,30 @@ def gaps(counts: Sequence[Counts], expected: Sequence[np.ndarray]) -> np.ndarray
         far = np.abs(np.concatenate(values) - np.concatenate(expected[low:high]))
         found[low:high] = np.add.reduceat(far, starts)
     return found
+
+
+def whole(public: np.ndarray) -> np.ndarray:
+    """Public numbers of a score in multiples of 2^-11, together at most 2^40 (in absolute value).
+
+    Differences to whole counts of up to 2^40 records, and sums of these in any order, are then exact in
+    float64: all of them are multiples of 2^-11 below 2^42. docs/proofs/noise.md, float error.
+    """
+    total = float(np.abs(public).sum())
+    held = public * (MOST / total) if total > MOST else public
+    found: np.ndarray = np.rint(held * 2048.0) / 2048.0
+    return found
+
+
+def dense(secret: Counts) -> np.ndarray:
+    """Secret counts as float64 (keys, levels), whatever way they are kept."""
+    context = secret.context
+    if isinstance(secret.cells, Dense):
+        return secret.cells.values.astype(np.float64)
+    table = np.zeros((context.keys, context.levels))
+    table[secret.cells.keys.astype(np.int64), secret.cells.levels.astype(np.int64)] = (
+        secret.cells.values
+    )
+    return table
 
 
 def _held(cliques: Sequence[Clique]) -> np.ndarray:

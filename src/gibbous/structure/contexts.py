@@ -187,6 +187,25 @@ def given_or_ring(
     return hashed(schema, chosen, support=support)
 
 
+def topological(parents: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+    """Positions of all columns, each after its parents, the smallest position first among equals.
+
+    Args:
+        parents: context columns of each column.
+    Returns:
+        The order, or None when the contexts form a cycle.
+    """
+    order: list[int] = []
+    left = list(range(len(parents)))
+    while left:
+        ready = [j for j in left if all(c in order for c in parents[j])]
+        if not ready:
+            return None
+        order.append(ready[0])
+        left.remove(ready[0])
+    return tuple(order)
+
+
 def tidy(mechanism: Any) -> None:
     """Bring a `contexts` field into its frozen form: a mapping or lists are accepted.
 

@@ -15,7 +15,8 @@ from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
 from gibbous.privacy.calibrate import steps
-from gibbous.structure.choice import Network, dense
+from gibbous.structure.choice import Network
+from gibbous.structure.cliques import dense
 
 WIDE = 1 << 31  # records from which products of two counts need more than 63 bits
 

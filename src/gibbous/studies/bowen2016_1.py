@@ -103,10 +103,10 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     )
     drawn = []
     for measure, title, reference, limits in named:
-        chart = panels.lines(
-            shown, x="ln_epsilon", y=measure, by="method", panel="scenario", order=_SHOWN,
+        chart = panels.Lines(
+            x="ln_epsilon", y=measure, by="method", panel="scenario", order=_SHOWN,
             titles=("ln ε of the whole release", title), reference=reference, limits=limits,
-        )  # fmt: skip
+        ).chart(shown)  # fmt: skip
         drawn.append(Figure(f"bowen2016-1-{measure}", title, chart))
     return (*drawn, Figure("bowen2016-1-guarantee", "true over charged epsilon", _guarantee(rows)))
 
@@ -163,10 +163,10 @@ def _guarantee(rows: Sequence[Row]) -> Any:
         for row in rows
         if row["pi"] == rows[0]["pi"] and row["true_epsilon"] is not None
     ]
-    return panels.lines(
-        shown, x="ln_epsilon", y="ratio", by="method", panel="title",
+    return panels.Lines(
+        x="ln_epsilon", y="ratio", by="method", panel="title",
         titles=("ln ε that the paper charges", "true over charged ε"), reference=1.0,
-    )  # fmt: skip
+    ).chart(shown)  # fmt: skip
 
 
 def _rounded(value: Any) -> Any:

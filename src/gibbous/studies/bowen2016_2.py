@@ -219,8 +219,7 @@ def _figure(rows: Sequence[Row], measure: str, *, columns: int) -> Figure:
     title = f"{'RMSE' if measure == 'rmse' else measure} of the {parameter}"
     if measure != "coverage":
         title += {"mean": ", σ", "variance": ", σ²"}[parameter]
-    chart = panels.lines(
-        [{**row, "panel": f"n = {row['n']:,}, σ = {row['sigma']}"} for row in rows],
+    chart = panels.Lines(
         x="ln_epsilon",
         y=measure,
         by="method",
@@ -230,7 +229,7 @@ def _figure(rows: Sequence[Row], measure: str, *, columns: int) -> Figure:
         titles=("ln ε of the whole release", title),
         limits=(0.0, 1.0) if measure == "coverage" else None,
         reference={"bias": 0.0, "coverage": 0.95}.get(measure),
-    )
+    ).chart([{**row, "panel": f"n = {row['n']:,}, σ = {row['sigma']}"} for row in rows])
     return Figure(f"bowen2016-2-{bounds}-{parameter}-{measure}", f"{title}, {bounds} bounds", chart)
 
 

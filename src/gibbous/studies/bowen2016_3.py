@@ -151,12 +151,12 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
         ("bias", "mean absolute bias"), ("rmse", "mean RMSE"), ("coverage", "mean coverage"),
     ):  # fmt: skip
         own = measure != "coverage"
-        chart = panels.lines(
-            points, x="ln_epsilon", y=measure, by="method", panel="panel", order=METHODS,
+        chart = panels.Lines(
+            x="ln_epsilon", y=measure, by="method", panel="panel", order=METHODS,
             titles=("ln ε of the whole release", title), shared=not own,
             limits=None if own else (0.0, 1.0), reference=None if own else 0.95, height=190,
             scales=("linear", "log" if own else "linear"),
-        )  # fmt: skip
+        ).chart(points)  # fmt: skip
         drawn.append(Figure(f"bowen2016-3-{measure}", title, chart))
     return tuple(drawn)
 

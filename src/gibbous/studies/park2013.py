@@ -321,14 +321,18 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
         for line in lines
         if line["method"] in (title, ORIGINAL)
     ]
-    return (
-        Figure("park2013-mse", "LASSO: error on the records", panels.lines(
-            panes, y="mse", panel="panel", scales=("log", "log"),
-            titles=("penalty λ", "mean squared error"), **common)),
-        Figure("park2013-paths", "LASSO: coefficients", panels.lines(
-            paths, y="b", panel="panel", scales=("log", "linear"), shared=False,
-            titles=("penalty λ", "coefficient"), reference=0.0, **common)),
+    errors = panels.Lines(
+        y="mse", panel="panel", scales=("log", "log"), titles=("penalty λ", "mean squared error"),
+        **common,
     )  # fmt: skip
+    slopes = panels.Lines(
+        y="b", panel="panel", scales=("log", "linear"), shared=False,
+        titles=("penalty λ", "coefficient"), reference=0.0, **common,
+    )  # fmt: skip
+    return (
+        Figure("park2013-mse", "LASSO: error on the records", errors.chart(panes)),
+        Figure("park2013-paths", "LASSO: coefficients", slopes.chart(paths)),
+    )
 
 
 def _named(row: Row) -> str:

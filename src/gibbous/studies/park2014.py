@@ -296,19 +296,19 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
             for row in found
             if row[axis]
         ]  # fmt: skip
-        chart = panels.lines(
-            shown, x="x", y="y", by="method", panel="panel", order=METHODS, columns=2,
+        chart = panels.Lines(
+            x="x", y="y", by="method", panel="panel", order=METHODS, columns=2,
             titles=("ε", "measure"), scales=("log", "linear"), shared=False, height=110,
-        )  # fmt: skip
+        ).chart(shown)  # fmt: skip
         drawn.append(Figure(f"park2014-{group}", f"R-U maps: {group}", chart))
     return tuple(drawn)
 
 
 def _histogram_figure(rows: Sequence[Row]) -> Figure:
-    chart = panels.lines(
-        rows, x="level", y="share", by="method", panel="column", columns=2,
+    chart = panels.Lines(
+        x="level", y="share", by="method", panel="column", columns=2,
         titles=("level", "share"), shared=False,
-    )  # fmt: skip
+    ).chart(rows)  # fmt: skip
     return Figure("park2014-histograms", "Histograms of PeGS and Block PeGS", chart)
 
 

@@ -64,12 +64,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A drawing: `runner` writes it as NAME.svg.
+    """A drawing: `run` writes it as NAME.svg.
 
     Attributes:
         name: of letters, digits and hyphens.
         title: what it shows, in one line.
-        chart: of Altair, for example from `gibbous.studies.panels.lines`.
+        chart: of Altair, for example from `gibbous.studies.panels.Lines`.
     """
 
     name: str

@@ -145,10 +145,10 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
         if (row["epsilon"] <= 1) is small or row["epsilon"] == 1
     ]
     shown.sort(key=lambda row: str(row["panel"]))
-    chart = panels.lines(
-        shown, x="epsilon", y="l1", by="series", panel="panel", order=SERIES, columns=2,
+    chart = panels.Lines(
+        x="epsilon", y="l1", by="series", panel="panel", order=SERIES, columns=2,
         titles=("ε", "L1 error, records"), reference=0.0, limits=(-500.0, 6500.0),
-    )  # fmt: skip
+    ).chart(shown)  # fmt: skip
     return (Figure("sbhg-1-l1", "L1 error of the stability-based algorithm", chart),)
 
 

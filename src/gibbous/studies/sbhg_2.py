@@ -213,18 +213,18 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     ]
     budgets.sort(key=lambda row: (row["panel"], row["value"]))
     common: dict[str, Any] = {"by": "method", "panel": "panel", "order": METHODS, "columns": 2}
-    scales: tuple[Literal["linear"], Literal["log"]] = ("linear", "log")
-    return (
-        Figure("sbhg-2-k", "U by k", panels.lines(
-            by_k, x="k", y="u3", titles=("columns kept by the hash, k", "U of three columns"),
-            scales=scales, **common)),
-        Figure("sbhg-2-seconds", "Run time by k", panels.lines(
-            by_k, x="k", y="seconds", titles=("columns kept by the hash, k", "CPU seconds"),
-            scales=("linear", "linear"), **common)),
-        Figure("sbhg-2-budget", "U by epsilon and delta", panels.lines(
-            budgets, x="value", y="u3", titles=("ε or δ", "U of three columns"),
-            scales=scales, **common)),
-    )  # fmt: skip
+    of_three, by_hash = "U of three columns", "columns kept by the hash, k"
+    drawn = (
+        ("k", "U by k", by_k, "k", "u3", (by_hash, of_three)),
+        ("seconds", "Run time by k", by_k, "k", "seconds", (by_hash, "CPU seconds")),
+        ("budget", "U by epsilon and delta", budgets, "value", "u3", ("ε or δ", of_three)),
+    )
+    found = []
+    for name, title, points, x, y, titles in drawn:
+        scales: tuple[panels.Kind, panels.Kind] = ("linear", "linear" if y == "seconds" else "log")
+        lines = panels.Lines(x=x, y=y, titles=titles, scales=scales, **common)
+        found.append(Figure(f"sbhg-2-{name}", title, lines.chart(points)))
+    return tuple(found)
 
 
 def _usual(row: Row) -> bool:

@@ -164,11 +164,11 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
             for row in rows
             if row["epsilon"] is not None and row["k"] in (0, k)
         ]
-        chart = panels.lines(
-            shown, x="epsilon", y="y", by="method", panel="panel", order=METHODS, columns=2,
+        chart = panels.Lines(
+            x="epsilon", y="y", by="method", panel="panel", order=METHODS, columns=2,
             titles=("ε", what), scales=("log", "log"),
             reference=1.0 if measure == "two_ratio" else rows[0]["u_degrees"],
-        )  # fmt: skip
+        ).chart(shown)  # fmt: skip
         drawn.append(Figure(f"sbhg-3-{measure.replace('_', '-')}", what, chart))
     return tuple(drawn)
 
