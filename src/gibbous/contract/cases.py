@@ -97,6 +97,11 @@ def cases() -> tuple[Case, ...]:
     )
 
 
+def typical() -> Case:
+    """The ordinary table."""
+    return next(case for case in cases() if case.name == "typical")
+
+
 def _digits(stream: int, count: int, below: int) -> np.ndarray:
     return (words(stream_key(20260101, stream), 0, count) % np.uint64(below)).astype(np.int64)
 

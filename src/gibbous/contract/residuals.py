@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from gibbous.contract.cases import binary_schema, secret
-from gibbous.contract.runs import relation_of, release
+from gibbous.contract.cases import binary_schema
+from gibbous.contract.runs import exact_counts, relation_of, release
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.context import Context
 from gibbous.core.tables import Dense, NoiseInfo, Table, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
 from gibbous.privacy import accountant
 from gibbous.privacy.noise import Gaussian, Geometric
 
@@ -69,7 +68,7 @@ def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
         output = release(one, schema, values, None, plan.total)
         assert isinstance(output, Tables)
         tables = added(output.parts) if output.parts else output.published()
-        exact = exact_counts(schema, values, [t.context for t in tables])
+        exact = dense_counts(schema, values, [t.context for t in tables])
         for table, truth in zip(tables, exact, strict=True):
             places, moved = _residuals(table, truth)
             doubt.note(table, places, moved)
@@ -172,23 +171,10 @@ def _spread(noise: NoiseInfo) -> float:
     return (1 + 10 * q + q * q) / (2 * q) - 1
 
 
-def exact_counts(schema: Any, values: np.ndarray, contexts: list[Context]) -> list[np.ndarray]:
-    """Dense exact counts of constructed codes, one array (keys, levels) a context."""
-    engine = NumpyEngine.from_codes(secret(schema, values))
-    dense = [Context(**{**_fields(c), "support": "dense"}) for c in contexts]
-    found = [c.cells.values for c in engine.tally(dense)]
-    engine.close()
-    return found
-
-
-def _fields(context: Context) -> dict[str, Any]:
-    return {
-        "targets": context.targets,
-        "parents": context.parents,
-        "target_sizes": context.target_sizes,
-        "parent_sizes": context.parent_sizes,
-        "key": context.key,
-    }
+def dense_counts(schema: Any, values: np.ndarray, contexts: list[Context]) -> list[np.ndarray]:
+    """Exact counts of constructed codes, every cell, one array (keys, levels) a context."""
+    listed = [replace(context, support="dense") for context in contexts]
+    return [counts.cells.values for counts in exact_counts(schema, values, listed)]
 
 
 def _residuals(table: Table, exact: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

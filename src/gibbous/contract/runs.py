@@ -1,7 +1,9 @@
-"""One fit of a mechanism on codes in memory: engine, curator, run, close; what every check uses."""
+"""Runs of a mechanism on codes in memory: engine, curator, run, close; what every check uses."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -9,12 +11,30 @@ import numpy as np
 from gibbous.contract.cases import secret
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
+from gibbous.core.context import Context
 from gibbous.core.params import build, describe
-from gibbous.core.protocols import Mechanism
+from gibbous.core.protocols import Mechanism, Progress, Words64, silent
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Tables
+from gibbous.core.tables import Counts, Tables
 from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
+
+ROWS = 12  # rows asked of methods that pay by the row
+
+
+class ContractError(AssertionError):
+    """A mechanism broke the contract; the text says which part and why."""
+
+
+def must(condition: bool, otherwise: str) -> None:
+    """Part of a check: what holds of a mechanism that keeps the contract.
+
+    Raises:
+        ContractError: it does not hold.
+    """
+    if not condition:
+        raise ContractError(otherwise)
 
 
 def relation_of(mechanism: Mechanism) -> Relation:
@@ -36,6 +56,40 @@ def relations(kind: type[Any]) -> tuple[Relation, ...]:
     return get_args(get_type_hints(kind)["relation"]) or ("add_remove", "replace_one")
 
 
+def rows_for(mechanism: Mechanism) -> int | None:
+    """Output rows to ask for: the noisy number where rows are free, ROWS where they are paid."""
+    return None if mechanism.about.releases == "tables" else ROWS
+
+
+@contextmanager
+def curated(
+    mechanism: Mechanism,
+    codes: Codes,
+    budget: Claim,
+    *,
+    words: Words64 = entropy.words,
+    progress: Progress = silent,
+) -> Iterator[Curator]:
+    """A curator of constructed codes, closed at the end: what every check runs a mechanism with.
+
+    Args:
+        codes: secret; see `cases.secret`.
+        budget: what is reserved.
+    """
+    curator = Curator(
+        NumpyEngine.from_codes(codes),
+        budget,
+        codes.schema,
+        relation=relation_of(mechanism),
+        words=words,
+        progress=progress,
+    )
+    try:
+        yield curator
+    finally:
+        curator.close()
+
+
 def release(
     mechanism: Mechanism,
     schema: Schema,
@@ -44,6 +98,7 @@ def release(
     budget: Claim | None = None,
     *,
     sets: int = 1,
+    words: Words64 = entropy.words,
 ) -> Tables | Codes:
     """Run a mechanism on a table of codes and close the curator.
 
@@ -53,13 +108,16 @@ def release(
         budget: what is reserved; the plan's total when None.
     """
     budget = budget or mechanism.plan(schema, rows, sets).total
-    curator = Curator(
-        NumpyEngine.from_codes(secret(schema, values)),
-        budget,
-        schema,
-        relation=relation_of(mechanism),
-    )
-    try:
+    with curated(mechanism, secret(schema, values), budget, words=words) as curator:
         return mechanism.run(curator, rows, sets)
+
+
+def exact_counts(
+    schema: Schema, values: np.ndarray, contexts: Sequence[Context]
+) -> tuple[Counts, ...]:
+    """Exact counts of a constructed table."""
+    engine = NumpyEngine.from_codes(secret(schema, values))
+    try:
+        return engine.tally(contexts)
     finally:
-        curator.close()
+        engine.close()

@@ -15,20 +15,19 @@ from gibbous.contract.auditor.noise import scale_test
 from gibbous.contract.auditor.places import Setup, translated
 from gibbous.contract.auditor.setups import CLEAR, laws_of
 from gibbous.contract.blind import differing
-from gibbous.contract.cases import Neighbors, neighbors, secret, uneven
+from gibbous.contract.cases import Neighbors, neighbors, uneven
 from gibbous.contract.coupled import uncovered
-from gibbous.contract.runs import relation_of
+from gibbous.contract.runs import exact_counts, relation_of
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused
-from gibbous.core.protocols import Mechanism, Words64
+from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
 from gibbous.core.tables import NoiseInfo, Table, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
-from gibbous.privacy.curator import Curator
 
 Run = Callable[[Mechanism, Schema, np.ndarray, int | None, Claim], Tables | Codes]
+SHARES = {"canaries": 0.12, "pairs": 0.14, "self-test": 0.04}  # of the seconds, for each such part
 CANARIES = 200_000  # in all runs of one setup
 ROW_RUNS = 40_000  # of one setup, where a run draws few rows
 PAIR_RUNS = 2_000  # on each side
@@ -49,32 +48,15 @@ class Effort:
     seconds: float
     runs: int | None = None
 
+    def part(self, kind: str) -> Effort:
+        """What one part of a kind gets of it."""
+        return Effort(self.seconds * SHARES[kind], self.runs)
+
     def count(self, each: float, most: int, least: int = FEWEST) -> int:
         """Runs, from the CPU seconds that one of them takes."""
         if self.runs is not None:
             return min(self.runs, max(most, least))
         return int(min(max(self.seconds / max(each, 1e-6), least), most))
-
-
-def fits(draw_words: Words64) -> Run:
-    """One run of a mechanism in memory: an engine, a curator, no ledger.
-
-    Args:
-        draw_words: cryptographic words of methods that draw rows.
-    """
-
-    def run(
-        mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, budget: Claim
-    ) -> Tables | Codes:
-        engine = NumpyEngine.from_codes(secret(schema, values))
-        relation = relation_of(mechanism)
-        curator = Curator(engine, budget, schema, relation=relation, words=draw_words)
-        try:
-            return mechanism.run(curator, rows)
-        finally:
-            curator.close()
-
-    return run
 
 
 def without_noise(run: Run, seed: int) -> Run:
@@ -94,15 +76,18 @@ def without_noise(run: Run, seed: int) -> Run:
         # A broken method may state another schema: the records are then read under that one.
         whole = Setup("", schema, np.asarray(values), np.asarray(values)[:0])
         codes = translated(whole, output.schema)[0]
-        engine = NumpyEngine.from_codes(secret(output.schema, codes[(codes >= 0).all(axis=1)]))
+        known = codes[(codes >= 0).all(axis=1)]
         items, extra = (
             tuple(
                 Table(table.context, counts.cells, table.noise)
-                for table, counts in zip(part, engine.tally([t.context for t in part]), strict=True)
+                for table, counts in zip(
+                    part,
+                    exact_counts(output.schema, known, [table.context for table in part]),
+                    strict=True,
+                )
             )
             for part in (output.items, output.extra)
         )
-        engine.close()
         return replace(output, items=items, extra=extra)
 
     return bare
