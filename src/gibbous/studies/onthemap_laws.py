@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
+import gibbous as gb
 from gibbous.core.exact import exact
 from gibbous.core.protocols import Words64
-from gibbous.core.schema import Impossible, Schema
+from gibbous.core.schema import Impossible
 from gibbous.core.stream import stream_key, words
 from gibbous.flows import (
     FlowEngine,
@@ -24,14 +25,13 @@ from gibbous.flows import (
     coarse,
     collected,
     flow_schema,
+    miles,
+    regions,
     to_places,
     to_regions,
 )
 from gibbous.mechanisms._flows import by_destination, claim, scheme
-from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.mechanisms.onthemap import Onthemap
 from gibbous.privacy.calibrate.stable import stable_geometric
-from gibbous.structure.regions import miles, regions
 from gibbous.studies.laws import Draws
 from gibbous.studies.onthemap_data import Commutes, within
 from gibbous.synthesize.flows.grid import exponential_gaps, survivors, threshold_for
@@ -166,7 +166,7 @@ def adaptive(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flo
     place = coarse(truth.geography, "cell")
     schema, people = _masked(truth.geography, place), truth.flows.records
     engine = FlowEngine.holding(place, to_regions(truth.flows, truth.geography, "cell"), schema)
-    method = AdaptiveGibbs(epsilon, delta, "replace_one", cells=MOST_CELLS)
+    method = gb.AdaptiveGibbs(epsilon, delta, "replace_one", cells=MOST_CELLS)
     curator = Curator(engine, method.plan(schema, people).total, schema, relation=method.relation)
     try:
         made = method.run(curator, people)
@@ -178,7 +178,7 @@ def adaptive(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flo
     return within(to_places(found, truth.geography, "cell", seed=second), truth.geography)
 
 
-def _masked(whole: Geography, place: Geography) -> Schema:
+def _masked(whole: Geography, place: Geography) -> gb.Schema:
     """The schema of regions, those without a place within reach declared impossible."""
     of, rules = regions(whole.origins, "cell").of, []
     here, there = whole.origins, whole.destinations
@@ -206,7 +206,7 @@ METHODS: Final = (
 
 def _onthemap(truth: Commutes, draws: Draws, **chosen: Any) -> Flows:
     place = truth.geography
-    one = Onthemap(
+    one = gb.Onthemap(
         destination=place.destination,
         reach=place.reach,
         origins=place.origins,

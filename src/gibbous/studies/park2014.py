@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import gibbous as gb
 from gibbous.studies import panels
 from gibbous.studies import park2014_measures as measures
 from gibbous.studies.laws import Draws
@@ -146,9 +147,7 @@ def _sampler(
     if method == UNIFORM:
         return lambda _, draws: seeds(table, n, draws, records=False)
     if method == NOISY:
-        from gibbous.mechanisms.noisy_pegs import NoisyPegs
-
-        return lambda e, draws: released(NoisyPegs(e or 0.0), table, n, draws.path[-1])
+        return lambda e, draws: released(gb.NoisyPegs(e or 0.0), table, n, draws.path[-1])
     if method == PMI:
         models = imputer(table, values["fit_records"])
         return lambda e, draws: Imputer(models, alpha_printed(e or 0.0, p)).rows(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from gibbous.core.schema import Column, Schema
+import gibbous as gb
 from gibbous.studies.laws import Draws
 from gibbous.studies.parts import Settings
 
@@ -88,13 +88,13 @@ class Microdata:
         values = np.array([float(match[0]) if match else np.nan for match in found])
         return values[codes]
 
-    def schema(self) -> Schema:
+    def schema(self) -> gb.Schema:
         """Nominal columns with the levels of the table."""
         columns = (
-            Column(name, "nominal", levels)
+            gb.Column(name, "nominal", levels)
             for name, levels in zip(self.names, self.labels, strict=True)
         )
-        return Schema(tuple(columns), name=self.source)
+        return gb.Schema(tuple(columns), unit=gb.Unit("row"), name=self.source)
 
     def frame(self) -> pl.DataFrame:
         """The table as text."""
@@ -102,6 +102,14 @@ class Microdata:
 
         columns = zip(self.names, self.labels, self.codes.T, strict=True)
         return pl.DataFrame({name: np.array(levels)[codes] for name, levels, codes in columns})
+
+    def coded(self, frame: pl.DataFrame) -> Ints:
+        """Codes of a table with these columns and labels, int64 (rows, columns)."""
+        columns = [
+            frame[name].cast(str).replace_strict(labels, range(len(labels)))
+            for name, labels in zip(self.names, self.labels, strict=True)
+        ]
+        return np.stack([column.to_numpy().astype(np.int64) for column in columns], axis=1)
 
 
 def table_of(settings: Settings, name: str) -> Microdata:
@@ -178,7 +186,7 @@ def read(path: Path, schema: Path | None, *, keep: tuple[str, ...] = ()) -> Micr
     if schema is not None:
         from gibbous.evaluate.tables import plain, side
 
-        found = side(path, plain(Schema.load(schema))).codes
+        found = side(path, plain(gb.Schema.load(schema))).codes
         names, labels = found.schema.names, tuple(c.labels() for c in found.schema)
         return Microdata(path.name, names, found.values.astype(np.int64), labels)
     frame = read_columns(path)

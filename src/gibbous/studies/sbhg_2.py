@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+import gibbous as gb
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata, correlated
@@ -110,9 +111,7 @@ def synthetic(table: Microdata, cell: Cell, draws: Draws, settings: Settings) ->
         places = (draws.uniform(table.rows) * table.rows).astype(np.int64)
         return table.codes[places]
     if method == SOUND:
-        from gibbous.mechanisms.sbhg import Sbhg
-
-        mechanism = Sbhg(
+        mechanism = gb.Sbhg(
             epsilon=cell.params["epsilon"], delta=cell.params["delta"], parents=k,
             relation="replace_one", sweeps=settings.values["sweeps"],
         )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+import gibbous as gb
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata, table_of
@@ -87,13 +88,9 @@ def synthetic(table: Microdata, cell: Cell, draws: Draws, settings: Settings) ->
 
 def _mechanism(method: str, k: int, epsilon: float, settings: Settings) -> Any:
     if method == SOUND:
-        from gibbous.mechanisms.sbhg import Sbhg
-
         delta, sweeps = settings.values["sound_delta"], settings.values["sweeps"]
-        return Sbhg(epsilon, delta, relation="replace_one", parents=k, sweeps=sweeps)
-    from gibbous.mechanisms.privbayes import Privbayes
-
-    return Privbayes(epsilon, relation="replace_one")
+        return gb.Sbhg(epsilon, delta, relation="replace_one", parents=k, sweeps=sweeps)
+    return gb.Privbayes(epsilon, relation="replace_one")
 
 
 def delta_of(method: str, settings: Settings) -> float:

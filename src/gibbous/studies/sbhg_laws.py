@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+import gibbous as gb
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, disintegrated, drawn, mixed
@@ -198,25 +199,14 @@ def true_delta(tables: int, delta: float) -> float:
 def released(mechanism: Any, table: Microdata, rows: int, seed: int) -> Ints:
     """Rows of a mechanism as it runs: its noise is the operating system's and differs every time.
 
-    Nothing is charged: no row leaves the study.
+    Nothing is charged to a ledger that lasts: no row leaves the study.
 
     Args:
         mechanism: an instance.
         seed: of sampling from the noisy tables.
     """
-    from gibbous.core.tables import Tables
-    from gibbous.disintegrate import engine
-    from gibbous.privacy.curator import Curator
-    from gibbous.synthesize.sample import sample
-
-    schema = table.schema()
-    holder = engine("local", None, threads=1)
-    holder.scan(table.frame(), schema, key=bytes(32))
-    planned = mechanism.plan(schema, rows)
-    curator = Curator(holder, planned.total, schema, relation=mechanism.relation)
-    try:
-        made = mechanism.run(curator, rows)
-    finally:
-        curator.close()
-    codes = sample(made, rows, seed=seed, threads=1) if isinstance(made, Tables) else made
-    return np.asarray(codes.values, dtype=np.int64)
+    release = gb.synthesize(
+        table.frame(), table.schema(), mechanism,
+        rows=rows, seed=seed, ledger=gb.Ledger.ephemeral(), understand=True,
+    )  # fmt: skip
+    return table.coded(release.sets[0])
