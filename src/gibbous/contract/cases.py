@@ -116,31 +116,17 @@ def neighbors(relation: Relation, crowd_size: int = 4) -> tuple[Neighbors, ...]:
     """
     schema = binary_schema(3)
     crowd = np.zeros((crowd_size, 3), dtype=np.int64)
-    unique = np.ones((1, 3), dtype=np.int64)
+    common, unique, other = (
+        np.vstack([crowd, row]) for row in (crowd[:1], [[1, 1, 1]], [[0, 1, 1]])
+    )
     if relation == "add_remove":
         return (
-            Neighbors(
-                "a unique record is added", schema, relation, crowd, np.vstack([crowd, unique])
-            ),
-            Neighbors(
-                "a common record is added", schema, relation, crowd, np.vstack([crowd, crowd[:1]])
-            ),
+            Neighbors("a unique record is added", schema, relation, crowd, unique),
+            Neighbors("a common record is added", schema, relation, crowd, common),
         )
     return (
-        Neighbors(
-            "a common record becomes unique",
-            schema,
-            relation,
-            np.vstack([crowd, crowd[:1]]),
-            np.vstack([crowd, unique]),
-        ),
-        Neighbors(
-            "a unique record becomes another",
-            schema,
-            relation,
-            np.vstack([crowd, unique]),
-            np.vstack([crowd, [[0, 1, 1]]]),
-        ),
+        Neighbors("a common record becomes unique", schema, relation, common, unique),
+        Neighbors("a unique record becomes another", schema, relation, unique, other),
     )
 
 

@@ -19,7 +19,7 @@ from gibbous.studies.bowen2016_1 import ORIGINAL
 from gibbous.studies.histograms import Floats, Ints, counted, moments, scott, shares, smoothed_share
 from gibbous.studies.laws import Draws
 from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
-from gibbous.studies.scores import Inferred, scored, several, single
+from gibbous.studies.scores import Inferred, by_budget, scored, several, single
 
 _NUMBER: Final = 2  # of this study, in the path of every draw
 BOUNDS: Final = {"asymmetric": (-3.0, 4.0), "symmetric": (-4.0, 4.0)}
@@ -180,18 +180,11 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     """Bins beside the printed medians, then each measure of both parameters."""
     del settings
     shown = [row for row in rows if row["sigma"] == rows[0]["sigma"]]
-    powers = sorted({row["ln_epsilon"] for row in rows})
-    kept = [p for p in powers if p % 2 == 0] if len(powers) > 6 else powers
     found = [_bin_table(rows)]
     for parameter in ("mean", "variance"):
+        mine = [row for row in shown if row["parameter"] == parameter]
         for measure in ("bias", "rmse", "coverage", "width"):
-            groups: dict[tuple[Any, ...], dict[int, Any]] = {}
-            for row in shown:
-                if row["parameter"] == parameter:
-                    key = (row["bounds"], row["n"], row["method"])
-                    groups.setdefault(key, {})[row["ln_epsilon"]] = row[measure]
-            lines = tuple((*k, *(_rounded(by.get(p)) for p in kept)) for k, by in groups.items())
-            headers = ("bounds", "n", "method", *(f"e^{p}" for p in kept))
+            headers, lines = by_budget(mine, ("bounds", "n", "method"), measure)
             title = f"{measure} of the {parameter} by epsilon, sigma = {rows[0]['sigma']}"
             title += "" if measure == "coverage" else ", in units of sigma"
             title += "^2" if parameter == "variance" and measure != "coverage" else ""
@@ -242,10 +235,6 @@ def _bin_table(rows: Sequence[Row]) -> Table:
     lines = tuple((*key, PRINTED_BINS.get(key[1]), bins) for key, bins in found.items())
     headers = ("bounds", "n", "sigma", "method", "printed median", "median here")
     return Table("bins", "Bins of the histograms", headers, lines)
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 STUDY = Study(

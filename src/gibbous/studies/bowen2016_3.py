@@ -17,8 +17,8 @@ from gibbous.studies.bowen2016_1 import ORIGINAL
 from gibbous.studies.laws import Draws
 from gibbous.studies.mixed_histograms import histogram, public_bins, scott_bins
 from gibbous.studies.mixed_laws import Floats, Records, Summary, modips, multiple_synthesis, records
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
-from gibbous.studies.scores import Inferred, scored, several, single
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
+from gibbous.studies.scores import Inferred, budgets_of, scored, several, single
 
 _NUMBER: Final = 3  # of this study, in the path of every draw
 LEVELS: Final = (2, 3, 4)
@@ -121,8 +121,7 @@ def _both(q: Floats, v: Floats) -> Inferred:
 def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     """Each measure averaged over the components of a parameter; bins and empty cells."""
     del settings
-    powers = sorted({row["ln_epsilon"] for row in rows})
-    kept = [p for p in powers if p % 2 == 0] if len(powers) > 6 else powers
+    kept = budgets_of(rows)
     found = []
     for measure in ("bias", "rmse", "coverage", "width"):
         lines = []
@@ -168,7 +167,7 @@ def _average(rows: Sequence[Row], method: str, parameter: str, power: int, measu
         if (row["method"], row["parameter"], row["ln_epsilon"]) == (method, parameter, power)
         and row[measure] is not None
     ]
-    return float(f"{np.mean(values):.4g}") if values else None
+    return rounded(float(np.mean(values))) if values else None
 
 
 def _extras(rows: Sequence[Row]) -> Table:
@@ -176,7 +175,7 @@ def _extras(rows: Sequence[Row]) -> Table:
     for row in rows:
         low, high = row["bins"] or (None, None)
         key = (row["method"], row["ln_epsilon"])
-        found[key] = (*key, low, high, float(f"{row['empty_cells']:.4g}"))
+        found[key] = (*key, low, high, rounded(row["empty_cells"]))
     headers = ("method", "ln epsilon", "least median squares", "largest", "empty cells a set")
     title = "Squares of the histograms (printed medians: 16 to 49) and cells without rows"
     return Table("squares-and-empty-cells", title, headers, tuple(found.values()))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
 from math import exp, log
 from typing import Any, Final
 
@@ -15,10 +13,11 @@ from gibbous.evaluate.utility.lasso import Moments, moments_of, path
 from gibbous.privacy.calibrate import q_star
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
-from gibbous.studies.park2014_data import Microdata, table_of
+from gibbous.studies.nearest_keys import Nearest
+from gibbous.studies.park2014_data import Microdata, table_of, tagged
 from gibbous.studies.park2014_laws import diverse, seeds, tilted
 from gibbous.studies.park2014_measures import shares
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, hashed, mixed
 from gibbous.studies.sbhg_laws import Noised, gibbs
 
@@ -33,17 +32,17 @@ SHOWN: Final = ("days", "icd9_prcdr=NA")
 
 def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a method and parameter."""
-    name = "given" if settings.data else table_of(settings, "claims7").source
-    tag = "".join(c if c.isalnum() else "-" for c in name.lower())
+    start = tagged(settings, "claims7")
     values = settings.values
-    found = [Cell(f"{tag}.records", {"method": ORIGINAL, "value": None})]
+    found = [Cell(f"{start}.records", {"method": ORIGINAL, "value": None})]
     found += [
-        Cell(f"{tag}.diverse={share:g}", {"method": DIVERSE, "value": share})
+        Cell(f"{start}.diverse={share:g}", {"method": DIVERSE, "value": share})
         for share in values["log_l"]
     ]
     found += [
         Cell(
-            f"{tag}.exponential={epsilon or 'infinity'}", {"method": EXPONENTIAL, "value": epsilon}
+            f"{start}.exponential={epsilon or 'infinity'}",
+            {"method": EXPONENTIAL, "value": epsilon},
         )
         for epsilon in values["epsilon"]
     ]
@@ -98,82 +97,6 @@ def hashes(table: Microdata, kept: int, seed: int) -> tuple[Hashed, ...]:
         context = sorted([int(c) for c in order if c != j][:kept])
         found.append(hashed(table.codes, table.sizes, j, context))
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Nearest(Hashed):
-    """Conditionals in which an unknown key is read as one that occurs: a nearest by Hamming distance.
-
-    Where several are as near, each has the same probability. On raw keys this leaks which of them occur.
-
-    Attributes:
-        distances: place d groups the keys by every set of all but d columns of the key.
-    """
-
-    distances: tuple[tuple[_Alike, ...], ...]
-
-    @staticmethod
-    def of(table: Hashed) -> Nearest:
-        """The same counts, their keys grouped by what they have in common."""
-        columns = range(len(table.context))
-        codes = np.stack(np.unravel_index(table.keys, table.radices), axis=1)
-        found = tuple(
-            tuple(_Alike.of(codes, table.radices, kept) for kept in combinations(columns, many))
-            for many in range(len(columns), -1, -1)
-        )
-        own = (table.target, table.context, table.radices, table.keys, table.counts)
-        return Nearest(*own, found)
-
-    def lines(self, state: Ints, draws: Draws | None = None) -> Ints:
-        """Line of a nearest key that occurs, int64 (rows,)."""
-        assert draws is not None
-        codes = state[:, self.context]
-        unit = draws.uniform(len(state))
-        found = np.full(len(state), -1)
-        for stage in self.distances:
-            left = np.flatnonzero(found < 0)
-            if not len(left):
-                break
-            # Of a row without any nearer key, each key here agrees with it in one set of columns.
-            spans = [alike.span(codes[left]) for alike in stage]
-            many = np.stack([stop - start for start, stop in spans])
-            ends = np.cumsum(many, axis=0)
-            point = (unit[left] * ends[-1]).astype(np.int64)
-            which = (ends <= point).sum(axis=0)
-            for place, (alike, (start, _)) in enumerate(zip(stage, spans, strict=True)):
-                hit = which == place
-                inside = point[hit] - (ends[place] - many[place])[hit]
-                found[left[hit]] = alike.order[start[hit] + inside]
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Alike:
-    """Keys by their codes in some of the columns.
-
-    Attributes:
-        kept: places of these columns.
-        radices: of these columns.
-        order: keys, those that agree in them side by side.
-        values: of these columns in that order, as one number.
-    """
-
-    kept: tuple[int, ...]
-    radices: tuple[int, ...]
-    order: Ints
-    values: Ints
-
-    @staticmethod
-    def of(codes: Ints, radices: Sequence[int], kept: tuple[int, ...]) -> _Alike:
-        own = tuple(radices[place] for place in kept)
-        values = mixed(codes[:, kept], own)
-        order = np.argsort(values, kind="stable")
-        return _Alike(kept, own, order, values[order])
-
-    def span(self, codes: Ints) -> tuple[Ints, Ints]:
-        """Where the keys that agree with each row start and stop in the order."""
-        wanted = mixed(codes[:, self.kept], self.radices)
-        return np.searchsorted(self.values, wanted), np.searchsorted(self.values, wanted, "right")
 
 
 def _marginals(table: Microdata, rows: Ints) -> dict[str, Any]:
@@ -262,7 +185,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     first = [row for row in rows if row["penalty"] == settings.values["penalties"][0]]
     where = f"{rows[0]['table']}, {rows[0]['records']:,} records"
     marginals = tuple(
-        (row["method"], _named(row), *(_rounded(row[n]) for n in (
+        (row["method"], _named(row), *(rounded(row[n]) for n in (
             "far0", "even0", "levels0", "far1", "even1", "levels1", "copied")))
         for row in first
     )  # fmt: skip
@@ -280,7 +203,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     for measure, title in named:
         lines = [
             (row["method"], _named(row),
-             *(_rounded(r[measure]) for r in rows
+             *(rounded(r[measure]) for r in rows
                if (r["method"], r["value"]) == (row["method"], row["value"])))
             for row in first
         ]  # fmt: skip
@@ -292,7 +215,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
             _named(row),
             row["charged"],
             row["file_epsilon"],
-            _rounded(row["likeliest"]),
+            rounded(row["likeliest"]),
         )
         for row in first
         if row["method"] != ORIGINAL
@@ -339,10 +262,6 @@ def _named(row: Row) -> str:
     if row["method"] == ORIGINAL:
         return ""
     return "infinity" if row["value"] is None else f"{row['value']:g}"
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 STUDY = Study(

@@ -11,9 +11,9 @@ import gibbous as gb
 from gibbous.studies import panels
 from gibbous.studies import park2014_measures as measures
 from gibbous.studies.laws import Draws
-from gibbous.studies.park2014_data import Microdata, table_of
+from gibbous.studies.park2014_data import Microdata, table_of, tagged
 from gibbous.studies.park2014_laws import Imputer, added, alpha_printed, blocks, imputer, seeds
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.sbhg_conditionals import Floats, Ints, disintegrated
 from gibbous.studies.sbhg_laws import gibbs, released
 
@@ -45,11 +45,11 @@ LOGISTIC: Final = ("cat", ("age_yrs", "sex", "los", "sev", "nproc"))
 
 def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a method, the sampling demonstration, and the histograms."""
-    tag = _tag(settings)
-    found = [Cell(f"{tag}.demonstration", {"part": "demonstration"})]
-    found.append(Cell(f"{tag}.histograms", {"part": "histograms"}))
+    start = tagged(settings, "discharge13")
+    found = [Cell(f"{start}.demonstration", {"part": "demonstration"})]
+    found.append(Cell(f"{start}.histograms", {"part": "histograms"}))
     found += [
-        Cell(f"{tag}.map{place}", {"part": "map", "method": method})
+        Cell(f"{start}.map{place}", {"part": "map", "method": method})
         for place, method in enumerate(METHODS)
     ]
     return tuple(found)
@@ -249,7 +249,7 @@ def _far(rows: Sequence[Row]) -> Table:
         share = [row["share"] for row in found]
         far = sum(abs(a["share"] - b) for a, b in zip(real, share, strict=True)) / 2
         even = sum(abs(1 / len(share) - b) for b in share) / 2
-        lines.append((column, method, _rounded(far), _rounded(even), found[0]["true_epsilon"]))
+        lines.append((column, method, rounded(far), rounded(even), found[0]["true_epsilon"]))
     headers = ("column", "method", "distance to records", "distance to uniform", "true epsilon")
     return Table("histograms", "Histograms: half L1 distances", headers, tuple(lines))
 
@@ -258,7 +258,7 @@ def _mapped(rows: Sequence[Row]) -> Table:
     found = [row for row in rows if row["part"] == "map"]
     names = [name for name in MEASURES if name in found[0]]
     lines = tuple(
-        (row["method"], row["epsilon"], row["file_epsilon"], *(_rounded(row[n]) for n in names))
+        (row["method"], row["epsilon"], row["file_epsilon"], *(rounded(row[n]) for n in names))
         for row in found
     )
     headers = ("method", "epsilon a row", "true epsilon of the file", *names)
@@ -269,7 +269,7 @@ def _coefficients(rows: Sequence[Row]) -> Table:
     found = [row for row in rows if row["part"] == "map" and "b_0" in row]
     names = [f"b_{k}" for k in range(len(LINEAR[1]) + 1)]
     lines = tuple(
-        (row["method"], row["epsilon"], *(_rounded(row[name]) for name in names)) for row in found
+        (row["method"], row["epsilon"], *(rounded(row[name]) for name in names)) for row in found
     )
     headers = ("method", "epsilon a row", "intercept", *LINEAR[1])
     title = f"Linear model of {LINEAR[0]}: coefficients per real standard deviation"
@@ -314,15 +314,6 @@ def _histogram_figure(rows: Sequence[Row]) -> Figure:
 def _present(table: Microdata, wanted: Sequence[str]) -> Sequence[str]:
     found = [name for name in wanted if name in table.names]
     return found or table.names[:2]
-
-
-def _tag(settings: Settings) -> str:
-    name = "given" if settings.data else table_of(settings, "discharge13").source
-    return "".join(c if c.isalnum() else "-" for c in name.lower())
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 STUDY = Study(

@@ -130,6 +130,12 @@ def table_of(settings: Settings, name: str) -> Microdata:
     return like(name, rows, settings.seed, settings.values.get("levels"))
 
 
+def tagged(settings: Settings, name: str) -> str:
+    """How the names of cells on that table begin; the public one may not be there."""
+    source = "given" if settings.data else table_of(settings, name).source
+    return "".join(c if c.isalnum() else "-" for c in source.lower())
+
+
 def like(name: str, rows: int, seed: int, levels: int | None = None) -> Microdata:
     """A constructed table with the columns and numbers of levels of a public one.
 

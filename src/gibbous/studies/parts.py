@@ -106,3 +106,8 @@ class Study:
     tables: Callable[[Sequence[Row], Settings], tuple[Table, ...]]
     figures: Callable[[Sequence[Row], Settings], tuple[Figure, ...]]
     takes_data: bool = False
+
+
+def rounded(value: Any) -> Any:
+    """A number as a table shows it, with four digits; anything else as it is."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value

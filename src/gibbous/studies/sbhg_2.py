@@ -12,7 +12,7 @@ import gibbous as gb
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata, correlated
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.sbhg_1 import LEVELS, RECORDS, TABLES, dense
 from gibbous.studies.sbhg_conditionals import Ints
 from gibbous.studies.sbhg_laws import error, printed, released, true_delta
@@ -172,13 +172,13 @@ def _beside(rows: Sequence[Row]) -> Table:
 
 def _figures(row: Row) -> tuple[Any, ...]:
     names = ("u", "u_sd", "u_degrees", "u3", "u3_sd", "u3_degrees", "outside", "shown")
-    return tuple(_rounded(row[name]) for name in names)
+    return tuple(rounded(row[name]) for name in names)
 
 
 def _by_k(rows: Sequence[Row]) -> Table:
     lines = tuple(
         (row["kind"], row["method"], row["k"],
-         *(_rounded(row[n]) for n in ("u", "u3", "u2", "outside", "shown", "seconds")))
+         *(rounded(row[n]) for n in ("u", "u3", "u2", "outside", "shown", "seconds")))
         for row in rows
         if _usual(row) and row["method"] not in (EMPIRICAL,)
     )  # fmt: skip
@@ -191,7 +191,7 @@ def _by_k(rows: Sequence[Row]) -> Table:
 
 def _by_budget(rows: Sequence[Row]) -> Table:
     lines = tuple(
-        (row["method"], row["epsilon"], row["delta"], *(_rounded(row[n]) for n in ("u", "u3", "true_delta")))
+        (row["method"], row["epsilon"], row["delta"], *(rounded(row[n]) for n in ("u", "u3", "true_delta")))
         for row in rows
         if row["kind"] == "sparse" and row["k"] == 2 and row["method"] in (LINE_9, RECORD)
     )  # fmt: skip
@@ -228,10 +228,6 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
 
 def _usual(row: Row) -> bool:
     return bool(row["epsilon"] == 0.1 and (row["delta"] == 0.1 or row["method"] == SOUND))
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 STUDY = Study(

@@ -10,8 +10,8 @@ import numpy as np
 import gibbous as gb
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
-from gibbous.studies.park2014_data import Microdata, table_of
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.park2014_data import Microdata, table_of, tagged
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.sbhg_conditionals import Ints
 from gibbous.studies.sbhg_laws import error, printed, projected, released, true_delta
 
@@ -28,19 +28,19 @@ PRINTED_DELTA: Final = 0.1
 def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a method, epsilon and k; they are named after the table, which may not be there."""
     values = settings.values
-    name = "given" if settings.data else table_of(settings, "adult").source
-    tag = "".join(c if c.isalnum() else "-" for c in name.lower())
-    found = [Cell(f"{tag}.method4", {"method": EMPIRICAL, "k": 0, "epsilon": None})]
+    start = tagged(settings, "adult")
+    found = [Cell(f"{start}.method4", {"method": EMPIRICAL, "k": 0, "epsilon": None})]
     for epsilon in values["epsilon"]:
         for k in values["parents"]:
             found += [
-                Cell(f"{tag}.method{METHODS.index(m)}.k={k}.eps={epsilon:g}",
+                Cell(f"{start}.method{METHODS.index(m)}.k={k}.eps={epsilon:g}",
                      {"method": m, "k": k, "epsilon": epsilon})
                 for m in (SURVIVED, RECORD, SOUND)
             ]  # fmt: skip
         found.append(
             Cell(
-                f"{tag}.method3.eps={epsilon:g}", {"method": PRIVBAYES, "k": 0, "epsilon": epsilon}
+                f"{start}.method3.eps={epsilon:g}",
+                {"method": PRIVBAYES, "k": 0, "epsilon": epsilon},
             )
         )
     return tuple(found)
@@ -131,7 +131,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
         groups: dict[tuple[Any, ...], dict[Any, Any]] = {}
         for row in rows:
             key = (row["method"], row["k"] or None)
-            groups.setdefault(key, {})[row["epsilon"]] = _rounded(row[measure])
+            groups.setdefault(key, {})[row["epsilon"]] = rounded(row[measure])
         lines = tuple(
             (*key, *(by.get(e, by.get(None)) for e in epsilons))
             for key, by in sorted(groups.items(), key=lambda g: METHODS.index(g[0][0]))
@@ -146,7 +146,7 @@ def _costs(rows: Sequence[Row]) -> Table:
     for row in rows:
         if row["method"] != EMPIRICAL:
             found.setdefault((row["method"], row["delta"]), []).append(row["true_delta"])
-    lines = tuple((*key, _rounded(min(v)), _rounded(max(v))) for key, v in found.items())
+    lines = tuple((*key, rounded(min(v)), rounded(max(v))) for key, v in found.items())
     headers = ("method", "delta charged", "least of its bounds over epsilon and k", "largest")
     return Table("delta", "What is charged, and lower bounds of what it costs", headers, lines)
 
@@ -173,10 +173,6 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
 def _mean(found: Sequence[dict[str, Any]], name: str) -> float | None:
     values = [one[name] for one in found if one[name] is not None]
     return float(np.mean(values)) if values else None
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 STUDY = Study(
