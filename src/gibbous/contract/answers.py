@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gibbous.contract.blind import described
-from gibbous.contract.losses import Purchase, both_have
+from gibbous.contract.losses import Purchase, both_have, named_cells
 from gibbous.contract.runs import curated
 from gibbous.contract.saboteurs import patched
 from gibbous.core.claim import Claim
@@ -95,9 +95,9 @@ class Answers:
                 ):
                     self.leaks.append("what is asked for depends on the record that differs")
                     raise _Apart
-                found = honest(curator, *args, **given)
-                self._open.answer = found
-                answer = self._answered(found) if self._second else found
+                released = honest(curator, *args, **given)
+                self._open.answer = released
+                answer = self._answered(released) if self._second else released
                 self._open = None
                 return answer
 
@@ -105,7 +105,7 @@ class Answers:
 
         return door
 
-    def _answered(self, found: Any) -> Any:
+    def _answered(self, released: Any) -> Any:
         """The first side's answer; a leak where post-processing of the same noise gave another."""
         one, two = self._twin, self._open
         assert two is not None
@@ -113,12 +113,12 @@ class Answers:
             one.prices[0].kind == "pure"
         )  # empty cells of a sparse table have their own noise
         if one.kind in ("counts", "sums"):
-            for before, after, counts in zip(one.answer, found, one.counts, strict=True):
+            for before, after, counts in zip(one.answer, released, one.counts, strict=True):
                 if simulated and isinstance(before.cells, Sparse):
                     continue
                 if not _same(before.cells, after.cells, counts.cells, before.noise):
                     self.leaks.append("a table shows more than its noise")
-        elif one.kind == "draw" and one.levels and described(one.answer) != described(found):
+        elif one.kind == "draw" and one.levels and described(one.answer) != described(released):
             self.leaks.append("rows show more than the levels that were drawn")
         return one.answer
 
@@ -135,12 +135,12 @@ class Answers:
 
         def door(honest: Any) -> Any:
             def look(holder: Any, asked: Any, **given: Any) -> Sequence[Counts]:
-                found: Sequence[Counts] = honest(holder, asked, **given)
+                counts: Sequence[Counts] = honest(holder, asked, **given)
                 if self._open is None or not self._open.prices:
                     self.leaks.append("records are counted without a purchase")
                 elif keep:
-                    self._open.counts.extend(_copied(one) for one in found)
-                return found
+                    self._open.counts.extend(_copied(one) for one in counts)
+                return counts
 
             return look
 
@@ -232,14 +232,14 @@ class Answers:
     def _words(self, count: int) -> np.ndarray:
         """Fresh words on the first side; the same ones, and more where more are asked for, on the second."""
         mine = self._open or self._loose[self._second]
-        found = _fresh(count)
+        fresh = _fresh(count)
         if self._second:
             before = (self._twin if self._open else self._loose[0]).words
             if len(mine.words) < len(before):
                 again = before[len(mine.words)][:count]
-                found[: len(again)] = again
-        mine.words.append(found)
-        return found.copy()
+                fresh[: len(again)] = again
+        mine.words.append(fresh)
+        return fresh.copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,16 +289,8 @@ def _same(one: Cells, two: Cells, exact: Cells, noise: NoiseInfo) -> bool:
         return bool(np.array_equal(one.values, two.values))
     if isinstance(one, Dense) or isinstance(two, Dense) or noise.threshold is None:
         return False
-    names = [
-        dict(
-            zip(
-                zip(c.keys.tolist(), c.levels.tolist(), strict=True), c.values.tolist(), strict=True
-            )
-        )
-        for c in (one, two)
-    ]
     assert isinstance(exact, Sparse)
-    mine = set(zip(exact.keys.tolist(), exact.levels.tolist(), strict=True))
-    return all(names[0].get(name) == value for name, value in names[1].items()) and all(
-        name in names[1] or name in mine for name in names[0]
+    first, second, mine = (named_cells(cells) for cells in (one, two, exact))
+    return all(first.get(name) == value for name, value in second.items()) and all(
+        name in second or name in mine for name in first
     )

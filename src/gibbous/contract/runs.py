@@ -39,8 +39,8 @@ def must(condition: bool, otherwise: str) -> None:
 
 def relation_of(mechanism: Mechanism) -> Relation:
     """The neighbor relation of a mechanism's claim."""
-    found: Relation = getattr(mechanism, "relation", "add_remove")
-    return found
+    relation: Relation = getattr(mechanism, "relation", "add_remove")
+    return relation
 
 
 def default(kind: type[Any], **given: object) -> Any:

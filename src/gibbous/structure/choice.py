@@ -100,7 +100,7 @@ def choose_hashed(
         at most 1 when one row is added or removed, 2 when one is replaced. docs/proofs/noisy_pegs.md.
     """
     schema = curator.schema
-    found: list[tuple[int, ...]] = []
+    contexts_of: list[tuple[int, ...]] = []
     for j, size in enumerate(schema.sizes):
         chosen: tuple[int, ...] = ()
         for _ in range(min(parents, len(schema) - 1) if size > 1 else 0):
@@ -121,8 +121,8 @@ def choose_hashed(
                 accounting=accounting,
             )
             chosen = (*chosen, fits[picked])
-        found.append(chosen)
-    return tuple(found)
+        contexts_of.append(chosen)
+    return tuple(contexts_of)
 
 
 def choose_network(

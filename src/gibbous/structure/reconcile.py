@@ -69,12 +69,12 @@ def _one_ways(table: Table) -> list[tuple[int, np.ndarray, int]]:
     context, values = table.context, table.cells.values.astype(np.float64)
     shape, columns = _axes(context)
     cube = values.reshape(shape)
-    found = []
+    margins = []
     for axis, column in enumerate(columns):
         if column is not None:
             others = tuple(a for a in range(cube.ndim) if a != axis)
-            found.append((column, cube.sum(axis=others), values.size // shape[axis]))
-    return found
+            margins.append((column, cube.sum(axis=others), values.size // shape[axis]))
+    return margins
 
 
 def _axes(context: Context) -> tuple[tuple[int, ...], tuple[int | None, ...]]:

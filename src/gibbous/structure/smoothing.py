@@ -63,9 +63,9 @@ def denoised(
     best, means = -np.inf, noisy
     for reference in references:
         base = np.maximum(reference.ravel(), 1e-3)
-        likelihood, found = _likeliest(noisy, sigma, base, compiled=compiled)
+        likelihood, candidate = _likeliest(noisy, sigma, base, compiled=compiled)
         if likelihood > best:
-            best, means = likelihood, found
+            best, means = likelihood, candidate
     out: np.ndarray = np.maximum(means, TINY).reshape(counts.shape)
     return out
 
@@ -287,16 +287,16 @@ def added(before: Components, tables: Iterable[tuple[Columns, np.ndarray, float]
     Args:
         tables: (columns, noisy counts with an axis a column, variance of one cell's noise > 0).
     """
-    found = dict(before.found)
+    combined = dict(before.found)
     for columns, counts, variance in tables:
         for subset in subsets(range(len(columns))):
             out = tuple(a for a in range(counts.ndim) if a not in subset)
             part = centered(counts.sum(axis=out))
             precision = 1.0 / (variance * math.prod(counts.shape[a] for a in out))
             key = tuple(columns[a] for a in subset)
-            own = found.get(key, Component(np.zeros(part.shape), 0.0))
-            found[key] = Component(own.total + precision * part, own.precision + precision)
-    return Components(found)
+            own = combined.get(key, Component(np.zeros(part.shape), 0.0))
+            combined[key] = Component(own.total + precision * part, own.precision + precision)
+    return Components(combined)
 
 
 def centered(values: np.ndarray) -> np.ndarray:

@@ -73,7 +73,7 @@ def posterior(
     ratios, before, width, expected = prior
     cells, atoms = len(noisy), len(ratios)
     likely = np.empty((cells, atoms))
-    found = 0.0
+    likelihood = 0.0
     for i in range(cells):
         top = -np.inf
         for a in range(atoms):
@@ -83,7 +83,7 @@ def posterior(
             top = max(top, likely[i, a])
         for a in range(atoms):
             likely[i, a] = np.exp(likely[i, a] - top)
-        found += top
+        likelihood += top
     law, summed = before.copy(), np.empty(atoms)
     for _ in range(steps):
         summed[:] = 0.0
@@ -109,5 +109,5 @@ def posterior(
             mixed += likely[i, a] * law[a]
             mean += likely[i, a] * law[a] * within
         means[i] = mean / mixed
-        found += np.log(mixed)
-    return float(found)
+        likelihood += np.log(mixed)
+    return float(likelihood)

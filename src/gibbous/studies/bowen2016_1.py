@@ -60,9 +60,9 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
     rows = [facts | {"method": ORIGINAL, "true_epsilon": None} | scored(_single(s, n), pi)]
     for method in SYNTHESIZERS:
         draws = scenario.at(method.number, power + 1000)
-        found = inferred(method, draws, s, n=n, epsilon=epsilon, sets=sets)
+        intervals = inferred(method, draws, s, n=n, epsilon=epsilon, sets=sets)
         cost = None if method.loss is None else method.loss(n, epsilon, sets)
-        rows.append(facts | {"method": method.label, "true_epsilon": cost} | scored(found, pi))
+        rows.append(facts | {"method": method.label, "true_epsilon": cost} | scored(intervals, pi))
     return rows
 
 

@@ -84,11 +84,11 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
             "bounds": bounds, "n": n, "sigma": sigma, "ln_epsilon": power, "epsilon": epsilon,
             "method": method, "true_epsilon": true_epsilon(method, epsilon), "bins": bins,
         }  # fmt: skip
-        for parameter, found, truth in zip(
+        for parameter, intervals, truth in zip(
             ("mean", "variance"), _inferred(q, v, n), (0.0, float(sigma) ** 2), strict=True
         ):
             unit = float(sigma) if parameter == "mean" else float(sigma) ** 2
-            score = scored(Inferred(found.estimate / unit, found.half / unit), truth / unit)
+            score = scored(Inferred(intervals.estimate / unit, intervals.half / unit), truth / unit)
             rows.append(facts | {"parameter": parameter} | score)
     return rows
 
@@ -122,8 +122,8 @@ def released(
     else:
         weight = smoothed_share(epsilon, bins, held.n)[:, None]
         p = ((1 - weight) * shares(counts, bins) + weight * shares(0 * counts, bins))[None]
-    found = moments(draws.at(2), p, bins, held.n, held.low, held.high)
-    return *found, float(np.median(bins))
+    statistics = moments(draws.at(2), p, bins, held.n, held.low, held.high)
+    return *statistics, float(np.median(bins))
 
 
 def sanitized(
@@ -180,7 +180,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     """Bins beside the printed medians, then each measure of both parameters."""
     del settings
     shown = [row for row in rows if row["sigma"] == rows[0]["sigma"]]
-    found = [_bin_table(rows)]
+    shown_tables = [_bin_table(rows)]
     for parameter in ("mean", "variance"):
         mine = [row for row in shown if row["parameter"] == parameter]
         for measure in ("bias", "rmse", "coverage", "width"):
@@ -188,8 +188,8 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
             title = f"{measure} of the {parameter} by epsilon, sigma = {rows[0]['sigma']}"
             title += "" if measure == "coverage" else ", in units of sigma"
             title += "^2" if parameter == "variance" and measure != "coverage" else ""
-            found.append(Table(f"{parameter}-{measure}", title, headers, lines))
-    return tuple(found)
+            shown_tables.append(Table(f"{parameter}-{measure}", title, headers, lines))
+    return tuple(shown_tables)
 
 
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
@@ -227,12 +227,12 @@ def _figure(rows: Sequence[Row], measure: str, *, columns: int) -> Figure:
 
 
 def _bin_table(rows: Sequence[Row]) -> Table:
-    found = {
+    medians = {
         (r["bounds"], r["n"], r["sigma"], r["method"]): r["bins"]
         for r in rows
         if r["bins"] is not None
     }
-    lines = tuple((*key, PRINTED_BINS.get(key[1]), bins) for key, bins in found.items())
+    lines = tuple((*key, PRINTED_BINS.get(key[1]), bins) for key, bins in medians.items())
     headers = ("bounds", "n", "sigma", "method", "printed median", "median here")
     return Table("bins", "Bins of the histograms", headers, lines)
 

@@ -29,21 +29,21 @@ class Nearest(Hashed):
         """The same counts, their keys grouped by what they have in common."""
         columns = range(len(table.context))
         codes = np.stack(np.unravel_index(table.keys, table.radices), axis=1)
-        found = tuple(
+        distances = tuple(
             tuple(_Alike.of(codes, table.radices, kept) for kept in combinations(columns, many))
             for many in range(len(columns), -1, -1)
         )
         own = (table.target, table.context, table.radices, table.keys, table.counts)
-        return Nearest(*own, found)
+        return Nearest(*own, distances)
 
     def lines(self, state: Ints, draws: Draws | None = None) -> Ints:
         """Line of a nearest key that occurs, int64 (rows,)."""
         assert draws is not None
         codes = state[:, self.context]
         unit = draws.uniform(len(state))
-        found = np.full(len(state), -1)
+        nearest = np.full(len(state), -1)
         for stage in self.distances:
-            left = np.flatnonzero(found < 0)
+            left = np.flatnonzero(nearest < 0)
             if not len(left):
                 break
             # Of a row without any nearer key, each key here agrees with it in one set of columns.
@@ -55,8 +55,8 @@ class Nearest(Hashed):
             for place, (alike, (start, _)) in enumerate(zip(stage, spans, strict=True)):
                 hit = which == place
                 inside = point[hit] - (ends[place] - many[place])[hit]
-                found[left[hit]] = alike.order[start[hit] + inside]
-        return found
+                nearest[left[hit]] = alike.order[start[hit] + inside]
+        return nearest
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -75,13 +75,13 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
 def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     """Bias and error by size of destination, all and short trips; classes of commutes."""
     del settings
-    found = []
+    shown_tables = []
     for kind, title in (("", "all trips"), ("short_", "short trips")):
         lines = [
             (f"{r['reach']:g}", *(r[name] for name in _SHOWN))
             for r in _by_size(rows, kind)
         ]  # fmt: skip
-        found.append(
+        shown_tables.append(
             Table(
                 "bias" if not kind else "bias-short",
                 f"Mean commute a destination, {title}: synthetic minus true, miles, by people",
@@ -98,7 +98,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
                 tuple(lines),
             )
         )
-    return (*found, _classes(rows))
+    return (*shown_tables, _classes(rows))
 
 
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:

@@ -141,8 +141,8 @@ def threshold(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Fl
 def every_cell(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flows:
     """The noisy table of `flows_laplace`: pure DP, pairs beyond reach dropped afterwards."""
     del delta
-    found = _grid(truth.flows, len(truth.geography.origins), truth, epsilon, draws)
-    return within(found, truth.geography)
+    noisy = _grid(truth.flows, len(truth.geography.origins), truth, epsilon, draws)
+    return within(noisy, truth.geography)
 
 
 def every_region(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flows:
@@ -174,8 +174,8 @@ def adaptive(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flo
         curator.close()
     first, second = (int(word >> 1) for word in seeded(draws.at(8))(2))
     codes = sample(made, people, seed=first).by_column
-    found = collected(codes[0].astype(np.int64), codes[1].astype(np.int64))
-    return within(to_places(found, truth.geography, "cell", seed=second), truth.geography)
+    flows = collected(codes[0].astype(np.int64), codes[1].astype(np.int64))
+    return within(to_places(flows, truth.geography, "cell", seed=second), truth.geography)
 
 
 def _masked(whole: Geography, place: Geography) -> gb.Schema:
@@ -218,8 +218,8 @@ def _onthemap(truth: Commutes, draws: Draws, **chosen: Any) -> Flows:
     draw = FlowRows(scheme(one, schema), claim(one))
     counts = engine.tally([by_destination(schema, place.destination)])
     codes = draw(counts, schema, 0, seeded(draws)).by_column
-    found = collected(codes[0].astype(np.int64), codes[1].astype(np.int64))
-    return found if not one.level else within(found, place)
+    flows = collected(codes[0].astype(np.int64), codes[1].astype(np.int64))
+    return flows if not one.level else within(flows, place)
 
 
 def _noise(count: int, scale: Fraction, draws: Draws) -> np.ndarray:
@@ -228,8 +228,8 @@ def _noise(count: int, scale: Fraction, draws: Draws) -> np.ndarray:
         exponential_gaps(np.full(count, scale.numerator), seeded(draws.at(k))) // scale.denominator
         for k in (1, 2)
     )
-    found: np.ndarray = one - two
-    return found
+    noise: np.ndarray = one - two
+    return noise
 
 
 def _grid(flows: Flows, width: int, truth: Commutes, epsilon: float, draws: Draws) -> Flows:

@@ -126,14 +126,14 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
     tens = [10.0**k for k in range(first, last + 1)]
     for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0)):
-        found = [float(f"{t * s:.6g}") for t in tens for s in steps]
-        found = [v for v in found if low / 1.001 <= v <= high * 1.001]
-        if len(found) >= 3:
-            return found[:: -(-len(found) // most)]
+        at = [float(f"{t * s:.6g}") for t in tens for s in steps]
+        at = [v for v in at if low / 1.001 <= v <= high * 1.001]
+        if len(at) >= 3:
+            return at[:: -(-len(at) // most)]
     step = 10.0 ** math.floor(math.log10((high - low or high) / 2))
     step *= max(s for s in (1, 2, 5) if 2 * s * step <= (high - low or high))
-    found = [float(f"{k * step:.6g}") for k in range(math.ceil(low / step), int(high / step) + 1)]
-    return found or [low]
+    at = [float(f"{k * step:.6g}") for k in range(math.ceil(low / step), int(high / step) + 1)]
+    return at or [low]
 
 
 def _marks(values: Sequence[float], scale: str, *, whole: bool = True) -> dict[str, Any]:

@@ -34,19 +34,19 @@ def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a method and parameter."""
     start = tagged(settings, "claims7")
     values = settings.values
-    found = [Cell(f"{start}.records", {"method": ORIGINAL, "value": None})]
-    found += [
+    grid = [Cell(f"{start}.records", {"method": ORIGINAL, "value": None})]
+    grid += [
         Cell(f"{start}.diverse={share:g}", {"method": DIVERSE, "value": share})
         for share in values["log_l"]
     ]
-    found += [
+    grid += [
         Cell(
             f"{start}.exponential={epsilon or 'infinity'}",
             {"method": EXPONENTIAL, "value": epsilon},
         )
         for epsilon in values["epsilon"]
     ]
-    return tuple(found)
+    return tuple(grid)
 
 
 def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
@@ -54,15 +54,15 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
     table = table_of(settings, "claims7")
     method, value = cell.params["method"], cell.params["value"]
     target = TARGET if TARGET in table.names else table.names[-1]
-    found = []
+    measured = []
     for repeat in range(1 if method == ORIGINAL else settings.reps):
         draws = Draws(settings.seed, (_NUMBER, round((value or 0) * 1e3), repeat))
         rows = synthetic(table, method, value, draws, settings)
-        found.append(_measured(table, rows, target, settings) | _marginals(table, rows))
-    facts = table.facts | {"method": method, "value": value, "repeats": len(found)}
+        measured.append(_measured(table, rows, target, settings) | _marginals(table, rows))
+    facts = table.facts | {"method": method, "value": value, "repeats": len(measured)}
     facts |= _prices(table, method, value, settings)
     penalties = settings.values["penalties"]
-    means = {name: np.mean([one[name] for one in found], axis=0) for name in found[0]}
+    means = {name: np.mean([one[name] for one in measured], axis=0) for name in measured[0]}
     flat = {name: float(mean) for name, mean in means.items() if np.ndim(mean) == 0}
     return [
         facts | flat
@@ -79,8 +79,8 @@ def synthetic(
         return table.codes
     values = settings.values
     tables = hashes(table, values["kept"], settings.seed)
-    found = diverse(tables, value or 0.0) if method == DIVERSE else tilted(tables, value)
-    near = Noised(tuple(Nearest.of(t) for t in found.tables), found.cumulative)
+    conditionals = diverse(tables, value or 0.0) if method == DIVERSE else tilted(tables, value)
+    near = Noised(tuple(Nearest.of(t) for t in conditionals.tables), conditionals.cumulative)
     start = seeds(table, values["rows"], draws.at(0), records=False)
     return gibbs(near, start, draws.at(1), sweeps=values["sweeps"], records=None)
 
@@ -101,15 +101,15 @@ def hashes(table: Microdata, kept: int, seed: int) -> tuple[Hashed, ...]:
 
 def _marginals(table: Microdata, rows: Ints) -> dict[str, Any]:
     """Half L1 distances of the code columns from the records and from the uniform law, and entropies."""
-    found: dict[str, Any] = {}
+    distances: dict[str, Any] = {}
     for place, name in enumerate(CODES):
         j = table.index(name) if name in table.names else place
         real, made = (shares(codes[:, j], table.sizes[j]) for codes in (table.codes, rows))
-        found[f"far{place}"] = float(np.abs(real - made).sum() / 2)
-        found[f"even{place}"] = float(np.abs(1 / table.sizes[j] - made).sum() / 2)
-        found[f"levels{place}"] = float((made > 0).sum())
+        distances[f"far{place}"] = float(np.abs(real - made).sum() / 2)
+        distances[f"even{place}"] = float(np.abs(1 / table.sizes[j] - made).sum() / 2)
+        distances[f"levels{place}"] = float((made > 0).sum())
     copied = np.isin(mixed(rows, table.sizes), mixed(table.codes, table.sizes))
-    return found | {"copied": float(copied.mean())}
+    return distances | {"copied": float(copied.mean())}
 
 
 def _measured(table: Microdata, rows: Ints, target: str, settings: Settings) -> dict[str, Any]:
@@ -123,25 +123,25 @@ def _measured(table: Microdata, rows: Ints, target: str, settings: Settings) -> 
     decreasing = np.argsort(-penalties)
     slopes = np.zeros((len(penalties), len(terms)))
     slopes[decreasing] = path(moments, penalties[decreasing])
-    found: dict[str, Any] = {"mse": _errors(moments, slopes, real, goal)}
+    measures: dict[str, Any] = {"mse": _errors(moments, slopes, real, goal)}
     for place, name in enumerate(SHOWN):
         known = terms.index(name) if name in terms else None
-        found[f"b{place}"] = slopes[:, known] if known is not None else 0 * penalties
-    return found
+        measures[f"b{place}"] = slopes[:, known] if known is not None else 0 * penalties
+    return measures
 
 
 def _errors(moments: Moments, slopes: Floats, real: Any, goal: Floats) -> Floats:
     guess = moments.target + (real @ slopes.T) - (slopes @ moments.mean)[None, :]
-    found: Floats = ((goal[:, None] - guess) ** 2).mean(axis=0)
-    return found
+    errors: Floats = ((goal[:, None] - guess) ** 2).mean(axis=0)
+    return errors
 
 
 def _numbers(table: Microdata, rows: Ints, name: str) -> Floats:
     """log(1 + number) of a column: the paper's target is in classes, and stays have a long tail."""
     values = table.numbers(name, np.arange(table.sizes[table.index(name)]))
     values = np.where(np.isfinite(values), values, np.arange(len(values)))
-    found: Floats = np.log1p(values)[rows[:, table.index(name)]]
-    return found
+    logs: Floats = np.log1p(values)[rows[:, table.index(name)]]
+    return logs
 
 
 def _design(table: Microdata, rows: Ints, target: str) -> tuple[list[str], Any]:
@@ -193,7 +193,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     of = tuple(
         f"{code}: {what}" for code in CODES for what in ("to records", "to uniform", "levels")
     )
-    found = [
+    shown_tables = [
         Table("marginals", f"Half L1 distances of the marginals: {where}",
               (*headers, *of, "rows that are records"), marginals)
     ]  # fmt: skip
@@ -208,7 +208,9 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
             for row in first
         ]  # fmt: skip
         shown = (*headers, *(f"penalty {p:g}" for p in penalties))
-        found.append(Table(measure, f"{title}, target log(1 + {TARGET})", shown, tuple(lines)))
+        shown_tables.append(
+            Table(measure, f"{title}, target log(1 + {TARGET})", shown, tuple(lines))
+        )
     costs = tuple(
         (
             row["method"],
@@ -222,7 +224,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     )
     shown = (*headers, "epsilon charged", "epsilon of the file, without the nearest key",
              "largest probability of a level that the entropy allows")  # fmt: skip
-    return (*found, Table("costs", "What is charged, and what it costs", shown, costs))
+    return (*shown_tables, Table("costs", "What is charged, and what it costs", shown, costs))
 
 
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:

@@ -46,13 +46,13 @@ LOGISTIC: Final = ("cat", ("age_yrs", "sex", "los", "sev", "nproc"))
 def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a method, the sampling demonstration, and the histograms."""
     start = tagged(settings, "discharge13")
-    found = [Cell(f"{start}.demonstration", {"part": "demonstration"})]
-    found.append(Cell(f"{start}.histograms", {"part": "histograms"}))
-    found += [
+    grid = [Cell(f"{start}.demonstration", {"part": "demonstration"})]
+    grid.append(Cell(f"{start}.histograms", {"part": "histograms"}))
+    grid += [
         Cell(f"{start}.map{place}", {"part": "map", "method": method})
         for place, method in enumerate(METHODS)
     ]
-    return tuple(found)
+    return tuple(grid)
 
 
 def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
@@ -68,11 +68,11 @@ def _demonstration(table: Microdata, settings: Settings) -> list[dict[str, Any]]
     """Table 3: a record as seed (of a given table, whose records stay there, a uniform row), then draws."""
     values, draws = settings.values, Draws(settings.seed, (_NUMBER, 1))
     alpha = alpha_printed(values["shown_epsilon"], len(table.names))
-    found = added(disintegrated(table.codes, table.sizes, values["parents"]), alpha)
+    conditionals = added(disintegrated(table.codes, table.sizes, values["parents"]), alpha)
     state = seeds(table, 1, draws.at(0), records=settings.data is None)
     rows = [{"step": "seed"} | _labels(table, state[0])]
-    for hashed, sums in zip(found.tables, found.cumulative, strict=True):
-        one = type(found)((hashed,), (sums,))
+    for hashed, sums in zip(conditionals.tables, conditionals.cumulative, strict=True):
+        one = type(conditionals)((hashed,), (sums,))
         state = gibbs(one, state, draws.at(1, hashed.target), sweeps=1, records=None)
         rows.append({"step": table.names[hashed.target]} | _labels(table, state[0]))
     return rows
@@ -89,16 +89,16 @@ def _histograms(table: Microdata, settings: Settings) -> list[dict[str, Any]]:
     """Figure 4: shares of two columns in the records, in PeGS and in one long block."""
     values, draws = settings.values, Draws(settings.seed, (_NUMBER, 2))
     alpha = alpha_printed(values["shown_epsilon"], len(table.names))
-    found = added(disintegrated(table.codes, table.sizes, values["parents"]), alpha)
+    conditionals = added(disintegrated(table.codes, table.sizes, values["parents"]), alpha)
     n = values["rows"]
     start = seeds(table, n, draws.at(0), records=False)
     epsilon = values["shown_epsilon"]
     drawn = {
         "records": (table.codes, None),
-        PEGS: (gibbs(found, start, draws.at(1), sweeps=1, records=None), n * epsilon),
-        f"{BLOCK}, one block": (blocks(found, start[:1], draws.at(2), block=n), epsilon),
+        PEGS: (gibbs(conditionals, start, draws.at(1), sweeps=1, records=None), n * epsilon),
+        f"{BLOCK}, one block": (blocks(conditionals, start[:1], draws.at(2), block=n), epsilon),
         f"{BLOCK}, blocks of {values['block']}": (
-            blocks(found, start[: n // values["block"]], draws.at(3), block=values["block"]),
+            blocks(conditionals, start[: n // values["block"]], draws.at(3), block=values["block"]),
             n // values["block"] * epsilon,
         ),
     }
@@ -119,13 +119,15 @@ def _map(table: Microdata, cell: Cell, settings: Settings) -> list[dict[str, Any
     place = METHODS.index(method)
     rows = []
     for epsilon in _epsilons(method, values):
-        found, coefficients = [], []
+        measured_rows, coefficients = [], []
         for repeat in range(settings.reps):
             draws = Draws(settings.seed, (_NUMBER, 3, place, round((epsilon or 0) * 1e6), repeat))
             one = measured(table, sampler(epsilon, draws), truth, settings)
             coefficients.append(one.pop("coefficients"))
-            found.append(one)
-        means = {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+            measured_rows.append(one)
+        means = {
+            name: float(np.mean([one[name] for one in measured_rows])) for name in measured_rows[0]
+        }
         terms = {f"b_{k}": float(b) for k, b in enumerate(np.mean(coefficients, axis=0))}
         rows.append(
             {"method": method, "repeats": settings.reps}
@@ -204,13 +206,13 @@ def measured(
     Args:
         truth: coefficients on the records; None leaves out what needs the columns of the paper.
     """
-    found: dict[str, Any] = {"marginal": measures.marginal_distance(table, rows)}
+    figures_of: dict[str, Any] = {"marginal": measures.marginal_distance(table, rows)}
     made = fitted(table, rows)
     if truth is None or made is None:
-        return found | {"coefficients": np.zeros(0)}
+        return figures_of | {"coefficients": np.zeros(0)}
     places = Draws(settings.seed, (_NUMBER, 4)).uniform(settings.values["targets"]) * table.rows
     targets = table.codes[places.astype(np.int64)]
-    return found | {
+    return figures_of | {
         "given_age": measures.conditional_distance(table, rows, "age_yrs"),
         "given_hosp": measures.conditional_distance(table, rows, "hosp"),
         "linear": float(np.linalg.norm(made[0] - truth[0])),
@@ -244,32 +246,32 @@ def _far(rows: Sequence[Row]) -> Table:
         if row["part"] == "histograms":
             groups.setdefault((row["column"], row["method"]), []).append(row)
     lines = []
-    for (column, method), found in groups.items():
+    for (column, method), lines_of in groups.items():
         real = groups[column, "records"]
-        share = [row["share"] for row in found]
+        share = [row["share"] for row in lines_of]
         far = sum(abs(a["share"] - b) for a, b in zip(real, share, strict=True)) / 2
         even = sum(abs(1 / len(share) - b) for b in share) / 2
-        lines.append((column, method, rounded(far), rounded(even), found[0]["true_epsilon"]))
+        lines.append((column, method, rounded(far), rounded(even), lines_of[0]["true_epsilon"]))
     headers = ("column", "method", "distance to records", "distance to uniform", "true epsilon")
     return Table("histograms", "Histograms: half L1 distances", headers, tuple(lines))
 
 
 def _mapped(rows: Sequence[Row]) -> Table:
-    found = [row for row in rows if row["part"] == "map"]
-    names = [name for name in MEASURES if name in found[0]]
+    maps = [row for row in rows if row["part"] == "map"]
+    names = [name for name in MEASURES if name in maps[0]]
     lines = tuple(
         (row["method"], row["epsilon"], row["file_epsilon"], *(rounded(row[n]) for n in names))
-        for row in found
+        for row in maps
     )
     headers = ("method", "epsilon a row", "true epsilon of the file", *names)
     return Table("map", "Utility and risk", headers, lines)
 
 
 def _coefficients(rows: Sequence[Row]) -> Table:
-    found = [row for row in rows if row["part"] == "map" and "b_0" in row]
+    maps = [row for row in rows if row["part"] == "map" and "b_0" in row]
     names = [f"b_{k}" for k in range(len(LINEAR[1]) + 1)]
     lines = tuple(
-        (row["method"], row["epsilon"], *(rounded(row[name]) for name in names)) for row in found
+        (row["method"], row["epsilon"], *(rounded(row[name]) for name in names)) for row in maps
     )
     headers = ("method", "epsilon a row", "intercept", *LINEAR[1])
     title = f"Linear model of {LINEAR[0]}: coefficients per real standard deviation"
@@ -279,7 +281,7 @@ def _coefficients(rows: Sequence[Row]) -> Table:
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     """Figure 4; figures 5 to 7 and 9 with what is charged and what is true side by side."""
     del settings
-    found = [row for row in rows if row["part"] == "map"]
+    maps = [row for row in rows if row["part"] == "map"]
     drawn = [_histogram_figure([row for row in rows if row["part"] == "histograms"])]
     groups = {
         "utility": ("marginal", "given_age", "given_hosp", "linear", "logistic"),
@@ -290,9 +292,9 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
             {"x": row[axis], "y": row[name], "method": row["method"],
              "panel": f"{MEASURES[name]}; {words}"}
             for name in names
-            if name in found[0]
+            if name in maps[0]
             for axis, words in (("epsilon", "by row, charged"), ("file_epsilon", "whole file, true"))
-            for row in found
+            for row in maps
             if row[axis]
         ]  # fmt: skip
         chart = panels.Lines(
@@ -312,8 +314,8 @@ def _histogram_figure(rows: Sequence[Row]) -> Figure:
 
 
 def _present(table: Microdata, wanted: Sequence[str]) -> Sequence[str]:
-    found = [name for name in wanted if name in table.names]
-    return found or table.names[:2]
+    names = [name for name in wanted if name in table.names]
+    return names or table.names[:2]
 
 
 STUDY = Study(

@@ -84,8 +84,8 @@ class Microdata:
 
     def numbers(self, name: str, codes: Ints) -> Floats:
         """The first number in the label of each code; NaN where there is none."""
-        found = [re.search(r"\d+", label) for label in self.labels[self.index(name)]]
-        values = np.array([float(match[0]) if match else np.nan for match in found])
+        numbers = [re.search(r"\d+", label) for label in self.labels[self.index(name)]]
+        values = np.array([float(match[0]) if match else np.nan for match in numbers])
         return values[codes]
 
     def schema(self) -> gb.Schema:
@@ -192,9 +192,9 @@ def read(path: Path, schema: Path | None, *, keep: tuple[str, ...] = ()) -> Micr
     if schema is not None:
         from gibbous.evaluate.tables import plain, side
 
-        found = side(path, plain(gb.Schema.load(schema))).codes
-        names, labels = found.schema.names, tuple(c.labels() for c in found.schema)
-        return Microdata(path.name, names, found.values.astype(np.int64), labels)
+        codes_read = side(path, plain(gb.Schema.load(schema))).codes
+        names, labels = codes_read.schema.names, tuple(c.labels() for c in codes_read.schema)
+        return Microdata(path.name, names, codes_read.values.astype(np.int64), labels)
     frame = read_columns(path)
     names = keep or tuple(frame.columns)
     columns = [_coded(frame[name]) for name in names]

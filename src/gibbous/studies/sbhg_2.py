@@ -47,17 +47,17 @@ def table_of(kind: str, seed: int) -> Microdata:
 def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a table, method and parameter."""
     values = settings.values
-    found = []
+    grid = []
     for kind in DATA:
         widest = len(table_of(kind, settings.seed).names) - 1
-        found += [_cell(kind, EMPIRICAL, 0, 0.0, 0.0), _cell(kind, GIBBS, widest, 0.0, 0.0)]
+        grid += [_cell(kind, EMPIRICAL, 0, 0.0, 0.0), _cell(kind, GIBBS, widest, 0.0, 0.0)]
         for k in [k for k in values["parents"] if k <= widest]:
-            found += [_cell(kind, method, k, 0.1, 0.1) for method in (LINE_9, RECORD, KEY)]
-            found.append(_cell(kind, SOUND, k, 0.1, values["sound_delta"]))
+            grid += [_cell(kind, method, k, 0.1, 0.1) for method in (LINE_9, RECORD, KEY)]
+            grid.append(_cell(kind, SOUND, k, 0.1, values["sound_delta"]))
     for other in values["budgets"]:
         for epsilon, delta in ((other, 0.1), (0.1, other)):
-            found += [_cell("sparse", m, 2, epsilon, delta) for m in (LINE_9, RECORD)]
-    return tuple({cell.name: cell for cell in found}.values())
+            grid += [_cell("sparse", m, 2, epsilon, delta) for m in (LINE_9, RECORD)]
+    return tuple({cell.name: cell for cell in grid}.values())
 
 
 def _cell(kind: str, method: str, k: int, epsilon: float, delta: float) -> Cell:
@@ -124,12 +124,12 @@ def synthetic(table: Microdata, cell: Cell, draws: Draws, settings: Settings) ->
     )  # fmt: skip
 
 
-def _spread(name: str, found: Sequence[dict[str, Any]]) -> dict[str, float]:
-    values = np.array([one["u"] for one in found])
+def _spread(name: str, errors: Sequence[dict[str, Any]]) -> dict[str, float]:
+    values = np.array([one["u"] for one in errors])
     return {
         name: float(values.mean()),
         f"{name}_sd": float(values.std(ddof=1)) if len(values) > 1 else 0.0,
-        f"{name}_degrees": found[0]["degrees"],
+        f"{name}_degrees": errors[0]["degrees"],
     }
 
 
@@ -218,12 +218,12 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
         ("seconds", "Run time by k", by_k, "k", "seconds", (by_hash, "CPU seconds")),
         ("budget", "U by epsilon and delta", budgets, "value", "u3", ("ε or δ", of_three)),
     )
-    found = []
+    charts = []
     for name, title, points, x, y, titles in drawn:
         scales: tuple[panels.Kind, panels.Kind] = ("linear", "linear" if y == "seconds" else "log")
         lines = panels.Lines(x=x, y=y, titles=titles, scales=scales, **common)
-        found.append(Figure(f"sbhg-2-{name}", title, lines.chart(points)))
-    return tuple(found)
+        charts.append(Figure(f"sbhg-2-{name}", title, lines.chart(points)))
+    return tuple(charts)
 
 
 def _usual(row: Row) -> bool:

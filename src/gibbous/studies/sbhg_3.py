@@ -29,21 +29,21 @@ def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a method, epsilon and k; they are named after the table, which may not be there."""
     values = settings.values
     start = tagged(settings, "adult")
-    found = [Cell(f"{start}.method4", {"method": EMPIRICAL, "k": 0, "epsilon": None})]
+    grid = [Cell(f"{start}.method4", {"method": EMPIRICAL, "k": 0, "epsilon": None})]
     for epsilon in values["epsilon"]:
         for k in values["parents"]:
-            found += [
+            grid += [
                 Cell(f"{start}.method{METHODS.index(m)}.k={k}.eps={epsilon:g}",
                      {"method": m, "k": k, "epsilon": epsilon})
                 for m in (SURVIVED, RECORD, SOUND)
             ]  # fmt: skip
-        found.append(
+        grid.append(
             Cell(
                 f"{start}.method3.eps={epsilon:g}",
                 {"method": PRIVBAYES, "k": 0, "epsilon": epsilon},
             )
         )
-    return tuple(found)
+    return tuple(grid)
 
 
 def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
         ("two_outside", "share of rows outside the support, two-way tables"),
         ("u_shown", "share of singletons shown"),
     )
-    found = []
+    shown_tables = []
     for measure, what in named:
         groups: dict[tuple[Any, ...], dict[Any, Any]] = {}
         for row in rows:
@@ -137,8 +137,8 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
             for key, by in sorted(groups.items(), key=lambda g: METHODS.index(g[0][0]))
         )
         headers = ("method", "k", *(f"epsilon {e:g}" for e in epsilons))
-        found.append(Table(measure.replace("_", "-"), f"{what}: {title}", headers, lines))
-    return (*found, _costs(rows))
+        shown_tables.append(Table(measure.replace("_", "-"), f"{what}: {title}", headers, lines))
+    return (*shown_tables, _costs(rows))
 
 
 def _costs(rows: Sequence[Row]) -> Table:
@@ -170,8 +170,8 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     return tuple(drawn)
 
 
-def _mean(found: Sequence[dict[str, Any]], name: str) -> float | None:
-    values = [one[name] for one in found if one[name] is not None]
+def _mean(errors: Sequence[dict[str, Any]], name: str) -> float | None:
+    values = [one[name] for one in errors if one[name] is not None]
     return float(np.mean(values)) if values else None
 
 

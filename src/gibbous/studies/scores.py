@@ -54,25 +54,25 @@ def several(q: Floats, v: Floats, *, noise: float | Floats = 0.0) -> Inferred:
     Source:
         [bowen2016, eq. 8-10] (reiter2003); docs/reference/combining-rules.md for V_s.
     """
-    found = rules.spread(q, v)
-    variance = rules.reiter2003(found)
-    return Inferred(found.mean, _quantile(variance.df) * np.sqrt(variance.total + noise))
+    spread = rules.spread(q, v)
+    variance = rules.reiter2003(spread)
+    return Inferred(spread.mean, _quantile(variance.df) * np.sqrt(variance.total + noise))
 
 
-def scored(found: Inferred, truth: float) -> dict[str, Any]:
+def scored(inferred: Inferred, truth: float) -> dict[str, Any]:
     """Bias, RMSE, coverage and mean width over the usable repeats, with Monte Carlo errors.
 
     Returns:
         bias, bias_se, rmse, coverage, coverage_se, width and usable (share of the repeats); None
         where no repeat is usable.
     """
-    usable = found.usable
+    usable = inferred.usable
     count = int(usable.sum())
     share = count / usable.size
     if not count:
         names = ("bias", "bias_se", "rmse", "coverage", "coverage_se", "width")
         return dict.fromkeys(names) | {"usable": share}
-    error, half = found.estimate[usable] - truth, found.half[usable]
+    error, half = inferred.estimate[usable] - truth, inferred.half[usable]
     coverage = float(np.mean(np.abs(error) <= half))
     return {
         "bias": float(error.mean()),

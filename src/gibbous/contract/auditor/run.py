@@ -15,16 +15,16 @@ from functools import partial
 from itertools import count
 from typing import Any, get_args, get_type_hints
 
-from gibbous.contract.audit import lower_bound, stated
+from gibbous.contract.auditor.bounds import lower_bound, stated
 from gibbous.contract.auditor.canaries import Seen
-from gibbous.contract.auditor.diversity import by_diversity
 from gibbous.contract.auditor.findings import Audit, Evidence, SelfTest, Verdict
+from gibbous.contract.auditor.noise import by_scale
 from gibbous.contract.auditor.parts import (
     Effort,
     Run,
     by_canaries,
+    by_diversity,
     by_pair,
-    by_scale,
     pairs_of,
     without_noise,
     without_statistics,
@@ -120,12 +120,12 @@ def _tested(
 
     for one in builds:
         try:
-            found, flagged = _relation(one, run, effort, level, result.seed, step)
+            evidence_of, flagged = _relation(one, run, effort, level, result.seed, step)
         except PrivacyRefused as error:
             if error.name != "OVERSPEND":
                 raise
-            found, flagged = [_overspent(one, error.wrong)], []
-        evidence, bare = evidence + found, bare + flagged
+            evidence_of, flagged = [_overspent(one, error.wrong)], []
+        evidence, bare = evidence + evidence_of, bare + flagged
     return _judged(result, evidence, bare)
 
 
@@ -142,7 +142,7 @@ def _relation(
     one: Mechanism, run: Run, effort: Effort, level: float, seed: int, step: Callable[[], None]
 ) -> tuple[list[Evidence], list[Evidence]]:
     """All tests of one instance under its relation, and their self-test."""
-    found: list[Evidence] = []
+    evidence_of: list[Evidence] = []
     bare: list[Evidence] = []
     seen: list[Seen] = []
     laws: set[NoiseInfo] = set()
@@ -155,7 +155,7 @@ def _relation(
             evidence, more, stated = by_canaries(
                 one, table, run, effort=part, level=level, seed=stream
             )
-            found, seen, laws = [*found, evidence], seen + more, laws | stated
+            evidence_of, seen, laws = [*evidence_of, evidence], seen + more, laws | stated
             crowd = crowded(setup, stated) if place == 0 else None
             tables += [crowd] if crowd is not None else []
         if number == 0:
@@ -164,14 +164,16 @@ def _relation(
                 by_canaries(one, tables[-1], nothing, effort=few, level=level, seed=seed)[0]
             )
     scale = by_scale(seen, relation_of(one), level)
-    found += [scale] if scale is not None else []
+    evidence_of += [scale] if scale is not None else []
     rows = free_rows(one, binary_schema()) if one.about.releases == "rows" else None
     pairs = pairs_of(one, laws)
     for pair in pairs:
         step()
-        found.append(by_pair(one, pair, run, effort=effort.part("pairs"), level=level, rows=rows))
+        evidence_of.append(
+            by_pair(one, pair, run, effort=effort.part("pairs"), level=level, rows=rows)
+        )
     bare.append(_self_pair(one, pairs[0], run, level=level, seed=seed, rows=rows))
-    return [*found, *without_statistics(one, relation_of(one), rows)], bare
+    return [*evidence_of, *without_statistics(one, relation_of(one), rows)], bare
 
 
 def _overspent(one: Mechanism, words: str) -> Evidence:
@@ -181,13 +183,13 @@ def _overspent(one: Mechanism, words: str) -> Evidence:
 
 
 def _diversity(result: Audit, one: Mechanism, run: Run) -> Audit:
-    found = by_diversity(one, run, level=result.level)
+    drawn = by_diversity(one, run, level=result.level)
     bare = by_diversity(one, without_noise(run, result.seed), level=result.level)
     note = (
         "l-diversity is not differential privacy: there is no epsilon to bound. The l of a whole "
         "output is the finding output_l of `gibbous evaluate`."
     )
-    return replace(_judged(result, [found], [bare]), notes=(note,))
+    return replace(_judged(result, [drawn], [bare]), notes=(note,))
 
 
 def _self_pair(
@@ -203,10 +205,10 @@ def _self_pair(
     bare = without_noise(run, seed)
     for runs in looks:
         effort, share = Effort(0.0, runs), level / len(looks)
-        found = by_pair(one, pair, bare, effort=effort, level=share, rows=rows)
-        if found.violated:
+        evidence = by_pair(one, pair, bare, effort=effort, level=share, rows=rows)
+        if evidence.violated:
             break
-    return found
+    return evidence
 
 
 def _self_runs(one: Mechanism, rows: int | None, level: float) -> int:
