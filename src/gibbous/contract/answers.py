@@ -22,7 +22,7 @@ from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
 from gibbous.core.protocols import Mechanism, Progress, Words64, silent
 from gibbous.core.tables import Cells, Counts, Dense, NoiseInfo, Sparse
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
 from gibbous.synthesize import blocks, public_rows
@@ -64,8 +64,8 @@ class Answers:
                 (Curator, "draw", self._purchase("draw")),
                 (Curator, "_pay", self._pay),
                 (Curator, "_count", self._look(keep=True)),
-                (NumpyEngine, "tally", self._look(keep=False)),
-                (NumpyEngine, "sums", self._look(keep=True)),
+                (LocalEngine, "tally", self._look(keep=False)),
+                (LocalEngine, "sums", self._look(keep=True)),
                 (entropy, "_sampler", lambda honest: lambda law, scale: _Told(law, scale, honest)),
                 (entropy, "_noised", self._noised),
                 (entropy, "_chooser", self._chooser),

@@ -30,7 +30,7 @@ from gibbous.core.errors import GibbousError
 from gibbous.core.params import describe
 from gibbous.core.protocols import Mechanism
 from gibbous.core.tables import Dense, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import accountant
 from gibbous.privacy.curator import Curator
 
@@ -93,7 +93,7 @@ def _a_smaller_budget_is_refused_before_counting(kind: type[Any]) -> None:
 @contextmanager
 def _watched(one: Mechanism, budget: Claim) -> Iterator[tuple[Curator, list[int]]]:
     """A curator of the typical table, and how many purchases there were before each look at it."""
-    case, looks, honest = typical(), list[int](), NumpyEngine.tally
+    case, looks, honest = typical(), list[int](), LocalEngine.tally
 
     def tally(engine: Any, contexts: Any, **given: Any) -> Any:
         looks.append(len(curator.spent))
@@ -101,7 +101,7 @@ def _watched(one: Mechanism, budget: Claim) -> Iterator[tuple[Curator, list[int]
 
     with (
         curated(one, case.codes(), budget) as curator,
-        patched(NumpyEngine, "tally", value=tally),
+        patched(LocalEngine, "tally", value=tally),
     ):
         yield curator, looks
 

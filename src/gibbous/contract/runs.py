@@ -16,7 +16,7 @@ from gibbous.core.params import build, describe
 from gibbous.core.protocols import Mechanism, Progress, Words64, silent
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
 
@@ -77,7 +77,7 @@ def curated(
         budget: what is reserved.
     """
     curator = Curator(
-        NumpyEngine.from_codes(codes),
+        LocalEngine.from_codes(codes),
         budget,
         codes.schema,
         relation=relation_of(mechanism),
@@ -116,7 +116,7 @@ def exact_counts(
     schema: Schema, values: np.ndarray, contexts: Sequence[Context]
 ) -> tuple[Counts, ...]:
     """Exact counts of a constructed table."""
-    engine = NumpyEngine.from_codes(secret(schema, values))
+    engine = LocalEngine.from_codes(secret(schema, values))
     try:
         return engine.tally(contexts)
     finally:
