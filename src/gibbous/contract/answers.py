@@ -20,6 +20,7 @@ from gibbous.contract.runs import curated
 from gibbous.contract.saboteurs import patched
 from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism, Progress, Words64, silent
 from gibbous.core.tables import Cells, Counts, Dense, NoiseInfo, Sparse
 from gibbous.disintegrate.records import LocalEngine
@@ -41,13 +42,13 @@ class Answers:
         self._loose = (Purchase("", ()), Purchase("", ()))  # words that divide the records
 
     def run(
-        self, mechanism: Mechanism, codes: Codes, total: Claim, rows: int | None, sets: int
+        self, mechanism: Mechanism, codes: Codes, plan: Plan, rows: int | None, sets: int
     ) -> Any:
         """One side: the first draws, the second repeats."""
         self._open, self._second = None, bool(self.sides[0])
         with (
             self._doors(),
-            curated(mechanism, codes, total, words=self._words, progress=self._progress) as curator,
+            curated(mechanism, codes, plan, words=self._words, progress=self._progress) as curator,
         ):
             try:
                 return mechanism.run(curator, rows, sets)

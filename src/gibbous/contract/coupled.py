@@ -70,19 +70,19 @@ def coupled(
         rows: output rows a set.
         rare: draw the least likely levels, at which the two laws differ most, in place of random ones.
     """
-    total = mechanism.plan(one.schema, rows, sets).total
+    plan = mechanism.plan(one.schema, rows, sets)
     pair = Answers(rare)
-    outputs = [pair.run(mechanism, side, total, rows, sets) for side in (one, two)]
+    outputs = [pair.run(mechanism, side, plan, rows, sets) for side in (one, two)]
     losses = tuple(loss_of(*both) for both in zip(*pair.sides, strict=False))
     if not pair.leaks and len(pair.sides[0]) != len(pair.sides[1]):
         pair.leaks.append("a purchase is made for one of two neighbors only")
     if not pair.leaks and described(outputs[0]) != described(outputs[1]):
         pair.leaks.append("the record that differs shows although all answers are the same")
-    if not total.is_dp:
+    if not plan.total.is_dp:
         return Coupled((), (), "")
     unheld = sum(math.isnan(loss.ratio) for loss in losses)
     losses = tuple(loss for loss in losses if not math.isnan(loss.ratio))
-    return Coupled(losses, tuple(dict.fromkeys(pair.leaks)), short_of(total, losses), unheld)
+    return Coupled(losses, tuple(dict.fromkeys(pair.leaks)), short_of(plan.total, losses), unheld)
 
 
 def uncovered(

@@ -25,9 +25,9 @@ from gibbous.contract.runs import (
 )
 from gibbous.contract.saboteurs import patched
 from gibbous.contract.words import forms, unkept
-from gibbous.core.claim import Claim
 from gibbous.core.errors import GibbousError
 from gibbous.core.params import describe
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism
 from gibbous.core.tables import Dense, Tables
 from gibbous.disintegrate.records import LocalEngine
@@ -58,7 +58,7 @@ def _the_run_pays_no_more_than_the_plan(kind: type[Any]) -> None:
     one = default(kind)
     rows = rows_for(one)
     plan = one.plan(typical().schema, rows)
-    with _watched(one, plan.total) as (curator, looks):
+    with _watched(one, plan) as (curator, looks):
         one.run(curator, rows)
     must(len(curator.spent) > 0, "nothing was paid")
     if plan.total.is_dp:
@@ -75,13 +75,14 @@ def _the_run_pays_no_more_than_the_plan(kind: type[Any]) -> None:
 def _a_smaller_budget_is_refused_before_counting(kind: type[Any]) -> None:
     one = default(kind)
     rows = rows_for(one)
-    total = one.plan(typical().schema, rows).total
+    plan = one.plan(typical().schema, rows)
+    total = plan.total
     if not total.is_dp:
         return
     less = dataclasses.replace(
         total, epsilon=total.epsilon / 10**6, rho=total.rho / 10**6, delta=total.delta / 10**6
     )
-    with _watched(one, less) as (curator, looks):
+    with _watched(one, dataclasses.replace(plan, total=less)) as (curator, looks):
         try:
             one.run(curator, rows)
         except GibbousError:
@@ -91,7 +92,7 @@ def _a_smaller_budget_is_refused_before_counting(kind: type[Any]) -> None:
 
 
 @contextmanager
-def _watched(one: Mechanism, budget: Claim) -> Iterator[tuple[Curator, list[int]]]:
+def _watched(one: Mechanism, plan: Plan) -> Iterator[tuple[Curator, list[int]]]:
     """A curator of the typical table, and how many purchases there were before each look at it."""
     case, looks, honest = typical(), list[int](), LocalEngine.tally
 
@@ -100,7 +101,7 @@ def _watched(one: Mechanism, budget: Claim) -> Iterator[tuple[Curator, list[int]
         return honest(engine, contexts, **given)
 
     with (
-        curated(one, case.codes(), budget) as curator,
+        curated(one, case.codes(), plan) as curator,
         patched(LocalEngine, "tally", value=tally),
     ):
         yield curator, looks
@@ -121,8 +122,7 @@ def _after_the_run_the_curator_is_closed_to_the_method(kind: type[Any]) -> None:
     one = default(kind)
     case = typical()
     rows = rows_for(one)
-    budget = one.plan(case.schema, rows).total
-    with curated(one, case.codes(), budget) as curator:
+    with curated(one, case.codes(), one.plan(case.schema, rows)) as curator:
         output = one.run(curator, rows)
     try:
         one.run(curator, rows)

@@ -9,10 +9,11 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 
 from gibbous.contract.cases import secret
-from gibbous.core.claim import Claim, Relation
+from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.params import build, describe
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism, Progress, Words64, silent
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Tables
@@ -65,7 +66,7 @@ def rows_for(mechanism: Mechanism) -> int | None:
 def curated(
     mechanism: Mechanism,
     codes: Codes,
-    budget: Claim,
+    plan: Plan,
     *,
     words: Words64 = entropy.words,
     progress: Progress = silent,
@@ -74,11 +75,11 @@ def curated(
 
     Args:
         codes: secret; see `cases.secret`.
-        budget: what is reserved.
+        plan: of the run; its total is what is reserved.
     """
     curator = Curator(
         LocalEngine.from_codes(codes),
-        budget,
+        plan.total,
         codes.schema,
         relation=relation_of(mechanism),
         words=words,
@@ -95,7 +96,7 @@ def release(
     schema: Schema,
     values: np.ndarray,
     rows: int | None,
-    budget: Claim | None = None,
+    plan: Plan | None = None,
     *,
     sets: int = 1,
     words: Words64 = entropy.words,
@@ -105,10 +106,10 @@ def release(
     Args:
         values: (rows, columns) codes; not modified.
         rows: output rows a set.
-        budget: what is reserved; the plan's total when None.
+        plan: its total is what is reserved; None for the mechanism's own.
     """
-    budget = budget or mechanism.plan(schema, rows, sets).total
-    with curated(mechanism, secret(schema, values), budget, words=words) as curator:
+    plan = plan or mechanism.plan(schema, rows, sets)
+    with curated(mechanism, secret(schema, values), plan, words=words) as curator:
         return mechanism.run(curator, rows, sets)
 
 

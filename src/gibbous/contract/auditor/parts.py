@@ -23,12 +23,13 @@ from gibbous.contract.runs import exact_counts, relation_of
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
 from gibbous.core.tables import NoiseInfo, Table, Tables
 
-Run = Callable[[Mechanism, Schema, np.ndarray, int | None, Claim], Tables | Codes]
+Run = Callable[[Mechanism, Schema, np.ndarray, int | None, Plan], Tables | Codes]
 SHARES = {"canaries": 0.12, "pairs": 0.14, "self-test": 0.04}  # of the seconds, for each such part
 CANARIES = 200_000  # in all runs of one setup
 ROW_RUNS = 40_000  # of one setup, where a run draws few rows
@@ -68,9 +69,9 @@ def without_noise(run: Run, seed: int) -> Run:
     number = iter(range(1 << 60))
 
     def bare(
-        mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, budget: Claim
+        mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, plan: Plan
     ) -> Tables | Codes:
-        output = run(mechanism, schema, values, rows, budget)
+        output = run(mechanism, schema, values, rows, plan)
         if isinstance(output, Codes):
             if not len(values):
                 return output
@@ -105,15 +106,15 @@ def by_canaries(
     Returns:
         The evidence, what was seen (for the scale test), and the noise that tables stated.
     """
-    total = mechanism.plan(setup.schema, setup.rows).total
-    epsilon, delta = stated(total)
+    plan = mechanism.plan(setup.schema, setup.rows)
+    epsilon, delta = stated(plan.total)
     reader = Reader(setup)
     laws: set[NoiseInfo] = set()
     seen: list[Seen] = []
 
     def once() -> None:
         coins = coins_of(len(setup), seed, len(seen))
-        output = run(mechanism, setup.schema, setup.records(coins), setup.rows, total)
+        output = run(mechanism, setup.schema, setup.records(coins), setup.rows, plan)
         laws.update(laws_of(output))
         seen.append(reader.read(output, coins))
 
@@ -127,7 +128,7 @@ def by_canaries(
         Evidence(
             kind="canaries",
             name=setup.name,
-            relation=total.relation,
+            relation=plan.total.relation,
             runs=len(seen),
             violated=guesses.lower > epsilon,
             claimed=epsilon,
@@ -159,11 +160,11 @@ def by_pair(
     rows: int | None,
 ) -> Evidence:
     """Run on two neighbors, learn an event on one half of the runs, judge it on the other."""
-    total = mechanism.plan(pair.schema, rows).total
-    run(mechanism, pair.schema, pair.one, rows, total)  # what is computed once is computed now
+    plan = mechanism.plan(pair.schema, rows)
+    run(mechanism, pair.schema, pair.one, rows, plan)  # what is computed once is computed now
     began = time.process_time()
     for table in (pair.one, pair.two):
-        run(mechanism, pair.schema, table, rows, total)
+        run(mechanism, pair.schema, table, rows, plan)
     each = (time.process_time() - began) * SCORING
     runs = effort.count(each, PAIR_RUNS, 100)
     return audit(mechanism, pair, runs=runs, rows=rows, level=level, run=run)
@@ -179,7 +180,7 @@ def by_diversity(mechanism: Mechanism, run: Run, *, level: float) -> Evidence:
     levels = max(4, 2 * math.ceil(total.l))
     schema = schema_of(1, levels)
     alike = np.zeros((RECORDS, 1), dtype=np.int64)
-    output = run(mechanism, schema, alike, DRAWS, mechanism.plan(schema, DRAWS).total)
+    output = run(mechanism, schema, alike, DRAWS, mechanism.plan(schema, DRAWS))
     assert isinstance(output, Codes)
     counts = np.bincount(output.values[:, 0].astype(np.int64), minlength=levels)
     most = int(counts.max())
