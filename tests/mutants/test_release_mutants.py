@@ -143,7 +143,7 @@ def test_m15_several_sets_charged_once(name: str) -> None:
     killed(lambda: privacy_checks._plan_states_the_whole_cost_before_data(kind), faults(once))
     one = kind()
     with faults(once):
-        low = one.plan(schema, 40, 3).total
+        low = one.plan(schema, 40, 3)
     with pytest.raises(PrivacyRefused, match="more than it planned"):
         release(one, schema, values, 40, low, sets=3)
     with faults(once):
