@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from gibbous.core import compiled
+from gibbous.core import compiled, kernel
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.cores import usable_cores
@@ -116,7 +116,7 @@ class LocalEngine:
         Raises:
             EngineFailure, ResourceLimit: see `tally`.
         """
-        compiled.check()
+        kernel.ready()
         codes = self._records.store()
         layout.check_contexts(contexts, schema or codes.schema, rows=codes.rows, state=state)
         need = self.estimate(contexts, -(-codes.rows // parts))

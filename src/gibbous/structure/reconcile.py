@@ -14,6 +14,7 @@ import numpy as np
 
 from gibbous.core.context import Context, Radix
 from gibbous.core.tables import Dense, Table, Tables
+from gibbous.structure import table_kernels
 
 PASSES = 20
 UNITS = 1 << 20  # fitted counts are given in millionths: the smallest cells keep three digits
@@ -102,10 +103,9 @@ def rake(
     """
     fitted: np.ndarray = values / values.sum()
     if compiled and fitted.ndim:
-        from gibbous.structure import table_kernels
-
         cells, sizes = fitted.ravel(), np.array(fitted.shape, dtype=np.int64)
-        table_kernels.rake(cells, sizes, np.concatenate(shares, dtype=np.float64), passes)
+        goals, room = np.concatenate(shares, dtype=np.float64), np.empty(max(fitted.shape))
+        table_kernels.rake(cells, sizes, goals, room, passes)
         return cells.reshape(fitted.shape)
     for _ in range(passes):
         for axis, wanted in enumerate(shares):

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gibbous.structure import table_kernels
 from gibbous.structure.reconcile import simplex
+from gibbous.structure.table_kernels import Ratios
 
 GRID = 40  # ratios a reference is multiplied by
 STEPS = 40  # of the fixed-point iteration
@@ -59,28 +61,24 @@ def _likeliest(
 ) -> tuple[float, np.ndarray]:
     """Log-likelihood at the estimated law of ratios, and the posterior mean of each cell."""
     seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
-    ratios, width, before = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
-    means = np.empty_like(noisy)
-    given = (noisy, base, float(sigma), ratios, width, before, EXPECTED, STEPS, means)
-    if not compiled:
-        return posterior_means(*given), means
-    from gibbous.structure import table_kernels
-
-    return float(table_kernels.posterior(*given)), means
+    atoms, width, before = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
+    known = table_kernels.Ratios(atoms, width, before, EXPECTED, STEPS)
+    means, likely = np.empty_like(noisy), np.empty((len(noisy), len(atoms)))
+    law = table_kernels.posterior if compiled else posterior_means
+    laws = np.empty((2, len(atoms)))
+    return float(law(noisy, base, float(sigma), known, means, likely, laws)), means
 
 
 def posterior_means(
     noisy: np.ndarray,
     base: np.ndarray,
     sigma: float,
-    ratios: np.ndarray,
-    width: float,
-    before: np.ndarray,
-    expected: float,
-    steps: int,
+    known: Ratios,
     means: np.ndarray,
+    *_room: np.ndarray,
 ) -> float:
     """Twin of `table_kernels.posterior`."""
+    ratios, width, before, expected, steps = known
     cells = base[:, None] * ratios
     between = cells * width
     spread = between**2 + sigma**2

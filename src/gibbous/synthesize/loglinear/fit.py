@@ -34,6 +34,7 @@ from gibbous.synthesize.loglinear.chains import (
     uniforms_at,
 )
 from gibbous.synthesize.loglinear.exact import draw_law, every_row, law, listable
+from gibbous.synthesize.loglinear.margin_kernels import Raked, rake
 
 DAMP = 10.0  # chains' worth of share that slows a cell down
 TINY = 1e-12  # damping of an exact fit
@@ -278,38 +279,43 @@ class _Raking:
 
     def rake(self, passes: int) -> float:
         """Weigh the chains toward the targets; returns how far the last pass moved theta, on average."""
-        from gibbous.synthesize.loglinear.fit_kernels import rake
-
-        goals = [np.ascontiguousarray(t.shares, dtype=np.float64).ravel() for t in self.targets]
         held = dict(zip(self.model.cliques, self.model.theta, strict=True))
-        theta = [np.ascontiguousarray(held[t.columns]).ravel() for t in self.targets]
+        raked = [self._raked(held[target.columns], at) for at, target in enumerate(self.targets)]
+        places = np.empty(self.chains.count, dtype=np.uint32)
         total, moved = float(self.weights.sum()), 0.0
         for number in range(passes):
             moved = 0.0
-            for at, (_, begin, length) in enumerate(self.cliques):
-                share, before = np.empty(len(goals[at])), self.changes[at].copy()
+            for at, clique in enumerate(raked):
+                before = clique.change.copy()
                 total = rake(
                     self.chains.state,
-                    self.terms,
-                    begin,
-                    begin + length,
+                    clique,
                     self.weights,
-                    goals[at],
-                    self.damp + self.targets[at].sigma * (self.damp > TINY) / 2,
-                    self.targets[at].pull,
-                    theta[at],
-                    self.changes[at],
-                    share,
                     total,
                     self.schedule.bound,
                     int(number == 0),
+                    places,
                 )
                 if number == 0:
-                    self.gaps[at] = np.abs(share - goals[at]).sum() / 2
-                moved = max(moved, float((share * np.abs(self.changes[at] - before)).sum()))
+                    self.gaps[at] = np.abs(clique.share - clique.goal).sum() / 2
+                moved = max(moved, float((clique.share * np.abs(clique.change - before)).sum()))
             if moved < SETTLED:
                 break
         return moved
+
+    def _raked(self, theta: np.ndarray, at: int) -> Raked:
+        target, (_, begin, length) = self.targets[at], self.cliques[at]
+        goal = np.ascontiguousarray(target.shares, dtype=np.float64).ravel()
+        return Raked(
+            self.terms[begin : begin + length],
+            goal,
+            np.ascontiguousarray(theta).ravel(),
+            self.changes[at],
+            np.empty(len(goal)),
+            np.empty(len(goal)),
+            self.damp + target.sigma * (self.damp > TINY) / 2,
+            target.pull,
+        )
 
     def applied(self, gain: float) -> LogLinear:
         """The model after the step."""
