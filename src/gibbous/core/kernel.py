@@ -236,10 +236,14 @@ def _passed(given: Types) -> Iterator[Any]:
 def _flatten(arguments: tuple[Any, ...], out: list[Any]) -> None:
     for argument in arguments:
         if type(argument) is np.ndarray:
-            if not argument.flags.c_contiguous:
-                raise ValueError("a kernel takes C-contiguous arrays")
-            size, width, data = argument.size, argument.itemsize, argument.ctypes.data
-            out += (None, None, size, width, data, *argument.shape, *argument.strides)
+            try:
+                data = ctypes.addressof(ctypes.c_char.from_buffer(argument))  # the fast way
+            except (TypeError, ValueError):
+                if not argument.flags.c_contiguous:
+                    raise ValueError("a kernel takes C-contiguous arrays") from None
+                data = argument.ctypes.data  # of an empty or read-only array
+            shape, strides = argument.shape, argument.strides
+            out += (None, None, argument.size, argument.itemsize, data, *shape, *strides)
         elif isinstance(argument, tuple):
             _flatten(argument, out)
         else:

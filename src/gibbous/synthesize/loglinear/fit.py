@@ -34,7 +34,7 @@ from gibbous.synthesize.loglinear.chains import (
     uniforms_at,
 )
 from gibbous.synthesize.loglinear.exact import draw_law, every_row, law, listable
-from gibbous.synthesize.loglinear.margin_kernels import Raked, rake
+from gibbous.synthesize.loglinear.margin_kernels import Raking, rake
 
 DAMP = 10.0  # chains' worth of share that slows a cell down
 TINY = 1e-12  # damping of an exact fit
@@ -264,10 +264,21 @@ class _Raking:
         damp: float,
     ) -> None:
         self.model, self.chains, self.targets, self.schedule = model, chains, targets, schedule
-        self.weights, self.damp = weights, damp
-        self.cliques, self.terms, _ = clique_terms(model.sizes, [t.columns for t in targets])
+        self.weights = weights
         self.gaps = np.zeros(len(targets))
-        self.changes = [np.zeros(t.shares.size) for t in targets]
+        cliques, terms, cells = clique_terms(model.sizes, [t.columns for t in targets])
+        held = dict(zip(model.cliques, model.theta, strict=True))
+        self.raking = Raking(
+            cliques,
+            terms,
+            _flat([target.shares for target in targets]),
+            _flat([held[target.columns] for target in targets]),
+            *np.zeros((3, cells)),
+            np.array([damp + target.sigma * (damp > TINY) / 2 for target in targets]),
+            np.array([target.pull for target in targets]),
+            np.empty(chains.count, dtype=np.uint32),
+            np.zeros(1),
+        )
 
     def run(self, gain: float) -> tuple[float, float]:
         """Rake; returns the gain that keeps the chains effective, and the full step's effective share."""
@@ -279,47 +290,24 @@ class _Raking:
 
     def rake(self, passes: int) -> float:
         """Weigh the chains toward the targets; returns how far the last pass moved theta, on average."""
-        held = dict(zip(self.model.cliques, self.model.theta, strict=True))
-        raked = [self._raked(held[target.columns], at) for at, target in enumerate(self.targets)]
-        places = np.empty(self.chains.count, dtype=np.uint32)
-        total, moved = float(self.weights.sum()), 0.0
+        total, bound = float(self.weights.sum()), self.schedule.bound
+        raking = self.raking
         for number in range(passes):
-            moved = 0.0
-            for at, clique in enumerate(raked):
-                before = clique.change.copy()
-                total = rake(
-                    self.chains.state,
-                    clique,
-                    self.weights,
-                    total,
-                    self.schedule.bound,
-                    int(number == 0),
-                    places,
-                )
-                if number == 0:
-                    self.gaps[at] = np.abs(clique.share - clique.goal).sum() / 2
-                moved = max(moved, float((clique.share * np.abs(clique.change - before)).sum()))
-            if moved < SETTLED:
+            total = rake(self.chains.state, raking, self.weights, total, bound, int(number == 0))
+            if number == 0:
+                apart = np.abs(raking.share - raking.goal)
+                self.gaps[:] = [one.sum() / 2 for one in self._cut(apart)]
+            if raking.moved[0] < SETTLED:
                 break
-        return moved
+        return float(raking.moved[0])
 
-    def _raked(self, theta: np.ndarray, at: int) -> Raked:
-        target, (_, begin, length) = self.targets[at], self.cliques[at]
-        goal = np.ascontiguousarray(target.shares, dtype=np.float64).ravel()
-        return Raked(
-            self.terms[begin : begin + length],
-            goal,
-            np.ascontiguousarray(theta).ravel(),
-            self.changes[at],
-            np.empty(len(goal)),
-            np.empty(len(goal)),
-            self.damp + target.sigma * (self.damp > TINY) / 2,
-            target.pull,
-        )
+    def _cut(self, cells: np.ndarray) -> list[np.ndarray]:
+        return np.split(cells, self.raking.cliques[1:, 0]) if self.targets else []
 
     def applied(self, gain: float) -> LogLinear:
         """The model after the step."""
-        own = {t.columns: change for t, change in zip(self.targets, self.changes, strict=True)}
+        changes = self._cut(self.raking.change)
+        own = {t.columns: change for t, change in zip(self.targets, changes, strict=True)}
         theta = []
         for clique, before in zip(self.model.cliques, self.model.theta, strict=True):
             change = own.get(clique)
@@ -336,6 +324,11 @@ class _Raking:
         points = np.arange(len(sums)) + offset
         chosen = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
         return replace(self.chains, state=np.ascontiguousarray(self.chains.state[:, chosen]))
+
+
+def _flat(cubes: Sequence[np.ndarray]) -> np.ndarray:
+    """The cells of all cubes, float64."""
+    return np.concatenate([np.zeros(0), *(np.ravel(cube) for cube in cubes)])
 
 
 def effective(weights: np.ndarray) -> float:

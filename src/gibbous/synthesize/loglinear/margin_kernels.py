@@ -54,28 +54,34 @@ def count(state: Array, cliques: Array, terms: Array, places: Array, counts: Arr
                 counts[at + U(cells[i])] += 1
 
 
-class Raked(NamedTuple):
-    """One clique in a step of raking.
+class Raking(NamedTuple):
+    """What a sample is raked to: margins one after the other, in arrays of all their cells.
 
     Attributes:
-        terms: int64 (axes, 2): column, stride.
+        cliques: int64 (cliques, 3): first cell, first term, number of terms.
+        terms: int64 (terms, 2): column, stride.
         goal: shares, float64 (cells,).
         theta: float64 (cells,): before the step.
         change: float64 (cells,): what was added to theta so far; changed in place.
-        share: float64 (cells,): room; then the margin before the step.
+        share: float64 (cells,): room; then each margin before its last step.
         ratio: float64 (cells,): room.
-        damp: > 0: cells whose shares are small beside it move little.
-        ridge: >= 0: what is met is share + ridge x theta = goal.
+        damp: float64 (cliques,), > 0: cells whose shares are small beside it move little.
+        ridge: float64 (cliques,), >= 0: what is met is share + ridge x theta = goal.
+        places: uint32 (chains,): room.
+        moved: float64 (1,): how far the pass moved theta, on average, where it moved most.
     """
 
+    cliques: Array
     terms: Array
     goal: Array
     theta: Array
     change: Array
     share: Array
     ratio: Array
-    damp: float
-    ridge: float
+    damp: Array
+    ridge: Array
+    places: Array
+    moved: Array
 
 
 @kernel(inline="always")
@@ -103,47 +109,47 @@ def _solved(
 
 @kernel()
 def rake(
-    state: Array,
-    raked: Raked,
-    weights: Array,
-    total: float,
-    bound: float,
-    first: int,
-    places: Array,
+    state: Array, raking: Raking, weights: Array, total: float, bound: float, first: int
 ) -> float:
-    """One step of raking: weigh the chains so that one clique's weighted margin meets its goal.
+    """Weigh the chains so that each clique's weighted margin meets its goal, one after the other.
 
     Args:
         weights: float64 (chains,); changed in place.
         total: sum of the weights.
         bound: most that |change| of a cell may become.
         first: 1: cells without chains move now; 0: they do not.
-        places: uint32 (chains,): room.
     Returns:
         The sum of the new weights.
     """
-    chains = U(state.shape[1])
-    goal, theta, change, share, ratio = raked[1:6]
-    damp, ridge = raked.damp, raked.ridge
-    find_cells(state, 0, raked.terms, places)
-    for k in range(len(share)):
-        share[k] = 0.0
-    for i in range(chains):
-        share[places[i]] += weights[i]
-    for k in range(len(share)):
-        share[k] /= total
-        ratio[k] = 1.0
-        if share[k] == 0.0 and not first:
-            continue
-        d = _solved(share[k], goal[k], damp, ridge, theta[k] + change[k], bound)
-        new = min(max(change[k] + d, -bound), bound)
-        ratio[k] = np.exp(new - change[k])
-        change[k] = new
-    fresh = 0.0
-    for i in range(chains):
-        weights[i] *= ratio[places[i]]
-        fresh += weights[i]
-    return fresh
+    chains, places, cells = U(state.shape[1]), raking.places, len(raking.goal)
+    raking.moved[0] = 0.0
+    for c in range(len(raking.cliques)):
+        at, begin, length = raking.cliques[c, 0], raking.cliques[c, 1], raking.cliques[c, 2]
+        end = raking.cliques[c + 1, 0] if c + 1 < len(raking.cliques) else cells
+        goal, theta, change = raking.goal[at:end], raking.theta[at:end], raking.change[at:end]
+        share, ratio, moved = raking.share[at:end], raking.ratio[at:end], 0.0
+        damp, ridge = raking.damp[c], raking.ridge[c]
+        find_cells(state, 0, raking.terms[begin : begin + length], places)
+        for k in range(len(share)):
+            share[k] = 0.0
+        for i in range(chains):
+            share[places[i]] += weights[i]
+        for k in range(len(share)):
+            share[k] /= total
+            ratio[k] = 1.0
+            if share[k] == 0.0 and not first:
+                continue
+            d = _solved(share[k], goal[k], damp, ridge, theta[k] + change[k], bound)
+            new = min(max(change[k] + d, -bound), bound)
+            ratio[k] = np.exp(new - change[k])
+            moved += share[k] * abs(new - change[k])
+            change[k] = new
+        total = 0.0
+        for i in range(chains):
+            weights[i] *= ratio[places[i]]
+            total += weights[i]
+        raking.moved[0] = max(raking.moved[0], moved)
+    return total
 
 
 class Goals(NamedTuple):
