@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import functools
 import hashlib
+import importlib
 import importlib.metadata
 import os
 import re
@@ -31,6 +32,7 @@ Types = tuple[Any, ...]
 FORMAT = "gibbous-kernel/1"
 EXTERNAL = {"exp", "log", "memset", "memcpy", "memmove"}  # what stored code may call
 APART = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}  # settings that change no machine code
+_BYTE: Any = ctypes.c_char
 _RESULTS = {"none": None, "int64": ctypes.c_int64, "float64": ctypes.c_double}
 _OPTIONS = {
     "cache": False,
@@ -141,8 +143,7 @@ def ready() -> None:
 @functools.cache
 def _llvm() -> Any:
     try:
-        import llvmlite.binding as llvm
-
+        llvm = importlib.import_module("llvmlite.binding")
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
     except Exception:
@@ -180,9 +181,11 @@ def _types(arguments: tuple[Any, ...]) -> Types:
     return tuple(out)
 
 
-def _fields(given: Types) -> list[Any]:
+def _fields(given: tuple[Any, ...]) -> list[Any]:
     """Names of the fields of named tuples, which the code reads by their places."""
-    return [(one[0]._fields, _fields(one[1:])) for one in given if isinstance(one[0], type)]
+    return [
+        (vars(one[0])["_fields"], _fields(one[1:])) for one in given if isinstance(one[0], type)
+    ]
 
 
 def _numba_type(kinds: Any, given: Any) -> Any:
@@ -237,7 +240,7 @@ def _flatten(arguments: tuple[Any, ...], out: list[Any]) -> None:
     for argument in arguments:
         if type(argument) is np.ndarray:
             try:
-                data = ctypes.addressof(ctypes.c_char.from_buffer(argument))  # the fast way
+                data = ctypes.addressof(_BYTE.from_buffer(argument))  # the fast way
             except (TypeError, ValueError):
                 if not argument.flags.c_contiguous:
                     raise ValueError("a kernel takes C-contiguous arrays") from None

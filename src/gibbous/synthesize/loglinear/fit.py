@@ -271,13 +271,15 @@ class _Raking:
         self.raking = Raking(
             cliques,
             terms,
-            _flat([target.shares for target in targets]),
-            _flat([held[target.columns] for target in targets]),
-            *np.zeros((3, cells)),
-            np.array([damp + target.sigma * (damp > TINY) / 2 for target in targets]),
-            np.array([target.pull for target in targets]),
-            np.empty(chains.count, dtype=np.uint32),
-            np.zeros(1),
+            goal=_flat([target.shares for target in targets]),
+            theta=_flat([held[target.columns] for target in targets]),
+            change=np.zeros(cells),
+            share=np.zeros(cells),
+            ratio=np.zeros(cells),
+            damp=np.array([damp + target.sigma * (damp > TINY) / 2 for target in targets]),
+            ridge=np.array([target.pull for target in targets]),
+            places=np.empty(chains.count, dtype=np.uint32),
+            moved=np.zeros(1),
         )
 
     def run(self, gain: float) -> tuple[float, float]:

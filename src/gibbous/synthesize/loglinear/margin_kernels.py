@@ -188,7 +188,7 @@ def _bar(state: Array, row: np.uint64, step: Array, flat: Flat, gain: Array) -> 
 
 
 @kernel()
-def _run_of(codes: Array, goals: Goals, use: np.uint64) -> np.uint64:
+def _run_of(codes: Array, goals: Goals, use: int | np.uint64) -> np.uint64:
     """Where the run of levels of a use begins for a row of codes."""
     place, begin = U(goals.uses[use, 1]), U(goals.uses[use, 2])
     for t in range(begin, begin + U(goals.uses[use, 3])):
@@ -251,7 +251,7 @@ def close(
     Returns:
         The number of values moved.
     """
-    moved = np.int64(0)
+    moved = 0
     for i in range(state.shape[1]):
         row = U(i)
         for j in range(U(state.shape[0])):
