@@ -107,7 +107,7 @@ def ours(method: str, split: Split, epsilon: float, delta: float, seed: int) -> 
     """One run of gibbous through the Curator, in this process."""
     from gibbous.core.codes import Codes
     from gibbous.core.params import build, describe
-    from gibbous.disintegrate.local_engine import LocalEngine
+    from gibbous.disintegrate.records import LocalEngine
     from gibbous.mechanisms import registry
     from gibbous.privacy.curator import Curator
     from gibbous.synthesize.sample import sample

@@ -25,7 +25,7 @@ import polars as pl
 
 from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy.curator import Curator
@@ -107,7 +107,7 @@ def synthesize(mechanism: Any, table: Table, seed: int) -> tuple[np.ndarray, flo
     values = np.asfortranarray(table.values.astype(schema.code_dtype()))
     start = time.process_time()
     plan = mechanism.plan(schema, None)
-    engine = NumpyEngine.from_codes(Codes(schema, values, secret=True))
+    engine = LocalEngine.from_codes(Codes(schema, values, secret=True))
     curator = Curator(engine, plan.total, schema, relation=mechanism.relation)
     tables = mechanism.run(curator, None)
     curator.close()

@@ -21,7 +21,7 @@ from common import Result, arguments, save, show
 
 from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.evaluate.draws import permutation, resampled
 from gibbous.evaluate.risk import findings as risk
 from gibbous.evaluate.tables import Side, Subject, independent, side, typed
@@ -93,7 +93,7 @@ def noisy(real: Side, epsilon: float) -> Side:
     """As many rows as the records, from noisy tables."""
     mechanism = NoisyPegs(epsilon=epsilon, delta=1e-6)
     plan = mechanism.plan(real.schema, None)
-    engine = NumpyEngine.from_codes(replace(real.codes, secret=True))
+    engine = LocalEngine.from_codes(replace(real.codes, secret=True))
     curator = Curator(engine, plan.total, real.schema, relation=mechanism.relation)
     tables = mechanism.run(curator, None)
     curator.close()

@@ -20,12 +20,12 @@ from gibbous.core.exact import Number, exact
 from gibbous.core.forked import refuse_forked
 from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.keywords import answering
+from gibbous.core.memory import check_memory, default_limit
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.memory import check_memory, default_limit
 from gibbous.encode.decode import decode
 from gibbous.mechanisms import limits
 from gibbous.privacy.accountant import as_approximate
@@ -291,21 +291,21 @@ class _Job:
         A file that the ledger knows is held against its cap before it is opened. Whose account is
         charged, its records alone decide.
         """
-        place = file_place(self.source, self.ledger.key)
-        stamp = file_stamp(self.source, self.ledger.key)
+        key = self.ledger.key
+        place = file_place(self.source, key)
+        stamp = file_stamp(self.source, key)
         known = self.ledger.recall(stamp)
         if known is not None:
             self.ledger.check(known, self.plan.total, protects=self._protects())
         engine = self.engine
         try:
-            kept = {"numbers": self.plan.numbers} if self.plan.numbers else {}
             found = engine.scan(
-                self.source, self.schema, key=self.ledger.key, progress=self.progress, **kept
+                self.source, self.schema, key=key, progress=self.progress, numbers=self.plan.numbers
             )
-            if file_stamp(self.source, self.ledger.key) != stamp:
+            if file_stamp(self.source, key) != stamp:
                 raise changed()
             yield engine, DataSet.of(found).read_from(place, stamp)
-            if file_stamp(self.source, self.ledger.key) != stamp:
+            if file_stamp(self.source, key) != stamp:
                 warnings.warn(InputChanged(), stacklevel=4)
         finally:
             engine.close()
@@ -466,7 +466,7 @@ def _batches(
 @contextmanager
 def _workers(engine: Engine | None) -> Iterator[Workers | None]:
     """Who draws and writes rows for an engine of a cluster: they hold no record, and outlive it."""
-    made = engine.workers() if engine is not None and hasattr(engine, "workers") else None
+    made = engine.workers() if engine is not None else None
     try:
         yield made
     finally:
@@ -476,7 +476,7 @@ def _workers(engine: Engine | None) -> Iterator[Workers | None]:
 
 def _limit(engine: Any) -> int:
     """Bytes that a run may use: this machine's share, or more where an engine was made with more."""
-    return max(default_limit(), getattr(engine, "memory_limit", None) or 0)
+    return max(default_limit(), engine.memory_limit if isinstance(engine, Engine) else 0)
 
 
 def _relation(mechanism: Any) -> Relation:

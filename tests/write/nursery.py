@@ -21,7 +21,7 @@ LOADED = (
     "polars",
     "rich.console",
     "gibbous.cli.synthesize_verb",
-    "gibbous.disintegrate.gathering",
+    "gibbous.disintegrate.passes",
     "gibbous.synthesize.alias_kernels",
     "gibbous.write.verify",
 )

@@ -14,9 +14,9 @@ import pytest
 
 from gibbous.core.errors import ModelRejected, OutputNotWritten, PrivacyRefused
 from gibbous.core.release import Release
-from gibbous.disintegrate.writer import new_file
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import further, manifest
+from gibbous.write.files import new_file
 from gibbous.write.further import write_further
 from gibbous.write.load import load
 from gibbous.write.output import check_output

@@ -84,7 +84,10 @@ Understand = Annotated[
 ]
 Engine = Annotated[
     str | None,
-    typer.Option("--engine", help="local, duckdb or spark; default: what fits the source."),
+    typer.Option(
+        "--engine",
+        help="local or spark; default: what fits the source. duckdb and numpy mean local.",
+    ),
 ]
 Partitions = Annotated[
     int | None, typer.Option("--partitions", min=1, help="Spark: into how many parts work is cut.")

@@ -27,7 +27,7 @@ from gibbous.core.params import as_json, describe
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import accountant
 from gibbous.privacy.curator import Curator
 
@@ -192,7 +192,7 @@ def _after_the_run_the_curator_is_closed_to_the_method(kind: type[Any]) -> None:
     case = _typical()
     rows = rows_for(one)
     curator = Curator(
-        NumpyEngine.from_codes(case.codes()),
+        LocalEngine.from_codes(case.codes()),
         one.plan(case.schema, rows).total,
         case.schema,
         relation=relation_of(one),
@@ -386,7 +386,7 @@ class _Spy:
         self.case = case
         self.tallies = 0
         self.first_tally_after_payment = True
-        self._engine = NumpyEngine.from_codes(case.codes())
+        self._engine = LocalEngine.from_codes(case.codes())
 
     def tally(self, contexts: Any, *, progress: Any = None) -> Any:
         """Note who asks: the curator must have a purchase on its books."""

@@ -13,7 +13,7 @@ from gibbous.core.params import build, describe
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy.curator import Curator
 
 
@@ -54,7 +54,7 @@ def release(
     """
     budget = budget or mechanism.plan(schema, rows, sets).total
     curator = Curator(
-        NumpyEngine.from_codes(secret(schema, values)),
+        LocalEngine.from_codes(secret(schema, values)),
         budget,
         schema,
         relation=relation_of(mechanism),

@@ -9,14 +9,14 @@ from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core.protocols import Progress
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.disintegrate.local_engine import LocalEngine
+from gibbous.disintegrate.records import LocalEngine
 
 TYPES = (np.uint8, np.uint16)  # 32-bit codes (columns of more than 65,536 levels) compile when met
 
 
 def compile_all(progress: Progress) -> None:
     """Count tiny tables along every route, for each type of code."""
-    from gibbous.disintegrate import gathering  # loads numba
+    from gibbous.disintegrate import passes  # loads numba
     from gibbous.read import row_sums
 
     schema = Schema(
@@ -35,7 +35,7 @@ def compile_all(progress: Progress) -> None:
             done += 1
         engine.close()
     cell = np.zeros(1, dtype=np.uint64)
-    gathering.added(*[Sparse(cell, cell, np.ones(1, dtype=np.int64))] * 2)  # union, merge
+    passes.added(*[Sparse(cell, cell, np.ones(1, dtype=np.int64))] * 2)  # union, merge
     row_sums.compiled([], [np.uint64(0)] * row_sums.LANES, 0)  # add_up
     progress("compile", total, total)
 

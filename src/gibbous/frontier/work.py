@@ -143,8 +143,7 @@ class Worker:
 
         schema = settled(self.job.schema, accept_inferred=True)
         holder = engine("local", self.job.reading, threads=1)
-        kept: dict[str, Any] = {"numbers": planned.numbers} if planned.numbers else {}
-        holder.scan(self.records, schema, key=_KEY, **kept)
+        holder.scan(self.records, schema, key=_KEY, numbers=planned.numbers)
         curator = Curator(
             holder, planned.total, schema, relation=getattr(mechanism, "relation", "add_remove")
         )

@@ -36,7 +36,7 @@ from gibbous.synthesize.loglinear import (
     margins,
     sweep,
 )
-from gibbous.synthesize.loglinear.exact import law, listable
+from gibbous.synthesize.loglinear.laws import law, listable
 
 ROUND = 2 * (Schedule(steps=2, sweeps=2, passes=1, gain=0.5),)
 LAST = tuple(

@@ -16,12 +16,13 @@ from gibbous.core.errors import PrivacyRefused
 from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
-from gibbous.disintegrate.writer import not_written, write_rows
 from gibbous.read.schema_write import schema_toml
 from gibbous.synthesize.sample import stream
 from gibbous.write import files, manifest, partial
 from gibbous.write.certificate import versions as all_versions
 from gibbous.write.digest import digest_of
+from gibbous.write.files import not_written
+from gibbous.write.rows import write_rows
 from gibbous.write.set_files import checked_part_rows, fitting
 from gibbous.write.sets import Sets, parts_job
 from gibbous.write.words import NO_COST

@@ -23,17 +23,15 @@ import numpy as np
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import LogLinear
-from gibbous.synthesize.loglinear.balance import balanced
 from gibbous.synthesize.loglinear.chains import (
     EXACT,
     RESAMPLE,
     Chains,
     clique_terms,
-    margins,
     sweep,
     uniforms_at,
 )
-from gibbous.synthesize.loglinear.exact import draw_law, every_row, law, listable
+from gibbous.synthesize.loglinear.laws import balanced, draw_law, every_row, law, listable
 from gibbous.synthesize.loglinear.margin_kernels import Raking, rake
 
 DAMP = 10.0  # chains' worth of share that slows a cell down
@@ -240,15 +238,6 @@ def _tie(both: np.ndarray) -> float:
         return max(bound, 0.0)
     values = np.linalg.svd(scaled, compute_uv=False)
     return float(values[1] ** 2) if len(values) > 1 else 0.0
-
-
-def gaps_of(chains: Chains, sizes: Sequence[int], targets: Sequence[Target]) -> tuple[float, ...]:
-    """Total variation distance of the chains' margin from each target."""
-    counts = margins(chains, sizes, [t.columns for t in targets])
-    total = max(chains.count, 1)
-    return tuple(
-        float(np.abs(n / total - t.shares).sum() / 2) for n, t in zip(counts, targets, strict=True)
-    )
 
 
 class _Raking:

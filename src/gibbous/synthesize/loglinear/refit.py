@@ -18,8 +18,8 @@ from gibbous.structure.components import Components, added
 from gibbous.structure.reconcile import rake
 from gibbous.structure.smoothing import denoised, one_way
 from gibbous.synthesize.loglinear.chains import Chains, code_dtype, margins, sweep
-from gibbous.synthesize.loglinear.exact import law, listable
 from gibbous.synthesize.loglinear.fit import Schedule, Target, fit
+from gibbous.synthesize.loglinear.laws import law, listable
 from gibbous.synthesize.loglinear.rows import ModelRows, ready
 from gibbous.synthesize.masks import Rule
 

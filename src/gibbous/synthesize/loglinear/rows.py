@@ -21,8 +21,8 @@ from gibbous.core.tables import LogLinear
 from gibbous.synthesize.loglinear import twins
 from gibbous.synthesize.loglinear.chains import EXACT, SHUFFLE, SPLIT, draw, schedule, uniforms_at
 from gibbous.synthesize.loglinear.closing import Closing
-from gibbous.synthesize.loglinear.exact import draw_law, law, listable
 from gibbous.synthesize.loglinear.first import Link, first_rows, tree
+from gibbous.synthesize.loglinear.laws import draw_law, law, listable
 from gibbous.synthesize.loglinear.layout import Flat, flatten, model_rules
 from gibbous.synthesize.masks import Rule
 
