@@ -18,6 +18,7 @@ from gibbous.disintegrate.plain import count_pairs
 Going = Callable[[float], None]
 """Told the share of the job that is done; raises `Interrupted` when the run was called off."""
 
+FEW = 1 << 22  # rows x tables that numpy counts
 WORK = 1 << 26  # rows x terms of one kernel call
 CHUNK = 1 << 16  # rows that are counted into each dense table in turn
 BUFFER = 1 << 15  # rows whose 64-bit ids are made at once
@@ -37,6 +38,8 @@ def small(
     Returns:
         int64 (cells,) a table.
     """
+    if (high - low) * len(tables) <= FEW:
+        return [_few(columns[:, low:high], table) for table in tables]
     terms = [layout.cell_terms(c, kernels.LANES) for c in tables]
     first = np.cumsum([0, *(len(t.cols) for t in terms)], dtype=np.int64)
     ends = np.cumsum([0, *(c.cells for c in tables)], dtype=np.int64)
@@ -49,6 +52,14 @@ def small(
         kernels.count_many(columns, start, stop, first, cols, steps, base, copies)
     totals = copies.reshape(-1, kernels.LANES).sum(axis=1, dtype=np.int64)
     return [totals[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def _few(columns: np.ndarray, table: Context) -> np.ndarray:
+    """One small table by numpy: no compiled code, and so no numba, is needed for little work."""
+    terms, ids = layout.cell_terms(table), np.zeros(columns.shape[1], dtype=np.int64)
+    for column, step in zip(terms.cols, terms.steps, strict=True):
+        ids += columns[column].astype(np.int64) * int(step)
+    return np.bincount(ids, minlength=table.cells)
 
 
 def dense(

@@ -27,7 +27,7 @@ from gibbous.synthesize.loglinear import (
     start,
     sweep,
 )
-from gibbous.synthesize.loglinear.exact import law, listable
+from gibbous.synthesize.loglinear.laws import law, listable
 
 CHAINS = (4096, 50_000)
 DRAWS = 1_500_000  # most values in all chains together

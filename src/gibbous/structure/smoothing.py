@@ -22,6 +22,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gibbous.structure import table_kernels
+from gibbous.structure.table_kernels import Ratios
+
 Columns = tuple[int, ...]
 
 PASSES = 20  # of raking
@@ -31,11 +34,6 @@ SMALLEST, LARGEST = 0.02, 1000.0
 TINY = 1e-9
 EXPECTED = 3.0  # cells' worth of the law of ratios that is expected before a table is seen
 NOTHING, BELOW, ABOVE = 0.2, 1.2, 0.6  # its share at 0; how slowly it falls in log ratio from 1
-
-Prior = tuple[np.ndarray, np.ndarray, float, float]
-"""Ratios that a cell may have to its reference, float64 (atoms,); the law expected of them, float64
-(atoms,); the standard deviation of the ratios that an atom stands for, in shares of its own; and the
-weight of the expected law, in cells."""
 
 
 def denoised(
@@ -75,26 +73,24 @@ def _likeliest(
 ) -> tuple[float, np.ndarray]:
     """Log-likelihood at the estimated law of ratios, and the posterior mean of each cell."""
     seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
-    ratios, width, before = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
-    means = np.empty_like(noisy)
-    given = (noisy, base, float(sigma), (ratios, before, width, EXPECTED), STEPS, means)
-    if not compiled:
-        return posterior_means(*given), means
-    from gibbous.structure import table_kernels
-
-    return float(table_kernels.posterior(*given)), means
+    atoms, width, before = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
+    known = table_kernels.Ratios(atoms, width, before, EXPECTED, STEPS)
+    means, likely = np.empty_like(noisy), np.empty((len(noisy), len(atoms)))
+    law = table_kernels.posterior if compiled else posterior_means
+    laws = np.empty((2, len(atoms)))
+    return float(law(noisy, base, float(sigma), known, means, likely, laws)), means
 
 
 def posterior_means(
     noisy: np.ndarray,
     base: np.ndarray,
     sigma: float,
-    prior: Prior,
-    steps: int,
+    known: Ratios,
     means: np.ndarray,
+    *_room: np.ndarray,
 ) -> float:
     """Twin of `table_kernels.posterior`."""
-    ratios, before, width, expected = prior
+    ratios, width, before, expected, steps = known
     cells = base[:, None] * ratios
     between = cells * width
     spread = between**2 + sigma**2
@@ -212,10 +208,9 @@ def rake(
     """
     fitted: np.ndarray = values / values.sum()
     if compiled and fitted.ndim:
-        from gibbous.structure import table_kernels
-
         cells, sizes = fitted.ravel(), np.array(fitted.shape, dtype=np.int64)
-        table_kernels.rake(cells, sizes, np.concatenate(shares, dtype=np.float64), passes)
+        goals, room = np.concatenate(shares, dtype=np.float64), np.empty(max(fitted.shape))
+        table_kernels.rake(cells, sizes, goals, room, passes)
         return cells.reshape(fitted.shape)
     for _ in range(passes):
         for axis, wanted in enumerate(shares):

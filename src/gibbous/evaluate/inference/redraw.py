@@ -244,7 +244,7 @@ def _cells_again(fresh: Tables) -> Tables:
 
 
 def _usual(tables: Tables) -> int:
-    from gibbous.synthesize.loglinear.exact import listable
+    from gibbous.synthesize.loglinear.laws import listable
 
     if tables.parts:
         return min(_usual(part) for part in tables.parts)
