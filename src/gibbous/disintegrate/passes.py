@@ -29,16 +29,23 @@ class Interrupted(Exception):
 
 
 def small(
-    columns: np.ndarray, tables: Sequence[Context], low: int, high: int, going: Going
+    columns: np.ndarray,
+    tables: Sequence[Context],
+    low: int,
+    high: int,
+    going: Going,
+    *,
+    few: int = FEW,
 ) -> list[np.ndarray]:
     """Count rows low..high into many small mixed-radix tables, in one pass.
 
     Args:
         columns: (columns, rows), C-contiguous; high - low < 2^32.
+        few: rows x tables that numpy counts.
     Returns:
         int64 (cells,) a table.
     """
-    if (high - low) * len(tables) <= FEW:
+    if (high - low) * len(tables) <= few:
         return [_few(columns[:, low:high], table) for table in tables]
     terms = [layout.cell_terms(c, kernels.LANES) for c in tables]
     first = np.cumsum([0, *(len(t.cols) for t in terms)], dtype=np.int64)
@@ -216,9 +223,8 @@ def added(one: Sparse, two: Sparse) -> Sparse:
     cells = kernels.union(one.keys, one.levels, two.keys, two.levels)
     keys, levels = np.empty((2, cells), dtype=np.uint64)
     values = np.empty(cells, dtype=np.int64)
-    kernels.merge(
-        one.keys, one.levels, one.values, two.keys, two.levels, two.values, keys, levels, values
-    )
+    left, right = (one.keys, one.levels, one.values), (two.keys, two.levels, two.values)
+    kernels.merge(left, right, (keys, levels, values))
     return Sparse(keys, levels, values)
 
 
@@ -275,23 +281,9 @@ def _placer(
         return lambda start, ids: kernels.lookup_ids(
             columns, start, parents.cols, parents.steps, keys, target.cols, target.steps, ids
         )
-    g = layout.hash_groups(context)
+    groups = layout.hash_groups(context)
     kernel = kernels.hashed_ids if isinstance(key, Hashed) else kernels.minhash_ids
-    shift = np.uint64(g.shift)
-    return lambda start, ids: kernel(
-        columns,
-        start,
-        g.first,
-        g.terms.cols,
-        g.terms.steps,
-        g.base,
-        g.words,
-        shift,
-        levels,
-        target.cols,
-        target.steps,
-        ids,
-    )
+    return lambda start, ids: kernel(columns, start, groups, levels, target, ids)
 
 
 def _slices(low: int, high: int, terms: int) -> list[tuple[int, int]]:
