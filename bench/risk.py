@@ -20,13 +20,14 @@ import polars as pl
 from common import Result, arguments, save, show
 
 from gibbous.core.codes import Codes
+from gibbous.core.request import Privacy
 from gibbous.core.schema import Column, Schema
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.evaluate.draws import permutation, resampled
 from gibbous.evaluate.risk import findings as risk
 from gibbous.evaluate.tables import Side, Subject, independent, side, typed
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
-from gibbous.privacy.curator import Curator
+from gibbous.privacy.spend import spend
 from gibbous.synthesize.sample import sample
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -94,9 +95,7 @@ def noisy(real: Side, epsilon: float) -> Side:
     mechanism = NoisyPegs(epsilon=epsilon, delta=1e-6)
     plan = mechanism.plan(real.schema, None)
     engine = LocalEngine.from_codes(replace(real.codes, secret=True))
-    curator = Curator(engine, plan.total, real.schema, relation=mechanism.relation)
-    tables = mechanism.run(curator, None)
-    curator.close()
+    tables = spend(Privacy(real.schema, mechanism), plan, engine)
     rows = np.asfortranarray(sample(tables, real.rows, seed=SEED).values)
     return made(rows, real)
 

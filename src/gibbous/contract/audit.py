@@ -79,15 +79,15 @@ def audit(
     Returns:
         The verdict.
     """
-    claim = mechanism.plan(pair.schema, rows).total
+    plan = mechanism.plan(pair.schema, rows)
     made = {} if made is None else made
     samples = []
     for table in (pair.one, pair.two):
         fits = made.setdefault(table.tobytes(), [])
         more = range(len(fits), runs)
-        fits += [features(run(mechanism, pair.schema, table, rows, claim)) for _ in more]
+        fits += [features(run(mechanism, pair.schema, table, rows, plan)) for _ in more]
         samples.append(fits[:runs])
-    epsilon, delta = stated(claim)
+    epsilon, delta = stated(plan.total)
     half = runs // 2
     score = _likelihood_ratio(samples[0][:half], samples[1][:half])
     train = [np.array([score(x) for x in side[:half]]) for side in samples]

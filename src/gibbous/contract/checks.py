@@ -25,11 +25,13 @@ from gibbous.core.context import Context
 from gibbous.core.errors import GibbousError, ParameterError
 from gibbous.core.params import as_json, describe
 from gibbous.core.protocols import Mechanism
+from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Tables
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import accountant
 from gibbous.privacy.curator import Curator
+from gibbous.privacy.spend import curator_of, spend
 
 Check = Callable[[type[Any]], None]
 ROWS = 12  # rows asked of methods that pay by the row
@@ -143,8 +145,8 @@ def _the_run_pays_no_more_than_the_plan(kind: type[Any]) -> None:
     spy = _Spy(_typical())
     rows = rows_for(one)
     plan = one.plan(spy.case.schema, rows)
-    curator = Curator(spy, plan.total, spy.case.schema, relation=relation_of(one))
-    one.run(curator, rows)
+    with curator_of(Privacy(spy.case.schema, one), plan, spy) as curator:
+        one.run(curator, rows)
     _must(len(curator.spent) > 0, "nothing was paid")
     if plan.total.is_dp:
         _must(accountant.within(plan.total, curator.spent), "more was paid than planned")
@@ -161,15 +163,15 @@ def _a_smaller_budget_is_refused_before_counting(kind: type[Any]) -> None:
     one = default(kind)
     spy = _Spy(_typical())
     rows = rows_for(one)
-    total = one.plan(spy.case.schema, rows).total
+    plan = one.plan(spy.case.schema, rows)
+    total = plan.total
     if not total.is_dp:
         return
     less = dataclasses.replace(
         total, epsilon=total.epsilon / 10**6, rho=total.rho / 10**6, delta=total.delta / 10**6
     )
-    curator = Curator(spy, less, spy.case.schema, relation=relation_of(one))
     try:
-        one.run(curator, rows)
+        spend(Privacy(spy.case.schema, one), dataclasses.replace(plan, total=less), spy)
     except GibbousError:
         _must(spy.tallies == 0, "records were counted although the budget did not cover it")
         return
@@ -191,14 +193,9 @@ def _after_the_run_the_curator_is_closed_to_the_method(kind: type[Any]) -> None:
     one = default(kind)
     case = _typical()
     rows = rows_for(one)
-    curator = Curator(
-        LocalEngine.from_codes(case.codes()),
-        one.plan(case.schema, rows).total,
-        case.schema,
-        relation=relation_of(one),
-    )
-    output = one.run(curator, rows)
-    curator.close()
+    engine = LocalEngine.from_codes(case.codes())
+    with curator_of(Privacy(case.schema, one), one.plan(case.schema, rows), engine) as curator:
+        output = one.run(curator, rows)
     try:
         one.run(curator, rows)
     except GibbousError:

@@ -19,17 +19,19 @@ import numpy as np
 from gibbous.contract.blind import described
 from gibbous.contract.cases import priced_pairs, secret
 from gibbous.contract.losses import SLACK, Loss, Purchase, both_have, loss_of, short_of
-from gibbous.contract.runs import relation_of
 from gibbous.contract.saboteurs import patched
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism, Progress, Words64, silent
+from gibbous.core.request import Privacy
 from gibbous.core.schema import Unit
 from gibbous.core.tables import Cells, Counts, Dense, NoiseInfo, Sparse
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
+from gibbous.privacy.spend import spend
 from gibbous.synthesize import blocks, public_rows
 from gibbous.synthesize.imputation import draw as imputed
 
@@ -83,19 +85,19 @@ def coupled(
         rows: output rows a set.
         rare: draw the least likely levels, at which the two laws differ most, in place of random ones.
     """
-    total = mechanism.plan(one.schema, rows, sets).total
+    plan = mechanism.plan(one.schema, rows, sets)
     pair = _Pair(rare)
-    outputs = [pair.run(mechanism, side, total, rows, sets) for side in (one, two)]
+    outputs = [pair.run(mechanism, side, plan) for side in (one, two)]
     losses = tuple(loss_of(*both) for both in zip(*pair.sides, strict=False))
     if not pair.leaks and len(pair.sides[0]) != len(pair.sides[1]):
         pair.leaks.append("a purchase is made for one of two neighbors only")
     if not pair.leaks and described(outputs[0]) != described(outputs[1]):
         pair.leaks.append("the record that differs shows although all answers are the same")
-    if not total.is_dp:
+    if not plan.total.is_dp:
         return Coupled((), (), "")
     unheld = sum(math.isnan(loss.ratio) for loss in losses)
     losses = tuple(loss for loss in losses if not math.isnan(loss.ratio))
-    return Coupled(losses, tuple(dict.fromkeys(pair.leaks)), short_of(total, losses), unheld)
+    return Coupled(losses, tuple(dict.fromkeys(pair.leaks)), short_of(plan.total, losses), unheld)
 
 
 def uncovered(
@@ -132,26 +134,20 @@ class _Pair:
         self._open: Purchase | None = None
         self._loose = (Purchase("", ()), Purchase("", ()))  # words that divide the records
 
-    def run(
-        self, mechanism: Mechanism, codes: Codes, total: Claim, rows: int | None, sets: int
-    ) -> Any:
+    def run(self, mechanism: Mechanism, codes: Codes, plan: Plan) -> Any:
         """One side: the first draws, the second repeats."""
         self._open, self._second = None, bool(self.sides[0])
         with self._doors():
-            curator = Curator(
-                LocalEngine.from_codes(codes),
-                total,
-                codes.schema,
-                relation=relation_of(mechanism),
-                words=self._words,
-                progress=self._progress,
-            )
             try:
-                return mechanism.run(curator, rows, sets)
+                return spend(
+                    Privacy(codes.schema, mechanism),
+                    plan,
+                    LocalEngine.from_codes(codes),
+                    words=self._words,
+                    progress=self._progress,
+                )
             except _Apart:
                 return Codes(codes.schema, codes.values[:0])
-            finally:
-                curator.close()
 
     @contextmanager
     def _doors(self) -> Iterator[None]:

@@ -66,7 +66,7 @@ def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
     doubt, energies = _Places(), _Energies()
     priced = kept = True
     for _ in range(fits):
-        output = release(one, schema, values, None, plan.total)
+        output = release(one, schema, values, None, plan)
         assert isinstance(output, Tables)
         tables = added(output.parts) if output.parts else output.published()
         exact = exact_counts(schema, values, [t.context for t in tables])

@@ -7,14 +7,16 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 
 from gibbous.contract.cases import secret
-from gibbous.core.claim import Claim, Relation
+from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.params import build, describe
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism
+from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.privacy.curator import Curator
+from gibbous.privacy.spend import spend
 
 
 def relation_of(mechanism: Mechanism) -> Relation:
@@ -41,7 +43,7 @@ def release(
     schema: Schema,
     values: np.ndarray,
     rows: int | None,
-    budget: Claim | None = None,
+    plan: Plan | None = None,
     *,
     sets: int = 1,
 ) -> Tables | Codes:
@@ -50,16 +52,7 @@ def release(
     Args:
         values: (rows, columns) codes; not modified.
         rows: output rows a set.
-        budget: what is reserved; the plan's total when None.
+        plan: its total is what is reserved; None for the mechanism's own.
     """
-    budget = budget or mechanism.plan(schema, rows, sets).total
-    curator = Curator(
-        LocalEngine.from_codes(secret(schema, values)),
-        budget,
-        schema,
-        relation=relation_of(mechanism),
-    )
-    try:
-        return mechanism.run(curator, rows, sets)
-    finally:
-        curator.close()
+    plan = plan or mechanism.plan(schema, rows, sets)
+    return spend(Privacy(schema, mechanism), plan, LocalEngine.from_codes(secret(schema, values)))

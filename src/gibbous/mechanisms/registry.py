@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gibbous.core.about import About
 from gibbous.core.errors import EngineFailure, UsageError
+from gibbous.core.keywords import did_you_mean
+
+if TYPE_CHECKING:
+    from gibbous.core.protocols import Mechanism
 
 GROUP = "gibbous.mechanisms"
 
@@ -29,12 +32,11 @@ def load(name: str) -> type[Any]:
     """
     found = _found()
     if name not in found:
-        near = difflib.get_close_matches(name, found, 1, 0.5)
         raise UsageError(
             "UNKNOWNMETHOD",
             f"There is no method {name!r}.",
             f"Methods are {', '.join(sorted(found))}.",
-            f"Did you mean {near[0]!r}?" if near else "List them with `gibbous methods`.",
+            did_you_mean(name, found, "List them with `gibbous methods`.", likeness=0.5),
         )
     try:
         kind = found[name].load()
@@ -43,6 +45,25 @@ def load(name: str) -> type[Any]:
     if not isinstance(getattr(kind, "about", None), About):
         raise _broken(found[name], "no `about`")
     return kind  # type: ignore[no-any-return]
+
+
+def instance(method: Mechanism | str) -> Mechanism:
+    """The mechanism that is meant: one that was made, or a registered one with its defaults.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if isinstance(method, str):
+        made: Mechanism = load(method)()
+        return made
+    if isinstance(method, type) or not hasattr(method, "plan") or not hasattr(method, "run"):
+        raise UsageError(
+            "METHOD",
+            "The method given is not a mechanism.",
+            "Pass an instance such as NoisyPegs(epsilon=1), or a registered name.",
+            "List them with gibbous.methods().",
+        )
+    return method
 
 
 def methods() -> tuple[About, ...]:

@@ -15,8 +15,8 @@ from gibbous.core.schema import Schema
 from gibbous.evaluate import run
 from gibbous.evaluate.findings import Findings
 from gibbous.flows import Flows, Geography, load_geography, read_flows
-from gibbous.report import place
-from gibbous.report.flow_figures import Mapped
+from gibbous.report import release_report
+from gibbous.report.flow_map import Mapped
 from gibbous.report.internal import internal_report
 from gibbous.report.public import public_report
 from gibbous.report.saved import read_findings
@@ -129,7 +129,7 @@ def report(
                 "Leave them out, or ask for audience='internal'.",
             )
         if out is None:
-            return place.into_release(_folder(release), mapped=mapped, overwrite=overwrite)
+            return release_report.into_release(_folder(release), mapped=mapped, overwrite=overwrite)
         return public_report(release, out, mapped=mapped, overwrite=overwrite)
     if audience != "internal":
         raise UsageError(

@@ -204,19 +204,15 @@ def released(mechanism: Any, table: Microdata, rows: int, seed: int) -> Ints:
         mechanism: an instance.
         seed: of sampling from the noisy tables.
     """
+    from gibbous.core.request import Privacy
     from gibbous.core.tables import Tables
     from gibbous.disintegrate import engine
-    from gibbous.privacy.curator import Curator
+    from gibbous.privacy.spend import spend
     from gibbous.synthesize.sample import sample
 
     schema = table.schema()
     holder = engine("local", None, threads=1)
     holder.scan(table.frame(), schema, key=bytes(32))
-    planned = mechanism.plan(schema, rows)
-    curator = Curator(holder, planned.total, schema, relation=mechanism.relation)
-    try:
-        made = mechanism.run(curator, rows)
-    finally:
-        curator.close()
+    made = spend(Privacy(schema, mechanism), mechanism.plan(schema, rows), holder)
     codes = sample(made, rows, seed=seed, threads=1) if isinstance(made, Tables) else made
     return np.asarray(codes.values, dtype=np.int64)

@@ -29,7 +29,7 @@ def by_diversity(mechanism: Mechanism, run: Run, *, level: float) -> Evidence:
     levels = max(4, 2 * math.ceil(total.l))
     schema = schema_of(1, levels)
     alike = np.zeros((RECORDS, 1), dtype=np.int64)
-    output = run(mechanism, schema, alike, DRAWS, mechanism.plan(schema, DRAWS).total)
+    output = run(mechanism, schema, alike, DRAWS, mechanism.plan(schema, DRAWS))
     assert isinstance(output, Codes)
     counts = np.bincount(output.values[:, 0].astype(np.int64), minlength=levels)
     most = int(counts.max())

@@ -18,17 +18,21 @@ from gibbous.contract.blind import differing
 from gibbous.contract.cases import Neighbors, neighbors, secret, uneven
 from gibbous.contract.coupled import uncovered
 from gibbous.contract.runs import relation_of
-from gibbous.core.claim import Claim, Relation
+from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism, Words64
+from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
 from gibbous.core.tables import NoiseInfo, Table, Tables
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.privacy.curator import Curator
+from gibbous.privacy.spend import spend
 
-Run = Callable[[Mechanism, Schema, np.ndarray, int | None, Claim], Tables | Codes]
+Run = Callable[[Mechanism, Schema, np.ndarray, int | None, Plan], Tables | Codes]
+"""run(mechanism, schema, values, rows, plan): what comes out of one fit."""
+
 CANARIES = 200_000  # in all runs of one setup
 ROW_RUNS = 40_000  # of one setup, where a run draws few rows
 PAIR_RUNS = 2_000  # on each side
@@ -64,15 +68,10 @@ def fits(draw_words: Words64) -> Run:
     """
 
     def run(
-        mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, budget: Claim
+        mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, plan: Plan
     ) -> Tables | Codes:
         engine = LocalEngine.from_codes(secret(schema, values))
-        relation = relation_of(mechanism)
-        curator = Curator(engine, budget, schema, relation=relation, words=draw_words)
-        try:
-            return mechanism.run(curator, rows)
-        finally:
-            curator.close()
+        return spend(Privacy(schema, mechanism), plan, engine, words=draw_words)
 
     return run
 
@@ -82,9 +81,9 @@ def without_noise(run: Run, seed: int) -> Run:
     number = iter(range(1 << 60))
 
     def bare(
-        mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, budget: Claim
+        mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, plan: Plan
     ) -> Tables | Codes:
-        output = run(mechanism, schema, values, rows, budget)
+        output = run(mechanism, schema, values, rows, plan)
         if isinstance(output, Codes):
             if not len(values):
                 return output
@@ -116,15 +115,15 @@ def by_canaries(
     Returns:
         The evidence, what was seen (for the scale test), and the noise that tables stated.
     """
-    total = mechanism.plan(setup.schema, setup.rows).total
-    epsilon, delta = stated(total)
+    plan = mechanism.plan(setup.schema, setup.rows)
+    epsilon, delta = stated(plan.total)
     reader = Reader(setup)
     laws: set[NoiseInfo] = set()
     seen: list[Seen] = []
 
     def once() -> None:
         coins = coins_of(len(setup), seed, len(seen))
-        output = run(mechanism, setup.schema, setup.records(coins), setup.rows, total)
+        output = run(mechanism, setup.schema, setup.records(coins), setup.rows, plan)
         laws.update(laws_of(output))
         seen.append(reader.read(output, coins))
 
@@ -136,7 +135,7 @@ def by_canaries(
         Evidence(
             kind="canaries",
             name=setup.name,
-            relation=total.relation,
+            relation=plan.total.relation,
             runs=len(seen),
             violated=found.lower > epsilon,
             claimed=epsilon,
@@ -168,11 +167,11 @@ def by_pair(
     rows: int | None,
 ) -> Evidence:
     """Run on two neighbors, learn an event on one half of the runs, judge it on the other."""
-    total = mechanism.plan(pair.schema, rows).total
-    run(mechanism, pair.schema, pair.one, rows, total)  # what is computed once is computed now
+    plan = mechanism.plan(pair.schema, rows)
+    run(mechanism, pair.schema, pair.one, rows, plan)  # what is computed once is computed now
     began = time.process_time()
     for table in (pair.one, pair.two):
-        run(mechanism, pair.schema, table, rows, total)
+        run(mechanism, pair.schema, table, rows, plan)
     each = (time.process_time() - began) * SCORING
     runs = effort.count(each, PAIR_RUNS, 100)
     found: Verdict = audit(mechanism, pair, runs=runs, rows=rows, level=level, run=run)
