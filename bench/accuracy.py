@@ -108,7 +108,7 @@ def ours(method: str, split: Split, epsilon: float, delta: float, seed: int) -> 
     from gibbous.core.codes import Codes
     from gibbous.core.params import build, describe
     from gibbous.core.request import Privacy
-    from gibbous.disintegrate.local_engine import LocalEngine
+    from gibbous.disintegrate.records import LocalEngine
     from gibbous.mechanisms import registry
     from gibbous.privacy.spend import spend
     from gibbous.synthesize.sample import sample

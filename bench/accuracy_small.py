@@ -26,7 +26,7 @@ import polars as pl
 from gibbous.core.codes import Codes
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy.spend import spend
@@ -108,7 +108,7 @@ def synthesize(mechanism: Any, table: Table, seed: int) -> tuple[np.ndarray, flo
     values = np.asfortranarray(table.values.astype(schema.code_dtype()))
     start = time.process_time()
     plan = mechanism.plan(schema, None)
-    engine = NumpyEngine.from_codes(Codes(schema, values, secret=True))
+    engine = LocalEngine.from_codes(Codes(schema, values, secret=True))
     tables = spend(Privacy(schema, mechanism), plan, engine)
     rows = sample(tables, len(values), seed=seed).values
     return rows.astype(np.int64), time.process_time() - start

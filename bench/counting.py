@@ -23,7 +23,7 @@ from common import Result, arguments, cpu_seconds, save, show, wall_seconds
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context, Hashed, Key, MinHash, Radix, keys_of
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate.local_engine import LocalEngine
+from gibbous.disintegrate.records import LocalEngine
 
 SIZES = (5, 17, 2, 6, 8, 20, 4, 10, 7, 3, 13, 9, 24)  # in the shape of a discharge table
 RADIX = Radix()

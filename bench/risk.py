@@ -22,7 +22,7 @@ from common import Result, arguments, save, show
 from gibbous.core.codes import Codes
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.evaluate.draws import permutation, resampled
 from gibbous.evaluate.risk import findings as risk
 from gibbous.evaluate.tables import Side, Subject, independent, side, typed
@@ -94,7 +94,7 @@ def noisy(real: Side, epsilon: float) -> Side:
     """As many rows as the records, from noisy tables."""
     mechanism = NoisyPegs(epsilon=epsilon, delta=1e-6)
     plan = mechanism.plan(real.schema, None)
-    engine = NumpyEngine.from_codes(replace(real.codes, secret=True))
+    engine = LocalEngine.from_codes(replace(real.codes, secret=True))
     tables = spend(Privacy(real.schema, mechanism), plan, engine)
     rows = np.asfortranarray(sample(tables, real.rows, seed=SEED).values)
     return made(rows, real)

@@ -10,10 +10,10 @@ from typing import Any
 from gibbous import disintegrate
 from gibbous.core.dataset import DataSet
 from gibbous.core.errors import UsageError
+from gibbous.core.memory import default_limit
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Progress, Workers
 from gibbous.core.request import Performance, Request
-from gibbous.disintegrate.memory import default_limit
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_datasets import file_place, file_stamp
 from gibbous.read.files import changed
@@ -79,8 +79,9 @@ def records_in(
     if known is not None:
         ledger.check(known, planned.total, protects=privacy.protects)
     try:
-        numbers = {"numbers": planned.numbers} if planned.numbers else {}
-        scanned = engine.scan(source, privacy.schema, key=ledger.key, progress=progress, **numbers)
+        scanned = engine.scan(
+            source, privacy.schema, key=ledger.key, progress=progress, numbers=planned.numbers
+        )
         if file_stamp(source, ledger.key) != stamp:
             raise changed()
         yield DataSet.of(scanned).read_from(address, stamp)
@@ -93,7 +94,7 @@ def records_in(
 @contextmanager
 def workers_of(engine: Engine) -> Iterator[Workers | None]:
     """Who draws and writes rows for an engine of a cluster: they hold no record, and outlive it."""
-    workers = engine.workers() if hasattr(engine, "workers") else None
+    workers = engine.workers()
     try:
         yield workers
     finally:

@@ -13,12 +13,12 @@ from gibbous.core.exact import Number
 from gibbous.core.forked import refuse_forked
 from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.keywords import DEFAULT_METHOD, answering
+from gibbous.core.memory import check_memory
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.request import PART_ROWS, Output, Performance, Privacy, Request
 from gibbous.core.schema import Schema, Unit
-from gibbous.disintegrate.memory import check_memory
 from gibbous.engines import engine_of, memory_limit, records_in, workers_of
 from gibbous.mechanisms import limits, registry
 from gibbous.privacy.ledger import Ledger

@@ -11,7 +11,7 @@ from gibbous.contract.cases import secret
 from gibbous.core.claim import Relation
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.curator import Curator
 
@@ -43,7 +43,7 @@ def ran(
 ) -> tuple[Tables, Curator]:
     """A run, and the curator that was asked."""
     curator = Curator(
-        NumpyEngine.from_codes(secret(schema, values)),
+        LocalEngine.from_codes(secret(schema, values)),
         method.plan(schema, None).total,
         schema,
         relation=relation,

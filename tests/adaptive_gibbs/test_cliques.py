@@ -9,7 +9,7 @@ import pytest
 
 from gibbous.contract.cases import binary_schema, secret
 from gibbous.core.tables import Counts, Dense
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.structure.cliques import (
     LOOKS,
     Limits,
@@ -27,7 +27,7 @@ from gibbous.structure.cliques import (
 
 def counted(values: np.ndarray, cliques: list[tuple[int, ...]]) -> tuple[Counts, ...]:
     schema = binary_schema(3)
-    engine = NumpyEngine.from_codes(secret(schema, values))
+    engine = LocalEngine.from_codes(secret(schema, values))
     return engine.tally([context_of(schema.sizes, clique) for clique in cliques])
 
 

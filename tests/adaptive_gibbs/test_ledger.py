@@ -84,12 +84,12 @@ def test_choices_are_on_the_books_before_the_tables_they_lead_to() -> None:
 
 def test_rounds_tell_how_much_of_the_budget_is_gone() -> None:
     from gibbous.contract.cases import secret
-    from gibbous.disintegrate.numpy_engine import NumpyEngine
+    from gibbous.disintegrate.records import LocalEngine
     from gibbous.privacy.curator import Curator
 
     method, schema, told = AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES), []
     curator = Curator(
-        NumpyEngine.from_codes(secret(schema, ROWS)),
+        LocalEngine.from_codes(secret(schema, ROWS)),
         method.plan(schema, None).total,
         schema,
         relation="add_remove",

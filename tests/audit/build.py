@@ -102,7 +102,7 @@ class SeenLevels:
         return Plan("seen_levels", params, rows, sets, total, total, "", cells=schema.cells)
 
     def run(self, curator: Any, rows: int | None, sets: int = 1) -> Tables:
-        codes = curator._engine._records.look().values  # what no method may do
+        codes = curator._engine._look().values  # what no method may do
         kept = [np.unique(codes[:, j]) for j in range(codes.shape[1])]
         columns = tuple(
             replace(column, kind="nominal", levels=tuple(column.labels()[v] for v in seen))

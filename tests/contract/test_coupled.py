@@ -25,7 +25,7 @@ from gibbous.core.moment import Moment
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Counts
 from gibbous.disintegrate import records
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms import _plans, registry
 from gibbous.perturb.posterior import Posterior
 from gibbous.perturb.smoothed import Smoothed
@@ -272,15 +272,15 @@ def test_G2_the_laws_of_drawn_rows_are_those_of_enumeration(draw: Any, law: Any)
 
 
 def _counted(table: tuple[int, ...]) -> Counts:
-    engine = NumpyEngine.from_codes(secret(THREE, np.repeat(np.arange(3), table)[:, None]))
+    engine = LocalEngine.from_codes(secret(THREE, np.repeat(np.arange(3), table)[:, None]))
     return engine.tally((joint(THREE, "seen"),))[0]
 
 
 def test_G2_a_coupled_run_leaves_the_code_as_it_was() -> None:
-    before = (curator.Curator.choose, entropy._noised, entropy.words, NumpyEngine.tally)
+    before = (curator.Curator.choose, entropy._noised, entropy.words, LocalEngine.tally)
     trial = next(trials(registry.load("laplace"), 1))
 
     trial.run()
 
-    assert before == (curator.Curator.choose, entropy._noised, entropy.words, NumpyEngine.tally)
+    assert before == (curator.Curator.choose, entropy._noised, entropy.words, LocalEngine.tally)
     release(trial.mechanism, trial.one.schema, trial.one.values, None)

@@ -12,7 +12,7 @@ from gibbous.contract.audit import audit, lower_bound
 from gibbous.contract.cases import Neighbors, secret
 from gibbous.contract.saboteurs import patched
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.cdf import Cdf
 from gibbous.perturb.posterior import Posterior
 from gibbous.perturb.smoothed import Smoothed
@@ -64,7 +64,7 @@ TABLES = (np.array([[0, 0]] * 3 + [[1, 2]]), np.array([[0, 0]] * 3 + [[0, 1]]))
 
 def both_unique(draw: Any, table: np.ndarray, pairs: int, seed: int) -> int:
     """How often two rows that are priced together both equal the record that differs."""
-    engine = NumpyEngine.from_codes(secret(SMALL, table))
+    engine = LocalEngine.from_codes(secret(SMALL, table))
     counts = engine.tally((joint(SMALL, "seen"),))
     rows = draw(counts, SMALL, 2 * pairs, laws.seeded(seed)).values.reshape(pairs, 2, 2)
     return int((rows == [1, 2]).all(axis=(1, 2)).sum())

@@ -14,7 +14,7 @@ from gibbous.core.errors import ParameterError, PrivacyRefused, ResourceLimit, U
 from gibbous.core.grid import grid_of, to_grid
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.perturbed_histogram import PerturbedHistogram
 from gibbous.mechanisms.smoothed_histogram import SmoothedHistogram
 from gibbous.privacy.curator import Curator
@@ -48,7 +48,7 @@ def curator(
             values[j] = np.arange(size) % column.size
     codes = Codes(schema, values.T, secret=True, numbers=tuple(numbers.items()))
     total = mechanism.plan(schema, rows).total
-    engine = NumpyEngine.from_codes(codes)
+    engine = LocalEngine.from_codes(codes)
     return Curator(engine, total, schema, relation=mechanism.relation)
 
 

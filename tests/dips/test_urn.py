@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from gibbous.contract.cases import secret
 from gibbous.core.schema import Column, Impossible, Schema, Unit
 from gibbous.core.tables import Counts, Dense, Sparse
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.dirichlet import Dirichlet
 from gibbous.perturb.posterior import Posterior
 from gibbous.perturb.smoothed import Smoothed
@@ -31,7 +31,7 @@ ONE = Schema((Column("x", "nominal", levels=(0, 1, 2)),))
 def counts(schema: Schema, *rows: tuple[int, ...]) -> list[Counts]:
     """Secret counts of a few records, as a draw gets them."""
     values = np.array(rows, dtype=np.int64).reshape(len(rows), len(schema))
-    engine = NumpyEngine.from_codes(secret(schema, values))
+    engine = LocalEngine.from_codes(secret(schema, values))
     return list(engine.tally((joint(schema, "seen"),)))
 
 
@@ -188,7 +188,7 @@ def test_without_records_every_law_is_uniform() -> None:
 
 def test_dense_and_seen_counts_give_the_same_rows() -> None:
     values = np.array([(0, 1), (1, 2), (1, 2)])
-    engine = NumpyEngine.from_codes(secret(TWO, values))
+    engine = LocalEngine.from_codes(secret(TWO, values))
     seen, dense = (list(engine.tally((joint(TWO, s),))) for s in ("seen", "dense"))  # type: ignore[arg-type]
     draw = UrnRows(Posterior(Fraction(1, 5), 6), 2)
 

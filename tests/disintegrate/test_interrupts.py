@@ -13,8 +13,8 @@ import polars  # puts its own handler in front of Python's
 from pathlib import Path
 from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate.interrupts import heard_by_python_alone
-from gibbous.disintegrate.writer import write_rows
+from gibbous.write.rows import heard_by_python_alone
+from gibbous.write.rows import write_rows
 
 def handler(number):
     facts = ctypes.create_string_buffer(1024)

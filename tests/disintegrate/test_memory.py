@@ -7,11 +7,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from gibbous.core import memory
 from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core.errors import ResourceLimit
-from gibbous.disintegrate import memory
-from gibbous.disintegrate.local_engine import LocalEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 
 from .brute import codes_of, context_of, schema_of
 
@@ -41,13 +40,14 @@ def cases() -> dict[str, list[Context]]:
     }
 
 
-@pytest.mark.parametrize("kind", [NumpyEngine, LocalEngine])
 @pytest.mark.parametrize("case", list(cases()))
-def test_the_estimate_is_an_upper_bound_within_a_factor(kind: type, case: str) -> None:
+def test_the_estimate_is_an_upper_bound_within_a_factor(case: str) -> None:
     contexts = cases()[case]
     codes = codes_of(SCHEMA, ROWS, np.random.default_rng(1))
-    held = kind.from_codes(codes)
-    kind.from_codes(codes_of(SCHEMA, 10, np.random.default_rng(1))).tally(contexts)  # compiles
+    held = LocalEngine.from_codes(codes)
+    LocalEngine.from_codes(codes_of(SCHEMA, 10, np.random.default_rng(1))).tally(
+        contexts
+    )  # compiles
 
     tracemalloc.start()
     kept = held.tally(contexts)
@@ -60,14 +60,13 @@ def test_the_estimate_is_an_upper_bound_within_a_factor(kind: type, case: str) -
     assert told <= 4 * peak + (8 << 20)
 
 
-@pytest.mark.parametrize("kind", [NumpyEngine, LocalEngine])
-def test_a_dense_table_over_the_limit_is_refused_before_it_starts(kind: type) -> None:
+def test_a_dense_table_over_the_limit_is_refused_before_it_starts() -> None:
     codes = codes_of(SCHEMA, 10, np.random.default_rng(1))
     context = context_of(SCHEMA, (0,), (1, 2, 3, 5, 6, 7))  # 10^13 cells
 
     tracemalloc.start()
     with pytest.raises(ResourceLimit) as caught:
-        kind.from_codes(codes).tally([context])
+        LocalEngine.from_codes(codes).tally([context])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
@@ -76,16 +75,14 @@ def test_a_dense_table_over_the_limit_is_refused_before_it_starts(kind: type) ->
     assert peak < 1 << 20
 
 
-@pytest.mark.parametrize("kind", [NumpyEngine, LocalEngine])
-def test_a_memory_error_becomes_one_of_ours(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_error_becomes_one_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = codes_of(SCHEMA, 10, np.random.default_rng(1))
-    held = kind.from_codes(codes)
+    held = LocalEngine.from_codes(codes)
 
     def fail(*args: object, **named: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr("gibbous.disintegrate.passes.dense", fail)
-    monkeypatch.setattr("gibbous.disintegrate.numpy_engine._dense", fail)
 
     with pytest.raises(ResourceLimit, match="ran out of memory"):
         held.tally([context_of(SCHEMA, (0,), (1, 2))])
@@ -95,7 +92,6 @@ def test_c6_the_estimate_is_exact_arithmetic_for_any_size() -> None:
     vast = context_of(schema_of([250] * 30), tuple(range(3)), tuple(range(3, 30)))
 
     assert LocalEngine().estimate([vast], 10**12) > 250**30
-    assert NumpyEngine().estimate([vast], 10**12) > 250**30
 
 
 def test_where_few_cells_occur_a_dense_table_over_the_limit_is_not_tried() -> None:

@@ -11,13 +11,11 @@ import pytest
 
 from gibbous.core.errors import GibbousError, InputRejected, SchemaMismatch
 from gibbous.core.schema import Column, Schema, Unit
-from gibbous.disintegrate.local_engine import LocalEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.read.source import ReadOptions
 
 from .brute import as_dict, context_of
 
-BOTH = pytest.mark.parametrize("kind", [NumpyEngine, LocalEngine])
 KEY = bytes(range(32))
 SCHEMA = Schema(
     (
@@ -41,8 +39,7 @@ def people(rows: int = 500) -> pl.DataFrame:
     )
 
 
-@BOTH
-def test_a_file_and_a_frame_of_the_same_rows_count_the_same(kind: type, tmp_path: Path) -> None:
+def test_a_file_and_a_frame_of_the_same_rows_count_the_same(tmp_path: Path) -> None:
     frame = people()
     frame.write_csv(tmp_path / "a.csv")
     frame.write_parquet(tmp_path / "a.parquet")
@@ -62,7 +59,7 @@ def test_a_file_and_a_frame_of_the_same_rows_count_the_same(kind: type, tmp_path
         frame,
         frame.sample(fraction=1, shuffle=True, seed=3),
     ):
-        held = kind()
+        held = LocalEngine()
         marks.add(held.scan(source, SCHEMA, key=KEY))
         found.append(as_dict(held.tally([context])[0]))
 
@@ -71,23 +68,19 @@ def test_a_file_and_a_frame_of_the_same_rows_count_the_same(kind: type, tmp_path
     assert len(marks.pop()) == 32
 
 
-@BOTH
-def test_reading_options_reach_the_reader(kind: type, tmp_path: Path) -> None:
+def test_reading_options_reach_the_reader(tmp_path: Path) -> None:
     people(20).write_csv(tmp_path / "a.csv", separator=";")
 
-    held = kind(ReadOptions(sep=";"))
+    held = LocalEngine(ReadOptions(sep=";"))
     held.scan(tmp_path / "a.csv", SCHEMA, key=KEY)
 
     assert sum(as_dict(held.tally([context_of(SCHEMA, (0,))])[0]).values()) == 20
 
 
-@BOTH
-def test_c9_a_value_outside_the_schema_is_refused_without_showing_it(
-    kind: type, tmp_path: Path
-) -> None:
+def test_c9_a_value_outside_the_schema_is_refused_without_showing_it(tmp_path: Path) -> None:
     people(20).with_columns(place=pl.lit("MARKER1573")).write_csv(tmp_path / "a.csv")
 
-    held = kind()
+    held = LocalEngine()
     with pytest.raises(SchemaMismatch) as caught:
         held.scan(tmp_path / "a.csv", SCHEMA, key=KEY)
 
@@ -96,28 +89,25 @@ def test_c9_a_value_outside_the_schema_is_refused_without_showing_it(
         held.tally([])
 
 
-@BOTH
-def test_a_missing_file_is_refused(kind: type, tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRejected):
-        kind().scan(tmp_path / "no.csv", SCHEMA, key=KEY)
+        LocalEngine().scan(tmp_path / "no.csv", SCHEMA, key=KEY)
 
 
-@BOTH
-def test_c14_a_person_has_at_most_the_declared_rows(kind: type) -> None:
+def test_c14_a_person_has_at_most_the_declared_rows() -> None:
     schema = Schema(SCHEMA.columns, Unit("person", "who", 3))
     who = [f"p{i // 10}" if i < 400 else f"q{i}" for i in range(500)]
     frame = people().with_columns(who=pl.Series(who))
 
-    held = kind()
+    held = LocalEngine()
     held.scan(frame, schema, key=KEY)
 
     total = sum(as_dict(held.tally([context_of(schema, (0,))])[0]).values())
     assert total == 40 * 3 + 100
 
 
-@BOTH
-def test_c1_a_table_without_rows_is_scanned(kind: type) -> None:
-    held = kind()
+def test_c1_a_table_without_rows_is_scanned() -> None:
+    held = LocalEngine()
     held.scan(people().head(0), SCHEMA, key=KEY)
 
     assert as_dict(held.tally([context_of(SCHEMA, (0,), (1,))])[0]) == {}

@@ -18,9 +18,8 @@ from gibbous.core.moment import moment
 from gibbous.core.recode import Edges, Groups
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.disintegrate import gathering, layout, memory, schedule, spill
-from gibbous.disintegrate.local_engine import LocalEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate import layout, passes, plain, schedule, spill
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.slabs import Slabs, SlabWriter
 from gibbous.disintegrate.spill import SpillFile
 
@@ -44,7 +43,7 @@ def spilled(codes: Codes, folder: Path, *, rows: int = SLAB_ROWS) -> Slabs:
 def engine_of(codes: Codes, folder: Path, *, threads: int = 2) -> LocalEngine:
     """A local engine that holds these codes on disk."""
     made = LocalEngine(threads=threads, scratch=folder)
-    made._records.take(spilled(codes, folder))
+    made.take(spilled(codes, folder))
     return made
 
 
@@ -134,16 +133,16 @@ def test_slabs_of_many_rows_are_divided_among_threads_and_covered(
 ) -> None:
     schema = schema_of([3, 7, 4, 90, 100])
     codes = codes_of(schema, 40_000, np.random.default_rng(3))
-    monkeypatch.setattr(memory, "SPLIT", 1_000)
-    monkeypatch.setattr("gibbous.disintegrate.cover.ROWS", 1_000)
+    monkeypatch.setattr(layout, "SPLIT", 1_000)
+    monkeypatch.setattr("gibbous.disintegrate.schedule.COVERED", 1_000)
     contexts = [context_of(schema, (a,), (b,)) for a in range(3) for b in range(3) if a != b]
     contexts += [context_of(schema, (3,), (4,)), context_of(schema, (2,), (3, 4), Hashed(64))]
     held = LocalEngine(threads=3)
-    held._records.take(spilled(codes, tmp_path, rows=17_000))
+    held.take(spilled(codes, tmp_path, rows=17_000))
 
     for wanted in (contexts, contexts[-1:], contexts[-2:-1]):  # with one table, rows are divided
         got = held.tally(wanted)
-        truth = NumpyEngine.from_codes(codes).tally(wanted)
+        truth = plain.counts(codes, wanted)
 
         for one, two in zip(got, truth, strict=True):
             assert np.array_equal(one.cells.values, two.cells.values)
@@ -187,7 +186,7 @@ def numbered(rows: int = 5_000) -> Codes:
 
 def test_sums_recoded_and_split_of_codes_on_disk_are_those_of_memory(tmp_path: Path) -> None:
     codes = numbered()
-    held, truth = engine_of(codes, tmp_path), NumpyEngine.from_codes(codes)
+    held, truth = engine_of(codes, tmp_path), LocalEngine.from_codes(codes)
     by_z = context_of(codes.schema, (2,))
     moments = [moment(codes.schema, by_z, factors) for factors in ((0,), (0, 1), (1, 1))]
     changes = {2: Groups(np.array([0, 1, 1])), 0: Edges((0.0, 50.0, 100.0))}
@@ -197,9 +196,9 @@ def test_sums_recoded_and_split_of_codes_on_disk_are_those_of_memory(tmp_path: P
         assert np.array_equal(one.cells.values, two.cells.values)
     coarse, known = held.recoded(changes), truth.recoded(changes)
     twice = coarse.recoded({2: Groups(np.array([0, 0]))})
-    context = context_of(coarse._records.store().schema, (0,), (2,))
+    context = context_of(coarse._look().schema, (0,), (2,))
     assert as_dict(coarse.tally([context])[0]) == as_dict(known.tally([context])[0])
-    all_in_one = context_of(twice._records.store().schema, (2,))
+    all_in_one = context_of(twice._look().schema, (2,))
     assert as_dict(twice.tally([all_in_one])[0]) == {(0, 0): codes.rows}
     parts, halves = held.split(2, _dealer(words)), truth.split(2, _dealer(words))
     for part, half in zip(parts, halves, strict=True):
@@ -242,7 +241,7 @@ def test_merging_lists_of_cells_adds_what_is_in_both() -> None:
             for (key, level), value in zip(cells.tolist(), values.tolist(), strict=True):
                 truth[key, level] = truth.get((key, level), 0) + value
 
-        got = gathering.added(*parts)
+        got = passes.added(*parts)
 
         found = list(zip(got.keys.tolist(), got.levels.tolist(), strict=True))
         assert found == sorted(truth)
@@ -253,7 +252,7 @@ def test_lists_of_cells_are_together_less_than_twice_the_longest() -> None:
     rng = np.random.default_rng(8)
     schema = schema_of([60_000])
     context = context_of(schema, (0,), seen=True)
-    found = gathering.Gathering([context])
+    found = passes.Gathering([context])
 
     for _ in range(40):
         cells = np.unique(rng.integers(0, 60_000, rng.integers(1, 900)).astype(np.uint64))
@@ -268,7 +267,7 @@ def test_what_sorting_needs_on_disk_is_refused_before_it_starts(tmp_path: Path) 
     codes = codes_of(schema, ROWS, np.random.default_rng(1))
     context = context_of(schema, (0,), (1, 2), seen=True)
     tight = LocalEngine(memory_limit=100_000, scratch=tmp_path)
-    tight._records.take(spilled(codes, tmp_path))
+    tight.take(spilled(codes, tmp_path))
 
     with pytest.raises(ResourceLimit) as caught:
         tight.tally([context])
@@ -288,7 +287,7 @@ def test_the_estimate_of_codes_on_disk_is_an_upper_bound(rows: int, tmp_path: Pa
         context_of(schema, (4,), (1, 2, 5), Hashed(1 << 16)),
     ]
     held = LocalEngine(threads=2, scratch=tmp_path)
-    held._records.take(spilled(codes, tmp_path, rows=20_000))
+    held.take(spilled(codes, tmp_path, rows=20_000))
     held.tally(contexts)
 
     tracemalloc.start()
@@ -362,7 +361,7 @@ def test_f4_closing_gives_the_disk_back_and_nothing_is_counted_afterwards(listin
     held = engine_of(codes, listing)
     other = held.recoded({0: Groups(np.array([0, 0, 1, 1, 1]))})
     context = context_of(codes.schema, (1,))
-    file = held._records.store()._file  # type: ignore[union-attr]
+    file = held._look()._file  # type: ignore[union-attr]
     twin = os.dup(file._handle)
 
     held.close()
@@ -417,7 +416,7 @@ def test_a_scratch_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_is_an_error_and_never_a_wrong_count(tmp_path: Path) -> None:
     codes = codes_of(wide(), ROWS, np.random.default_rng(1))
     held = engine_of(codes, tmp_path)
-    os.ftruncate(held._records.store()._file._handle, 10_000)  # type: ignore[union-attr]
+    os.ftruncate(held._look()._file._handle, 10_000)  # type: ignore[union-attr]
 
     with pytest.raises(EngineFailure) as caught:
         held.tally([context_of(codes.schema, (1,))])

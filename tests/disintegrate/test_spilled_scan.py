@@ -15,8 +15,7 @@ import pytest
 from gibbous.core.errors import GibbousError, ResourceLimit, SchemaMismatch
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate import persons
-from gibbous.disintegrate.local_engine import LocalEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.slabs import LEAST, Slabs
 from gibbous.read import parquet
 
@@ -50,13 +49,13 @@ def test_a_scan_to_disk_has_the_mark_and_the_counts_of_one_in_memory(
     frame = people(5_000)
     frame.write_parquet(tmp_path / "a.parquet")
     contexts = [context_of(SCHEMA, (0,), (1, 2)), context_of(SCHEMA, (1,))]
-    near = NumpyEngine()
+    near = LocalEngine()
     truth = near.scan(frame, SCHEMA, key=KEY)
 
     for source in (tmp_path / "a.parquet", frame):
         held = far(scratch, threads=threads)
         assert held.scan(source, SCHEMA, key=KEY) == truth
-        codes = held._records.store()
+        codes = held._look()
         assert isinstance(codes, Slabs)
         assert [p.rows for p in codes.places] == [LEAST] * 4 + [5_000 - 4 * LEAST]
         assert [as_dict(c) for c in held.tally(contexts)] == [
@@ -68,13 +67,13 @@ def test_a_scan_to_disk_has_the_mark_and_the_counts_of_one_in_memory(
 
 def test_numbers_are_kept_on_disk_beside_the_codes(tmp_path: Path, scratch: Path) -> None:
     frame = people(3_000)
-    held, near = far(scratch), NumpyEngine()
+    held, near = far(scratch), LocalEngine()
 
     for engine in (held, near):
         engine.scan(frame, SCHEMA, key=KEY, numbers=(1,))
 
-    kept = np.concatenate([c.number(1).copy() for c in held._records.store().read()])  # type: ignore[union-attr]
-    assert np.array_equal(kept, near._records.look().number(1))
+    kept = np.concatenate([c.number(1).copy() for c in held._look().read()])  # type: ignore[union-attr]
+    assert np.array_equal(kept, near._look().number(1))
 
 
 def test_faults_are_those_of_a_scan_in_memory_and_the_disk_is_given_back(
@@ -85,7 +84,7 @@ def test_faults_are_those_of_a_scan_in_memory_and_the_disk_is_given_back(
     )
     faults = []
 
-    for engine in (far(scratch), NumpyEngine()):
+    for engine in (far(scratch), LocalEngine()):
         with pytest.raises(SchemaMismatch) as caught:
             engine.scan(frame, SCHEMA, key=KEY)
         faults.append(str(caught.value))
@@ -165,13 +164,13 @@ def test_c14_a_person_has_at_most_the_declared_rows_on_disk_and_else_keeps_all(
 
 def test_rows_of_persons_with_few_rows_are_not_touched(scratch: Path) -> None:
     frame = people(3_000).with_columns(who=pl.int_range(3_000) // 3)
-    held, near = far(scratch), NumpyEngine()
+    held, near = far(scratch), LocalEngine()
 
     for engine in (held, near):
         engine.scan(frame, PERSONS, key=KEY)
 
-    kept = np.concatenate([c.values.copy() for c in held._records.store().read()])  # type: ignore[union-attr]
-    assert np.array_equal(kept, near._records.look().values)
+    kept = np.concatenate([c.values.copy() for c in held._look().read()])  # type: ignore[union-attr]
+    assert np.array_equal(kept, near._look().values)
 
 
 def test_numbers_stay_with_their_rows_where_others_are_dropped(scratch: Path) -> None:
@@ -183,7 +182,7 @@ def test_numbers_stay_with_their_rows_where_others_are_dropped(scratch: Path) ->
 
     held.scan(frame, schema, key=KEY, numbers=(0,))
 
-    slabs = held._records.store().read()  # type: ignore[union-attr]
+    slabs = held._look().read()  # type: ignore[union-attr]
     kept = [(c.number(0).copy(), c.values[:, 0].copy()) for c in slabs]
     numbers = np.concatenate([n for n, _ in kept])
     assert sorted(numbers % 2) == [0, 1]
@@ -209,7 +208,7 @@ def test_a_row_without_a_person_is_refused_as_in_memory(missing: pl.Series, scra
     frame = people(2_001).with_columns(who=who)
     told = []
 
-    for engine in (far(scratch), NumpyEngine()):
+    for engine in (far(scratch), LocalEngine()):
         with pytest.raises(SchemaMismatch) as caught:
             engine.scan(frame, PERSONS, key=KEY)
         told.append(str(caught.value))
@@ -261,7 +260,7 @@ import numpy as np, polars as pl, pyarrow.parquet as pq
 from pathlib import Path
 from gibbous.core.context import Context
 from gibbous.core.schema import Column, Schema, Unit
-from gibbous.disintegrate.local_engine import LocalEngine
+from gibbous.disintegrate.records import LocalEngine
 folder, rows, columns = Path(sys.argv[1]), 5_000_000, 13
 names = [f"c{i}" for i in range(columns)]
 schema = Schema(tuple(Column(n, "ordinal", levels=tuple(range(20))) for n in names))

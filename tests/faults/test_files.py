@@ -22,7 +22,7 @@ from gibbous.cli.faults import not_printed
 from gibbous.core import compiled, file_lock
 from gibbous.core.claim import pure
 from gibbous.core.errors import EngineFailure, LedgerUnusable, OutputNotWritten, ResourceLimit
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.spill import scratch_folder
 from gibbous.engines import InputChanged
 from gibbous.privacy import ledger_errors
@@ -252,7 +252,7 @@ def test_F_a_run_in_a_fork_of_a_process_that_read_tables_is_refused_in_a_sentenc
     assert len(ledger.accounts()[0].releases) == 1
 
 
-class Meddling(NumpyEngine):
+class Meddling(LocalEngine):
     """An engine while which somebody appends to the input."""
 
     def __init__(self, path: Path, when: str) -> None:

@@ -54,7 +54,7 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     (
         r"(export PGPASSFILE|gibbous synthesize postgres://)",
         "needs a PostgreSQL server",
-        "tests/ibis/test_postgresql.py::test_a_table_of_a_server_counts_and_is_named",
+        "tests/read/databases/test_postgresql.py::test_a_table_of_a_server_counts_and_is_named",
     ),
     (
         r"gibbous synthesize \S+ .*--engine spark",

@@ -46,7 +46,6 @@ WORD_TAKERS = {
     "synthesize/flows/grid.py": NOISE + " of its own, on cells that are not listed",
     "encode/encode.py": "which rows of a person stay",
     "disintegrate/scanning.py": "which rows of a person stay",
-    "disintegrate/ibis/held.py": "which rows of a person stay",
     "contract/auditor/run.py": "audits draw as runs do",
     "contract/coupled.py": "repeats the answers of one run in another",
     "contract/laws.py": "asks draws for the law that they have",

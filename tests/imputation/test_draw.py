@@ -15,7 +15,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.schema import Impossible, Schema, impossible_mask
 from gibbous.core.tables import Counts
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.perturb.add import Add
 from gibbous.structure.contexts import joint
 from gibbous.synthesize.imputation.draw import PARTS, WIDEST, Floor, ImputedRows, parts, scores
@@ -43,7 +43,7 @@ def law_of(logs: np.ndarray, add: Floor | None, allowed: np.ndarray | None = Non
 def counted(schema: Schema, values: np.ndarray) -> tuple[Counts, ...]:
     codes = np.asfortranarray(np.asarray(values).astype(np.uint8).reshape(-1, len(schema)))
     contexts: tuple[Context, ...] = (joint(schema, "seen"),)
-    return NumpyEngine.from_codes(Codes(schema, codes, secret=True)).tally(contexts)
+    return LocalEngine.from_codes(Codes(schema, codes, secret=True)).tally(contexts)
 
 
 Models = tuple[Conditional, ...]

@@ -12,7 +12,7 @@ import pytest
 from gibbous.core.codes import Codes
 from gibbous.core.errors import EngineFailure, ParameterError, PrivacyRefused, ResourceLimit
 from gibbous.core.schema import Schema, Unit
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.imputation import Imputation
 from gibbous.mechanisms.perturbed_imputation import PerturbedImputation
 from gibbous.privacy.curator import Curator
@@ -21,7 +21,7 @@ from tests.imputation.made import LINKED, linked, schema_of
 BOTH = (Imputation, PerturbedImputation)
 
 
-class Watched(NumpyEngine):
+class Watched(LocalEngine):
     """Counts how often records are counted."""
 
     asked = 0

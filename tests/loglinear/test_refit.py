@@ -22,7 +22,7 @@ from gibbous.core.tables import (
     Table,
     Tables,
 )
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.evaluate.inference.choice import Noise
 from gibbous.evaluate.inference.combine import combine
 from gibbous.evaluate.inference.facts import Facts
@@ -215,7 +215,7 @@ def simulated(releases: int, records: int) -> Simulated:
         for j in (1, 2):
             copied = rng.random(records) < 0.5
             values[copied, j] = values[copied, j - 1]
-        engine = NumpyEngine.from_codes(secret(schema, values))
+        engine = LocalEngine.from_codes(secret(schema, values))
         curator = Curator(engine, method.plan(schema, None).total, schema, relation="add_remove")
         tables = method.run(curator, None)
         curator.close()

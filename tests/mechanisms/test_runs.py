@@ -13,7 +13,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import EngineFailure, PrivacyRefused
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Dense, Sparse, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms import registry
 from gibbous.mechanisms.block_pegs import BlockPegs
 from gibbous.mechanisms.bootstrap import Bootstrap
@@ -49,7 +49,7 @@ def linked(rows: int, seed: int = 2) -> np.ndarray:
 
 
 def curator_of(mechanism: Any, values: np.ndarray, rows: int | None, sets: int = 1) -> Curator:
-    engine = NumpyEngine.from_codes(
+    engine = LocalEngine.from_codes(
         Codes(SCHEMA, np.asfortranarray(values.astype(np.uint8)), secret=True)
     )
     plan = mechanism.plan(SCHEMA, rows, sets)
@@ -92,7 +92,7 @@ def test_a_run_with_less_reserved_than_planned_is_refused_unread(kind: Any) -> N
     rows = None if kind in TABLES else 5
     total = mechanism.plan(SCHEMA, rows).total
     less = replace(total, epsilon=total.epsilon / 10, delta=total.delta / 10)
-    engine = NumpyEngine.from_codes(
+    engine = LocalEngine.from_codes(
         Codes(SCHEMA, np.asfortranarray(linked(20).astype(np.uint8)), secret=True)
     )
 

@@ -20,8 +20,8 @@ from gibbous.core.context import Context
 from gibbous.core.moment import Moment
 from gibbous.core.recode import recoded
 from gibbous.core.tables import Table, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
-from gibbous.disintegrate.sums import sums
+from gibbous.disintegrate.plain import sums
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms._modips_statistics import coarsening
 from gibbous.privacy import accountant
 from tests.modips.made import MIXED, ran, secret
@@ -49,7 +49,7 @@ def released(tables: Tables) -> Released:
 def exact(found: Released, records: Codes) -> list[np.ndarray]:
     """The exact counts and sums that the noisy ones were made from."""
     coarse = recoded(records, coarsening(records.schema))
-    engine = NumpyEngine.from_codes(coarse)
+    engine = LocalEngine.from_codes(coarse)
     out = []
     for table, factors in zip(found.tables, found.factors, strict=True):
         context: Context = table.context

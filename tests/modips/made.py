@@ -13,7 +13,7 @@ from gibbous.core.grid import from_grid, grid_of
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.core.stream import stream_key, uniforms
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy.curator import Curator
 from gibbous.synthesize.cells.deviates import normals
 from gibbous.synthesize.cells.layout import bins_of
@@ -56,7 +56,7 @@ def people(rows: int, seed: int = 1) -> Codes:
 def curator(mechanism: Any, records: Codes, budget: Claim | None = None, sets: int = 1) -> Curator:
     """An open curator over the records."""
     total = budget or mechanism.plan(records.schema, None, sets).total
-    engine = NumpyEngine.from_codes(records)
+    engine = LocalEngine.from_codes(records)
     return Curator(engine, total, records.schema, relation=mechanism.relation)
 
 

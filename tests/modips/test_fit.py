@@ -14,7 +14,7 @@ from gibbous.core.recode import recoded
 from gibbous.core.schema import Column, Schema
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Table, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.evaluate.inference.redraw import noise as fresh_noise
 from gibbous.mechanisms._modips_statistics import coarsening, moments
 from gibbous.synthesize.cells.fit import LEAST_VARIANCE, fitted, refitted
@@ -29,7 +29,7 @@ def exact_tables(
 ) -> tuple[Table, list[NoisySum]]:
     """Counts and sums without noise, said to have the noise `info`."""
     schema = records.schema
-    engine = NumpyEngine.from_codes(recoded(records, coarsening(schema)))
+    engine = LocalEngine.from_codes(recoded(records, coarsening(schema)))
     wanted = moments(schema, covariance)
     context = cell_context(schema)
     counts = Table(context, engine.tally([context])[0].cells, info)

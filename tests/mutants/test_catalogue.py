@@ -27,8 +27,7 @@ from gibbous.core.claim import Claim, l_diverse, no_claim, pure, zcdp
 from gibbous.core.errors import BudgetExhausted, OutputNotWritten, PrivacyRefused
 from gibbous.core.schema import Unit
 from gibbous.core.tables import Counts, Dense
-from gibbous.disintegrate.local_engine import LocalEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.perturb.diverse import Diverse
 from gibbous.privacy import accountant, entropy
 from gibbous.privacy.curator import Curator
@@ -93,7 +92,7 @@ def test_f6_f10_a_draw_without_a_claim_cannot_be_bought_with_a_claims_budget(dra
     case = next(c for c in cases() if c.name == "one column")
     for budget in (pure(Fraction(100)), Claim("approximate", Fraction(9), Fraction(1, 10))):
         held = Curator(
-            NumpyEngine.from_codes(case.codes()), budget, case.schema, relation="add_remove"
+            LocalEngine.from_codes(case.codes()), budget, case.schema, relation="add_remove"
         )
         with pytest.raises(PrivacyRefused) as refused:
             held.draw(margins(case.schema), draw, 3)
@@ -219,8 +218,7 @@ def _shared(text: str, *, json_form: bool) -> object:
 
 # The files that cut persons, and what their words of the operating system are handed to.
 CUTTING = {
-    "disintegrate/scanning.py": {"_InMemory", "_OnDisk", "Encoder", "People"},
-    "disintegrate/ibis/held.py": {"People"},
+    "disintegrate/scanning.py": {"_OnDisk", "Encoder", "People"},
 }
 
 
@@ -261,7 +259,7 @@ def test_j2_the_words_of_an_engine_go_to_the_cutting_of_persons_and_nowhere_else
             for f in ast.walk(file)
             if isinstance(f, ast.FunctionDef) and "privacy.entropy" in ast.unparse(f)
         ]
-        assert importing.name in ("_words", "_people")
+        assert importing.name == "_words"
         given[name] = {
             ast.unparse(n.func)
             for n in ast.walk(file)
@@ -284,13 +282,12 @@ def test_j2_an_engine_asks_for_no_words_where_nobody_is_cut(
     one_each = replace(SCHEMA, unit=Unit("person", "who", 1))
 
     for data, schema in ((people(), SCHEMA), (persons, one_each)):
-        NumpyEngine().scan(data, schema, key=bytes(32))
+        LocalEngine().scan(data, schema, key=bytes(32))
 
 
-@pytest.mark.parametrize("engine", [NumpyEngine, LocalEngine])
-def test_j4_counting_again_gives_the_same_counts(engine: Any) -> None:
+def test_j4_counting_again_gives_the_same_counts() -> None:
     case = cases()[0]
-    held = engine.from_codes(case.codes())
+    held = LocalEngine.from_codes(case.codes())
     first, second = (held.tally(margins(case.schema)) for _ in range(2))
 
     assert all(_equal(a, b) for a, b in zip(first, second, strict=True))
@@ -333,7 +330,7 @@ def test_j4_every_use_of_a_release_shows_the_same_noise(
 def test_j4_the_same_context_bought_twice_is_paid_twice() -> None:
     """A curator does not hand out a second noise for the price of one."""
     case = next(c for c in cases() if c.name == "one column")
-    engine = NumpyEngine.from_codes(secret(case.schema, case.values))
+    engine = LocalEngine.from_codes(secret(case.schema, case.values))
     held = Curator(engine, pure(Fraction(1)), case.schema, relation="add_remove")
     law = geometric_for(1, 1)
     held.noisy_counts(margins(case.schema), law)

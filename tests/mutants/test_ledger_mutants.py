@@ -12,14 +12,14 @@ import pytest
 import gibbous as gb
 from gibbous.core.claim import pure
 from gibbous.core.errors import BudgetExhausted, EngineFailure
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import ledger_accounts
 from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.privacy.spend import Charge
 from tests.mutants.build import SCHEMA, faults, killed, people
 
 
-class Watched(NumpyEngine):
+class Watched(LocalEngine):
     """Fails when it is asked to count before the ledger was charged."""
 
     book: Ledger
@@ -78,7 +78,7 @@ def test_m22_charge_after_the_release_is_written(tmp_path: Path) -> None:
     )
 
 
-class Dies(NumpyEngine):
+class Dies(LocalEngine):
     """Fails after the charge, while counting."""
 
     def tally(self, *given: Any, **more: Any) -> Any:
@@ -88,7 +88,7 @@ class Dies(NumpyEngine):
 def spent_stays_spent(out: Path | None) -> None:
     """A cap for one release; a run that dies after its charge has used it up."""
     book = Ledger.ephemeral()
-    dataset = NumpyEngine().scan(people(), SCHEMA, key=book.key)
+    dataset = LocalEngine().scan(people(), SCHEMA, key=book.key)
     book.cap(dataset, Fraction(1), Fraction(1, 10**5))
     with pytest.raises(EngineFailure):
         gb.synthesize(people(), SCHEMA, gb.NoisyPegs(), rows=5, out=out, engine=Dies(), ledger=book)

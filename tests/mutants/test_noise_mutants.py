@@ -229,7 +229,7 @@ def test_m25_a_noise_of_the_other_relation_is_refused_by_the_curator() -> None:
         kind = registry.load("laplace")
         one = kind(relation="replace_one")
         held = curator.Curator(
-            checks.NumpyEngine.from_codes(case.codes()),
+            checks.LocalEngine.from_codes(case.codes()),
             one.plan(case.schema, None).total,
             case.schema,
             relation="replace_one",
@@ -263,7 +263,7 @@ def test_a_price_below_zero_is_refused() -> None:
 
     case = next(c for c in cases() if c.name == "one column")
     held = curator.Curator(
-        checks.NumpyEngine.from_codes(case.codes()),
+        checks.LocalEngine.from_codes(case.codes()),
         registry.load("laplace")().plan(case.schema, None).total,
         case.schema,
         relation="add_remove",

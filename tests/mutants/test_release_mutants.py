@@ -20,8 +20,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure, PrivacyRefused
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
-from gibbous.disintegrate.records import Records
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms import _plans, registry
 from gibbous.perturb.add import Add
 from gibbous.privacy import curator, entropy
@@ -51,10 +50,10 @@ class Spied:
     def __init__(self) -> None:
         self.codes: Codes | None = None
         self.engine: Any = None
-        self._take, self._init = Records.take, curator.Curator.__init__
+        self._take, self._init = LocalEngine.take, curator.Curator.__init__
 
     def places(self) -> list[tuple[object, str, Any]]:
-        def take(records: Records, codes: Codes) -> None:
+        def take(records: LocalEngine, codes: Any) -> None:
             self.codes = codes
             self._take(records, codes)
 
@@ -62,7 +61,7 @@ class Spied:
             self.engine = engine
             self._init(held, engine, *given, **more)
 
-        return [(Records, "take", take), (curator.Curator, "__init__", init)]
+        return [(LocalEngine, "take", take), (curator.Curator, "__init__", init)]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +158,7 @@ def block_repeats() -> None:
     """One key, two levels, a million records of one: the first draw is it, the others are coins."""
     context = Context((0,), (), (2,), ())
     schema = gb.Schema((gb.Column("x", "binary", levels=(0, 1)),))
-    engine = NumpyEngine.from_codes(secret(schema, np.zeros((1 << 20, 1), dtype=np.int64)))
+    engine = LocalEngine.from_codes(secret(schema, np.zeros((1 << 20, 1), dtype=np.int64)))
     draw = ResetBlocks(Add(Fraction(1)), 64)
 
     drawn = draw(engine.tally([context]), schema, 64, entropy.words)
@@ -250,7 +249,7 @@ def empty_key_is_uniform() -> None:
     """Nobody has x0 = 1: x1 given that key is a coin, never what the nearest key holds."""
     schema = binary_schema(2)
     contexts = [Context((1,), (0,), (2,), (2,)), Context((0,), (1,), (2,), (2,))]
-    engine = NumpyEngine.from_codes(secret(schema, np.zeros((1 << 20, 2), dtype=np.int64)))
+    engine = LocalEngine.from_codes(secret(schema, np.zeros((1 << 20, 2), dtype=np.int64)))
 
     drawn = GibbsRows(Add(Fraction(1)))(engine.tally(contexts), schema, 400, entropy.words)
 

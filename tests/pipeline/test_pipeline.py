@@ -22,7 +22,7 @@ from gibbous.core.errors import (
 )
 from gibbous.core.request import Output
 from gibbous.core.schema import Column, Impossible, Schema, Unit
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.pipeline import sample_more
 from gibbous.write.load import load
 
@@ -132,12 +132,12 @@ def test_inferred_facts_are_refused_under_a_claim_unless_accepted(ledger: Any) -
 
 
 def test_h2_an_exhausted_cap_is_refused_before_counting(tmp_path: Path) -> None:
-    class Exploding(NumpyEngine):
+    class Exploding(LocalEngine):
         def tally(self, *args: object, **kwargs: object) -> Any:
             raise AssertionError("records were counted")
 
     ledger = gb.Ledger.ephemeral()
-    first = NumpyEngine()
+    first = LocalEngine()
     dataset = first.scan(table(), SCHEMA, key=ledger.key)
     ledger.cap(dataset, Fraction(10), Fraction(0))
 
@@ -159,7 +159,7 @@ def test_h2_a_file_that_the_ledger_knows_is_refused_before_it_is_opened(
     def opened(*args: object, **kwargs: object) -> Any:
         raise AssertionError("the file was opened")
 
-    monkeypatch.setattr(NumpyEngine, "scan", opened)
+    monkeypatch.setattr(LocalEngine, "scan", opened)
     with pytest.raises(BudgetExhausted):
         gb.synthesize(source, SCHEMA, gb.Pegs(epsilon=1.0), rows=500, ledger=ledger, engine="numpy")
 
@@ -300,7 +300,7 @@ def test_nothing_is_written_into_a_release(tmp_path: Path, ledger: Any) -> None:
 def test_a_run_that_died_before_its_tables_is_charged_again_only_when_that_is_asked_for(
     strict: bool, charges: int, tmp_path: Path
 ) -> None:
-    class Dying(NumpyEngine):
+    class Dying(LocalEngine):
         def tally(self, *args: object, **kwargs: object) -> Any:
             raise KeyboardInterrupt
 
@@ -309,7 +309,7 @@ def test_a_run_that_died_before_its_tables_is_charged_again_only_when_that_is_as
     with pytest.raises(KeyboardInterrupt):
         gb.synthesize(table(), SCHEMA, gb.Laplace(), engine=Dying(), **ask)
 
-    gb.synthesize(table(), SCHEMA, gb.Laplace(), engine=NumpyEngine(), **ask)
+    gb.synthesize(table(), SCHEMA, gb.Laplace(), engine=LocalEngine(), **ask)
 
     states = [posting.state for posting in ledger.accounts()[0].releases]
     assert states == ["open"] * (charges - 1) + ["committed"]

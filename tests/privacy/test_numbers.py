@@ -6,22 +6,20 @@ import datetime
 import itertools
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from gibbous.core.claim import Claim, Relation, pure, zcdp
+from gibbous.core.claim import Relation, pure, zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
-from gibbous.core.errors import EngineFailure, GibbousError, PrivacyRefused, UsageError
+from gibbous.core.errors import EngineFailure, PrivacyRefused, UsageError
 from gibbous.core.grid import MOST, from_grid, grid_of, to_grid
 from gibbous.core.moment import Moment, moment
 from gibbous.core.recode import Edges, Groups, recoded, recoded_schema
 from gibbous.core.schema import Column, Impossible, Schema, Unit
-from gibbous.disintegrate.local_engine import LocalEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.encode.decode import decode
 from gibbous.encode.encode import Encoder
 from gibbous.privacy.curator import Curator
@@ -36,7 +34,6 @@ from gibbous.structure.contexts import joint
 COST = Column("cost", "numeric", edges=(0.0, 10.0, 50.0, 100.0), decimals=1, missing=True)
 DAYS = Column("days", "numeric", edges=(0, 3, 7, 30), integer=True)
 SCHEMA = Schema((Column("sex", "binary", levels=("f", "m")), COST, DAYS))
-ENGINES = [LocalEngine, NumpyEngine]
 
 
 def margin(schema: Schema, column: int) -> Context:
@@ -87,14 +84,15 @@ def test_days_become_ordinals() -> None:
     assert encoder.finish().number(0).tolist() == [day.toordinal() for day in days]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_sums_equal_those_of_a_dictionary(engine: Any) -> None:
+def test_sums_equal_those_of_a_dictionary() -> None:
     data = frame()
     codes = records(data)
     grids = {1: grid_of(COST), 2: grid_of(DAYS)}
     sexes, context = ["f", "m"], margin(SCHEMA, 0)
     for factors in [(1,), (2,), (1, 1), (1, 2), (2, 2)]:
-        found = engine.from_codes(codes).sums([moment(SCHEMA, context, factors)])[0].cells.values
+        found = (
+            LocalEngine.from_codes(codes).sums([moment(SCHEMA, context, factors)])[0].cells.values
+        )
         wanted = [0, 0]
         for sex, cost, days in data.iter_rows():
             values = {1: cost, 2: days}
@@ -168,7 +166,7 @@ def test_noisy_moments_are_charged_exactly_and_refused_beyond_the_budget() -> No
     half = Fraction(1, 2)
     noises = [moment_geometric_for(half, m) for m in (one, other)]
     curator = Curator(
-        NumpyEngine.from_codes(records(frame())), pure(Fraction(1)), SCHEMA, relation="add_remove"
+        LocalEngine.from_codes(records(frame())), pure(Fraction(1)), SCHEMA, relation="add_remove"
     )
 
     tables = curator.noisy_moments([one, other], noises)
@@ -191,7 +189,7 @@ def test_the_noise_of_moments_has_its_stated_scale() -> None:
     spread = []
     for _ in range(400):
         curator = Curator(
-            NumpyEngine.from_codes(codes), zcdp(Fraction(1)), SCHEMA, relation="add_remove"
+            LocalEngine.from_codes(codes), zcdp(Fraction(1)), SCHEMA, relation="add_remove"
         )
         found = curator.noisy_moments([one], [moment_gaussian_for(Fraction(1), one)])
         spread.append(found[0].cells.values[0, 1])
@@ -206,12 +204,11 @@ def test_without_kept_numbers_nothing_is_summed() -> None:
         engine.sums([moment(SCHEMA, margin(SCHEMA, 0), (1,))])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_recoded_counts_equal_those_of_recoded_values(engine: Any) -> None:
+def test_recoded_counts_equal_those_of_recoded_values() -> None:
     data = frame()
     changes = {1: Edges((0.0, 20.0, 100.0)), 2: Groups(np.array([0, 0, 1]))}
     curator = Curator(
-        engine.from_codes(records(data)), pure(Fraction(10**6)), SCHEMA, relation="add_remove"
+        LocalEngine.from_codes(records(data)), pure(Fraction(10**6)), SCHEMA, relation="add_remove"
     )
 
     view = curator.recoded(changes)
@@ -281,12 +278,13 @@ def test_groups_never_forget_that_a_fact_was_read_off_the_records() -> None:
     assert found.sources == (("levels", "discovered"),)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_moment_of_another_schema_is_refused_before_anything_is_paid(engine: Any) -> None:
+def test_a_moment_of_another_schema_is_refused_before_anything_is_paid() -> None:
     """Under wider bounds a record adds more than the price of the narrow moment says."""
     schema = Schema((DAYS,))
     codes = Codes(schema, np.zeros((3, 1), dtype=np.uint8), True, ((0, np.full(3, 1000.0)),))
-    curator = Curator(engine.from_codes(codes), pure(Fraction(1)), schema, relation="add_remove")
+    curator = Curator(
+        LocalEngine.from_codes(codes), pure(Fraction(1)), schema, relation="add_remove"
+    )
     wide, cell = curator.recoded({0: Edges((0, 1000))}), Context((), (), (), ())
     narrow, own = moment(schema, cell, (0,)), moment(wide.schema, cell, (0,))
 
@@ -298,10 +296,11 @@ def test_a_moment_of_another_schema_is_refused_before_anything_is_paid(engine: A
     assert len(wide.noisy_moments([own], [moment_geometric_for(1, own)])) == 1
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_parts_hold_every_record_once_and_pay_beside_each_other(engine: Any) -> None:
+def test_parts_hold_every_record_once_and_pay_beside_each_other() -> None:
     codes = records(frame())
-    curator = Curator(engine.from_codes(codes), pure(Fraction(1)), SCHEMA, relation="add_remove")
+    curator = Curator(
+        LocalEngine.from_codes(codes), pure(Fraction(1)), SCHEMA, relation="add_remove"
+    )
     context = margin(SCHEMA, 2)
 
     parts = curator.split(3)
@@ -320,7 +319,7 @@ def test_parts_hold_every_record_once_and_pay_beside_each_other(engine: Any) -> 
 
 def test_what_the_whole_paid_counts_in_every_part() -> None:
     curator = Curator(
-        NumpyEngine.from_codes(records(frame())), zcdp(Fraction(1)), SCHEMA, relation="add_remove"
+        LocalEngine.from_codes(records(frame())), zcdp(Fraction(1)), SCHEMA, relation="add_remove"
     )
     context = margin(SCHEMA, 0)
     curator.noisy_counts([context], gaussian_for(Fraction(1, 2), 1))
@@ -335,23 +334,10 @@ def test_what_the_whole_paid_counts_in_every_part() -> None:
 
 def test_persons_with_several_rows_are_not_divided() -> None:
     schema = Schema(SCHEMA.columns, unit=Unit("person", "id", 2))
-    curator = Curator(NumpyEngine(), pure(Fraction(1)), schema, relation="add_remove")
+    curator = Curator(LocalEngine(), pure(Fraction(1)), schema, relation="add_remove")
 
     with pytest.raises(PrivacyRefused, match="divided at random"):
         curator.split(2)
-
-
-def test_an_engine_that_only_counts_says_so() -> None:
-    class Counting:
-        name = "counting"
-
-        def close(self) -> None: ...
-
-    budget: Claim = pure(Fraction(1))
-    curator = Curator(Counting(), budget, SCHEMA, relation="add_remove")  # type: ignore[arg-type]
-
-    with pytest.raises(GibbousError, match="only counts"):
-        curator.recoded({})
 
 
 def test_drawn_numbers_are_decoded_within_bounds_at_their_precision() -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
 import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous.disintegrate.ibis.engine import IbisEngine
 from gibbous.mechanisms import registry
 from gibbous.privacy import entropy
-from tests.disintegrate.brute import context_of
 
 LEVELS = tuple(f"l{i}" for i in range(8))
 SCHEMA = gb.Schema(tuple(gb.Column(n, "nominal", levels=LEVELS) for n in "abc"), gb.Unit("row"))
@@ -35,18 +32,6 @@ def test_D_progress_does_not_tell_how_many_cells_are_occupied(
 
     assert told[0] == told[1]
     assert told[0]
-
-
-def test_D_progress_of_counting_in_duckdb_is_out_of_the_contexts() -> None:
-    """Small tables are margins of larger ones; how many those are hangs on the number of rows."""
-    contexts = [context_of(SCHEMA, (0,), (1,)), context_of(SCHEMA, (0,)), context_of(SCHEMA, (2,))]
-    told: Told = set()
-
-    with closing(IbisEngine()) as engine:
-        engine.scan(MANY_CELLS, SCHEMA, key=bytes(32))
-        engine.tally(contexts, progress=lambda stage, _, total: told.add((stage, total)))
-
-    assert told == {("count", 3)}
 
 
 def _told(table: pl.DataFrame, method: Any) -> Told:

@@ -14,8 +14,7 @@ from gibbous import engines
 from gibbous.contract.cases import cases
 from gibbous.core.errors import OutputNotWritten, ResourceLimit
 from gibbous.core.schema import Schema
-from gibbous.disintegrate.local_engine import LocalEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms import registry
 from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy.curator import Curator
@@ -25,10 +24,8 @@ from gibbous.write.package import Package
 from tests.disintegrate.brute import codes_of, context_of, schema_of
 from tests.mechanisms.test_plans import NAMES
 
-ENGINES = [NumpyEngine, LocalEngine]
 
-
-class Untouched(NumpyEngine):
+class Untouched(LocalEngine):
     """An engine whose records must not be counted."""
 
     __slots__ = ()
@@ -58,15 +55,14 @@ def test_n1_the_first_tables_of_every_method_are_checked_and_no_record_is_counte
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("kind", ENGINES)
-def test_an_engine_checks_what_it_counts_and_says_what_was_charged(kind: Any) -> None:
+def test_an_engine_checks_what_it_counts_and_says_what_was_charged() -> None:
     schema = schema_of([90, 80, 70])
     codes = codes_of(schema, 2_000, np.random.default_rng(1))
     contexts = [context_of(schema, (0,), (1, 2), seen=True)]
-    need = kind.from_codes(codes).estimate(contexts, 2_000)
+    need = LocalEngine.from_codes(codes).estimate(contexts, 2_000)
 
-    kind.from_codes(codes, memory_limit=need).check(contexts)
-    tight = kind.from_codes(codes, memory_limit=need - 1)
+    LocalEngine.from_codes(codes, memory_limit=need).check(contexts)
+    tight = LocalEngine.from_codes(codes, memory_limit=need - 1)
     with pytest.raises(ResourceLimit, match="no budget was spent"):
         tight.check(contexts)
     with pytest.raises(ResourceLimit, match="reserved stays spent"):
@@ -80,16 +76,16 @@ def test_sbhg_is_checked_with_the_largest_tables_that_it_may_choose(
     parents: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng, method, told = np.random.default_rng(parents), Sbhg(parents=parents, epsilon=30), [0]
-    honest = NumpyEngine.estimate
+    honest = LocalEngine.estimate
 
-    def estimate(engine: NumpyEngine, contexts: Any, rows: int) -> int:
+    def estimate(engine: LocalEngine, contexts: Any, rows: int) -> int:
         told.append(honest(engine, contexts, rows))
         return told[-1]
 
-    monkeypatch.setattr(NumpyEngine, "estimate", estimate)
+    monkeypatch.setattr(LocalEngine, "estimate", estimate)
     for _ in range(3):
         schema = schema_of([int(size) for size in rng.integers(2, 40, 4)])
-        engine = NumpyEngine.from_codes(codes_of(schema, 1_000, rng))
+        engine = LocalEngine.from_codes(codes_of(schema, 1_000, rng))
         rehearsed(method, engine, schema)
         allowed = max(told)
         plan = method.plan(schema, 20, 1)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate.local_engine import LocalEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.read import csv_file, files, source
 from gibbous.read.csv_file import DroppedLines, ReadOptions
 from gibbous.read.source import read_columns, read_slices

@@ -19,7 +19,7 @@ from gibbous.core.errors import GibbousError, PrivacyRefused, UsageError
 from gibbous.core.params import as_json
 from gibbous.core.schema import Column, Impossible, Schema, Unit
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.encode.encode import encode
 from gibbous.mechanisms import paid_bins
 from gibbous.mechanisms.paid_bins import PaidBins
@@ -60,7 +60,7 @@ def secret(rows: int, seed: int = 1) -> Codes:
 
 def run(mechanism: Any, rows: int = 2000, seed: int = 1, out: int | None = None) -> tuple[Any, Any]:
     """What a mechanism releases of these records, and what it paid."""
-    engine = NumpyEngine.from_codes(secret(rows, seed))
+    engine = LocalEngine.from_codes(secret(rows, seed))
     total = mechanism.plan(SKEWED, out).total
     desk = Curator(engine, total, SKEWED, relation=mechanism.relation)
     return mechanism.run(desk, out), desk.spent

@@ -21,7 +21,7 @@ from gibbous.core.params import as_json
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.core.tables import Dense, Tables
 from gibbous.disintegrate import records
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.parallel import Parallel, mixed
 from gibbous.mechanisms.per_set import PerSet
 from gibbous.privacy.curator import Curator
@@ -60,7 +60,7 @@ def test_each_record_is_in_one_part_and_the_noise_of_the_parts_adds_up() -> None
 
 def test_parts_are_drawn_independently_of_what_records_say() -> None:
     values = np.sort(linked(4_000), axis=0)  # alike records lie together
-    engine = NumpyEngine.from_codes(secret(SCHEMA, values))
+    engine = LocalEngine.from_codes(secret(SCHEMA, values))
     curator = Curator(engine, gb.Laplace().plan(SCHEMA, 1).total, SCHEMA, relation="add_remove")
 
     first, second = (view._engine for view in curator.split(2))

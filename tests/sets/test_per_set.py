@@ -24,7 +24,7 @@ from gibbous.core.errors import (
 from gibbous.core.exact import exact
 from gibbous.core.params import as_json
 from gibbous.core.schema import Unit
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms import per_set
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.mechanisms.per_set import PerSet, divided
@@ -39,7 +39,7 @@ GIVEN = {"x1": ["x0"], "x2": ["x1"]}
 def paid(mechanism: Any, sets: int) -> tuple[Claim, ...]:
     """What a run pays, purchase by purchase."""
     plan = mechanism.plan(SCHEMA, None, sets)
-    engine = NumpyEngine.from_codes(gb.contract.cases.secret(SCHEMA, linked(500)))
+    engine = LocalEngine.from_codes(gb.contract.cases.secret(SCHEMA, linked(500)))
     curator = Curator(engine, plan.total, SCHEMA, relation=mechanism.relation)
     mechanism.run(curator, None, sets)
     return curator.spent

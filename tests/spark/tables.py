@@ -119,9 +119,9 @@ def digest(counts: tuple[Counts, ...]) -> str:
 
 def truth(frame: pl.DataFrame, schema: Schema, contexts: list[Context]) -> tuple[bytes, str]:
     """Fingerprint and digest of the counts, by the NumPy engine."""
-    from gibbous.disintegrate.numpy_engine import NumpyEngine
+    from gibbous.disintegrate.records import LocalEngine
 
-    engine = NumpyEngine()
+    engine = LocalEngine()
     mark = engine.scan(frame, schema, key=KEY)
     return mark, digest(engine.tally(contexts))
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from gibbous.core.context import Context
 from gibbous.core.tables import Counts
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.spark import partial as tasks
 from gibbous.disintegrate.spark import pieces
 from tests.disintegrate import brute
@@ -96,7 +96,7 @@ def steady(counted: Counting) -> bool:
     """Whether a task says the same when it is done again, and what the truth says."""
     codes = brute.codes_of(brute.schema_of([4, 5]), 500, np.random.default_rng(1))
     context = brute.context_of(codes.schema, (0,), (1,))
-    truth = tables.digest(NumpyEngine.from_codes(codes).tally([context]))
+    truth = tables.digest(LocalEngine.from_codes(codes).tally([context]))
     found = {tables.digest((_counts(counted, codes, context),)) for _ in range(2)}
     return found == {truth}
 

@@ -12,7 +12,7 @@ import pytest
 from gibbous.core.context import Context, Hashed
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.core.tables import Counts
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.spark import estimate as sizes
 from gibbous.disintegrate.spark import partial as tasks
 from gibbous.disintegrate.spark import pieces, slabs
@@ -42,7 +42,7 @@ def test_pieces_of_three_partitions_add_up_to_the_counts_of_all(seed: int, bucke
 
     found = [_by_parts(context, codes, buckets) for context in contexts]
 
-    truth = NumpyEngine.from_codes(codes).tally(contexts)
+    truth = LocalEngine.from_codes(codes).tally(contexts)
     assert tables.digest(tuple(found)) == tables.digest(truth)
 
 
@@ -78,13 +78,13 @@ def test_a_part_that_is_added_up_and_cut_again_says_the_same(
     codes = brute.codes_of(schema, 400, rng)
 
     for start in range(0, 400, 100):
-        (count,) = NumpyEngine.from_codes(codes.part(slice(start, start + 100))).tally([context])
+        (count,) = LocalEngine.from_codes(codes.part(slice(start, start + 100))).tally([context])
         for _, data in pieces.pieces(context, count.cells, 1):
             part.add(data)
     for _, data in part.pieces():
         again.add(data)
 
-    truth = NumpyEngine.from_codes(codes).tally([context])
+    truth = LocalEngine.from_codes(codes).tally([context])
     assert tables.digest((pieces.counts(context, [again]),)) == tables.digest(truth)
 
 

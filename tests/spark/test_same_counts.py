@@ -13,7 +13,7 @@ from gibbous.core.context import Hashed
 from gibbous.core.moment import moment
 from gibbous.core.recode import Groups
 from gibbous.core.schema import Column, Schema, Unit
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.spark import estimate as sizes
 from gibbous.disintegrate.spark.engine import SparkEngine
 from tests.spark import tables
@@ -121,7 +121,7 @@ def test_sums_recoded_views_and_shares_agree_with_numpy(session: Any, tmp_path: 
     )
     moments = [moment(schema, tables.context(schema, [0], []), (1, 1))]
     changes = {0: Groups(np.array([0, 0, 0, 1, 1, 1]))}
-    truth, engine = NumpyEngine(), SparkEngine(session=session)
+    truth, engine = LocalEngine(), SparkEngine(session=session)
     truth.scan(frame, schema, key=tables.KEY, numbers=[1])
     engine.scan(source, schema, key=tables.KEY, numbers=[1])
     coarse = engine.recoded(changes)

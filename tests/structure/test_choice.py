@@ -15,7 +15,7 @@ from gibbous.core.context import Context
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Counts, Dense
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy.curator import Curator
 from gibbous.structure.choice import (
     Caution,
@@ -48,7 +48,7 @@ def curator_of(
     rows: np.ndarray, budget: Claim, relation: Relation = "add_remove", schema: Schema = BINARY
 ) -> Curator:
     values = np.asfortranarray(rows.astype(schema.code_dtype()))
-    engine = NumpyEngine.from_codes(Codes(schema, values, secret=True))
+    engine = LocalEngine.from_codes(Codes(schema, values, secret=True))
     return Curator(engine, budget, schema, relation=relation)
 
 
@@ -243,7 +243,7 @@ def test_replacing_a_row_doubles_the_sensitivity_that_is_declared() -> None:
 
     for relation in ("add_remove", "replace_one"):
         values = np.asfortranarray(np.zeros((9, 3), dtype=np.uint8))
-        engine = NumpyEngine.from_codes(Codes(BINARY, values, secret=True))
+        engine = LocalEngine.from_codes(Codes(BINARY, values, secret=True))
         budget = Claim("zcdp", rho=Fraction(100), relation=relation)
         curator = Watch(engine, budget, BINARY, relation=relation)
         choose_network(curator, public(BINARY, 9.0), 2, epsilon=Fraction(1), caution=Caution())

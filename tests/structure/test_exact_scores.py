@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gibbous.core.context import Context
-from gibbous.core.errors import ResourceLimit
+from gibbous.core.errors import UNCHARGED, ResourceLimit
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Counts, Dense
 from gibbous.disintegrate import layout
@@ -243,6 +243,6 @@ def test_G2_more_records_than_scores_are_exact_for_are_refused_before_the_charge
     layout.check_contexts([AGAINST], SCHEMA, rows=1 << 40)
 
     with pytest.raises(ResourceLimit, match="2\\^40 records") as refused:
-        layout.check_contexts([AGAINST], SCHEMA, rows=(1 << 40) + 1, state=layout.UNCHARGED)
+        layout.check_contexts([AGAINST], SCHEMA, rows=(1 << 40) + 1, state=UNCHARGED)
 
     assert "no budget was spent" in str(refused.value)

@@ -15,7 +15,7 @@ from scipy import stats
 
 import gibbous as gb
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.dirichlet import Dirichlet
 from gibbous.mechanisms.dp_prior import DpPrior
 from gibbous.mechanisms.modips import Modips
@@ -40,7 +40,7 @@ def runs(mechanism: Any, records: Any, rows: int, repeats: int) -> list[Any]:
     schema, found = records.schema, []
     total = mechanism.plan(schema, rows).total
     for _ in range(repeats):
-        engine = NumpyEngine.from_codes(records)
+        engine = LocalEngine.from_codes(records)
         curator = Curator(engine, total, schema, relation=mechanism.relation)
         try:
             found.append(mechanism.run(curator, rows))

@@ -21,7 +21,7 @@ LOADED = (
     "polars",
     "rich.console",
     "gibbous.cli.synthesize_verb",
-    "gibbous.disintegrate.gathering",
+    "gibbous.disintegrate.passes",
     "gibbous.synthesize.kernels",
     "gibbous.write.verify",
 )

@@ -13,8 +13,8 @@ import pytest
 from gibbous.core.codes import Codes
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate import writer
-from gibbous.disintegrate.writer import guard, write_rows
+from gibbous.write import rows as writer
+from gibbous.write.rows import guard, write_rows
 from tests.write import made
 
 EVIL = ("=1+1", "+cmd", "-2+3", "@SUM(A1)", "\tx", "\rx", "\0x", "'=x", "plain", "", "-5", "+1.5e3")

@@ -349,7 +349,7 @@ def test_a_csv_is_compared_slice_by_slice(
 ) -> None:
     from gibbous.core.codes import Codes
     from gibbous.core.schema import Column, Schema
-    from gibbous.disintegrate.writer import write_files
+    from gibbous.write.rows import write_files
 
     codes = made.codes(40, 1)
     if (

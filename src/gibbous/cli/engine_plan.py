@@ -57,11 +57,9 @@ def needs(made: Plan, schema: Schema, engine: Performance, records: int | None) 
             "Engines are 'local', 'duckdb', 'spark' and 'numpy'.",
             "Correct --engine.",
         )
-    from gibbous.disintegrate.memory import held_limit
+    from gibbous.disintegrate.records import held_limit
 
     codes = records * (len(schema) * schema.code_dtype().itemsize + 8 * len(made.numbers))
-    if name == "numpy":
-        return known | {"source_passes": 1, "codes": codes, "memory": codes + made.memory_bytes}
     notes = ["Codes that do not fit a share of the memory lie in a private file on disk."]
     return known | {
         "source_passes": 1,

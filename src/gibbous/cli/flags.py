@@ -51,7 +51,10 @@ NewData = Annotated[
 ]
 EngineName = Annotated[
     str | None,
-    Option("--engine", help="local, duckdb or spark; default: what fits the source."),
+    Option(
+        "--engine",
+        help="local or spark; default: what fits the source. duckdb and numpy mean local.",
+    ),
     "engine.name",
 ]
 Partitions = Annotated[

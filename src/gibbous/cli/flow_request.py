@@ -31,7 +31,7 @@ class FlowRequest:
     method: Mechanism
 
     def engine(self, options: ReadOptions) -> FlowEngine:
-        """Counts pairs of the flows; a record is never expanded to a row."""
+        """Reads the flows, and counts their records."""
         from gibbous.flows import FlowEngine
 
         return FlowEngine(self.geography, options, level=self.geography.level)
@@ -47,7 +47,7 @@ def flow_request(values: Values) -> FlowRequest:
         raise UsageError(
             "ENGINE",
             f"The engine {values['engine.name']!r} was named for flows.",
-            "Flows are counted by an engine of their own, which never expands them to rows.",
+            "Flows are read with their geography, and counted in this process.",
             "Leave --engine out.",
         )
     from gibbous.flows import coarse, flow_schema, load_geography, placed

@@ -28,7 +28,7 @@ from gibbous.core.protocols import Mechanism
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import accountant
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.spend import curator_of, spend
@@ -193,7 +193,7 @@ def _after_the_run_the_curator_is_closed_to_the_method(kind: type[Any]) -> None:
     one = default(kind)
     case = _typical()
     rows = rows_for(one)
-    engine = NumpyEngine.from_codes(case.codes())
+    engine = LocalEngine.from_codes(case.codes())
     with curator_of(Privacy(case.schema, one), one.plan(case.schema, rows), engine) as curator:
         output = one.run(curator, rows)
     try:
@@ -383,7 +383,7 @@ class _Spy:
         self.case = case
         self.tallies = 0
         self.first_tally_after_payment = True
-        self._engine = NumpyEngine.from_codes(case.codes())
+        self._engine = LocalEngine.from_codes(case.codes())
 
     def tally(self, contexts: Any, *, progress: Any = None) -> Any:
         """Note who asks: the curator must have a purchase on its books."""

@@ -28,7 +28,7 @@ from gibbous.core.protocols import Mechanism, Progress, Words64, silent
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Unit
 from gibbous.core.tables import Cells, Counts, Dense, NoiseInfo, Sparse
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.spend import spend
@@ -142,7 +142,7 @@ class _Pair:
                 return spend(
                     Privacy(codes.schema, mechanism),
                     plan,
-                    NumpyEngine.from_codes(codes),
+                    LocalEngine.from_codes(codes),
                     words=self._words,
                     progress=self._progress,
                 )
@@ -159,8 +159,8 @@ class _Pair:
                 (Curator, "draw", self._purchase("draw")),
                 (Curator, "_pay", self._pay),
                 (Curator, "_count", self._look(keep=True)),
-                (NumpyEngine, "tally", self._look(keep=False)),
-                (NumpyEngine, "sums", self._look(keep=True)),
+                (LocalEngine, "tally", self._look(keep=False)),
+                (LocalEngine, "sums", self._look(keep=True)),
                 (entropy, "_sampler", lambda honest: lambda law, scale: _Told(law, scale, honest)),
                 (entropy, "_noised", self._noised),
                 (entropy, "_chooser", self._chooser),

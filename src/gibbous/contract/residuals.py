@@ -14,7 +14,7 @@ from gibbous.contract.runs import relation_of, release
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.context import Context
 from gibbous.core.tables import Dense, NoiseInfo, Table, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import accountant
 from gibbous.privacy.noise import Gaussian, Geometric
 
@@ -174,7 +174,7 @@ def _spread(noise: NoiseInfo) -> float:
 
 def exact_counts(schema: Any, values: np.ndarray, contexts: list[Context]) -> list[np.ndarray]:
     """Dense exact counts of constructed codes, one array (keys, levels) a context."""
-    engine = NumpyEngine.from_codes(secret(schema, values))
+    engine = LocalEngine.from_codes(secret(schema, values))
     dense = [Context(**{**_fields(c), "support": "dense"}) for c in contexts]
     found = [c.cells.values for c in engine.tally(dense)]
     engine.close()

@@ -15,7 +15,7 @@ from gibbous.core.protocols import Mechanism
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy.spend import spend
 
 
@@ -55,4 +55,4 @@ def release(
         plan: its total is what is reserved; None for the mechanism's own.
     """
     plan = plan or mechanism.plan(schema, rows, sets)
-    return spend(Privacy(schema, mechanism), plan, NumpyEngine.from_codes(secret(schema, values)))
+    return spend(Privacy(schema, mechanism), plan, LocalEngine.from_codes(secret(schema, values)))

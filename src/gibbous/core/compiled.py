@@ -98,7 +98,7 @@ def _numba() -> Any:
             "NONUMBA",
             f"The compiled engine cannot start: importing numba raised {type(error).__name__}.",
             "It needs a working numba (a dependency of gibbous).",
-            "Reinstall numba and llvmlite, or use engine='numpy' (the same results, slower).",
+            "Reinstall numba and llvmlite.",
         ) from None
 
 

@@ -19,6 +19,9 @@ Each class has an exit code (the first digits of its printed code) and each inst
 
 from __future__ import annotations
 
+UNCHARGED = "Nothing was released; no budget was spent."
+MAY_BE_SPENT = "Nothing was released. A budget that this run had reserved stays spent."
+
 
 class GibbousError(Exception):
     """Base of all errors that gibbous raises on purpose.
@@ -40,7 +43,7 @@ class GibbousError(Exception):
         allowed: str,
         fix: str,
         *,
-        state: str = "Nothing was released; no budget was spent.",
+        state: str = UNCHARGED,
     ) -> None:
         self.name, self.wrong, self.allowed, self.fix, self.state = name, wrong, allowed, fix, state
         super().__init__(f"{wrong} {allowed} {fix} {state}".strip())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -32,60 +31,74 @@ def silent(stage: str, done: int, total: int) -> None:
 
 @runtime_checkable
 class Engine(Protocol):
-    """Three verbs: scan records under a schema, tally contexts, write rows.
+    """Confidential records: scanned once, counted as often as it takes, and forgotten.
 
-    An engine may have `check(contexts, *, schema=None, parts=1)`, which refuses what `tally` would
-    refuse and counts nothing: a run calls it before it is charged.
+    Attributes:
+        name: "local", "spark", ...
+        memory_limit: bytes that one `tally` may need.
     """
 
     name: ClassVar[str]
+    memory_limit: int
 
     def scan(
-        self, source: Any, schema: Schema, *, key: bytes, progress: Progress = silent
+        self,
+        source: Any,
+        schema: Schema,
+        *,
+        key: bytes,
+        progress: Progress = silent,
+        numbers: Sequence[int] = (),
     ) -> bytes:
         """Open, validate and encode the input and keep it inside.
 
         Args:
-            source: a path, a frame, or whatever the engine can open.
+            source: a path, a frame, a table, or whatever the engine can open.
             key: secret key of this installation's ledger.
+            numbers: positions of numeric columns whose numbers are kept beside their bins.
         Returns:
             Keyed fingerprint (32 bytes) of the multiset of input rows, all columns, whatever their
             order or file format.
+        Guarantee:
+            A person of the schema's unit has at most `max_rows` rows among the records.
         Raises:
             InputRejected, SchemaMismatch, ResourceLimit: without any cell value in the text.
+        """
+        ...
+
+    def check(
+        self, contexts: Sequence[Context], *, schema: Schema | None = None, parts: int = 1
+    ) -> None:
+        """Refuse what `tally` would refuse; counts nothing. A run calls it before it is charged.
+
+        Args:
+            schema: of a recoded view that would be asked; None for that of the records.
+            parts: into how many random parts the records would be divided before.
+        Raises:
+            EngineFailure, ResourceLimit: see `tally`.
         """
         ...
 
     def tally(
         self, contexts: Sequence[Context], *, progress: Progress = silent
     ) -> tuple[Counts, ...]:
-        """Count all contexts in one pass over the records that were scanned."""
+        """Count all contexts.
+
+        Returns:
+            One Counts a context: Dense int64 (keys, levels) for support "dense"; Sparse with
+            positive counts, sorted by (key, level), for support "seen".
+        Raises:
+            EngineFailure: closed, not scanned, or a context of another schema.
+            ResourceLimit: more memory than `memory_limit`, or more than 2^63 keys or levels.
+        """
         ...
-
-    def estimate(self, contexts: Sequence[Context], rows: int) -> int:
-        """Bytes that `tally` will need at its peak, without touching records."""
-        ...
-
-    def write(
-        self, batches: Iterable[Codes], schema: Schema, path: Path, *, format: str, seed: int
-    ) -> int:
-        """Decode and write rows to one file; return the number of rows."""
-        ...
-
-    def close(self) -> None:
-        """Forget the records: any later `tally` raises."""
-        ...
-
-
-@runtime_checkable
-class NumberEngine(Engine, Protocol):
-    """An engine that also sums numbers, and shows its records recoded or in random parts."""
 
     def sums(self, moments: Sequence[Moment]) -> tuple[Counts, ...]:
         """For each moment, a Dense int64 (keys, levels) of sums within the cells.
 
         Raises:
             EngineFailure: numbers of a factor were not kept (`scan(..., numbers=...)`).
+            ResourceLimit: a sum may pass 63 bits.
         """
         ...
 
@@ -95,6 +108,18 @@ class NumberEngine(Engine, Protocol):
 
     def split(self, parts: int, words: Words64) -> tuple[Engine, ...]:
         """Engines of their own; each record is in one of them, drawn independently of what it says."""
+        ...
+
+    def estimate(self, contexts: Sequence[Context], rows: int) -> int:
+        """Bytes that `tally` will need at its peak, without touching records."""
+        ...
+
+    def workers(self) -> Workers | None:
+        """Processes that draw and write rows for the owner of this engine; None for its own."""
+        ...
+
+    def close(self) -> None:
+        """Forget the records: any later `tally` raises."""
         ...
 
 
@@ -121,6 +146,10 @@ class Workers(Protocol):
         Raises:
             GibbousError: that of a call; EngineFailure where the workers are lost.
         """
+        ...
+
+    def close(self) -> None:
+        """Let go of the processes."""
         ...
 
 

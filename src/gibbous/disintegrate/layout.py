@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from gibbous.core.context import WORD, Context, MinHash, Radix, hash_weights, mix64, strides
-from gibbous.core.errors import EngineFailure, ResourceLimit
+from gibbous.core.errors import MAY_BE_SPENT, EngineFailure, ResourceLimit
+from gibbous.core.moment import Moment
 from gibbous.core.schema import Schema
 
 Route = Literal["small", "dense", "sort", "pairs"]
@@ -25,12 +25,12 @@ SMALL = 4096  # cells of a table that is counted in several copies
 GROUP = 4096  # words of a group of parents that are looked up at once (32 KB)
 LOOKUP = 1 << 16  # words of all combinations of parents up to which keys are looked up
 MOST_RECORDS = 1 << 40  # scores of private choices are proven up to here (docs/proofs/noise.md)
-STATE = "Nothing was released. A budget that this run had reserved stays spent."
-UNCHARGED = "Nothing was released; no budget was spent."
+SPLIT = 1 << 17  # rows below which a table is counted by one thread
+PARTS = 64 << 20  # bytes of partial tables that threads may hold of one context
+THREAD = 2 << 20  # bytes of buffers and of small tables, a thread
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class Terms(NamedTuple):
     """A mixed-radix sum: columns int64 (terms,), steps uint64 (terms,)."""
 
     cols: np.ndarray
@@ -47,22 +47,21 @@ class Terms:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HashGroups:
+class HashGroups(NamedTuple):
     """Parents of a hashed key in groups whose words are looked up together.
 
     Attributes:
         first: int64 (groups + 1,): where the terms of each group start in `terms`.
         base: int64 (groups + 1,): where the words of each group start in `words`.
         words: uint64 (words,) to be summed (Hashed), or (width, words) to be minimized (MinHash).
-        shift: 64 - bits of the key, for at least 2 buckets.
+        shift: uint64, 64 - bits of the key, for at least 2 buckets.
     """
 
     first: np.ndarray
     terms: Terms
     base: np.ndarray
     words: np.ndarray
-    shift: int
+    shift: np.uint64
 
 
 def choose_route(context: Context, rows: int, limit: int) -> Route:
@@ -112,7 +111,7 @@ def hash_groups(context: Context) -> HashGroups:
         terms=Terms(_joined(cols, np.int64), _joined(steps, np.uint64)),
         base=_starts([len(w) for w in words]),
         words=np.ascontiguousarray(joined.T),
-        shift=64 - (key.buckets.bit_length() - 1),
+        shift=np.uint64(64 - (key.buckets.bit_length() - 1)),
     )
 
 
@@ -135,7 +134,7 @@ def key_table(context: Context) -> np.ndarray | None:
 
 
 def check_contexts(
-    contexts: Sequence[Context], schema: Schema, *, rows: int = 0, state: str = STATE
+    contexts: Sequence[Context], schema: Schema, *, rows: int = 0, state: str = MAY_BE_SPENT
 ) -> None:
     """Refuse a context that does not belong to the schema, and more records than scores are exact for.
 
@@ -174,6 +173,76 @@ def check_contexts(
                 "Use fewer columns in one table, coarser bins, or hashed keys.",
                 state=state,
             )
+
+
+def estimate(
+    contexts: Sequence[Context], rows: int, *, threads: int, limit: int, slab: int | None = None
+) -> int:
+    """Bytes that `tally` needs at its peak, beyond the records; an upper bound.
+
+    Args:
+        slab: rows that are counted at a time, where the records are on disk.
+    """
+    results, working = 0, []
+    at_once = rows if slab is None else min(rows, slab)
+    for context in contexts:
+        route = choose_route(context, rows, limit)
+        occupied = min(rows, context.cells)
+        work = _hash_bytes(context)
+        if route in ("small", "dense"):
+            results += 8 * context.cells
+            work += 8 * context.cells * (tables_at_once(context, threads) - 1)
+        if context.support == "seen":
+            results += 24 * occupied
+            work += 16 * min(at_once, occupied) if at_once < rows else 16 * occupied
+        if route in ("sort", "pairs") and at_once < rows:
+            # Lists of the slabs before, together less than twice the longest; and a merged one.
+            results += 24 * (min(rows, 2 * occupied) - occupied)
+            work += 24 * (occupied + min(at_once, occupied))
+        if route == "sort":
+            work += at_once * (4 if context.cells <= 1 << 32 else 8)
+        if route == "pairs":
+            work += 56 * at_once
+        working.append(work)
+    return results + sum(sorted(working)[-threads:]) + threads * THREAD
+
+
+def tables_at_once(context: Context, threads: int) -> int:
+    """In how many row ranges a dense table may be counted, each with a table of its own."""
+    return max(1, min(threads, PARTS // (8 * context.cells)))
+
+
+def check_moments(moments: Sequence[Moment], kept: Sequence[int], rows: int) -> None:
+    """Refuse sums that cannot be taken.
+
+    Args:
+        kept: positions of the columns whose numbers were kept.
+    Raises:
+        EngineFailure: numbers of a factor were not kept.
+        ResourceLimit: a sum may pass 63 bits.
+    """
+    if any(position not in kept for moment in moments for position in moment.factors):
+        raise EngineFailure(
+            "NUMBERS",
+            "The numbers of a column were asked for, and only its bins were kept.",
+            "A plan names the columns whose numbers it sums (Plan.numbers).",
+            "This is a fault of the method: name the column in its plan.",
+        )
+    if any(moment.bound * max(rows, 1) >= 1 << 62 for moment in moments):
+        raise ResourceLimit(
+            "SUMS",
+            "A sum over all records may pass 63 bits.",
+            "Sums are taken in whole numbers of 64 bits.",
+            "Declare fewer decimals for the column.",
+        )
+
+
+def _hash_bytes(context: Context) -> int:
+    if isinstance(context.key, Radix):
+        return 0
+    width = context.key.width if isinstance(context.key, MinHash) else 1
+    groups = GROUP * len(context.parents)
+    return 8 * (3 * width * sum(context.parent_sizes) + 2 * groups + 3 * LOOKUP)
 
 
 def _grouped(sizes: tuple[int, ...], limit: int) -> list[list[int]]:

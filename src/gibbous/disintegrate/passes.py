@@ -1,7 +1,7 @@
 """Passes: read-only columns of codes and contexts in, exact counts out, by compiled kernels.
 
-Each function is one job of one thread. A kernel call takes some hundredths of a second, and `going`
-is asked between calls, so that a run can be interrupted.
+Each function is one job of one thread; `Gathering` adds up what the jobs give. A kernel call takes some
+hundredths of a second, and `going` is asked between calls, so that a run can be interrupted.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gibbous.core.context import Context, Hashed, Radix
-from gibbous.core.tables import Sparse
+from gibbous.core.tables import Counts, Dense, Sparse
 from gibbous.disintegrate import kernels, layout
-from gibbous.disintegrate.numpy_engine import count_pairs
+from gibbous.disintegrate.plain import count_pairs
 
 Going = Callable[[float], None]
 """Told the share of the job that is done; raises `Interrupted` when the run was called off."""
 
+FEW = 1 << 22  # rows x tables that numpy counts
 WORK = 1 << 26  # rows x terms of one kernel call
 CHUNK = 1 << 16  # rows that are counted into each dense table in turn
 BUFFER = 1 << 15  # rows whose 64-bit ids are made at once
@@ -28,15 +29,24 @@ class Interrupted(Exception):
 
 
 def small(
-    columns: np.ndarray, tables: Sequence[Context], low: int, high: int, going: Going
+    columns: np.ndarray,
+    tables: Sequence[Context],
+    low: int,
+    high: int,
+    going: Going,
+    *,
+    few: int = FEW,
 ) -> list[np.ndarray]:
     """Count rows low..high into many small mixed-radix tables, in one pass.
 
     Args:
         columns: (columns, rows), C-contiguous; high - low < 2^32.
+        few: rows x tables that numpy counts.
     Returns:
         int64 (cells,) a table.
     """
+    if (high - low) * len(tables) <= few:
+        return [_few(columns[:, low:high], table) for table in tables]
     terms = [layout.cell_terms(c, kernels.LANES) for c in tables]
     first = np.cumsum([0, *(len(t.cols) for t in terms)], dtype=np.int64)
     ends = np.cumsum([0, *(c.cells for c in tables)], dtype=np.int64)
@@ -49,6 +59,14 @@ def small(
         kernels.count_many(columns, start, stop, first, cols, steps, base, copies)
     totals = copies.reshape(-1, kernels.LANES).sum(axis=1, dtype=np.int64)
     return [totals[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def _few(columns: np.ndarray, table: Context) -> np.ndarray:
+    """One small table by numpy: no compiled code, and so no numba, is needed for little work."""
+    terms, ids = layout.cell_terms(table), np.zeros(columns.shape[1], dtype=np.int64)
+    for column, step in zip(terms.cols, terms.steps, strict=True):
+        ids += columns[column].astype(np.int64) * int(step)
+    return np.bincount(ids, minlength=table.cells)
 
 
 def dense(
@@ -139,6 +157,82 @@ def occupied(context: Context, table: np.ndarray) -> Sparse:
     return _split(context, cells.astype(np.uint64), table[cells])
 
 
+Part = Sparse | np.ndarray
+"""Counts of some rows: int64 (cells,), or the cells that occur among them."""
+
+
+class Gathering:
+    """What was counted so far. Secret.
+
+    Args:
+        contexts: what is counted.
+        tables: int64 (cells,) of dense contexts that jobs add to where they are, or None.
+    """
+
+    def __init__(
+        self, contexts: Sequence[Context], tables: Sequence[np.ndarray | None] | None = None
+    ) -> None:
+        self._contexts = contexts
+        self._dense: list[np.ndarray | None] = list(tables or [None] * len(contexts))
+        self._runs: list[list[Sparse]] = [[] for _ in contexts]
+
+    def __repr__(self) -> str:
+        return "<Gathering, secret>"
+
+    def add(self, place: int, part: Part) -> None:
+        """Take in a part of the counts of one context.
+
+        Lists of cells are merged while the last is half as long as the one before it, or longer:
+        each cell is moved about as many times as the number of parts has bits, and all lists
+        together are less than twice as long as the first.
+        """
+        if isinstance(part, np.ndarray):
+            known = self._dense[place]
+            if known is None:
+                self._dense[place] = part
+            elif known is not part:  # another range of rows
+                known += part
+            return
+        runs = self._runs[place]
+        runs.append(part)
+        while len(runs) > 1 and 2 * len(runs[-1].values) >= len(runs[-2].values):
+            _join(runs)
+
+    def finish(self) -> tuple[Counts, ...]:
+        """All counts; what was gathered is given away."""
+        out = []
+        for place, context in enumerate(self._contexts):
+            table, self._dense[place] = self._dense[place], None
+            runs, self._runs[place] = self._runs[place], []
+            while len(runs) > 1:
+                _join(runs)
+            if table is None:
+                out.append(Counts(context, runs[0]))
+            elif context.support == "seen":
+                out.append(Counts(context, occupied(context, table)))
+            else:
+                shape = (context.keys, context.levels)
+                out.append(Counts(context, Dense(table.reshape(shape))))
+        return tuple(out)
+
+
+def added(one: Sparse, two: Sparse) -> Sparse:
+    """The counts of two parts of the records together."""
+    if not len(one.values):
+        return two
+    cells = kernels.union(one.keys, one.levels, two.keys, two.levels)
+    keys, levels = np.empty((2, cells), dtype=np.uint64)
+    values = np.empty(cells, dtype=np.int64)
+    lists = ((p.keys, p.levels, p.values) for p in (one, two))
+    kernels.merge(*lists, (keys, levels, values))
+    return Sparse(keys, levels, values)
+
+
+def _join(runs: list[Sparse]) -> None:
+    last = runs.pop()
+    runs[-1] = added(runs[-1], last)
+
+
 def _split(context: Context, cells: np.ndarray, counts: np.ndarray) -> Sparse:
     width = np.uint64(context.levels)
     return Sparse(cells // width, cells % width, counts)
@@ -187,23 +281,9 @@ def _placer(
         return lambda start, ids: kernels.lookup_ids(
             columns, start, parents.cols, parents.steps, keys, target.cols, target.steps, ids
         )
-    g = layout.hash_groups(context)
+    groups = layout.hash_groups(context)
     kernel = kernels.hashed_ids if isinstance(key, Hashed) else kernels.minhash_ids
-    shift = np.uint64(g.shift)
-    return lambda start, ids: kernel(
-        columns,
-        start,
-        g.first,
-        g.terms.cols,
-        g.terms.steps,
-        g.base,
-        g.words,
-        shift,
-        levels,
-        target.cols,
-        target.steps,
-        ids,
-    )
+    return lambda start, ids: kernel(columns, start, groups, levels, target, ids)
 
 
 def _slices(low: int, high: int, terms: int) -> list[tuple[int, int]]:

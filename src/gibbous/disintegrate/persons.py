@@ -23,6 +23,7 @@ from gibbous.encode.levels import as_text
 from gibbous.read.fields import shown
 
 RANGE = 1 << 20  # rows whose words are grouped at once
+UNKNOWN = 1 << 26  # rows that are made ready for where nobody knows their number
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -45,15 +46,15 @@ class People:
 
     Args:
         name: of the column of identifiers.
-        rows: of all slabs.
+        rows: of all slabs; None where nobody knows.
         folder: see `spill.scratch_folder`.
         words: cryptographic 64-bit words.
     """
 
-    def __init__(self, name: str, rows: int, folder: Path, words: Words64) -> None:
+    def __init__(self, name: str, rows: int | None, folder: Path, words: Words64) -> None:
         self._name, self._words, self._file = name, words, SpillFile(folder)
         self._seeds = words(2)
-        self._ranges = 1 << max(0, (rows // RANGE).bit_length())
+        self._ranges = 1 << max(0, ((UNKNOWN if rows is None else rows) // RANGE).bit_length())
         self._slabs: list[_Sorted] = []
         self._lanes = 0
         self._rows = self._first_missing = 0

@@ -1,84 +1,229 @@
-"""Records: a source and its schema go in; secret codes stay inside until they are forgotten.
+"""Records: a source and its schema go in, exact counts come out; codes stay inside until forgotten.
 
-Codes of few records stay in memory (`Codes`); codes of many go to a nameless file (`Slabs`).
+Codes of few records stay in memory; codes of many go to a nameless file, and are counted slab by slab.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
+from gibbous.core import compiled
 from gibbous.core.codes import Codes
-from gibbous.core.errors import EngineFailure
-from gibbous.core.protocols import Words64
-from gibbous.disintegrate.slabs import Slabs
+from gibbous.core.context import Context
+from gibbous.core.cores import usable_cores
+from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, EngineFailure, ResourceLimit
+from gibbous.core.memory import check_memory, default_limit
+from gibbous.core.moment import Moment
+from gibbous.core.protocols import Progress, Words64, silent
+from gibbous.core.recode import Change, recoded
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Counts
+from gibbous.disintegrate import layout, scanning
+from gibbous.disintegrate.slabs import SLAB, Slabs
+from gibbous.disintegrate.spill import scratch_folder
+
+if TYPE_CHECKING:
+    from gibbous.read.source import ReadOptions
 
 Store = Codes | Slabs
+HELD = 192 << 20  # bytes of codes that stay in memory at most
 
 
-class Records:
-    """The one holder of an engine's codes. Secret: cannot be printed or pickled."""
+class LocalEngine:
+    """Counts with compiled kernels: many contexts a pass, in cache-sized blocks, on all cores.
 
-    __slots__ = ("_closed", "_codes")
+    Args:
+        options: how text files are read; None for the defaults.
+        threads: at most this many; None for the cores this process may use (and at most
+            NUMBA_NUM_THREADS, if that is set). Results do not depend on it.
+        memory_limit: bytes that one `tally` may need; None for `core.memory.default_limit()`.
+        scratch: folder for codes that are too many for memory; None for GIBBOUS_SCRATCH, or the
+            temporary folder.
+        held: bytes of codes that stay in memory; None for `held_limit()`.
+        slab: bytes of codes on disk that are read at once.
+    """
 
-    def __init__(self) -> None:
-        self._codes: Store | None = None
+    name: ClassVar[str] = "local"
+    __slots__ = ("_closed", "_spilling", "_store", "memory_limit", "options", "threads")
+
+    def __init__(
+        self,
+        options: ReadOptions | None = None,
+        *,
+        threads: int | None = None,
+        memory_limit: int | None = None,
+        scratch: Path | str | None = None,
+        held: int | None = None,
+        slab: int = SLAB,
+    ) -> None:
+        self.options = options
+        self.threads = max(1, usable_cores() if threads is None else threads)
+        self.memory_limit = default_limit() if memory_limit is None else memory_limit
+        above = held_limit() if held is None else held
+        self._spilling = scanning.Spilling(scratch_folder(scratch), above, slab)
+        self._store: Store | None = None
         self._closed = False
 
+    @classmethod
+    def from_codes(
+        cls, codes: Codes, *, threads: int | None = None, memory_limit: int | None = None
+    ) -> LocalEngine:
+        """An engine that holds these codes already (tests, contract, studies)."""
+        engine = LocalEngine.__new__(cls)
+        LocalEngine.__init__(engine, threads=threads, memory_limit=memory_limit)
+        engine.take(codes)
+        return engine
+
     def __repr__(self) -> str:
-        return f"<Records, {'closed' if self._closed else 'secret'}>"
+        return f"<{type(self).__name__}, {'closed' if self._closed else 'open'}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("records are never pickled")
+        raise TypeError("an engine holds confidential records and is never pickled")
 
-    @property
-    def closed(self) -> bool:
-        """Whether the records were forgotten."""
-        return self._closed
+    def scan(
+        self,
+        source: Any,
+        schema: Schema,
+        *,
+        key: bytes,
+        progress: Progress = silent,
+        numbers: Sequence[int] = (),
+    ) -> bytes:
+        """Open, validate and encode the input and keep it inside; see `core.protocols.Engine`.
 
-    @property
-    def scanned(self) -> bool:
-        """Whether there are records."""
-        return self._codes is not None
+        Args:
+            source: a path, a folder or pattern of files, a frame, an address such as
+                "duckdb:///file.db::table", an ibis Table, or a DuckDB relation.
+        """
+        if self._closed:
+            raise _closed()
+        codes, mark = scanning.scan(
+            source,
+            schema,
+            key=key,
+            options=self.options,
+            progress=progress,
+            numbers=numbers,
+            threads=self.threads,
+            spilling=self._spilling,
+        )
+        self.take(codes)
+        return mark
 
     def take(self, codes: Store) -> None:
-        """Keep codes.
+        """Keep codes in place of those that were kept.
 
         Raises:
             EngineFailure: closed, or a code that the schema does not have.
         """
         if self._closed:
             raise _closed()
-        self._drop()
-        if isinstance(codes, Slabs):  # written by the encoder, checked there
-            self._codes = codes
-            return
-        sizes = codes.schema.sizes
-        columns = codes.by_column
-        if columns.dtype.kind != "u" or (
-            codes.rows and any(int(c.max()) >= size for c, size in zip(columns, sizes, strict=True))
-        ):
+        self._forget()
+        # Slabs were checked when they were written.
+        if isinstance(codes, Codes) and not _fit(codes):
             raise EngineFailure(
                 "CODES",
                 "The codes are not those of their schema.",
                 "Codes are unsigned integers below the size of their column.",
                 "Encode the table with gibbous.encode under this schema.",
             )
-        self._codes = codes
+        self._store = codes
 
-    def look(self) -> Codes:
-        """The codes, of an engine that keeps them in memory.
+    def check(
+        self,
+        contexts: Sequence[Context],
+        *,
+        schema: Schema | None = None,
+        parts: int = 1,
+        state: str = UNCHARGED,
+    ) -> None:
+        """Refuse what `tally` would refuse; counts nothing; see `core.protocols.Engine`.
+
+        Args:
+            state: what was charged by then.
+        """
+        compiled.check()
+        codes = self._look()
+        layout.check_contexts(contexts, schema or codes.schema, rows=codes.rows, state=state)
+        need = self.estimate(contexts, -(-codes.rows // parts))
+        check_memory(need, self.memory_limit, state=state)
+
+    def tally(
+        self, contexts: Sequence[Context], *, progress: Progress = silent
+    ) -> tuple[Counts, ...]:
+        """Count all contexts; see `core.protocols.Engine`.
 
         Raises:
-            EngineFailure: closed, or nothing was scanned.
+            EngineFailure: closed, not scanned, a context of another schema, or numba does not run.
+            ResourceLimit: more memory than `memory_limit`, or more than 2^63 keys or levels.
         """
-        codes = self.store()
-        assert isinstance(codes, Codes)
-        return codes
+        codes = self._look()
+        self.check(contexts, state=MAY_BE_SPENT)
+        try:
+            return self._tally(codes, contexts, progress)
+        except MemoryError:
+            raise out_of_memory() from None
 
-    def store(self) -> Store:
+    def sums(self, moments: Sequence[Moment]) -> tuple[Counts, ...]:
+        """Sums of products of grid numbers; see `core.protocols.Engine`."""
+        from gibbous.disintegrate import plain
+
+        codes = self._look()
+        layout.check_contexts([moment.context for moment in moments], codes.schema)
+        kept = codes.numbers if isinstance(codes, Slabs) else tuple(p for p, _ in codes.numbers)
+        layout.check_moments(moments, kept, codes.rows)
+        return reduce(plain.added, (plain.sums(part, moments) for part in slabs(codes)))
+
+    def recoded(self, changes: Mapping[int, Change]) -> LocalEngine:
+        """An engine with the same records under a coarser public schema."""
+        codes = self._look()
+        if isinstance(codes, Slabs):
+            return self._with(codes.recoded(changes))
+        return self._with(recoded(codes, changes))
+
+    def split(self, parts: int, words: Words64) -> tuple[LocalEngine, ...]:
+        """Engines with the records of random parts; see `core.protocols.Engine`."""
+        codes, to = self._look(), self._spilling
+        if isinstance(codes, Slabs):
+            return tuple(map(self._with, codes.split(parts, words, to.folder, slab=to.slab)))
+        return tuple(map(self._with, parted(codes, parts, words)))
+
+    def estimate(self, contexts: Sequence[Context], rows: int) -> int:
+        """Bytes that `tally` will need at its peak, beyond the records; an upper bound.
+
+        Of records on disk, what is read of them at once is counted in.
+        """
+        width = max(1, len({column for context in contexts for column in context.columns}))
+        slab = self._spilling.slab if rows * width > self._spilling.above else None
+        if isinstance(self._store, Slabs):
+            slab, width = self._store.bytes, self._store.row_bytes
+        elif self._store is not None:
+            slab = None
+        need = layout.estimate(
+            contexts,
+            rows,
+            threads=self.threads,
+            limit=self.memory_limit,
+            slab=None if slab is None else max(1, slab // width),
+        )
+        return need + 2 * (slab or 0)
+
+    def workers(self) -> None:
+        """None: this process draws and writes the rows."""
+        return
+
+    def close(self) -> None:
+        """Forget the records: any later `tally` raises."""
+        self._forget()
+        self._closed = True
+
+    def _look(self) -> Store:
         """The codes, wherever they are.
 
         Raises:
@@ -86,24 +231,55 @@ class Records:
         """
         if self._closed:
             raise _closed()
-        if self._codes is None:
+        if self._store is None:
             raise EngineFailure(
                 "NOTSCANNED",
                 "The engine holds no records.",
                 "Records are scanned before they are counted.",
                 "Call scan first.",
             )
-        return self._codes
+        return self._store
 
-    def forget(self) -> None:
-        """Drop the codes for good."""
-        self._drop()
-        self._closed = True
-
-    def _drop(self) -> None:
-        codes, self._codes = self._codes, None
+    def _forget(self) -> None:
+        codes, self._store = self._store, None
         if isinstance(codes, Slabs):
             codes.release()
+
+    def _with(self, codes: Store) -> LocalEngine:
+        """An engine of the same settings that holds other codes."""
+        engine = LocalEngine(
+            threads=self.threads,
+            memory_limit=self.memory_limit,
+            scratch=self._spilling.folder,
+            held=self._spilling.above,
+            slab=self._spilling.slab,
+        )
+        engine.take(codes)
+        return engine
+
+    def _tally(
+        self, codes: Store, contexts: Sequence[Context], progress: Progress
+    ) -> tuple[Counts, ...]:
+        from gibbous.disintegrate import passes, schedule  # these load numba
+
+        if compiled.cold():
+            progress("compile", 0, 1)
+        on_disk, limit, done = isinstance(codes, Slabs), self.memory_limit, 0
+        tables = layout.tables(contexts, codes.rows, limit) if on_disk else None
+        gathering = passes.Gathering(contexts, tables)
+        needed = sorted({column for context in contexts for column in context.columns})
+        for part in slabs(codes, needed):
+            columns = contiguous(part)
+            jobs = schedule.jobs(
+                columns, contexts, self.threads, limit, of=codes.rows, tables=tables
+            )
+            told = schedule.within(progress, done, done + part.rows, codes.rows)
+            with closing(schedule.run(jobs, self.threads, told)) as arriving:
+                for positions, results in arriving:
+                    for position, result in zip(positions, results, strict=True):
+                        gathering.add(position, result)
+            done += part.rows
+        return gathering.finish()
 
 
 def slabs(codes: Store, columns: Sequence[int] | None = None) -> Iterator[Codes]:
@@ -136,6 +312,30 @@ def contiguous(codes: Codes) -> np.ndarray:
     columns = np.ascontiguousarray(codes.by_column).view()
     columns.flags.writeable = False  # one type for the compiled kernels, whatever came in
     return columns
+
+
+def held_limit() -> int:
+    """Bytes of codes that stay in memory: an eighth of what counting may use, at most 192 MiB."""
+    return min(HELD, default_limit() // 8)
+
+
+def out_of_memory() -> ResourceLimit:
+    """What is raised in place of a MemoryError."""
+    return ResourceLimit(
+        "MEMORY",
+        "The machine ran out of memory while counting.",
+        "The estimate fitted the limit, but other work holds the rest.",
+        "Free memory, or lower memory_limit so that such runs are refused before they start.",
+        state=MAY_BE_SPENT,
+    )
+
+
+def _fit(codes: Codes) -> bool:
+    columns = codes.by_column
+    sizes = zip(columns, codes.schema.sizes, strict=True)
+    return columns.dtype.kind == "u" and (
+        not codes.rows or all(int(column.max()) < size for column, size in sizes)
+    )
 
 
 def _closed() -> EngineFailure:

@@ -5,28 +5,26 @@ The next rows are decoded while the last ones are encoded, and, with two threads
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gibbous.core.codes import Codes
+from gibbous.core.codes import Codes, empty_codes
 from gibbous.core.protocols import Progress, Words64
 from gibbous.core.schema import Schema
-from gibbous.disintegrate.records import Store
-from gibbous.disintegrate.slabs import SLAB, SlabWriter, row_bytes
+from gibbous.disintegrate.slabs import SLAB, Slabs, SlabWriter, row_bytes
 
 if TYPE_CHECKING:
     import polars as pl
 
     from gibbous.disintegrate.persons import People
-    from gibbous.disintegrate.slabs import Slabs
+    from gibbous.read.fingerprint import Fingerprint
     from gibbous.read.source import ReadOptions
-
 
 MANY = 1 << 17  # rows below which loading a kernel takes longer than it saves
 
@@ -53,13 +51,14 @@ def scan(
     key: bytes,
     options: ReadOptions | None,
     progress: Progress,
-    numbers: Sequence[int] = (),
-    threads: int = 1,
-) -> tuple[Codes, bytes]:
-    """Read, fingerprint, validate and encode, in memory.
+    numbers: Sequence[int],
+    threads: int,
+    spilling: Spilling,
+) -> tuple[Codes | Slabs, bytes]:
+    """Read, fingerprint, validate and encode; on disk where the codes are too many for memory.
 
     Args:
-        source: a path, a folder or pattern of Parquet files, or a frame.
+        source: what `read.source.read_slices` opens.
         key: secret key of this installation's ledger.
         options: how to read a text file; None for the defaults.
         numbers: positions of numeric columns whose numbers are kept beside their bins.
@@ -70,57 +69,24 @@ def scan(
         A person of the schema's unit has at most `max_rows` rows in the codes; which ones is drawn
         with words of the operating system.
     Raises:
-        InputRejected, SchemaMismatch, ResourceLimit: without any cell value in the text.
-    """
-    codes, mark = scan_to(
-        source,
-        schema,
-        key=key,
-        options=options,
-        progress=progress,
-        numbers=numbers,
-        threads=threads,
-        spilling=None,
-        kernels=False,
-    )
-    assert isinstance(codes, Codes)
-    return codes, mark
-
-
-def scan_to(
-    source: Any,
-    schema: Schema,
-    *,
-    key: bytes,
-    options: ReadOptions | None,
-    progress: Progress,
-    numbers: Sequence[int],
-    threads: int,
-    spilling: Spilling | None,
-    kernels: bool = True,
-) -> tuple[Store, bytes]:
-    """The same, on disk where the codes are more than `spilling` allows in memory.
-
-    Args:
-        kernels: whether compiled kernels may be used, as they will be to count.
-    Raises:
-        ResourceLimit: the disk is full, too.
+        InputRejected, SchemaMismatch, ResourceLimit: without any cell value; or the disk is full.
     """
     from gibbous.encode.dictionary import coded, dictionaries
-    from gibbous.read import row_sums
-    from gibbous.read.fingerprint import Fingerprint
-    from gibbous.read.source import ReadOptions, null_text, read_slices
+    from gibbous.encode.encode import Encoder
+    from gibbous.read.source import read_slices
 
     progress("read", 0, 100)
-    known = dictionaries(schema)
+    known, words = dictionaries(schema), _words(schema)
     with ExitStack() as stack:
-        rows, frames = stack.enter_context(
-            read_slices(source, schema=schema, options=options or ReadOptions())
-        )
-        adding = row_sums.compiled if kernels and rows >= MANY else row_sums.plain
-        mark = Fingerprint(key, null_text(source, schema), adding=adding)
-        encoder = _encoder(schema, rows, numbers, spilling)
-        stack.callback(encoder.drop)
+        reading = read_slices(source, schema=schema, options=options)
+        rows, frames = stack.enter_context(reading)
+        mark = _fingerprint(source, schema, rows, key)
+        encoder: Encoder | _OnDisk
+        if rows is not None and rows * row_bytes(schema, numbers) <= spilling.above:
+            encoder = Encoder(schema, rows, words=words, numbers=numbers)
+        else:
+            encoder = _OnDisk(schema, rows, numbers, words, spilling, progress)
+            stack.callback(encoder.drop)
         beside = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="gibbous-mark"))
         marked: Future[None] | None = None
         for frame in frames:
@@ -132,58 +98,33 @@ def scan_to(
             else:
                 mark.add(part)
             encoder.add(part)
-            progress("read", 100 * encoder.done // max(1, rows), 100)
+            progress("read", 100 * encoder.done // max(1, rows) if rows else 0, 100)
         if marked is not None:
             marked.result()
-        codes = encoder.finish(progress)
+        codes = encoder.finish()
     progress("read", 100, 100)
     return codes, mark.digest()
 
 
-class _Encoding(Protocol):
-    """Slices of rows in, codes out."""
+def kept(slices: Iterable[Codes], schema: Schema, rows: int, spilling: Spilling) -> Codes | Slabs:
+    """Codes that come in slices, together; on disk where they are too many for memory.
 
-    @property
-    def done(self) -> int: ...
-
-    def add(self, frame: pl.DataFrame) -> None: ...
-
-    def finish(self, progress: Progress) -> Store: ...
-
-    def drop(self) -> None: ...
-
-
-def _encoder(
-    schema: Schema, rows: int, numbers: Sequence[int], spilling: Spilling | None
-) -> _Encoding:
-    words = _words(schema)
-    if spilling is None or rows * row_bytes(schema, numbers) <= spilling.above:
-        return _InMemory(schema, rows, numbers, words)
-    return _OnDisk(schema, rows, numbers, words, spilling)
-
-
-class _InMemory:
-    """Codes in memory."""
-
-    def __init__(
-        self, schema: Schema, rows: int, numbers: Sequence[int], words: Words64 | None
-    ) -> None:
-        from gibbous.encode.encode import Encoder
-
-        self._encoder = Encoder(schema, rows, words=words, numbers=numbers)
-
-    @property
-    def done(self) -> int:
-        return self._encoder.done
-
-    def add(self, frame: pl.DataFrame) -> None:
-        self._encoder.add(frame)
-
-    def finish(self, progress: Progress) -> Codes:
-        return self._encoder.finish()
-
-    def drop(self) -> None:
-        return None
+    Args:
+        rows: of all slices.
+    Raises:
+        ResourceLimit: the disk is full.
+    """
+    if rows * row_bytes(schema) <= spilling.above:
+        parts = [empty_codes(schema, 0).T, *(part.by_column for part in slices)]
+        return Codes(schema, np.concatenate(parts, axis=1).T, secret=True)
+    writer = SlabWriter(schema, (), spilling.folder, slab=spilling.slab)
+    try:
+        for part in slices:
+            writer.add(part.by_column, {})
+        return writer.finish()
+    except BaseException:
+        writer.drop()
+        raise
 
 
 class _OnDisk:
@@ -192,21 +133,19 @@ class _OnDisk:
     def __init__(
         self,
         schema: Schema,
-        rows: int,
+        rows: int | None,
         numbers: Sequence[int],
         words: Words64 | None,
         spilling: Spilling,
+        progress: Progress,
     ) -> None:
         from gibbous.encode.encode import Faults, SliceEncoder
 
-        self._schema, self._unit = schema, schema.unit
+        self._unit, self._progress = schema.unit, progress
         self._slices, self._faults = SliceEncoder(schema, numbers=numbers), Faults(schema)
+        need = (rows or 0) * row_bytes(schema, numbers)
         self._writer: SlabWriter | None = SlabWriter(
-            schema,
-            numbers,
-            spilling.folder,
-            slab=spilling.slab,
-            need=rows * row_bytes(schema, numbers),
+            schema, numbers, spilling.folder, slab=spilling.slab, need=need
         )
         self._people: People | None = None
         if words is not None and self._unit is not None and self._unit.column is not None:
@@ -229,7 +168,7 @@ class _OnDisk:
             self._waiting.append(self._people.lanes(frame.get_column(str(self._unit.column))))
             self._cut(self._writer.slab_rows)
 
-    def finish(self, progress: Progress) -> Slabs:
+    def finish(self) -> Slabs:
         self._faults.refuse()
         assert self._writer is not None
         codes = self._writer.finish()
@@ -240,13 +179,17 @@ class _OnDisk:
         try:
             self._cut(0)
             stay = self._people.stay(
-                self._unit.max_rows, lambda share: progress("persons", int(100 * share), 100)
+                self._unit.max_rows, lambda share: self._progress("persons", int(100 * share), 100)
             )
-            progress("persons", 100, 100)
-            return codes if stay is None else _kept(codes, stay)
+            self._progress("persons", 100, 100)
+            if stay is None:
+                return codes
+            kept = codes.keep(stay)
         except BaseException:
             codes.release()
             raise
+        codes.release()
+        return kept
 
     def drop(self) -> None:
         """Give the disk back whatever did not become the result."""
@@ -258,9 +201,9 @@ class _OnDisk:
     def _cut(self, size: int) -> None:
         """Hand over the words of slabs of so many rows; 0: of all rows that are left."""
         assert self._people is not None
-        held = sum(lanes.shape[1] for lanes in self._waiting)
-        size = size or held
-        if not 0 < size <= held:
+        waiting = sum(lanes.shape[1] for lanes in self._waiting)
+        size = size or waiting
+        if not 0 < size <= waiting:
             return
         lanes = np.concatenate(self._waiting, axis=1)
         while lanes.shape[1] >= size:
@@ -269,10 +212,14 @@ class _OnDisk:
         self._waiting = [lanes]
 
 
-def _kept(codes: Slabs, stay: list[np.ndarray]) -> Slabs:
-    kept = codes.keep(stay)
-    codes.release()
-    return kept
+def _fingerprint(source: Any, schema: Schema, rows: int | None, key: bytes) -> Fingerprint:
+    from gibbous.read import row_sums
+    from gibbous.read.fingerprint import Fingerprint
+    from gibbous.read.source import null_text
+
+    many = rows is None or rows >= MANY
+    adding = row_sums.compiled if many else row_sums.plain
+    return Fingerprint(key, null_text(source, schema), adding=adding)
 
 
 def _words(schema: Schema) -> Words64 | None:

@@ -1,4 +1,9 @@
-"""Schedule: contexts in; jobs for threads, and their results as they come, out."""
+"""Schedule: contexts in; jobs for threads, and their results as they come, out.
+
+Counting costs one memory access a row and table, so that one table of four columns is cheaper than
+the six of its pairs: small contexts are margins of fewer, larger tables. The tables are exact, hence
+so are their margins.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +19,13 @@ import numpy as np
 from gibbous.core.context import Context, Radix
 from gibbous.core.protocols import Progress
 from gibbous.core.tables import Sparse
-from gibbous.disintegrate import cover, kernels, layout, memory, passes
+from gibbous.disintegrate import kernels, layout, passes
 
 TICK = 0.2  # seconds between two reports
 GROUP = 16  # dense tables that one thread counts in turn
-ROWS = 1 << 31  # rows of one job at most: its counts fit 32 bits
+MOST = 1 << 31  # rows of one job at most: its counts fit 32 bits
+BUNDLE = 1 << 14  # cells of the small tables that are counted in one pass (256 KB in four copies)
+COVERED = 1 << 17  # rows below which adding up margins costs more than counting them
 Results = list[Sparse | np.ndarray]
 
 
@@ -34,6 +41,19 @@ class Job:
     places: list[int]
     weight: int
     work: Callable[[passes.Going], Results]
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """One table to count, and the contexts (by place) that are its margins.
+
+    Attributes:
+        table: mixed-radix cells of some columns, as a context without parents.
+        places: positions of contexts; one, if it is the table itself.
+    """
+
+    table: Context
+    places: list[int]
 
 
 def jobs(
@@ -109,6 +129,53 @@ def within(progress: Progress, low: int, high: int, rows: int) -> Progress:
     return tell
 
 
+def covers(contexts: Sequence[Context], places: Sequence[int], rows: int) -> list[Cover]:
+    """Cover small contexts (at `places`) by tables of at most `layout.SMALL` cells.
+
+    Greedy: start with a context left over, then add the column that completes most contexts.
+    """
+    if rows < COVERED:
+        return [Cover(_table(contexts[i]), [i]) for i in places]
+    size: dict[int, int] = {}
+    left: dict[frozenset[int], list[int]] = {}
+    near: dict[int, dict[frozenset[int], None]] = {}
+    for i in places:
+        one = contexts[i]
+        columns = frozenset(one.columns)
+        left.setdefault(columns, []).append(i)
+        size.update(zip(one.columns, one.parent_sizes + one.target_sizes, strict=True))
+        for c in columns:
+            near.setdefault(c, {})[columns] = None
+    out = []
+    for first in list(left):
+        if first not in left:
+            continue
+        union = _grow(first, near, size)
+        done = [first, *(s for c in union for s in near[c] if s <= union and s != first)]
+        found: list[int] = []
+        for columns in dict.fromkeys(done):
+            found += left.pop(columns)
+            for c in columns:
+                del near[c][columns]
+        alone = len(found) == 1
+        ordered = tuple(sorted(union))
+        whole = Context(ordered, (), tuple(size[c] for c in ordered), ())
+        out.append(Cover(_table(contexts[found[0]]) if alone else whole, found))
+    return out
+
+
+def margin(table: np.ndarray, cover: Cover, context: Context) -> np.ndarray:
+    """Counts of one context, from the table that covers it: int64 (cells,)."""
+    columns = cover.table.columns
+    if columns == context.columns:
+        return table if len(cover.places) == 1 else table.copy()
+    cells = table.reshape(cover.table.target_sizes)
+    dropped = tuple(i for i, c in enumerate(columns) if c not in context.columns)
+    kept = [c for c in columns if c in context.columns]
+    summed: np.ndarray = cells.sum(axis=dropped)
+    return summed.transpose([kept.index(c) for c in context.columns]).ravel()
+
+
 def _in_threads(
     todo: Sequence[Job], threads: int, told: _Told
 ) -> Generator[tuple[list[int], Results], None, None]:
@@ -163,10 +230,10 @@ def _small_jobs(
     columns: np.ndarray, contexts: Sequence[Context], places: list[int], threads: int
 ) -> list[Job]:
     rows = columns.shape[1]
-    bundles: list[list[cover.Cover]] = []
-    cells = memory.BUNDLE
-    for one in cover.covers(contexts, places, rows):
-        if cells + one.table.cells > memory.BUNDLE:
+    bundles: list[list[Cover]] = []
+    cells = BUNDLE
+    for one in covers(contexts, places, rows):
+        if cells + one.table.cells > BUNDLE:
             bundles.append([])
             cells = 0
         bundles[-1].append(one)
@@ -184,14 +251,14 @@ def _small_jobs(
 def _margins(
     columns: np.ndarray,
     contexts: Sequence[Context],
-    bundle: list[cover.Cover],
+    bundle: list[Cover],
     low: int,
     high: int,
     going: passes.Going,
 ) -> Results:
     counted = passes.small(columns, [one.table for one in bundle], low, high, going)
     return [
-        cover.margin(table, one, contexts[i])
+        margin(table, one, contexts[i])
         for table, one in zip(counted, bundle, strict=True)
         for i in one.places
     ]
@@ -220,7 +287,7 @@ def _dense_jobs(
 
 
 def _split(context: Context, among: int, threads: int) -> int:
-    return min(max(1, threads // among), memory.parts(context, threads))
+    return min(max(1, threads // among), layout.tables_at_once(context, threads))
 
 
 def _one(
@@ -234,9 +301,35 @@ def _weight(contexts: Sequence[Context]) -> int:
 
 
 def _ranges(rows: int, parts: int) -> list[tuple[int, int]]:
-    if rows < memory.SPLIT:
+    if rows < layout.SPLIT:
         parts = 1
-    parts = max(parts, -(-rows // ROWS), 1)
+    parts = max(parts, -(-rows // MOST), 1)
     step = max(1, -(-rows // parts))
     step += -step % kernels.BLOCK
     return [(low, min(low + step, rows)) for low in range(0, rows, step)] or [(0, 0)]
+
+
+def _grow(
+    first: frozenset[int], near: dict[int, dict[frozenset[int], None]], size: dict[int, int]
+) -> set[int]:
+    union, cells = set(first), 1
+    for c in first:
+        cells *= size[c]
+    while True:
+        gain: dict[int, int] = {}
+        for c in union:
+            for columns in near[c]:
+                extra = columns - union
+                if len(extra) == 1:
+                    (one,) = extra
+                    gain[one] = gain.get(one, 0) + 1
+        fitting = [(-g, size[c], c) for c, g in gain.items() if cells * size[c] <= layout.SMALL]
+        if not fitting:
+            return union
+        best = min(fitting)[2]
+        union.add(best)
+        cells *= size[best]
+
+
+def _table(context: Context) -> Context:
+    return Context(context.columns, (), context.parent_sizes + context.target_sizes, ())

@@ -1,31 +1,29 @@
-"""FlowEngine: counts contexts of a flow table without a row a record; the seam of every mechanism."""
+"""FlowEngine: a flow table is a source of codes, one row a record of a pair; counted as any records are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gibbous.core.codes import Codes
-from gibbous.core.context import Context, keys_of, levels_of
-from gibbous.core.errors import EngineFailure, SchemaMismatch
-from gibbous.core.moment import Moment
-from gibbous.core.protocols import Progress, Words64, silent
-from gibbous.core.recode import Change, Groups, recoded_schema
+from gibbous.core.codes import Codes, empty_codes
+from gibbous.core.errors import SchemaMismatch
+from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Counts, Dense, Sparse
-from gibbous.disintegrate import layout
+from gibbous.disintegrate.records import LocalEngine
+from gibbous.disintegrate.scanning import kept
 from gibbous.flows.coarse import coarse, to_regions
-from gibbous.flows.table import Flows, Geography, collected, read_flows
+from gibbous.flows.table import Flows, Geography, read_flows
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
 
+SLICE = 1 << 20  # records
 
-class FlowEngine:
-    """Holds the pairs of a flow table and their counts; a record is never expanded to a row.
+
+class FlowEngine(LocalEngine):
+    """Counts the records of a flow table: each pair as often as its count says.
 
     Args:
         geography: declared places and names of columns.
@@ -35,26 +33,19 @@ class FlowEngine:
     """
 
     name: ClassVar[str] = "flows"
-    __slots__ = ("_flows", "_geography", "_level", "_options", "_schema")
+    __slots__ = ("_geography", "_level")
 
     def __init__(
         self, geography: Geography, options: ReadOptions | None = None, *, level: str = ""
     ) -> None:
-        self._geography, self._options, self._level = geography, options, level
-        self._flows: Flows | None = None
-        self._schema: Schema | None = None
-
-    def __repr__(self) -> str:
-        return f"<FlowEngine, {'open' if self._flows is not None else 'closed'}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an engine holds confidential records and is never pickled")
+        super().__init__(options)
+        self._geography, self._level = geography, level
 
     @classmethod
     def holding(cls, geography: Geography, flows: Flows, schema: Schema) -> FlowEngine:
         """An engine that holds these flows already (benches, studies)."""
         engine = cls(geography)
-        engine._flows, engine._schema = flows, schema
+        engine._keep(flows, schema)
         return engine
 
     def scan(
@@ -86,112 +77,28 @@ class FlowEngine:
                 "Make it with gibbous.flows.flow_schema.",
             )
         progress("read", 0, 100)
-        flows, frame = read_flows(source, self._geography, options=self._options)
+        flows, frame = read_flows(source, self._geography, options=self.options)
         mark = fingerprint(frame, key)
         if self._level:
             flows = to_regions(flows, self._geography, self._level)
-        self._flows, self._schema = flows, schema
+        self._keep(flows, schema)
         progress("read", 100, 100)
         return mark
 
-    def tally(
-        self, contexts: Sequence[Context], *, progress: Progress = silent
-    ) -> tuple[Counts, ...]:
-        """Count all contexts from pairs; as `NumpyEngine.tally` would from one row a record.
-
-        Raises:
-            EngineFailure: closed, not scanned, or a context of another schema.
-        """
-        flows, schema = self._look()
-        layout.check_contexts(contexts, schema)
-        codes = np.stack([flows.destinations, flows.origins], axis=1)
-        out = []
-        for done, context in enumerate(contexts):
-            progress("count", done, len(contexts))
-            keys, levels = keys_of(context, codes), levels_of(context, codes)
-            out.append(Counts(context, _cells(context, keys, levels, flows.counts)))
-        progress("count", len(contexts), len(contexts))
-        return tuple(out)
-
-    def recoded(self, changes: Mapping[int, Change]) -> FlowEngine:
-        """An engine with the same records, places joined into groups; see `NumberEngine`.
-
-        Raises:
-            UsageError: a map does not fit its column.
-        """
-        flows, schema = self._look()
-        coarser = recoded_schema(schema, changes)  # whatever is no map of places is refused here
-        codes = [flows.destinations, flows.origins]
-        for place, change in changes.items():
-            if isinstance(change, Groups):
-                codes[place] = change.groups[codes[place]]
-        found = collected(codes[0], codes[1], flows.counts, secret=True)
-        return self.holding(self._geography, found, coarser)
-
-    def split(self, parts: int, words: Words64) -> tuple[FlowEngine, ...]:
-        """Engines with the records of random parts; see `NumberEngine`."""
-        flows, schema = self._look()
-        chosen = words(flows.records) % np.uint64(parts)
-        pair = np.repeat(np.arange(len(flows.counts)), flows.counts)
-        found = []
-        for part in range(parts):
-            counts = np.bincount(pair[chosen == np.uint64(part)], minlength=len(flows.counts))
-            mine = collected(flows.destinations, flows.origins, counts, secret=True)
-            found.append(self.holding(self._geography, mine, schema))
-        return tuple(found)
-
-    def sums(self, moments: Sequence[Moment]) -> NoReturn:
-        """Flows have places, and no numbers.
-
-        Raises:
-            EngineFailure: always, if anything is to be summed.
-        """
-        raise EngineFailure(
-            "NONUMBERS",
-            "Numbers of flows were asked for.",
-            "A table of flows has places and counts of people alone.",
-            "Use a method without numeric columns.",
-        )
-
-    def estimate(self, contexts: Sequence[Context], rows: int) -> int:
-        """Bytes that `tally` will need at its peak, beyond the records."""
-        return sum(8 * c.cells if c.support == "dense" else 64 * rows for c in contexts)
-
-    def write(
-        self, batches: Iterable[Codes], schema: Schema, path: Path, *, format: str, seed: int
-    ) -> int:
-        """Decode and write rows to one file; return the number of rows."""
-        from gibbous.disintegrate.writer import write_rows
-
-        return write_rows(batches, schema, path, format=format, seed=seed).rows
-
-    def close(self) -> None:
-        """Forget the records: any later `tally` raises."""
-        self._flows = None
-
-    def _look(self) -> tuple[Flows, Schema]:
-        if self._flows is None or self._schema is None:
-            raise EngineFailure(
-                "CLOSED",
-                "The engine holds no flows: nothing was scanned, or they were forgotten.",
-                "Records are counted after they are read and before rows are written.",
-                "Start a new run.",
-                state="What was reserved stays spent.",
-            )
-        return self._flows, self._schema
+    def _keep(self, flows: Flows, schema: Schema) -> None:
+        self.take(kept(codes_of(flows, schema), schema, flows.records, self._spilling))
 
 
-def _cells(
-    context: Context, keys: np.ndarray, levels: np.ndarray, counts: np.ndarray
-) -> Dense | Sparse:
-    if context.support == "dense":
-        cells = (keys * np.uint64(context.levels) + levels).astype(np.int64)
-        total = np.zeros(context.cells, dtype=np.int64)
-        np.add.at(total, cells, counts)
-        return Dense(total.reshape(context.keys, context.levels))
-    order = np.lexsort((levels, keys))
-    keys, levels, counts = keys[order], levels[order], counts[order]
-    new = np.ones(len(keys), dtype=bool)
-    new[1:] = (keys[1:] != keys[:-1]) | (levels[1:] != levels[:-1])
-    at = np.flatnonzero(new)
-    return Sparse(keys[at], levels[at], np.add.reduceat(counts, at) if len(at) else counts)
+def codes_of(flows: Flows, schema: Schema) -> Iterator[Codes]:
+    """Secret codes of flows, one row a record; a pair of many is never a row of each at once.
+
+    Args:
+        schema: of destination, then origin (or its region).
+    """
+    ends = np.cumsum(flows.counts)
+    for start in range(0, flows.records, SLICE):
+        records = np.arange(start, min(start + SLICE, flows.records))
+        pairs = np.searchsorted(ends, records, side="right")
+        values = empty_codes(schema, len(records))
+        values[:, 0], values[:, 1] = flows.destinations[pairs], flows.origins[pairs]
+        yield Codes(schema, values, secret=True)

@@ -143,8 +143,7 @@ class Worker:
 
         privacy = privacy_of(self.job.schema, mechanism, accept_inferred=True)
         holder = engine("local", self.job.reading, threads=1)
-        kept: dict[str, Any] = {"numbers": planned.numbers} if planned.numbers else {}
-        holder.scan(self.records, privacy.schema, key=_KEY, **kept)
+        holder.scan(self.records, privacy.schema, key=_KEY, numbers=planned.numbers)
         drawn = spend(privacy, planned, holder)
         if isinstance(drawn, Tables):
             return sample(drawn, drawn.noisy_rows() if rows is None else rows, seed=seed, threads=1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NoReturn
@@ -19,7 +18,6 @@ from gibbous.core.protocols import (
     Engine,
     MomentNoise,
     Noise,
-    NumberEngine,
     Progress,
     RowDraw,
     Words64,
@@ -28,7 +26,8 @@ from gibbous.core.protocols import (
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense, Table
-from gibbous.privacy import accountant, entropy
+from gibbous.privacy import entropy
+from gibbous.privacy.purse import Purse
 
 
 class Curator:
@@ -183,7 +182,7 @@ class Curator:
                 "The bound sets the price; it is that of this schema's grids.",
                 "Make the moment from the schema of the curator that is asked.",
             )
-        engine = self._wide()
+        engine = self._open()
         for one, noise in zip(moments, noises, strict=True):
             self._pay(noise.moment_cost(one, self._relation, self.max_rows))
         found = engine.sums(moments)
@@ -200,7 +199,7 @@ class Curator:
         Returns:
             A view; it is closed with this curator.
         """
-        return self._view(self._wide().recoded(changes), self._purse, changes)
+        return self._view(self._open().recoded(changes), self._purse, changes)
 
     def split(self, parts: int) -> tuple[Curator, ...]:
         """The same run on random parts of the records; free.
@@ -224,7 +223,7 @@ class Curator:
                 "Use a method without parts, or a privacy unit of one row.",
             )
         purses = self._purse.divided(parts)
-        engines = self._wide().split(parts, self._words)
+        engines = self._open().split(parts, self._words)
         return tuple(self._view(e, p, {}) for e, p in zip(engines, purses, strict=True))
 
     def draw(self, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
@@ -264,8 +263,7 @@ class Curator:
         self._cache.clear()
 
     def _pay(self, price: Claim) -> None:
-        if self._engine is None:
-            raise _closed()
+        self._open()
         if price.relation != self._relation:
             raise PrivacyRefused(
                 "RELATION",
@@ -291,16 +289,9 @@ class Curator:
                 state="The reserved budget stays spent; nothing was released.",
             )
 
-    def _wide(self) -> NumberEngine:
+    def _open(self) -> Engine:
         if self._engine is None:
             raise _closed()
-        if not isinstance(self._engine, NumberEngine):
-            raise EngineFailure(
-                "ENGINE",
-                f"The engine {self._engine.name!r} only counts.",
-                "This method sums numbers, recodes columns or divides the records.",
-                "Use engine='local'.",
-            )
         return self._engine
 
     def _view(self, engine: Engine, purse: Purse, changes: Mapping[int, Change]) -> Curator:
@@ -318,62 +309,16 @@ class Curator:
         return view
 
     def _count(self, contexts: Sequence[Context], *, keep: bool) -> list[Counts]:
-        if self._engine is None:
-            raise _closed()
+        engine = self._open()
         missing = [c for c in dict.fromkeys(contexts) if c not in self._cache]
         fresh = dict(
-            zip(missing, self._engine.tally(missing, progress=self._progress), strict=True)
+            zip(missing, engine.tally(missing, progress=self._progress), strict=True)
             if missing
             else ()
         )
         if keep:
             self._cache.update(fresh)
         return [fresh[c] if c in fresh else self._cache[c] for c in contexts]
-
-
-class Purse:
-    """A reserved budget and what was paid out of it; divided, each part pays beside the others.
-
-    Args:
-        budget: the claim that the ledger reserved.
-        parent: the purse that this one is a part of.
-    """
-
-    __slots__ = ("_paid", "_parent", "_parts", "budget")
-
-    def __init__(self, budget: Claim, parent: Purse | None = None) -> None:
-        self.budget, self._parent = budget, parent
-        self._paid: list[Claim] = []
-        self._parts: list[list[Purse]] = []
-
-    def pay(self, price: Claim) -> bool:
-        """Note a purchase, unless it is not covered on some path through the parts."""
-        top = self
-        while top._parent is not None:
-            top = top._parent
-        self._paid.append(price)
-        covered = False
-        try:
-            covered = all(accountant.within(self.budget, path) for path in top.paths())
-        finally:
-            if not covered:
-                self._paid.pop()
-        return covered
-
-    def divided(self, parts: int) -> tuple[Purse, ...]:
-        """Purses of the parts of one division of the records."""
-        found = [Purse(self.budget, self) for _ in range(parts)]
-        self._parts.append(found)
-        return tuple(found)
-
-    def paths(self) -> Iterator[tuple[Claim, ...]]:
-        """What one record can have paid for: own purchases and, of each division, those of one part.
-
-        Of parts that paid the same only one is followed.
-        """
-        choices = [{path for part in group for path in part.paths()} for group in self._parts]
-        for chosen in itertools.product(*choices):
-            yield tuple(self._paid) + tuple(itertools.chain(*chosen))
 
 
 def _wipe(counts: Counts) -> None:

@@ -21,9 +21,6 @@ from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Table
 
-Check = Callable[..., None]
-"""An engine's `check(contexts, schema=..., parts=...)`: refuses what its `tally` would refuse."""
-
 
 def rehearse(
     mechanism: Mechanism, engine: Engine, schema: Schema, *, relation: Relation, plan: Plan
@@ -35,26 +32,23 @@ def rehearse(
     of others it is checked when it is counted.
 
     Args:
-        engine: has scanned the records; one without `check` refuses nothing here.
+        engine: has scanned the records.
         plan: of the run.
     Raises:
         ResourceLimit: a table does not fit the memory limit, or has more than 2^63 keys or levels.
         GibbousError: whatever the method refuses before its first purchase.
     """
-    check: Check | None = getattr(engine, "check", None)
-    if check is None:
-        return
     later: Callable[[Schema], Iterable[Sequence[Context]]] | None
     later = getattr(mechanism, "counted", None)
     for contexts in later(schema) if later is not None else ():
-        check(contexts)
+        engine.check(contexts)
     first: _Asked | None = None
     try:
         mechanism.run(_Nobody(schema, relation), plan.rows, plan.sets)
     except _Asked as asked:
         first = asked
     if first is not None:
-        check(first.contexts, schema=first.schema, parts=first.parts)
+        engine.check(first.contexts, schema=first.schema, parts=first.parts)
 
 
 class _Asked(BaseException):

@@ -26,6 +26,7 @@ from gibbous.read.frames import frame_names, from_frame
 from gibbous.read.many import is_many
 from gibbous.read.parquet import parquet_names, parquet_slices, read_parquet
 from gibbous.read.slices import row_slices
+from gibbous.read.text_files import is_text_pattern, text_slices
 from gibbous.read.years import check_years
 
 if TYPE_CHECKING:
@@ -92,18 +93,32 @@ def read_columns(
 @contextmanager
 def read_slices(
     source: Any, *, schema: Schema, options: ReadOptions | None = None
-) -> Iterator[tuple[int, Iterator[pl.DataFrame]]]:
-    """Read an input in slices of rows; Parquet and long text files are then never held whole.
+) -> Iterator[tuple[int | None, Iterator[pl.DataFrame]]]:
+    """Read an input in slices of rows: Parquet, long text files and tables are never held whole.
 
     Args:
-        source, schema, options: as for `read_columns`.
+        source: as for `read_columns`; or a pattern for the names of text files, an address
+            ("duckdb:///file.db::table", "sqlite:///file.db::table",
+            "postgres://user@host/database::table"), an ibis Table, or a DuckDB relation.
+        schema, options: as for `read_columns`.
     Yields:
-        The number of rows, and the slices in order (at least one), with the columns and types that
-        `read_columns` gives.
+        The number of rows (None where it is not known before they are read), and the slices in order
+        (at least one), with the columns and types that `read_columns` gives.
     Raises:
+        UsageError: an address names another kind of database, no table, or a password.
         InputRejected, SchemaMismatch, ResourceLimit, EngineFailure: as `read_columns`.
     """
     options = options or ReadOptions()
+    if is_table(source):
+        from gibbous.read.databases.sources import table_slices
+
+        with table_slices(source, schema=schema, options=options) as opened:
+            yield opened
+        return
+    if isinstance(source, str | os.PathLike) and is_text_pattern(source):
+        with text_slices(source, schema=schema, options=options) as opened:
+            yield opened
+        return
     if isinstance(source, str | os.PathLike) and _is_parquet(Path(source)):
         skip = frozenset(schema.ignore)
         with ExitStack() as stack:
@@ -174,6 +189,12 @@ def _with_days(slices: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     for frame in slices:
         check_years(frame)
         yield frame
+
+
+def is_table(source: Any) -> bool:
+    """Whether a source is a table of a database; nothing is imported or opened to find out."""
+    address = isinstance(source, str) and "::" in source.partition("://")[2]
+    return address or type(source).__module__.partition(".")[0] in ("ibis", "duckdb", "_duckdb")
 
 
 def _is_parquet(path: Path) -> bool:

@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from gibbous.disintegrate.writer import not_written
 from gibbous.report import page
 from gibbous.report.flow_figures import Mapped
 from gibbous.report.public import opened, public_page
 from gibbous.write import files, manifest
+from gibbous.write.files import not_written
 from gibbous.write.verify import verify
 
 NAME: Final = "report.public.html"

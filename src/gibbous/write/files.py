@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -13,18 +14,66 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from gibbous.core.documents import Unreadable, json_value
-from gibbous.core.errors import GibbousError, ModelRejected, OutputNotWritten
-from gibbous.disintegrate.writer import new_file, not_written
+from gibbous.core.errors import GibbousError, ModelRejected, OutputNotWritten, ResourceLimit
 from gibbous.read.texts import read_bytes
 
 NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2)
 _AT_FDCWD = -100
 _CHUNK = 1 << 20
+_NO_SPACE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 MAX_JSON = 64 << 20  # bytes
 UNREADABLE = "UNREADABLE"
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file of mode 0600 that is on disk when the block ends, and gone when it fails.
+
+    Raises:
+        OutputNotWritten, ResourceLimit: instead of whatever the library raised.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise not_written(path, error) from None
+    try:
+        with os.fdopen(fd, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            with contextlib.suppress(
+                OSError
+            ):  # where files cannot be locked, nobody sweeps them either
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # swept with its folder
+            path.unlink(missing_ok=True)
+        if isinstance(error, OSError) or type(error).__module__.startswith("polars"):
+            raise not_written(path, error) from None
+        raise
+
+
+def not_written(path: Path, error: BaseException) -> OutputNotWritten | ResourceLimit:
+    """The error for a file that could not be written."""
+    number = getattr(error, "errno", None)
+    if number in _NO_SPACE or any(f"os error {n})" in str(error) for n in _NO_SPACE):
+        return ResourceLimit(
+            "DISK",
+            f"The disk is full, or a quota is used up: {str(path)!r} cannot be written.",
+            "A release is written whole or not at all.",
+            "Make room, or write to another disk, and run again.",
+        )
+    why: Any = getattr(error, "strerror", None) or "the file system refused it"
+    return OutputNotWritten(
+        "WRITE",
+        f"{str(path)!r} cannot be written: {why}.",
+        "The output is a new file in a folder that this user may write.",
+        "Correct the path or its permissions, and run again.",
+    )
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -18,13 +18,14 @@ from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.request import Output
 from gibbous.core.schema import Schema
-from gibbous.disintegrate.writer import not_written, write_rows
 from gibbous.read.schema_write import schema_toml
 from gibbous.synthesize.sample import stream
 from gibbous.write import files, manifest, partial
 from gibbous.write.certificate import versions as all_versions
 from gibbous.write.digest import digest_of
+from gibbous.write.files import not_written
 from gibbous.write.more import drawn_seed
+from gibbous.write.rows import write_rows
 from gibbous.write.set_files import fitting
 from gibbous.write.sets import Sets
 from gibbous.write.words import NO_COST

@@ -145,7 +145,7 @@ def write_conditional(
 
 
 def _check_size(columns: int, rows: int) -> None:
-    from gibbous.disintegrate.memory import check_memory, default_limit
+    from gibbous.core.memory import check_memory, default_limit
 
     # Codes of at most 4 bytes, the chains' copy of them, and the numbers of given columns.
     check_memory(rows * columns * 16, default_limit())

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gibbous.disintegrate.writer import new_file
-from gibbous.write.files import rejected
+from gibbous.write.files import new_file, rejected
 
 MAX_CELLS = 1 << 27  # of one column: 1 GiB of numbers
 _ROW_GROUP = 1 << 20

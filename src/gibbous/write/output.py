@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 
 from gibbous.core.errors import OutputNotWritten, UsageError
-from gibbous.disintegrate.writer import not_written
-from gibbous.write.files import exists
+from gibbous.write.files import exists, not_written
 from gibbous.write.partial import sweep_finished
 
 LONGEST = 200  # bytes of the last part of a path; the partial folder needs some of the 255

@@ -20,21 +20,20 @@ import numpy as np
 
 from gibbous import __version__
 from gibbous.core.codes import Codes
-from gibbous.core.errors import GibbousError
+from gibbous.core.errors import MAY_BE_SPENT, GibbousError
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.request import Output, Privacy
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
-from gibbous.disintegrate import layout
-from gibbous.disintegrate.writer import new_file, not_written
 from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
 from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
 from gibbous.write import files, manifest, partial
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.digest import digest_of
+from gibbous.write.files import new_file, not_written
 from gibbous.write.more import draw, drawn_seed
 from gibbous.write.papers import papers
 from gibbous.write.read_sets import lazy_sets
@@ -297,7 +296,7 @@ class Package:
         return None  # incomplete: it was not visible, so it may be drawn again
 
     def _explain(self, error: GibbousError, kept: bool) -> None:
-        if self._hold is None or error.state not in ("", UNCHARGED, layout.STATE):
+        if self._hold is None or error.state not in ("", UNCHARGED, MAY_BE_SPENT):
             return
         error.restate(
             f"Nothing was released. Reservation {self._hold.id} stays spent; the same command goes "

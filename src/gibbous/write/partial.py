@@ -13,8 +13,8 @@ from typing import Any
 
 from gibbous.core import file_lock
 from gibbous.core.errors import GibbousError, OutputNotWritten
-from gibbous.disintegrate.writer import not_written
 from gibbous.write import files
+from gibbous.write.files import not_written
 
 FORMAT = "gibbous-partial/1"
 _PARTS, _STATE = "parts.jsonl", "state.json"

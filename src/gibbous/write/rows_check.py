@@ -12,12 +12,12 @@ import numpy as np
 from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError, ModelRejected
 from gibbous.core.schema import Schema
-from gibbous.disintegrate.writer import guard, guarded_name
 from gibbous.encode.encode import encode
 from gibbous.read.csv_text import last_end
 from gibbous.read.files import BLOCK
 from gibbous.write.files import rejected
 from gibbous.write.parquet_guard import guarded_slices, metadata
+from gibbous.write.rows import guard, guarded_name
 
 if TYPE_CHECKING:
     import polars as pl

@@ -22,9 +22,16 @@ from gibbous.core.tables import (
     Table,
     Tables,
 )
-from gibbous.disintegrate.writer import new_file
 from gibbous.write.digest import further, recipe_json, table_json
-from gibbous.write.files import make_folder, read_json, refusing, rejected, sync_folder, write_json
+from gibbous.write.files import (
+    make_folder,
+    new_file,
+    read_json,
+    refusing,
+    rejected,
+    sync_folder,
+    write_json,
+)
 from gibbous.write.model_files import model_files, read_model, write_model
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
 from gibbous.core.tables import NoiseInfo, Table, Tables
-from gibbous.disintegrate.numpy_engine import NumpyEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy.spend import spend
 
 Run = Callable[[Mechanism, Schema, np.ndarray, int | None, Plan], Tables | Codes]
@@ -70,7 +70,7 @@ def fits(draw_words: Words64) -> Run:
     def run(
         mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, plan: Plan
     ) -> Tables | Codes:
-        engine = NumpyEngine.from_codes(secret(schema, values))
+        engine = LocalEngine.from_codes(secret(schema, values))
         return spend(Privacy(schema, mechanism), plan, engine, words=draw_words)
 
     return run
@@ -93,7 +93,7 @@ def without_noise(run: Run, seed: int) -> Run:
         # A broken method may state another schema: the records are then read under that one.
         whole = Setup("", schema, np.asarray(values), np.asarray(values)[:0])
         codes = translated(whole, output.schema)[0]
-        engine = NumpyEngine.from_codes(secret(output.schema, codes[(codes >= 0).all(axis=1)]))
+        engine = LocalEngine.from_codes(secret(output.schema, codes[(codes >= 0).all(axis=1)]))
         items, extra = (
             tuple(
                 Table(table.context, counts.cells, table.noise)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from gibbous.core.codes import Codes
 from gibbous.core.context import Context
-from gibbous.core.errors import EngineFailure, ResourceLimit
+from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, EngineFailure
+from gibbous.core.memory import check_memory, default_limit
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
-from gibbous.disintegrate import layout, memory
+from gibbous.disintegrate import layout
+from gibbous.disintegrate.records import out_of_memory
 from gibbous.disintegrate.spark.collect import Kept, scanned, tallied
 from gibbous.disintegrate.spark.estimate import tally_bytes
 from gibbous.disintegrate.spark.partial import Recoding, Share
@@ -39,7 +39,7 @@ class SparkEngine:
         conf: settings of a session that is made here.
         partitions: into how many parts the rows are divided; None leaves them as Spark reads them.
             Counts do not depend on it.
-        memory_limit: bytes that one `tally` may need on the driver; None for `memory.default_limit()`.
+        memory_limit: bytes that one `tally` may need on the driver; None for `default_limit()`.
         task_bytes: bytes that counting may need in one task.
 
     The session starts when the engine is made, so that what it lacks is said before any charge.
@@ -75,7 +75,7 @@ class SparkEngine:
     ) -> None:
         self.options = options
         self.partitions = partitions
-        self.memory_limit = memory.default_limit() if memory_limit is None else memory_limit
+        self.memory_limit = default_limit() if memory_limit is None else memory_limit
         self.task_bytes = task_bytes
         self._held: Held | None = held(session, master=master, conf=conf).take()
         self._kept: Kept | None = None
@@ -146,7 +146,7 @@ class SparkEngine:
         *,
         schema: Schema | None = None,
         parts: int = 1,
-        state: str = layout.UNCHARGED,
+        state: str = UNCHARGED,
     ) -> None:
         """Refuse what `tally` would refuse; counts nothing.
 
@@ -160,7 +160,7 @@ class SparkEngine:
         kept, own = self._look()
         layout.check_contexts(contexts, schema or own, rows=kept.rows, state=state)
         need = self.estimate(contexts, -(-kept.rows // parts))
-        memory.check_memory(need, self.memory_limit, state=state)
+        check_memory(need, self.memory_limit, state=state)
 
     def tally(
         self, contexts: Sequence[Context], *, progress: Progress = silent
@@ -175,20 +175,20 @@ class SparkEngine:
             ResourceLimit: more memory than `memory_limit`, or than the cluster has.
         """
         kept, _ = self._look()
-        self.check(contexts, state=layout.STATE)
+        self.check(contexts, state=MAY_BE_SPENT)
         try:
             return tallied(kept, self._steps, contexts, limit=self.task_bytes, progress=progress)
         except MemoryError:
-            raise memory.out_of_memory() from None
+            raise out_of_memory() from None
 
     def sums(self, moments: Sequence[Moment]) -> tuple[Counts, ...]:
-        """Sums of products of grid numbers; see `core.protocols.NumberEngine`."""
+        """Sums of products of grid numbers; see `core.protocols.Engine`."""
         kept, schema = self._look()
         contexts = [one.context for one in moments]
         layout.check_contexts(contexts, schema)
-        check_moments(moments, kept.numbers, kept.rows)
+        layout.check_moments(moments, kept.numbers, kept.rows)
         need = self.estimate(contexts, kept.rows)
-        memory.check_memory(need, self.memory_limit, state=layout.STATE)
+        check_memory(need, self.memory_limit, state=MAY_BE_SPENT)
         return tallied(
             kept,
             self._steps,
@@ -205,7 +205,7 @@ class SparkEngine:
         return self._with(Recoding(dict(changes), coarser), coarser)
 
     def split(self, parts: int, words: Words64) -> tuple[SparkEngine, ...]:
-        """Engines of random parts of the same kept codes; see `core.protocols.NumberEngine`.
+        """Engines of random parts of the same kept codes; see `core.protocols.Engine`.
 
         A record goes where a word keyed with `words` says; a task that is done again says the same.
         """
@@ -217,17 +217,6 @@ class SparkEngine:
         """Bytes that `tally` will need at its peak on the driver; an upper bound."""
         partitions = self._kept.partitions if self._kept is not None else self.partitions or 200
         return tally_bytes(contexts, rows, partitions)
-
-    def write(
-        self, batches: Iterable[Codes], schema: Schema, path: Path, *, format: str, seed: int
-    ) -> int:
-        """Decode and write rows to one file, in this process; return the number of rows.
-
-        Executors write sets in parts through `workers`.
-        """
-        from gibbous.disintegrate.writer import write_rows
-
-        return write_rows(batches, schema, path, format=format, seed=seed).rows
 
     def workers(self, *, partitions: int | None = None) -> SparkWorkers:
         """Workers of the same session, which stay when the engine is closed; close them, too.
@@ -282,29 +271,6 @@ class SparkEngine:
         made._kept, made._schema, made._steps = self._kept, schema, (*self._steps, step)
         made._view_of, made._closed = self._view_of or self, False
         return made
-
-
-def check_moments(moments: Sequence[Moment], kept: Sequence[int], rows: int) -> None:
-    """Refuse sums that tasks would refuse, or that pass 63 bits over all tasks together.
-
-    Raises:
-        EngineFailure: numbers of a factor were not kept.
-        ResourceLimit: a sum may pass 63 bits.
-    """
-    if any(place not in kept for one in moments for place in one.factors):
-        raise EngineFailure(
-            "NUMBERS",
-            "The numbers of a column were asked for, and only its bins were kept.",
-            "A plan names the columns whose numbers it sums (Plan.numbers).",
-            "This is a fault of the method: name the column in its plan.",
-        )
-    if any(one.bound * max(rows, 1) >= 1 << 62 for one in moments):
-        raise ResourceLimit(
-            "SUMS",
-            "A sum over all records may pass 63 bits.",
-            "Sums are taken in whole numbers of 64 bits.",
-            "Declare fewer decimals for the column.",
-        )
 
 
 def _closed() -> EngineFailure:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,28 +104,28 @@ def _counted(job: CountJob, batches: Batches) -> Iterator[Any]:
 def _tallied(job: CountJob, codes: Codes) -> Iterator[tuple[int, Counts]]:
     """Counts of the contexts: those with whole tables in one pass, each of the others in its own."""
     if job.moments:
-        from gibbous.disintegrate.sums import sums
+        from gibbous.disintegrate.plain import sums
 
         yield from enumerate(sums(codes, job.moments))
         return
-    engine = _kernels(codes, job.limit)
+    tally = _tally(codes, job.limit)
     small = [i for i, context in enumerate(job.contexts) if cut.dense_here(context)]
     whole = [replace(job.contexts[i], support="dense") for i in small]
-    yield from zip(small, engine.tally(whole) if whole else (), strict=True)
+    yield from zip(small, tally(whole) if whole else (), strict=True)
     for i, context in enumerate(job.contexts):
         if not cut.dense_here(context):
-            yield i, engine.tally([replace(context, support="seen")])[0]
+            yield i, tally([replace(context, support="seen")])[0]
 
 
-def _kernels(codes: Codes, limit: int) -> Any:
-    from gibbous.disintegrate.local_engine import LocalEngine
-    from gibbous.disintegrate.numpy_engine import NumpyEngine
+def _tally(codes: Codes, limit: int) -> Callable[[Sequence[Context]], tuple[Counts, ...]]:
+    from gibbous.disintegrate import plain
+    from gibbous.disintegrate.records import LocalEngine
 
     try:
         import gibbous.disintegrate.kernels  # noqa: F401 - compiled, or not to be had here
     except EngineFailure:
-        return NumpyEngine.from_codes(codes, memory_limit=limit)
-    return LocalEngine.from_codes(codes, threads=1, memory_limit=limit)
+        return partial(plain.counts, codes)
+    return LocalEngine.from_codes(codes, threads=1, memory_limit=limit).tally
 
 
 def _slabs(job: CountJob, batches: Batches, read: np.ndarray) -> Iterator[slabs.Slab]:

@@ -11,7 +11,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.disintegrate.local_engine import LocalEngine
+from gibbous.disintegrate.records import LocalEngine
 from gibbous.evaluate.draws import permutation
 from gibbous.evaluate.utility.chosen import Margin
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
+import ctypes
 import queue
+import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from gibbous.core.codes import Codes, empty_codes
-from gibbous.core.errors import OutputNotWritten, ResourceLimit, UsageError
+from gibbous.core.errors import UsageError
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
-from gibbous.disintegrate.interrupts import heard_by_python_alone
+from gibbous.write.files import new_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +28,7 @@ _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 _ROW_GROUP = 1 << 18
 _CELLS = 1 << 22  # that are decoded at a time
 _GLANCE = 0.1  # seconds after which a wait looks around
-_NO_SPACE = (28, 27, 122)  # ENOSPC, EFBIG, EDQUOT
+_ROOM = 1024  # bytes; `struct sigaction` has 152 on Linux, and 16 on a Mac
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,29 @@ def _parquet(path: Path, schema: Schema, _: bool) -> Iterator[_Parquet]:
             writer.finish()
         finally:
             writer.stop()
+
+
+@contextmanager
+def heard_by_python_alone() -> Iterator[None]:
+    """Give SIGINT to Python's handler and no other until the block ends.
+
+    Polars hears Ctrl-C by a handler in front of Python's, and stops its own threads by a panic. Its
+    Parquet writer answers that with another panic, whose text lands on the terminal.
+
+    It changes nothing in a thread that is not the main one, or where SIGINT is ignored or handled
+    by something that is not Python.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    system, before = ctypes.CDLL(None), ctypes.create_string_buffer(_ROOM)
+    system.sigaction(int(signal.SIGINT), None, before)
+    signal.signal(signal.SIGINT, handler)  # sets the system's handler to that of Python
+    try:
+        yield
+    finally:
+        system.sigaction(int(signal.SIGINT), before, None)
 
 
 _WRITERS: dict[str, Any] = {"parquet": _parquet, "csv": _csv}
@@ -310,49 +333,3 @@ def _guarded(series: pl.Series) -> tuple[pl.Series, int]:
     return text.to_frame().select(
         pl.when(hit).then("'" + pl.col(text.name)).otherwise(pl.col(text.name))
     ).to_series(), int(hit.sum())
-
-
-@contextmanager
-def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file of mode 0600 that is on disk when the block ends, and gone when it fails.
-
-    Raises:
-        OutputNotWritten, ResourceLimit: instead of whatever the library raised.
-    """
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise not_written(path, error) from None
-    try:
-        with os.fdopen(fd, "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            with suppress(OSError):  # where files cannot be locked, nobody sweeps them either
-                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException as error:
-        with suppress(OSError):  # swept with its folder
-            path.unlink(missing_ok=True)
-        if isinstance(error, OSError) or type(error).__module__.startswith("polars"):
-            raise not_written(path, error) from None
-        raise
-
-
-def not_written(path: Path, error: BaseException) -> OutputNotWritten | ResourceLimit:
-    """The error for a file that could not be written."""
-    number = getattr(error, "errno", None)
-    if number in _NO_SPACE or any(f"os error {n})" in str(error) for n in _NO_SPACE):
-        return ResourceLimit(
-            "DISK",
-            f"The disk is full, or a quota is used up: {str(path)!r} cannot be written.",
-            "A release is written whole or not at all.",
-            "Make room, or write to another disk, and run again.",
-        )
-    why: Any = getattr(error, "strerror", None) or "the file system refused it"
-    return OutputNotWritten(
-        "WRITE",
-        f"{str(path)!r} cannot be written: {why}.",
-        "The output is a new file in a folder that this user may write.",
-        "Correct the path or its permissions, and run again.",
-    )

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from gibbous.core.errors import GibbousError, InputRejected, SchemaMismatch
 from gibbous.core.schema import Schema
+from gibbous.read.csv_file import ReadOptions
 from gibbous.read.fields import shown
 from gibbous.read.files import TEXT_ENDINGS
 from gibbous.read.slices import row_slices
-from gibbous.read.source import ReadOptions, read_columns
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-def is_pattern(source: str | os.PathLike[str]) -> bool:
+def is_text_pattern(source: str | os.PathLike[str]) -> bool:
     """Whether a path is a pattern for the names of text files, and no file is called so."""
     path = Path(source)
     named = path.name.lower().endswith(TEXT_ENDINGS)
@@ -29,11 +29,11 @@ def is_pattern(source: str | os.PathLike[str]) -> bool:
 @contextmanager
 def text_slices(
     source: str | os.PathLike[str], *, schema: Schema, options: ReadOptions
-) -> Iterator[tuple[int, Iterator[pl.DataFrame]]]:
+) -> Iterator[tuple[None, Iterator[pl.DataFrame]]]:
     """Read the files of a pattern one after the other, in the order of their names.
 
     Yields:
-        0 (the number of rows is not known before), and the slices.
+        None (the number of rows is not known before), and the slices.
     Raises:
         InputRejected: there is no such file; or as for one file, with its name.
     """
@@ -46,7 +46,7 @@ def text_slices(
             "A pattern names files in one folder, for example 'data/*.csv'.",
             "Check the path.",
         )
-    yield 0, _slices(files, schema, options)
+    yield None, _slices(files, schema, options)
 
 
 def _slices(files: list[Path], schema: Schema, options: ReadOptions) -> Iterator[pl.DataFrame]:
@@ -65,6 +65,8 @@ def _slices(files: list[Path], schema: Schema, options: ReadOptions) -> Iterator
 
 
 def _read(file: Path, schema: Schema, options: ReadOptions) -> pl.DataFrame:
+    from gibbous.read.source import read_columns
+
     try:
         return read_columns(file, schema=schema, options=options)
     except GibbousError as error:

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from gibbous.core import memory
 from gibbous.core.errors import EngineFailure, GibbousError, InputRejected, ResourceLimit
 from gibbous.core.extras import need
-from gibbous.disintegrate import memory
 from gibbous.read.fields import shown
 
 T = TypeVar("T")
-BATCH = 1 << 17  # rows
+BATCH = 1 << 18  # rows
 _EXACT = 1 << 53
 _CLOSED = (
     "temp_directory = ''",  # else a view that sorts would spill values beside its database
@@ -167,7 +167,7 @@ def ibis_table(source: Any) -> Rows:
         return IbisTable(source)
     sql = str(_withheld(lambda: ibis.to_sql(source, dialect=backend.name)))
     if backend.name == "sqlite":
-        from gibbous.disintegrate.ibis.sqlite import SqliteTable
+        from gibbous.read.databases.sqlite import SqliteTable
 
         return SqliteTable(backend.con, f"({sql})", "the ibis table", elsewhere=False)
     duckdb = need("duckdb", "duckdb")

@@ -21,14 +21,11 @@ from urllib.parse import quote
 import pytest
 
 import gibbous as gb
-from gibbous.disintegrate.ibis.engine import IbisEngine
-from gibbous.disintegrate.numpy_engine import NumpyEngine
 from gibbous.privacy.ledger import Ledger
 from tests.needs import need, program
 from tests.read.refusal import MARKER, refused
 
-from .problems import KEY, digest
-from .test_sources import CONTEXTS, FRAME, SCHEMA
+from .test_sources import FRAME, SCHEMA, assert_counted
 
 pytestmark = pytest.mark.slow
 
@@ -79,15 +76,10 @@ def server() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def test_a_table_of_a_server_counts_and_is_named_as_its_rows_are_anywhere(server: str) -> None:
-    engine, truth = IbisEngine(threads=1), NumpyEngine()
-
-    mark = engine.scan(f"{server}::stays", SCHEMA, key=KEY)
-    found = digest(engine, CONTEXTS)
-    engine.close()
-
-    assert mark == truth.scan(FRAME, SCHEMA, key=KEY)
-    assert found == digest(truth, CONTEXTS)
+def test_a_table_of_a_server_counts_and_is_named_as_its_rows_are_anywhere(
+    server: str, tmp_path: Path
+) -> None:
+    assert_counted(f"{server}::stays", tmp_path)
 
 
 def test_a_connection_that_is_lost_while_rows_come_costs_nothing_and_shows_none(

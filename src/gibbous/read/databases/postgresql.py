@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from gibbous.core.errors import EngineFailure
 from gibbous.core.extras import need
-from gibbous.disintegrate.ibis.databases import Rows, drained, named, quoted
+from gibbous.read.databases.tables import Rows, drained, named, quoted
 from gibbous.read.fields import shown
 
 T = TypeVar("T")

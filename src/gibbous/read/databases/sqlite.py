@@ -5,17 +5,19 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gibbous.core.errors import EngineFailure, InputRejected, SchemaMismatch
-from gibbous.disintegrate.ibis.databases import BATCH, Rows, lost, named, no_file, quoted
+from gibbous.read.databases.tables import Rows, lost, named, no_file, quoted
 from gibbous.read.fields import shown
 
 if TYPE_CHECKING:
     import polars as pl
 
 T = TypeVar("T")
+BATCH = 1 << 17  # rows, which are Python objects at first
 _EXACT = 1 << 53
 
 
@@ -71,7 +73,7 @@ class SqliteTable:
             c[0]
             for c in self._run(lambda: held.execute(f"SELECT * FROM {name} LIMIT 0")).description  # noqa: S608
         ]
-        self._types = {n: self._type(n) for n in self._names}
+        self._types = self._looked_up()
 
     def count(self) -> int:
         """How many rows."""
@@ -108,6 +110,28 @@ class SqliteTable:
 
         text = self._types[name] == pl.String
         return f"CAST({quoted(name)} AS TEXT)" if text else quoted(name)
+
+    def _looked_up(self) -> dict[str, Any]:
+        """The one type of each column: that of a first cell, where one pass finds no other cell."""
+        import polars as pl
+
+        known = {"integer": pl.Int64(), "real": pl.Float64(), "text": pl.String()}
+        kinds = {}
+        for name in map(quoted, self._names):
+            first = f"SELECT typeof({name}) FROM {self._name} WHERE {name} IS NOT NULL LIMIT 1"  # noqa: S608
+            kinds[name] = (self._run(partial(self._held.execute, first)).fetchone() or ("null",))[0]
+        others = " OR ".join(
+            f"({name} IS NOT NULL AND typeof({name}) <> '{kind}')" for name, kind in kinds.items()
+        )
+        found = self._run(
+            lambda: self._held.execute(f"SELECT 1 FROM {self._name} WHERE {others} LIMIT 1")  # noqa: S608
+        )
+        if "blob" in kinds.values() or found.fetchone():
+            return {name: self._type(name) for name in self._names}
+        return {
+            name: known.get(kind, pl.Null())
+            for name, kind in zip(self._names, kinds.values(), strict=True)
+        }
 
     def _type(self, name: str) -> Any:
         """The one type of a column, from the types of its cells."""

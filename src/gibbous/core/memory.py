@@ -1,0 +1,57 @@
+"""Memory that this process may use, and the refusal of work that does not fit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from gibbous.core.errors import UNCHARGED, ResourceLimit
+
+CAP = 4 << 30  # bytes
+
+
+def check_memory(need: int, limit: int, *, state: str = UNCHARGED) -> None:
+    """Refuse work that does not fit, before it starts.
+
+    Args:
+        need, limit: bytes.
+        state: what was charged by then.
+    Raises:
+        ResourceLimit: names the estimate (two digits: it may depend on the number of rows).
+    """
+    if need > limit:
+        raise ResourceLimit(
+            "MEMORY",
+            f"Counting needs about {_size(need)} of memory.",
+            f"This run may use {_size(limit)}.",
+            "Use fewer context columns (parents), coarser levels or bins, or fewer columns; sbhg "
+            "with choice = 0 counts no pairs. In Python, memory_limit of gb.engine allows more.",
+            state=state,
+        )
+
+
+def default_limit() -> int:
+    """Bytes that counting may use: 40 % of what this process may have, at most 4 GiB."""
+    found = [CAP * 5 // 2]
+    with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
+        import resource  # not on Windows
+
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        address = resource.getrlimit(resource.RLIMIT_AS)[0]
+        found += [address] if address != resource.RLIM_INFINITY else []
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            text = (Path("/sys/fs/cgroup") / name).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            found.append(int(text))
+    return min(found) * 2 // 5
+
+
+def _size(count: int) -> str:
+    for unit, step in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= step:
+            return f"{float(f'{count / step:.2g}'):g} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,54 @@
+"""Purse: a claim that was reserved in, and whether each purchase is covered out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from gibbous.core.claim import Claim
+from gibbous.privacy import accountant
+
+
+class Purse:
+    """A reserved budget and what was paid out of it; divided, each part pays beside the others.
+
+    Args:
+        budget: the claim that the ledger reserved.
+        parent: the purse that this one is a part of.
+    """
+
+    __slots__ = ("_paid", "_parent", "_parts", "budget")
+
+    def __init__(self, budget: Claim, parent: Purse | None = None) -> None:
+        self.budget, self._parent = budget, parent
+        self._paid: list[Claim] = []
+        self._parts: list[list[Purse]] = []
+
+    def pay(self, price: Claim) -> bool:
+        """Note a purchase, unless it is not covered on some path through the parts."""
+        top = self
+        while top._parent is not None:
+            top = top._parent
+        self._paid.append(price)
+        covered = False
+        try:
+            covered = all(accountant.within(self.budget, path) for path in top.paths())
+        finally:
+            if not covered:
+                self._paid.pop()
+        return covered
+
+    def divided(self, parts: int) -> tuple[Purse, ...]:
+        """Purses of the parts of one division of the records."""
+        found = [Purse(self.budget, self) for _ in range(parts)]
+        self._parts.append(found)
+        return tuple(found)
+
+    def paths(self) -> Iterator[tuple[Claim, ...]]:
+        """What one record can have paid for: own purchases and, of each division, those of one part.
+
+        Of parts that paid the same only one is followed.
+        """
+        choices = [{path for part in group for path in part.paths()} for group in self._parts]
+        for chosen in itertools.product(*choices):
+            yield tuple(self._paid) + tuple(itertools.chain(*chosen))

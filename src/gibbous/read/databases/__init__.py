@@ -1,0 +1,1 @@
+"""Tables of DuckDB, SQLite, PostgreSQL and ibis as sources: slices of columns, and nothing counted."""
