@@ -11,13 +11,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from gibbous.write.files import new_file
 
 from gibbous.core.errors import ModelRejected, OutputNotWritten, PrivacyRefused
 from gibbous.core.release import Release
 from gibbous.core.request import Output
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import further, manifest
+from gibbous.write.files import new_file
 from gibbous.write.further import write_sampled
 from gibbous.write.load import load
 from gibbous.write.output import check_output
