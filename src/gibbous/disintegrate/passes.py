@@ -223,8 +223,8 @@ def added(one: Sparse, two: Sparse) -> Sparse:
     cells = kernels.union(one.keys, one.levels, two.keys, two.levels)
     keys, levels = np.empty((2, cells), dtype=np.uint64)
     values = np.empty(cells, dtype=np.int64)
-    lists = ((p.keys, p.levels, p.values) for p in (one, two))
-    kernels.merge(*lists, (keys, levels, values))
+    left, right = (one.keys, one.levels, one.values), (two.keys, two.levels, two.values)
+    kernels.merge(left, right, (keys, levels, values))
     return Sparse(keys, levels, values)
 
 
