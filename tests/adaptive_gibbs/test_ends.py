@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous import pipeline
+from gibbous import engines
 from gibbous.contract.saboteurs import patched
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Schema, Unit
@@ -68,7 +68,7 @@ def test_an_interrupt_in_a_round_leaves_no_output_and_the_charge_on_the_books(
 def test_too_little_memory_is_refused_before_anything_is_charged(
     tmp_path: Path, schema: Schema, frame: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "default_limit", lambda: 1 << 20)
+    monkeypatch.setattr(engines, "default_limit", lambda: 1 << 20)
     ledger = Ledger.open(tmp_path / "ledger.db")
 
     with pytest.raises(ResourceLimit, match="of memory"):

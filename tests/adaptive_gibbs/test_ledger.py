@@ -10,7 +10,7 @@ import pytest
 from gibbous.core.claim import Relation
 from gibbous.core.exact import exact
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.privacy.calibrate import delta_from_zcdp, rho_from_approx
+from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, rho_from_approx
 from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
 
 SIZES = (3, 4, 2, 5, 3)

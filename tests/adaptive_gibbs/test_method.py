@@ -11,7 +11,7 @@ from gibbous.core.schema import Impossible, impossible_mask
 from gibbous.mechanisms import _adaptive_model
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.structure.cliques import Limits
-from gibbous.structure.components import Components, added
+from gibbous.structure.smoothing import Components, added
 from gibbous.synthesize.sample import sample
 from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
 

@@ -13,7 +13,7 @@ from gibbous.core.exact import exact
 from gibbous.core.schema import Column, Impossible, impossible_mask
 from gibbous.mechanisms import _adaptive_model, _adaptive_rounds
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.structure.cliques import Limits
 from gibbous.structure.merging import MOST_GROUPS
 from gibbous.synthesize.sample import sample

@@ -27,7 +27,7 @@ from gibbous.mechanisms.pegs import Pegs
 from gibbous.mechanisms.sba import Sba
 from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy import accountant
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.structure.contexts import given_or_ring
 from gibbous.synthesize.rows import GibbsRows, ResetBlocks
 from tests.frame.tree import mechanism_names

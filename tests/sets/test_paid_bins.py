@@ -25,7 +25,7 @@ from gibbous.mechanisms import paid_bins
 from gibbous.mechanisms.paid_bins import PaidBins
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.mechanisms.per_set import PerSet
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.curator import Curator
 from gibbous.synthesize.sample import sample
 from gibbous.write.digest import digest_of

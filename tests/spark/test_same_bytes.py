@@ -12,11 +12,13 @@ import polars as pl
 import pytest
 
 import gibbous as gb
+from gibbous.core.request import Output, Performance
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.spark.engine import SparkEngine
 from gibbous.disintegrate.spark.workers import SparkWorkers
 from gibbous.pipeline import sample_more
 from gibbous.privacy import entropy
+from gibbous.write.load import load
 from tests.frame.tree import mechanism_names
 
 pytestmark = [
@@ -136,7 +138,8 @@ def test_rows_written_by_executors_have_the_bytes_of_one_machine(
     for partitions in (None, 1, 7, 32):
         out = tmp_path / f"set-{partitions}"
         engine = partitions and SparkEngine(session=session, partitions=partitions)
-        sample_more(release, 9_500, seed=3, out=out, part_rows=1_000, engine=engine or None)
+        output = Output(9_500, seed=3, out=out, part_rows=1_000)
+        sample_more(load(release), output, Performance(engine or "local"))
         if engine:
             engine.close()
         files = sorted(out.rglob("part-*.parquet"))

@@ -71,8 +71,8 @@ def scan(
         InputRejected, SchemaMismatch: without any cell value in the text.
         ResourceLimit: too many rows or columns, or the disk is full.
     """
-    from gibbous.encode.dictionary import coded, dictionaries
     from gibbous.encode.encode import Encoder
+    from gibbous.encode.levels import coded, dictionaries
     from gibbous.read import row_sums
     from gibbous.read.fingerprint import Fingerprint
     from gibbous.read.source import ReadOptions, null_text, read_slices

@@ -15,10 +15,8 @@ from gibbous.core.recode import Groups, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table
 from gibbous.structure.cliques import Clique, Limits, pairs
-from gibbous.structure.components import Components, added, centered
 from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
-from gibbous.structure.reconcile import rake
-from gibbous.structure.smoothing import denoised, one_way
+from gibbous.structure.smoothing import Components, added, centered, denoised, one_way, rake
 from gibbous.synthesize.loglinear import (
     Chains,
     Schedule,

@@ -17,7 +17,7 @@ from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import NoiseInfo
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import gaussian_for, geometric_for
 
 Outlook = tuple[tuple[tuple[str, float], ...], tuple[str, ...]]

@@ -17,7 +17,7 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import LARGEST, Add
-from gibbous.privacy.calibrate import block_alpha
+from gibbous.privacy.calibrate.gibbs import block_alpha
 from gibbous.structure.contexts import Given, given_or_ring, tidy
 from gibbous.synthesize.rows import ResetBlocks
 

@@ -19,7 +19,7 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.tilt import Tilt
-from gibbous.privacy.calibrate import steps
+from gibbous.privacy.calibrate.scales import steps
 from gibbous.structure.contexts import lsh, minhash
 from gibbous.synthesize.rows import GibbsRows
 

@@ -27,9 +27,8 @@ from gibbous.structure.choice import (
     expected_cells,
     network_picks,
 )
-from gibbous.structure.contexts import Given, conditional, named, tidy
+from gibbous.structure.contexts import Given, conditional, named, tidy, topological
 from gibbous.structure.contexts import margins as one_ways
-from gibbous.structure.order import topological
 from gibbous.structure.reconcile import fitted_margins
 
 part = Rule(lambda v: 0 < v < 0.5, "> 0 and < 0.5")

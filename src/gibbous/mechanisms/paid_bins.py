@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.exact import down, exact
-from gibbous.core.keywords import answering_class
+from gibbous.core.keywords import answering_class, did_you_mean
 from gibbous.core.params import Rule, as_json, at_least, check, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Mechanism, Noise
@@ -23,7 +22,7 @@ from gibbous.core.tables import Tables
 from gibbous.mechanisms import _inner, _plans
 from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import gaussian_for, geometric_for
 from gibbous.structure.contexts import margins
 from gibbous.structure.narrow_bins import Grid, merged_edges, narrow_edges, widest_edges
@@ -230,11 +229,10 @@ def _check_inside(combinator: PaidBins) -> None:
 
 
 def _unfit(name: str, schema: Schema) -> UsageError:
-    near = difflib.get_close_matches(name, schema.names, 1)
     if name in schema.names:
         fix = "Leave it out of columns: it keeps the bins of the schema."
     else:
-        fix = f"Did you mean {near[0]!r}?" if near else "Check the spelling."
+        fix = did_you_mean(name, schema.names, "Check the spelling.")
     return UsageError(
         "COLUMNS",
         f"columns of PaidBins names {name!r}.",

@@ -18,7 +18,8 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import Add
-from gibbous.privacy.calibrate import epsilon_from_zcdp, pegs_alpha_published, pegs_zcdp
+from gibbous.privacy.calibrate.gibbs import pegs_alpha_published, pegs_zcdp
+from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
 from gibbous.structure.contexts import Given, given_or_ring, tidy
 from gibbous.synthesize.rows import GibbsRows
 

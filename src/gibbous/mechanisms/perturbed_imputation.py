@@ -19,7 +19,8 @@ from gibbous.mechanisms import _plans
 from gibbous.mechanisms.imputation import FOLDS, combinations, regression_bytes
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import Add
-from gibbous.privacy.calibrate import epsilon_from_zcdp, pegs_zcdp
+from gibbous.privacy.calibrate.gibbs import pegs_zcdp
+from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
 from gibbous.synthesize.imputation.draw import PARTS, ImputedRows
 from gibbous.synthesize.imputation.fit import Choice, Fit
 

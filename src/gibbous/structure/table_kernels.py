@@ -15,7 +15,7 @@ SUMS = {"reassoc", "contract"}  # sums may be taken in another order, as numpy's
 
 @njit("void(float64[::1], int64[::1], float64[::1], int64)", fastmath=SUMS)
 def rake(cells: Array, sizes: Array, shares: Array, passes: int) -> None:
-    """Proportional fitting in place; twin: `reconcile.rake`.
+    """Proportional fitting in place; twin: `smoothing.rake`.
 
     Args:
         cells: float64 (cells,), one axis a column, the last one fastest.
@@ -49,20 +49,12 @@ def rake(cells: Array, sizes: Array, shares: Array, passes: int) -> None:
 
 
 @njit(
-    "float64(float64[::1], float64[::1], float64, float64[::1], float64, float64[::1], "
-    "float64, int64, float64[::1])",
+    "float64(float64[::1], float64[::1], float64, "
+    "Tuple((float64[::1], float64[::1], float64, float64)), int64, float64[::1])",
     fastmath=SUMS,
 )
 def posterior(
-    noisy: Array,
-    base: Array,
-    sigma: float,
-    ratios: Array,
-    width: float,
-    before: Array,
-    expected: float,
-    steps: int,
-    means: Array,
+    noisy: Array, base: Array, sigma: float, prior: Any, steps: int, means: Array
 ) -> float:
     """Posterior mean of each cell under the law of ratios that makes all cells likeliest.
 
@@ -72,18 +64,16 @@ def posterior(
         noisy: counts, float64 (cells,).
         base: of each cell, what the ratios are of, > 0.
         sigma: standard deviation of the noise of a cell.
-        ratios: float64 (atoms,).
-        width: standard deviation of the ratios that an atom stands for, in shares of its own.
-        before: the law of ratios that is expected, float64 (atoms,).
-        expected: its weight, in cells.
+        prior: see `smoothing.Prior`.
         steps: of the fixed-point iteration.
         means: float64 (cells,): room for the answer.
     Returns:
         The logarithm of the likelihood.
     """
+    ratios, before, width, expected = prior
     cells, atoms = len(noisy), len(ratios)
     likely = np.empty((cells, atoms))
-    found = 0.0
+    likelihood = 0.0
     for i in range(cells):
         top = -np.inf
         for a in range(atoms):
@@ -93,7 +83,7 @@ def posterior(
             top = max(top, likely[i, a])
         for a in range(atoms):
             likely[i, a] = np.exp(likely[i, a] - top)
-        found += top
+        likelihood += top
     law, summed = before.copy(), np.empty(atoms)
     for _ in range(steps):
         summed[:] = 0.0
@@ -119,5 +109,5 @@ def posterior(
             mixed += likely[i, a] * law[a]
             mean += likely[i, a] * law[a] * within
         means[i] = mean / mixed
-        found += np.log(mixed)
-    return float(found)
+        likelihood += np.log(mixed)
+    return float(likelihood)

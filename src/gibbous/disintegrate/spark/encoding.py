@@ -123,10 +123,10 @@ def _timed(batches: Batches) -> Iterator[Any]:
 
 
 def _encoded(job: EncodeJob, frames: Iterable[pl.DataFrame]) -> Iterator[Any]:
-    from gibbous.encode.dictionary import coded, dictionaries
     from gibbous.encode.encode import SliceEncoder
+    from gibbous.encode.levels import coded, dictionaries
+    from gibbous.read.conform import check_years
     from gibbous.read.fingerprint import Fingerprint
-    from gibbous.read.years import check_years
 
     encoder = SliceEncoder(job.schema, numbers=job.numbers)
     mark = Fingerprint.of_root(job.root, job.schema.null if job.paths else "")
