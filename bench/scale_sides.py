@@ -168,13 +168,16 @@ def release(task: Task, path: str) -> int:
 
 def rows(task: Task, path: str) -> int:
     """Released tables to as many rows in Parquet; 10 sweeps, compression included."""
+    from gibbous.core.request import Output
     from gibbous.pipeline import sample_more
+    from gibbous.write.load import load
 
     count = 1000 if path == task.small else task.rows
     out = Path(task.folder) / f"rows-{task.side}.parquet"
     shutil.rmtree(out, ignore_errors=True)
     out.unlink(missing_ok=True)
-    sample_more(Path(task.folder) / "release-local", count, seed=1, out=out)
+    release = load(Path(task.folder) / "release-local")
+    sample_more(release, Output(count, seed=1, out=out))
     return sum(f.stat().st_size for f in ([out] if out.is_file() else out.glob("*.parquet")))
 
 

@@ -24,7 +24,7 @@ from gibbous.core.claim import pure
 from gibbous.core.errors import EngineFailure, LedgerUnusable, OutputNotWritten, ResourceLimit
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.spill import scratch_folder
-from gibbous.pipeline import InputChanged
+from gibbous.engines import InputChanged
 from gibbous.privacy import ledger_errors
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger_header import VERSION

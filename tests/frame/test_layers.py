@@ -44,7 +44,7 @@ OWNERS = {
     "sklearn": ("evaluate",),
     "formulaic": ("evaluate",),
     "altair": ("report", "studies"),
-    "jinja2": ("report",),
+    "jinja2": ("write",),
     "vl_convert": ("report",),
 }
 HEAVY = [

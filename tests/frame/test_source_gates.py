@@ -30,17 +30,18 @@ BANNED_IMPORTS = {
 BANNED_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "breakpoint"}
 ENTROPY = ("os.urandom", "os.getrandom", "secrets.")
 ENTROPY_OWNERS = {
-    "pipeline.py": "the sampling seed when none is given, and the name of a run in memory",
     "privacy/entropy.py": "noise, and words for draws that are the mechanism",
     "privacy/ledger.py": "names of reservations",
     "privacy/ledger_store.py": "the key of an installation",
-    "write/package.py": "the sampling seed when none is given, names of temporary folders",
+    "write/in_memory.py": "the name of a run in memory",
+    "write/more.py": "the sampling seed when none is given",
     "write/partial.py": "names of temporary folders",
 }
 
 NOISE = "makes noise"
 WORD_TAKERS = {
     "privacy/curator.py": "hands words to draws that are the mechanism, and to random parts",
+    "privacy/spend.py": "hands words to the curator",
     "privacy/noise.py": NOISE + " through privacy/entropy.py, on counts",
     "synthesize/flows/grid.py": NOISE + " of its own, on cells that are not listed",
     "encode/encode.py": "which rows of a person stay",

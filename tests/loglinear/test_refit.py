@@ -23,10 +23,10 @@ from gibbous.core.tables import (
     Tables,
 )
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.evaluate.inference.choice import Noise
 from gibbous.evaluate.inference.combine import combine
 from gibbous.evaluate.inference.facts import Facts
 from gibbous.evaluate.inference.redraw import noise_variance
+from gibbous.evaluate.inference.rules import Noise
 from gibbous.privacy.curator import Curator
 from gibbous.synthesize.loglinear import exact, prepared, refitted
 from gibbous.synthesize.sample import sample

@@ -23,7 +23,7 @@ from gibbous.contract.saboteurs import saboteurs
 from gibbous.core.claim import pure
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.tables import Dense, Table
-from gibbous.mechanisms import _plans, noisy_pegs, registry
+from gibbous.mechanisms import _plans, registry
 from gibbous.privacy import curator, entropy, noise
 from gibbous.privacy.calibrate import scales
 from gibbous.structure import choice
@@ -186,8 +186,8 @@ def test_m14_a_budget_not_divided_over_tables_is_refused_by_the_curator() -> Non
     def undivided(rho: Fraction, tables: int, *rest: Any) -> Any:
         return one(rho, 1, *rest)
 
-    killed(lambda: fit("noisy_pegs"), faults((noisy_pegs, "gaussian_for", undivided)))
-    with faults((noisy_pegs, "gaussian_for", undivided)), pytest.raises(PrivacyRefused):
+    killed(lambda: fit("noisy_pegs"), faults((_plans, "gaussian_for", undivided)))
+    with faults((_plans, "gaussian_for", undivided)), pytest.raises(PrivacyRefused):
         fit("noisy_pegs")
 
 

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gibbous.cli.config import number, read_config
+from gibbous.cli.config import read_config
+from gibbous.cli.parameters import number
 from gibbous.core.claim import Claim, pure
 from gibbous.core.documents import Unreadable, json_value, toml
 from gibbous.core.errors import LedgerUnusable, ParameterError, UsageError

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous.cli.config import resolve
+from gibbous.cli.config import imprint_of, resolve
 from gibbous.core.errors import ModelRejected, UsageError
 from gibbous.core.imprint import LONGEST, Imprint
 from gibbous.write.load import load
-from gibbous.write.papers import papers
+from gibbous.write.release_texts import release_texts
 from tests.frame.tree import ROOT
 from tests.write.test_verify import edit, reseal
 
@@ -113,7 +113,7 @@ def test_B8_the_page_is_a_function_of_what_the_folder_holds(folder: Path, name: 
     release = load(folder / name)
     receipt = release.receipt.to_json()
 
-    made = papers(receipt, release.schema, release.tables)
+    made = release_texts(receipt, release.schema, release.tables)
 
     assert made["METHODS.md"].decode() == (folder / name / "METHODS.md").read_text()
 
@@ -144,9 +144,11 @@ def test_B8_request_file_and_flags_carry_the_imprint(tmp_path: Path) -> None:
     file = tmp_path / "release.toml"
     file.write_text('schema = "s.toml"\n[output]\nissuer = "A & B"\ndate = 2026-05-01\n')
 
-    found = resolve(file, [], {"output.license": "CC0", "output.contact": None}).imprint
+    found = resolve(file, [], {"output.license": "CC0", "output.contact": None})
 
-    assert found == Imprint(issuer="A & B", date=date(2026, 5, 1).isoformat(), license="CC0")
+    assert imprint_of(found) == Imprint(
+        issuer="A & B", date=date(2026, 5, 1).isoformat(), license="CC0"
+    )
     file.write_text('schema = "s.toml"\n[output]\nissuer = 7\n')
     with pytest.raises(UsageError, match=r"output\.issuer"):
         resolve(file, [], {})

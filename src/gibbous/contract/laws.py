@@ -14,7 +14,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import keys_of, levels_of
 from gibbous.core.schema import Schema, impossible_mask
 from gibbous.core.tables import Counts, Dense
-from gibbous.mechanisms._modips_noise import Truncated
+from gibbous.mechanisms._modips_statistics import Truncated
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.dips import WHOLE
 from gibbous.synthesize.flows.rows import FlowRows, plain_urns, shared_out

@@ -15,11 +15,13 @@ from gibbous.core.context import Context
 from gibbous.core.params import build, describe
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism, Progress, Words64, silent
+from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Tables
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
+from gibbous.privacy.spend import curator_of
 
 ROWS = 12  # rows asked of methods that pay by the row
 
@@ -77,18 +79,9 @@ def curated(
         codes: secret; see `cases.secret`.
         plan: of the run; its total is what is reserved.
     """
-    curator = Curator(
-        LocalEngine.from_codes(codes),
-        plan.total,
-        codes.schema,
-        relation=relation_of(mechanism),
-        words=words,
-        progress=progress,
-    )
-    try:
+    privacy, engine = Privacy(codes.schema, mechanism), LocalEngine.from_codes(codes)
+    with curator_of(privacy, plan, engine, words=words, progress=progress) as curator:
         yield curator
-    finally:
-        curator.close()
 
 
 def release(

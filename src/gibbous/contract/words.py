@@ -29,7 +29,7 @@ from gibbous.flows import FlowEngine, Geography, coarse, flow_schema, places
 from gibbous.privacy import accountant
 from gibbous.structure.contexts import joint
 from gibbous.write.certificate import Facts
-from gibbous.write.methods_text import methods_text
+from gibbous.write.release_texts import methods_text
 
 Table = Mapping[str, Sequence[str | int]]
 KEY = bytes(32)  # of fingerprints that nobody looks at

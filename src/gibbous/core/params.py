@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gibbous.core.errors import ParameterError, UsageError
+from gibbous.core.keywords import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,11 @@ def build(mechanism: type, given: Mapping[str, object], **fixed: Any) -> Any:
     known = [p.name for p in describe(mechanism)]
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
             raise UsageError(
                 "UNKNOWNPARAM",
                 f"{mechanism.__name__} has no parameter {name!r}.",
                 f"Its parameters are {', '.join(known) or 'none'}.",
-                f"Did you mean {near[0]!r}?" if near else "Leave it out, or choose another method.",
+                did_you_mean(name, known, "Leave it out, or choose another method."),
             )
     return mechanism(**given, **fixed)
 

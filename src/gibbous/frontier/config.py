@@ -10,6 +10,7 @@ from typing import Any
 
 from gibbous.core.documents import Unreadable, toml
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import did_you_mean
 from gibbous.core.params import describe
 from gibbous.frontier.compare import METRICS
 from gibbous.frontier.grid import Arm
@@ -149,13 +150,10 @@ _WORDS = {
 
 
 def _known(given: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> None:
-    import difflib
-
     for key in given:
         if key not in allowed:
-            near = difflib.get_close_matches(key, allowed, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(allowed))}."
-            raise _wrong(f"There is no key {key!r} in {where}.", hint)
+            known = f"Known: {', '.join(sorted(allowed))}."
+            raise _wrong(f"There is no key {key!r} in {where}.", did_you_mean(key, allowed, known))
 
 
 def _plain(value: Any) -> Any:

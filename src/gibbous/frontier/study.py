@@ -86,7 +86,7 @@ class Study:
         """
         import polars as pl
 
-        from gibbous.report.points import front
+        from gibbous.report.risk_utility import front
 
         points = [
             {**p, "cost_x": self._cost(x, p[x]), "cost_y": self._cost(y, p[y])}
@@ -237,21 +237,16 @@ class RuMap:
         Raises:
             EngineFailure: the extra "report" is not installed.
         """
-        from gibbous.report.charts import ru_map
-
-        def ends(axis: str) -> tuple[str, str] | None:
-            drawn = self.intervals and any(f"{axis}_low" in p for p in self.points)
-            return (f"{axis}_low", f"{axis}_high") if drawn else None
+        from gibbous.report.risk_utility import ru_map
 
         chart = ru_map(
             self.points,
             self.x,
             self.y,
             by="label",
-            x_interval=ends(self.x),
-            y_interval=ends(self.y),
             titles=self.titles,
             better=self.better,
+            intervals=self.intervals,
         )
         if self.confidential:
             chart = chart.properties(title="Confidential: computed against real records")

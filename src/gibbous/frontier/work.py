@@ -137,20 +137,14 @@ class Worker:
 
     def _codes(self, mechanism: Any, planned: Plan, rows: int | None, seed: int) -> Codes:
         from gibbous.disintegrate import engine
-        from gibbous.pipeline import settled
-        from gibbous.privacy.curator import Curator
+        from gibbous.pipeline import privacy_of
+        from gibbous.privacy.spend import spend
         from gibbous.synthesize.sample import sample
 
-        schema = settled(self.job.schema, accept_inferred=True)
+        privacy = privacy_of(self.job.schema, mechanism, accept_inferred=True)
         holder = engine("local", self.job.reading, threads=1)
-        holder.scan(self.records, schema, key=_KEY, numbers=planned.numbers)
-        curator = Curator(
-            holder, planned.total, schema, relation=getattr(mechanism, "relation", "add_remove")
-        )
-        try:
-            drawn = mechanism.run(curator, rows)
-        finally:
-            curator.close()
+        holder.scan(self.records, privacy.schema, key=_KEY, numbers=planned.numbers)
+        drawn = spend(privacy, planned, holder)
         if isinstance(drawn, Tables):
             return sample(drawn, drawn.noisy_rows() if rows is None else rows, seed=seed, threads=1)
         assert isinstance(drawn, Codes)

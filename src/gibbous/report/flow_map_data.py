@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import did_you_mean
 from gibbous.flows import Flows, Geography
 from gibbous.report.flow_map_outlines import Outline
 from gibbous.structure.regions import miles
@@ -181,8 +181,8 @@ def no_destination(destination: str, among: np.ndarray) -> UsageError:
         destination: as given.
         among: ids of those that it has.
     """
-    near = difflib.get_close_matches(destination, [str(i) for i in among[:LOOKED_AT]], 1, 0.6)
-    fix = f"Did you mean {near[0]!r}?" if near else "Check the id; ids are compared as text."
+    ids = [str(i) for i in among[:LOOKED_AT]]
+    fix = did_you_mean(destination, ids, "Check the id; ids are compared as text.")
     if len(among) == 0:
         fix = "No row came out: use a larger epsilon, or coarser origins (a level)."
     return UsageError(
@@ -197,15 +197,15 @@ def _kept(
     tables: Sequence[Flows], geography: Geography, destination: str, most: int
 ) -> tuple[np.ndarray, int]:
     """Destinations of the page in order of their codes, and how many were left out."""
-    found = np.flatnonzero(geography.destinations.ids == destination)
+    first = np.flatnonzero(geography.destinations.ids == destination)
     count = len(geography.destinations)
     pairs = np.bincount(np.concatenate([t.destinations for t in tables]), minlength=count)
-    if len(found) == 0 or pairs[found[0]] == 0:
+    if len(first) == 0 or pairs[first[0]] == 0:
         # Of the synthetic flows alone: which destinations occur in records may be nobody's business.
         raise no_destination(destination, geography.destinations.ids[tables[0].totals(count) > 0])
     people = tables[0].totals(count)
     order = np.argsort(-people, kind="stable")
-    order = np.concatenate([found[:1], order[order != found[0]]])
+    order = np.concatenate([first[:1], order[order != first[0]]])
     order = order[pairs[order] > 0]
     fits = np.cumsum(pairs[order]) <= most
     fits[0] = True

@@ -30,7 +30,7 @@ def read_findings(path: str | Path) -> Findings:
     file = Path(path)
     try:
         data = json_value(read_bytes(file, MAX_BYTES))
-        items = tuple(_finding(one) for one in data["findings"])
+        items = tuple(_finding(entry) for entry in data["findings"])
         facts = data.get("facts", {})
         if not isinstance(facts, Mapping):
             raise TypeError("facts")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gibbous.core.context import WORD, Context, Hashed, MinHash, Radix, Support
 from gibbous.core.errors import ParameterError, ResourceLimit, UsageError
+from gibbous.core.keywords import did_you_mean
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
 
@@ -230,11 +230,10 @@ def tidy(mechanism: Any) -> None:
 
 def _position(schema: Schema, name: str) -> int:
     if name not in schema.names:
-        near = difflib.get_close_matches(name, schema.names, 1)
         raise UsageError(
             "NOCOLUMN",
             f"contexts= names column {name!r}, which the schema does not have.",
             f"Columns are {', '.join(schema.names[:20])}.",
-            f"Did you mean {near[0]!r}?" if near else "Check the spelling.",
+            did_you_mean(name, schema.names, "Check the spelling."),
         )
     return schema.index(name)

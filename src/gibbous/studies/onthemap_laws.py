@@ -16,8 +16,10 @@ import numpy as np
 import gibbous as gb
 from gibbous.core.exact import exact
 from gibbous.core.protocols import Words64
+from gibbous.core.request import Privacy
 from gibbous.core.schema import Impossible
 from gibbous.core.stream import stream_key, words
+from gibbous.core.tables import Tables
 from gibbous.flows import (
     FlowEngine,
     Flows,
@@ -30,7 +32,7 @@ from gibbous.flows import (
     to_places,
     to_regions,
 )
-from gibbous.mechanisms._flows import by_destination, claim, scheme
+from gibbous.mechanisms.onthemap import by_destination, claim, scheme
 from gibbous.privacy.calibrate.stable import stable_geometric
 from gibbous.studies.laws import Draws
 from gibbous.studies.onthemap_data import Commutes, within
@@ -160,18 +162,15 @@ def adaptive(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flo
 
     Its noise is the system's, so that repeats of the same draws differ.
     """
-    from gibbous.privacy.curator import Curator
+    from gibbous.privacy.spend import spend
     from gibbous.synthesize.sample import sample
 
     place = coarse(truth.geography, "cell")
     schema, people = _masked(truth.geography, place), truth.flows.records
     engine = FlowEngine.holding(place, to_regions(truth.flows, truth.geography, "cell"), schema)
     method = gb.AdaptiveGibbs(epsilon, delta, "replace_one", cells=MOST_CELLS)
-    curator = Curator(engine, method.plan(schema, people).total, schema, relation=method.relation)
-    try:
-        made = method.run(curator, people)
-    finally:
-        curator.close()
+    made = spend(Privacy(schema, method), method.plan(schema, people), engine)
+    assert isinstance(made, Tables)
     first, second = (int(word >> 1) for word in seeded(draws.at(8))(2))
     codes = sample(made, people, seed=first).by_column
     flows = collected(codes[0].astype(np.int64), codes[1].astype(np.int64))

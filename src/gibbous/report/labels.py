@@ -1,8 +1,9 @@
-"""Numbers for people: as many digits as mean something, never rounded to a false nought."""
+"""Numbers and texts for people: digits that mean something, texts cut and escaped for a drawing."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 MINUS = "−"
@@ -63,6 +64,22 @@ def percent(share: float | None, toward: Literal["near", "up", "down"] = "near")
     return f"{number.rstrip('0').rstrip('.') if places else number} %"
 
 
+def finite(value: object) -> bool:
+    """Whether this is a number, neither NaN nor infinite."""
+    return isinstance(value, int | float) and abs(float(value)) < float("inf")
+
+
+def clipped(text: object, limit: int = 28) -> str:
+    """A text for an axis: one line, at most `limit` characters, the rest marked by an ellipsis."""
+    clean = "".join(c if c.isprintable() else " " for c in str(text))
+    return clean if len(clean) <= limit else clean[: limit - 1].rstrip() + "…"
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Texts as a list in Vega's expression language: every character but letters and digits escaped."""
+    return "[" + ",".join(f"'{''.join(_escaped(c) for c in text)}'" for text in texts) + "]"
+
+
 def _float(value: float) -> str:
     size = abs(value)
     if value == 0:
@@ -74,3 +91,10 @@ def _float(value: float) -> str:
     if size >= 1000:
         return f"{value:,.0f}"
     return f"{float(f'{value:.3g}'):g}"
+
+
+def _escaped(character: str) -> str:
+    if character.isascii() and (character.isalnum() or character in " _-.,()[]"):
+        return character
+    units = character.encode("utf-16-be", "replace")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
