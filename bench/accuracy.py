@@ -107,9 +107,10 @@ def ours(method: str, split: Split, epsilon: float, delta: float, seed: int) -> 
     """One run of gibbous through the Curator, in this process."""
     from gibbous.core.codes import Codes
     from gibbous.core.params import build, describe
+    from gibbous.core.request import Privacy
     from gibbous.disintegrate.records import LocalEngine
     from gibbous.mechanisms import registry
-    from gibbous.privacy.curator import Curator
+    from gibbous.privacy.spend import spend
     from gibbous.synthesize.sample import sample
 
     kind = registry.load("noisy_pegs" if method == "independent" else method)
@@ -124,10 +125,7 @@ def ours(method: str, split: Split, epsilon: float, delta: float, seed: int) -> 
     schema = table.schema
     codes = np.asfortranarray(split.train.astype(schema.code_dtype()))
     engine = LocalEngine.from_codes(Codes(schema, codes, secret=True))
-    plan = mechanism.plan(schema, None)
-    curator = Curator(engine, plan.total, schema, relation=mechanism.relation)
-    tables = mechanism.run(curator, None)
-    curator.close()
+    tables = spend(Privacy(schema, mechanism), mechanism.plan(schema, None), engine)
     return sample(tables, len(codes), seed=seed).values.astype(np.int64)
 
 

@@ -24,11 +24,12 @@ import numpy as np
 import polars as pl
 
 from gibbous.core.codes import Codes
+from gibbous.core.request import Privacy
 from gibbous.core.schema import Column, Schema
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.mechanisms.sbhg import Sbhg
-from gibbous.privacy.curator import Curator
+from gibbous.privacy.spend import spend
 from gibbous.synthesize.sample import sample
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -108,9 +109,7 @@ def synthesize(mechanism: Any, table: Table, seed: int) -> tuple[np.ndarray, flo
     start = time.process_time()
     plan = mechanism.plan(schema, None)
     engine = LocalEngine.from_codes(Codes(schema, values, secret=True))
-    curator = Curator(engine, plan.total, schema, relation=mechanism.relation)
-    tables = mechanism.run(curator, None)
-    curator.close()
+    tables = spend(Privacy(schema, mechanism), plan, engine)
     rows = sample(tables, len(values), seed=seed).values
     return rows.astype(np.int64), time.process_time() - start
 

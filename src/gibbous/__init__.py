@@ -11,167 +11,101 @@ Everything here is imported on first use, so that `import gibbous` stays light.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import gibbous.read  # noqa: F401 - what reads for Schema.load and Ledger.dataset, handed down
+
 if TYPE_CHECKING:
-    from gibbous.contract.auditor.run import audit
-    from gibbous.core.claim import Claim
-    from gibbous.core.errors import GibbousError
-    from gibbous.core.imprint import Imprint
-    from gibbous.core.plan import Plan
-    from gibbous.core.release import Release
-    from gibbous.core.schema import Column, Schema, Unit
-    from gibbous.disintegrate import engine
-    from gibbous.estimator import Synthesizer
-    from gibbous.evaluate.flows import evaluate_flows
-    from gibbous.frontier.compare import compare
-    from gibbous.frontier.study import Study
-    from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-    from gibbous.mechanisms.block_pegs import BlockPegs
-    from gibbous.mechanisms.bootstrap import Bootstrap
-    from gibbous.mechanisms.cdf import Cdf
-    from gibbous.mechanisms.contingency import Contingency
-    from gibbous.mechanisms.dirichlet import Dirichlet
-    from gibbous.mechanisms.diverse_pegs import DiversePegs
-    from gibbous.mechanisms.dp_prior import DpPrior
-    from gibbous.mechanisms.exponential_pegs import ExponentialPegs
-    from gibbous.mechanisms.flows_laplace import FlowsLaplace
-    from gibbous.mechanisms.imputation import Imputation
-    from gibbous.mechanisms.laplace import Laplace
-    from gibbous.mechanisms.modips import Modips
-    from gibbous.mechanisms.multiple_synthesis import MultipleSynthesis
-    from gibbous.mechanisms.noisy_pegs import NoisyPegs
-    from gibbous.mechanisms.onthemap import Onthemap
-    from gibbous.mechanisms.paid_bins import PaidBins
-    from gibbous.mechanisms.parallel import Parallel
-    from gibbous.mechanisms.pegs import Pegs
-    from gibbous.mechanisms.per_set import PerSet
-    from gibbous.mechanisms.perturbed_histogram import PerturbedHistogram
-    from gibbous.mechanisms.perturbed_imputation import PerturbedImputation
-    from gibbous.mechanisms.privbayes import Privbayes
-    from gibbous.mechanisms.registry import methods
-    from gibbous.mechanisms.sba import Sba
-    from gibbous.mechanisms.sbhg import Sbhg
-    from gibbous.mechanisms.smoothed_histogram import SmoothedHistogram
-    from gibbous.pipeline import load_schema, plan, synthesize
-    from gibbous.privacy.ledger import Ledger
-    from gibbous.read.infer import infer_schema
-    from gibbous.report.faces import evaluate, report
-    from gibbous.report.flow_map import flow_map
-    from gibbous.report.release_report import verify
-    from gibbous.write.load import load
+    from gibbous.contract.auditor.run import audit as audit
+    from gibbous.core.claim import Claim as Claim
+    from gibbous.core.errors import GibbousError as GibbousError
+    from gibbous.core.imprint import Imprint as Imprint
+    from gibbous.core.plan import Plan as Plan
+    from gibbous.core.release import Release as Release
+    from gibbous.core.schema import Column as Column
+    from gibbous.core.schema import Schema as Schema
+    from gibbous.core.schema import Unit as Unit
+    from gibbous.disintegrate import engine as engine
+    from gibbous.estimator import Synthesizer as Synthesizer
+    from gibbous.evaluate.flows import evaluate_flows as evaluate_flows
+    from gibbous.frontier.compare import compare as compare
+    from gibbous.frontier.study import Study as Study
+    from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs as AdaptiveGibbs
+    from gibbous.mechanisms.block_pegs import BlockPegs as BlockPegs
+    from gibbous.mechanisms.bootstrap import Bootstrap as Bootstrap
+    from gibbous.mechanisms.cdf import Cdf as Cdf
+    from gibbous.mechanisms.contingency import Contingency as Contingency
+    from gibbous.mechanisms.dirichlet import Dirichlet as Dirichlet
+    from gibbous.mechanisms.diverse_pegs import DiversePegs as DiversePegs
+    from gibbous.mechanisms.dp_prior import DpPrior as DpPrior
+    from gibbous.mechanisms.exponential_pegs import ExponentialPegs as ExponentialPegs
+    from gibbous.mechanisms.flows_laplace import FlowsLaplace as FlowsLaplace
+    from gibbous.mechanisms.imputation import Imputation as Imputation
+    from gibbous.mechanisms.laplace import Laplace as Laplace
+    from gibbous.mechanisms.modips import Modips as Modips
+    from gibbous.mechanisms.multiple_synthesis import MultipleSynthesis as MultipleSynthesis
+    from gibbous.mechanisms.noisy_pegs import NoisyPegs as NoisyPegs
+    from gibbous.mechanisms.onthemap import Onthemap as Onthemap
+    from gibbous.mechanisms.paid_bins import PaidBins as PaidBins
+    from gibbous.mechanisms.parallel import Parallel as Parallel
+    from gibbous.mechanisms.pegs import Pegs as Pegs
+    from gibbous.mechanisms.per_set import PerSet as PerSet
+    from gibbous.mechanisms.perturbed_histogram import PerturbedHistogram as PerturbedHistogram
+    from gibbous.mechanisms.perturbed_imputation import PerturbedImputation as PerturbedImputation
+    from gibbous.mechanisms.privbayes import Privbayes as Privbayes
+    from gibbous.mechanisms.registry import methods as methods
+    from gibbous.mechanisms.sba import Sba as Sba
+    from gibbous.mechanisms.sbhg import Sbhg as Sbhg
+    from gibbous.mechanisms.smoothed_histogram import SmoothedHistogram as SmoothedHistogram
+    from gibbous.pipeline import load_schema as load_schema
+    from gibbous.pipeline import plan as plan
+    from gibbous.pipeline import synthesize as synthesize
+    from gibbous.privacy.ledger import Ledger as Ledger
+    from gibbous.read.infer import infer_schema as infer_schema
+    from gibbous.report.faces import evaluate as evaluate
+    from gibbous.report.faces import report as report
+    from gibbous.report.flow_map import flow_map as flow_map
+    from gibbous.report.release_report import verify as verify
+    from gibbous.write.load import load as load
 
 __version__ = "0.1.0"
 
-_WHERE = {
-    "AdaptiveGibbs": "gibbous.mechanisms.adaptive_gibbs",
-    "BlockPegs": "gibbous.mechanisms.block_pegs",
-    "Bootstrap": "gibbous.mechanisms.bootstrap",
-    "Cdf": "gibbous.mechanisms.cdf",
-    "Claim": "gibbous.core.claim",
-    "Column": "gibbous.core.schema",
-    "Contingency": "gibbous.mechanisms.contingency",
-    "Dirichlet": "gibbous.mechanisms.dirichlet",
-    "DiversePegs": "gibbous.mechanisms.diverse_pegs",
-    "DpPrior": "gibbous.mechanisms.dp_prior",
-    "ExponentialPegs": "gibbous.mechanisms.exponential_pegs",
-    "FlowsLaplace": "gibbous.mechanisms.flows_laplace",
-    "GibbousError": "gibbous.core.errors",
-    "Imprint": "gibbous.core.imprint",
-    "Imputation": "gibbous.mechanisms.imputation",
-    "Laplace": "gibbous.mechanisms.laplace",
-    "Ledger": "gibbous.privacy.ledger",
-    "Modips": "gibbous.mechanisms.modips",
-    "MultipleSynthesis": "gibbous.mechanisms.multiple_synthesis",
-    "NoisyPegs": "gibbous.mechanisms.noisy_pegs",
-    "Onthemap": "gibbous.mechanisms.onthemap",
-    "Parallel": "gibbous.mechanisms.parallel",
-    "Pegs": "gibbous.mechanisms.pegs",
-    "PaidBins": "gibbous.mechanisms.paid_bins",
-    "PerSet": "gibbous.mechanisms.per_set",
-    "PerturbedHistogram": "gibbous.mechanisms.perturbed_histogram",
-    "PerturbedImputation": "gibbous.mechanisms.perturbed_imputation",
-    "Plan": "gibbous.core.plan",
-    "Privbayes": "gibbous.mechanisms.privbayes",
-    "Release": "gibbous.core.release",
-    "Sba": "gibbous.mechanisms.sba",
-    "Sbhg": "gibbous.mechanisms.sbhg",
-    "Schema": "gibbous.core.schema",
-    "SmoothedHistogram": "gibbous.mechanisms.smoothed_histogram",
-    "Study": "gibbous.frontier.study",
-    "Synthesizer": "gibbous.estimator",
-    "Unit": "gibbous.core.schema",
-    "audit": "gibbous.contract.auditor.run",
-    "compare": "gibbous.frontier.compare",
-    "engine": "gibbous.disintegrate",
-    "evaluate": "gibbous.report.faces",
-    "evaluate_flows": "gibbous.evaluate.flows",
-    "flow_map": "gibbous.report.flow_map",
-    "infer_schema": "gibbous.read.infer",
-    "load": "gibbous.write.load",
-    "load_schema": "gibbous.pipeline",
-    "methods": "gibbous.mechanisms.registry",
-    "plan": "gibbous.pipeline",
-    "report": "gibbous.report.faces",
-    "synthesize": "gibbous.pipeline",
-    "verify": "gibbous.report.release_report",
+_MECHANISMS = """
+    AdaptiveGibbs BlockPegs Bootstrap Cdf Contingency Dirichlet DiversePegs DpPrior
+    ExponentialPegs FlowsLaplace Imputation Laplace Modips MultipleSynthesis NoisyPegs
+    Onthemap PaidBins Parallel Pegs PerSet PerturbedHistogram PerturbedImputation Privbayes
+    Sba Sbhg SmoothedHistogram
+"""
+_OTHERS = {
+    "gibbous.contract.auditor.run": "audit",
+    "gibbous.core.claim": "Claim",
+    "gibbous.core.errors": "GibbousError",
+    "gibbous.core.imprint": "Imprint",
+    "gibbous.core.plan": "Plan",
+    "gibbous.core.release": "Release",
+    "gibbous.core.schema": "Column Schema Unit",
+    "gibbous.disintegrate": "engine",
+    "gibbous.estimator": "Synthesizer",
+    "gibbous.evaluate.flows": "evaluate_flows",
+    "gibbous.frontier.compare": "compare",
+    "gibbous.frontier.study": "Study",
+    "gibbous.mechanisms.registry": "methods",
+    "gibbous.pipeline": "load_schema plan synthesize",
+    "gibbous.privacy.ledger": "Ledger",
+    "gibbous.read.infer": "infer_schema",
+    "gibbous.report.faces": "evaluate report",
+    "gibbous.report.flow_map": "flow_map",
+    "gibbous.write.load": "load",
+    "gibbous.report.release_report": "verify",
 }
-
-__all__ = [
-    "AdaptiveGibbs",
-    "BlockPegs",
-    "Bootstrap",
-    "Cdf",
-    "Claim",
-    "Column",
-    "Contingency",
-    "Dirichlet",
-    "DiversePegs",
-    "DpPrior",
-    "ExponentialPegs",
-    "FlowsLaplace",
-    "GibbousError",
-    "Imprint",
-    "Imputation",
-    "Laplace",
-    "Ledger",
-    "Modips",
-    "MultipleSynthesis",
-    "NoisyPegs",
-    "Onthemap",
-    "PaidBins",
-    "Parallel",
-    "Pegs",
-    "PerSet",
-    "PerturbedHistogram",
-    "PerturbedImputation",
-    "Plan",
-    "Privbayes",
-    "Release",
-    "Sba",
-    "Sbhg",
-    "Schema",
-    "SmoothedHistogram",
-    "Study",
-    "Synthesizer",
-    "Unit",
-    "audit",
-    "compare",
-    "engine",
-    "evaluate",
-    "evaluate_flows",
-    "flow_map",
-    "infer_schema",
-    "load",
-    "load_schema",
-    "methods",
-    "plan",
-    "report",
-    "synthesize",
-    "verify",
-]
+_WHERE = {name: home for home, names in _OTHERS.items() for name in names.split()} | {
+    name: f"gibbous.mechanisms.{re.sub('(?!^)(?=[A-Z])', '_', name).lower()}"
+    for name in _MECHANISMS.split()
+}
+__all__ = sorted(_WHERE)
 
 
 _VERBS = {
@@ -201,8 +135,11 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(importlib.import_module(_WHERE[name]), name)
+    if name in __all__:
+        # A method is the class of its file: Sbhg of mechanisms/sbhg.py, DpPrior of dp_prior.py.
+        method = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+        where = _WHERE.get(name, f"gibbous.mechanisms.{method}")
+        value = getattr(importlib.import_module(where), name)
         globals()[name] = value
         return value
     if name in ("infer", "studies"):

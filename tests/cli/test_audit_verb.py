@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from gibbous.cli import audit_verb
+from gibbous.cli.flags import ScreenFlags
+from gibbous.cli.measuring import AuditFlags
 from gibbous.contract.auditor import setups as auditor_setups
 from gibbous.core.errors import OutputNotWritten, ParameterError, UsageError
 from gibbous.mechanisms import registry
@@ -31,7 +33,8 @@ def run(
     json: bool = False,
     quiet: bool = False,
 ) -> int:
-    return audit_verb.run(method, (epsilon, None), "add_remove", setting, effort, out, json, quiet)
+    flags = AuditFlags(method, epsilon, None, "add_remove", list(setting), *effort)
+    return audit_verb.run(flags, out, ScreenFlags(json=json, quiet=quiet))
 
 
 def test_a_sound_method_exits_0_and_the_last_line_is_the_verdict(

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from fractions import Fraction
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
-from gibbous.cli.config import method_of, number, resolve
+from gibbous.cli.config import method_of, parameters, request_of, resolve
+from gibbous.cli.parameters import number
 from gibbous.core.errors import ParameterError, UsageError
 from gibbous.core.exact import exact
-from gibbous.core.schema import Column, Schema
+from gibbous.core.imprint import Imprint
+from gibbous.core.request import Output, Performance, Privacy, Request
+from gibbous.core.schema import Column, Schema, Unit
+from gibbous.mechanisms.noisy_pegs import NoisyPegs
+from gibbous.pipeline import privacy_of
+from gibbous.privacy.spend import Charge, spend
+from gibbous.read.schema_write import schema_toml
+from gibbous.write.package import request_digest
 
 TOML = """
 data = "in.csv"
@@ -49,12 +59,13 @@ def test_every_key_of_the_file_arrives_and_paths_are_relative_to_it(release_toml
     found = resolve(release_toml, [], {})
 
     folder = release_toml.parent
-    assert found.data == folder / "in.csv"
-    assert found.schema == folder / "sub/schema.toml"
-    assert found.out == folder / "out"
-    assert (found.method, found.rows, found.sets) == ("sbhg", 500, 2)
-    assert (found.seed, found.format) == (7, "csv")
-    assert found.params.keys() == {"relation", "epsilon", "delta", "parents"}
+    assert found["data"] == folder / "in.csv"
+    assert found["schema"] == folder / "sub/schema.toml"
+    assert found["output.path"] == folder / "out"
+    assert found["mechanism.name"] == "sbhg"
+    assert (found["output.rows"], found["output.sets"], found["output.seed"]) == (500, 2, 7)
+    assert found["output.format"] == "csv"
+    assert parameters(found).keys() == {"relation", "epsilon", "delta", "parents"}
 
 
 def test_set_overrides_the_file_and_flags_override_the_file(release_toml: Path) -> None:
@@ -64,9 +75,10 @@ def test_set_overrides_the_file_and_flags_override_the_file(release_toml: Path) 
         {"output.sets": 5, "mechanism.name": "noisy_pegs", "data": None},
     )
 
-    assert str(found.params["epsilon"]) == "0.5"
-    assert (found.params["parents"], found.rows, found.sets) == (4, 10, 5)
-    assert found.method == "noisy_pegs"
+    assert str(found["privacy.epsilon"]) == "0.5"
+    assert found["mechanism.parents"] == 4
+    assert (found["output.rows"], found["output.sets"]) == (10, 5)
+    assert found["mechanism.name"] == "noisy_pegs"
 
 
 @pytest.mark.parametrize("text", ["0.1", ".1", "1e-1", "0.10", "1E-1"])
@@ -147,8 +159,8 @@ def test_a_hostile_configuration_is_refused_quickly(release_toml: Path, content:
 def test_a_budget_is_the_same_key_with_or_without_its_section() -> None:
     found = resolve(None, ["epsilon=0.5", "relation=replace_one"], {"schema": Path("s")})
 
-    assert str(found.params["epsilon"]) == "0.5"
-    assert found.params["relation"] == "replace_one"
+    assert str(found["privacy.epsilon"]) == "0.5"
+    assert found["privacy.relation"] == "replace_one"
 
 
 @pytest.mark.parametrize("key", ["output.per_set=true", None])
@@ -158,6 +170,47 @@ def test_per_set_gives_every_set_noise_of_its_own(release_toml: Path, key: str |
 
     method = method_of(found)
 
-    assert found.per_set
+    assert found["output.per_set"]
     assert method.about.name == "per_set"
     assert method.plan(SCHEMA, 40, 3).params["method"] == "sbhg"
+
+
+def test_file_flags_and_keywords_make_one_request(tmp_path: Path) -> None:
+    (tmp_path / "schema.toml").write_text(schema_toml(replace(SCHEMA, unit=Unit("row"))))
+    file = tmp_path / "release.toml"
+    file.write_text(
+        'data = "x.csv"\nschema = "schema.toml"\n[privacy]\nepsilon = 1\n[mechanism]\n'
+        'name = "noisy_pegs"\n[output]\nrows = 5\nseed = 3\nformat = "csv"\npath = "out"\n'
+        'issuer = "A"\n[engine]\nname = "local"\n'
+    )
+    flags = {
+        "data": str(tmp_path / "x.csv"), "schema": tmp_path / "schema.toml", "privacy.epsilon": "1",
+        "mechanism.name": "noisy_pegs", "output.rows": 5, "output.seed": 3, "output.format": "csv",
+        "output.path": tmp_path / "out", "output.issuer": "A", "engine.name": "local",
+    }  # fmt: skip
+
+    by_file = request_of(resolve(file, [], {}), csv_raw=False)
+    by_flags = request_of(resolve(None, [], flags), csv_raw=False)
+    by_keywords = Request(
+        tmp_path / "x.csv",
+        privacy_of(tmp_path / "schema.toml", NoisyPegs(epsilon=1.0)),
+        Output(5, 1, 3, "csv", out=tmp_path / "out", imprint=Imprint("A")),
+        Performance("local"),
+    )
+
+    assert by_file == by_flags == by_keywords
+    assert by_file.source == by_keywords.source
+
+
+def test_how_a_run_is_computed_is_no_part_of_what_it_is_known_by(tmp_path: Path) -> None:
+    """The digest and the code that computes are given two of the three parts, never the third."""
+    names = {part: {f.name for f in fields(part)} for part in (Privacy, Output, Performance)}
+    given = {
+        str(parameter.annotation)
+        for function in (request_digest, spend, Charge.reserve)
+        for parameter in signature(function).parameters.values()
+    }
+
+    assert not names[Performance] & (names[Privacy] | names[Output])
+    assert {"Privacy", "Output", "Plan"} <= given
+    assert not {text for text in given if "Performance" in text or text == "Request"}

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from gibbous.cli import demo_data, demo_verb
-from gibbous.cli.defaults import DEFAULT_METHOD
 
 from .conftest import Cli
 
@@ -130,9 +129,3 @@ def test_the_demo_refuses_an_output_that_exists_and_an_unknown_method(cli: Cli) 
 
     assert cli("demo", "--out", "here").code == 9
     assert "Did you mean 'sbhg'?" in cli("demo", "--method", "sbgh").err
-
-
-def test_the_default_method_is_that_of_the_pipeline() -> None:
-    from gibbous import pipeline
-
-    assert pipeline.DEFAULT_METHOD == DEFAULT_METHOD

@@ -8,8 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gibbous.cli.config import resolve
-from gibbous.cli.flags import engine_flags
+from gibbous.cli.config import resolve, spark_conf
 from gibbous.core.errors import UsageError
 from gibbous.read.schema_write import schema_toml
 from tests.cli.conftest import Cli
@@ -37,7 +36,7 @@ def test_a_table_is_kept_as_it_is_named(text: str, tmp_path: Path) -> None:
     config.write_text(f'data = "{text}"\nschema = "schema.toml"\n[engine]\nname = "spark"\n')
 
     for request in (resolve(config, [], {}), resolve(None, [], {"data": text, "schema": "s"})):
-        assert request.data == text
+        assert request["data"] == text
 
 
 @pytest.mark.parametrize("text", ["a.b.csv", "x/claims.db", "a.parquet", "parts/*.parquet"])
@@ -45,7 +44,7 @@ def test_a_path_in_a_file_is_relative_to_the_file(text: str, tmp_path: Path) -> 
     config = tmp_path / "release.toml"
     config.write_text(f'data = "{text}"\nschema = "schema.toml"\n')
 
-    assert resolve(config, [], {}).data == tmp_path / text
+    assert resolve(config, [], {})["data"] == tmp_path / text
 
 
 def test_the_engine_of_a_file_gives_way_to_flags(tmp_path: Path) -> None:
@@ -55,15 +54,16 @@ def test_the_engine_of_a_file_gives_way_to_flags(tmp_path: Path) -> None:
         '[engine.conf]\n"spark.executor.memory" = "4g"\n'
     )
 
-    found = resolve(config, [], engine_flags(None, 32, "local[2]", None)).engine
+    found = resolve(config, [], {"engine.partitions": 32, "engine.master": "local[2]"})
 
-    assert (found.name, found.partitions, found.master) == ("spark", 32, "local[2]")
-    assert found.conf == (("spark.executor.memory", "4g"),)
+    assert found["engine.name"] == "spark"
+    assert (found["engine.partitions"], found["engine.master"]) == (32, "local[2]")
+    assert found["engine.conf"] == {"spark.executor.memory": "4g"}
 
 
 def test_a_setting_of_spark_without_a_value_is_refused() -> None:
     with pytest.raises(UsageError, match="KEY=VALUE"):
-        engine_flags("spark", None, None, ["spark.executor.memory"])
+        spark_conf(["spark.executor.memory"])
 
 
 @pytest.mark.parametrize("engine", ["local", "duckdb", "numpy", "spark"])

@@ -14,11 +14,12 @@ import polars as pl
 import pytest
 
 from gibbous.cli import evaluate_verb
-from gibbous.cli.evaluate_verb import JSON, REPORT, Asked, run
+from gibbous.cli.evaluate_verb import JSON, REPORT
+from gibbous.cli.flags import ReadingFlags, ScreenFlags
+from gibbous.cli.measuring import EvaluateFlags
 from gibbous.core.errors import GibbousError, OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
 from gibbous.read.schema_file import schema_toml
-from gibbous.read.source import ReadOptions
 
 SCHEMA = Schema(
     (
@@ -30,32 +31,35 @@ SCHEMA = Schema(
 SECRET = "zz-secret"
 
 
+def run(flags: EvaluateFlags, out: Path | None, json: bool, quiet: bool) -> None:
+    screen = ScreenFlags(json=json, quiet=quiet)
+    evaluate_verb.run(flags, ReadingFlags(), out, screen)
+
+
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EvaluateFlags:
     """A request for counting findings of two small files."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "schema.toml").write_text(schema_toml(SCHEMA), encoding="utf-8")
     _frame(1).write_parquet(tmp_path / "real.parquet")
     _frame(2).write_csv(tmp_path / "synthetic.csv")
-    return Asked(
+    return EvaluateFlags(
         real=tmp_path / "real.parquet",
-        synthetic=[tmp_path / "synthetic.csv"],
+        synth=[tmp_path / "synthetic.csv"],
         schema=tmp_path / "schema.toml",
         keys=[],
         sensitive=[],
         targets=[],
-        formulas=[],
         given=[],
         only=["tv1,tv2", "association", "correlation"],
         holdout=None,
         fraction=None,
         seed=0,
-        options=ReadOptions,
     )
 
 
 def test_the_table_shows_values_beside_references_and_says_that_it_is_confidential(
-    asked: Asked, capsys: pytest.CaptureFixture[str]
+    asked: EvaluateFlags, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(asked, None, False, False)
 
@@ -75,7 +79,7 @@ def test_the_table_shows_values_beside_references_and_says_that_it_is_confidenti
 
 
 def test_what_was_asked_for_and_needs_an_option_is_named(
-    asked: Asked, capsys: pytest.CaptureFixture[str]
+    asked: EvaluateFlags, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(replace(asked, only=["risk"]), None, False, False)
 
@@ -85,11 +89,11 @@ def test_what_was_asked_for_and_needs_an_option_is_named(
 
 
 def test_a_formula_is_told_by_its_target_even_where_that_is_a_key(
-    asked: Asked, capsys: pytest.CaptureFixture[str]
+    asked: EvaluateFlags, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("statsmodels")
     formulas = ["ward ~ age"]
-    given = replace(asked, only=["ci_overlap"], keys=["ward", "age"], formulas=formulas)
+    given = replace(asked, only=["ci_overlap"], keys=["ward", "age"], formula=formulas)
 
     run(given, None, False, False)
 
@@ -97,7 +101,7 @@ def test_a_formula_is_told_by_its_target_even_where_that_is_a_key(
 
 
 def test_quiet_prints_the_last_line_and_json_one_document(
-    asked: Asked, capsys: pytest.CaptureFixture[str]
+    asked: EvaluateFlags, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(asked, None, False, True)
     last = capsys.readouterr().out.splitlines()
@@ -113,7 +117,7 @@ def test_quiet_prints_the_last_line_and_json_one_document(
 
 
 def test_the_report_and_its_numbers_are_written_for_the_owner_alone(
-    asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    asked: EvaluateFlags, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(replace(asked, holdout=asked.real), tmp_path / "internal", False, True)
 
@@ -131,7 +135,7 @@ def test_the_report_and_its_numbers_are_written_for_the_owner_alone(
 
 
 def test_an_existing_folder_is_refused_before_anything_is_computed(
-    asked: Asked, tmp_path: Path
+    asked: EvaluateFlags, tmp_path: Path
 ) -> None:
     (tmp_path / "internal").mkdir()
     absent = replace(asked, real=tmp_path / "absent.parquet")
@@ -140,7 +144,7 @@ def test_an_existing_folder_is_refused_before_anything_is_computed(
         run(absent, tmp_path / "internal", False, False)
 
 
-def test_a_failed_evaluation_leaves_no_folder(asked: Asked, tmp_path: Path) -> None:
+def test_a_failed_evaluation_leaves_no_folder(asked: EvaluateFlags, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         run(replace(asked, keys=["agee"]), tmp_path / "internal", False, False)
 
@@ -148,7 +152,7 @@ def test_a_failed_evaluation_leaves_no_folder(asked: Asked, tmp_path: Path) -> N
 
 
 def test_lists_are_split_at_commas_unless_the_whole_is_a_column(
-    asked: Asked, capsys: pytest.CaptureFixture[str]
+    asked: EvaluateFlags, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = replace(asked, keys=["sex, at birth", "age"], sensitive=["ward"], only=["risk"])
     run(one, None, True, False)
@@ -174,15 +178,15 @@ def test_lists_are_split_at_commas_unless_the_whole_is_a_column(
         (lambda a: replace(a, targets=["nobody"]), 2),
         (lambda a: replace(a, only=["tstr"]), 2),
         (lambda a: replace(a, real=Path("absent.parquet")), 3),
-        (lambda a: replace(a, synthetic=[_written("bad.csv", _frame(3).drop("age"))]), 4),
+        (lambda a: replace(a, synth=[_written("bad.csv", _frame(3).drop("age"))]), 4),
         (
             lambda a: replace(
-                a, synthetic=[_written("odd.csv", _frame(3).with_columns(ward=pl.lit(SECRET)))]
+                a, synth=[_written("odd.csv", _frame(3).with_columns(ward=pl.lit(SECRET)))]
             ),
             4,
         ),
         (lambda a: replace(a, holdout=_written("none.csv", _frame(3).head(0))), 2),
-        (lambda a: replace(a, synthetic=[_folder("folder")]), 8),
+        (lambda a: replace(a, synth=[_folder("folder")]), 8),
     ],
     ids=[
         "no schema",
@@ -197,7 +201,7 @@ def test_lists_are_split_at_commas_unless_the_whole_is_a_column(
     ],
 )
 def test_each_mistake_has_its_exit_code_and_shows_no_value(
-    asked: Asked, change: Callable[[Asked], Asked], code: int
+    asked: EvaluateFlags, change: Callable[[EvaluateFlags], EvaluateFlags], code: int
 ) -> None:
     with pytest.raises(GibbousError) as caught:
         run(change(asked), None, False, False)
@@ -207,7 +211,7 @@ def test_each_mistake_has_its_exit_code_and_shows_no_value(
 
 
 def test_arrows_become_words_where_the_terminal_has_none(
-    asked: Asked, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    asked: EvaluateFlags, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluate_verb, "_can_print", str.isascii)
 

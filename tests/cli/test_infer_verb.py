@@ -10,6 +10,8 @@ import pytest
 
 from gibbous.cli import infer_verb
 from gibbous.cli.faults import report
+from gibbous.cli.flags import ScreenFlags
+from gibbous.cli.measuring import InferFlags
 from gibbous.core.errors import GibbousError
 from tests.infer.made import release
 
@@ -24,6 +26,12 @@ GIVEN: dict[str, Any] = {
     "json": False,
     "quiet": False,
 }
+
+
+def run(folder: Path, given: dict[str, Any]) -> None:
+    screen = ScreenFlags(json=given["json"], quiet=given["quiet"])
+    model = {name: value for name, value in given.items() if name not in ("json", "quiet")}
+    infer_verb.run(folder, InferFlags(**model), screen)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +51,7 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_people_see_coefficients_rule_reason_and_what_entered(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    infer_verb.run(folder, **GIVEN)
+    run(folder, GIVEN)
 
     text = capsys.readouterr().out
     assert "sex[T.m]" in text
@@ -54,7 +62,7 @@ def test_people_see_coefficients_rule_reason_and_what_entered(
 
 
 def test_machines_get_one_json_document(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    infer_verb.run(folder, **GIVEN | {"json": True})
+    run(folder, GIVEN | {"json": True})
 
     found = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in found["estimates"]] == ["Intercept", "sex[T.m]"]
@@ -63,7 +71,7 @@ def test_machines_get_one_json_document(folder: Path, capsys: pytest.CaptureFixt
 
 
 def test_quiet_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    infer_verb.run(folder, **GIVEN | {"quiet": True})
+    run(folder, GIVEN | {"quiet": True})
 
     assert len(capsys.readouterr().out.splitlines()) == 1
 
@@ -85,7 +93,7 @@ def test_wrong_input_has_its_exit_code(
     given: dict[str, Any], code: int, words: str, folder: Path
 ) -> None:
     with pytest.raises(GibbousError, match=words) as caught:
-        infer_verb.run(folder, **GIVEN | given)
+        run(folder, GIVEN | given)
 
     assert report(caught.value, []) == code
 
@@ -93,7 +101,7 @@ def test_wrong_input_has_its_exit_code(
 @pytest.mark.parametrize("rule", ["reiter2003", "raghunathan2003"])
 def test_one_set_with_a_rule_that_needs_two_is_a_usage_error(rule: str, single: Path) -> None:
     with pytest.raises(GibbousError, match="two sets or more") as caught:
-        infer_verb.run(single, **GIVEN | {"rule": rule})
+        run(single, GIVEN | {"rule": rule})
 
     assert caught.value.exit_code == 2
 
@@ -101,7 +109,7 @@ def test_one_set_with_a_rule_that_needs_two_is_a_usage_error(rule: str, single: 
 def test_a_folder_that_is_no_release_is_rejected(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "absent"):
         with pytest.raises(GibbousError) as caught:
-            infer_verb.run(path, **GIVEN)
+            run(path, GIVEN)
 
         assert caught.value.exit_code == 8
 
@@ -114,6 +122,6 @@ def test_a_damaged_set_is_rejected(tmp_path: Path) -> None:
         file.write(b"\0\0\0\0")
 
     with pytest.raises(GibbousError) as caught:
-        infer_verb.run(out, **GIVEN)
+        run(out, GIVEN)
 
     assert caught.value.exit_code == 8

@@ -66,4 +66,8 @@ def test_the_configuration_on_the_stewards_page_is_read(tmp_path: Path) -> None:
 
     found = resolve(tmp_path / "release.toml", [], {})
 
-    assert (found.method, found.rows, found.sets) == ("noisy_pegs", 60_000, 5)
+    assert (found["mechanism.name"], found["output.rows"], found["output.sets"]) == (
+        "noisy_pegs",
+        60_000,
+        5,
+    )

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gibbous.cli import plan_verb, synthesize_verb
 from gibbous.cli.config import resolve
+from gibbous.cli.flags import (
+    ConsentFlags,
+    EngineFlags,
+    LedgerFlags,
+    OutputFlags,
+    ReadingFlags,
+    RequestFlags,
+    ScreenFlags,
+)
 from gibbous.cli.flow_request import flow_request
 from gibbous.core.errors import UsageError
 from gibbous.read.source import ReadOptions
@@ -40,10 +48,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_the_method_gets_places_destination_and_reach(config: Path) -> None:
-    request = resolve(config, [], {})
-
-    assert request.geography is not None
-    found = flow_request(request.geography, request)
+    found = flow_request(resolve(config, [], {}))
 
     shown = found.method.plan(found.schema, None).params
     assert found.schema.names == ("work", "home")
@@ -56,9 +61,10 @@ def test_the_method_gets_places_destination_and_reach(config: Path) -> None:
 def test_a_level_of_the_geography_gives_every_method_its_regions(config: Path) -> None:
     path = config.with_name("geography.toml")
     path.write_text('level = "county"\n' + path.read_text(encoding="utf-8"), encoding="utf-8")
-    request = resolve(config, ["mechanism.name=sba", "mechanism.keep=[]"], {})
+    values = resolve(config, ["mechanism.name=sba"], {})
+    del values["mechanism.keep"], values["privacy.delta"]
 
-    found = flow_request(path, replace(request, params={"epsilon": 1.0}))
+    found = flow_request(values | {"privacy.delta": 1e-6})
     engine = found.engine(ReadOptions())
     engine.scan(config.with_name("flows.csv"), found.schema, key=b"k" * 32)
 
@@ -69,17 +75,17 @@ def test_a_level_of_the_geography_gives_every_method_its_regions(config: Path) -
 def test_a_release_of_flows_is_planned_and_written(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    request = resolve(config, [], {})
-    plan_verb.run(request, False, False, False, False, geography=request.geography)
+    asked, screen = RequestFlags(config), ScreenFlags(quiet=True)
+    plan_verb.run(asked, ConsentFlags(), EngineFlags(), None, ScreenFlags())
     told = capsys.readouterr().out
-    how = synthesize_verb.Run(
-        scratch=None,
-        csv_raw=False, overwrite=False, ledger=config.with_name("ledger"), budget=None,
-        accept_inferred=False, understand=False, threads=None, options=ReadOptions, json=False,
-        quiet=True,
-    )  # fmt: skip
+    charging = LedgerFlags(config.with_name("ledger"))
 
-    synthesize_verb.run(request, how)
+    synthesize_verb.run(
+        None,
+        (asked, OutputFlags(), charging, ConsentFlags(), EngineFlags()),
+        ReadingFlags(),
+        screen,
+    )
 
     assert "origins=20 places, destinations=2 places" in told
     assert "earlier=" not in told  # nothing is said of what was not given
@@ -90,8 +96,7 @@ def test_a_release_of_flows_is_planned_and_written(
 def test_a_schema_beside_a_geography_and_an_engine_of_rows_are_refused(config: Path) -> None:
     with pytest.raises(UsageError, match="Both a schema and a geography"):
         resolve(config, ["schema=schema.toml"], {})
-    request = resolve(config, [], {"engine.name": "duckdb"})
-    assert request.geography is not None
+    values = resolve(config, [], {"engine.name": "duckdb"})
 
     with pytest.raises(UsageError, match="engine of their own"):
-        flow_request(request.geography, request)
+        flow_request(values)

@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from gibbous.disintegrate.plain import sums
 
 from gibbous.core.cell_model import CellModel
 from gibbous.core.claim import Claim, Relation, pure, zcdp
@@ -21,6 +20,7 @@ from gibbous.core.context import Context
 from gibbous.core.moment import Moment
 from gibbous.core.recode import recoded
 from gibbous.core.tables import Table, Tables
+from gibbous.disintegrate.plain import sums
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms._modips_statistics import coarsening
 from gibbous.privacy import accountant

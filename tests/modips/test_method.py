@@ -21,15 +21,17 @@ from gibbous.core.errors import (
     ResourceLimit,
     UsageError,
 )
+from gibbous.core.request import Output
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import NoiseInfo
 from gibbous.mechanisms._modips_statistics import divided, moments, weights
 from gibbous.mechanisms.modips import Modips
 from gibbous.pipeline import sample_more
 from gibbous.privacy import accountant
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.ledger import Ledger
 from gibbous.synthesize.sample import sample
+from gibbous.write.load import load
 from tests.modips.made import AGE, AREA, COST, MIXED, SEX, curator, people, person, ran, secret
 
 NEARLY = 1 - Fraction(1, 10**8)
@@ -327,7 +329,7 @@ def test_no_sets_are_refused_and_a_release_goes_to_disk_and_back(tmp_path: Path)
         gb.synthesize(_frame(30), MIXED, Modips(), sets=0, ledger=ledger)
 
     made = gb.synthesize(_frame(200), MIXED, Modips(), seed=1, ledger=ledger, out=out)
-    more = sample_more(out, 70, seed=5, out=tmp_path / "more.parquet")
+    more = sample_more(load(out), Output(70, seed=5, out=tmp_path / "more.parquet"))
 
     assert pl.read_parquet(more).height == 70
     back = gb.load(out)

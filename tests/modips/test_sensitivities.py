@@ -8,13 +8,13 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from gibbous.disintegrate.plain import sums
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.moment import Moment, moment
 from gibbous.core.recode import recoded
 from gibbous.core.schema import Column, Schema
+from gibbous.disintegrate.plain import sums
 from gibbous.mechanisms._modips_statistics import coarsening, moments
 from gibbous.synthesize.cells.layout import cell_context
 from tests.modips.made import on_grid, secret

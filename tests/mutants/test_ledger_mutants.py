@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import gibbous as gb
-from gibbous import pipeline
 from gibbous.core.claim import pure
 from gibbous.core.errors import BudgetExhausted, EngineFailure
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.privacy import ledger_accounts
 from gibbous.privacy.ledger import Hold, Ledger
+from gibbous.privacy.ledger import accounts as ledger_accounts
+from gibbous.privacy.spend import Charge
 from tests.mutants.build import SCHEMA, faults, killed, people
 
 
@@ -60,13 +60,13 @@ def late(hold: Any) -> Any:
         def __getattr__(self, name: str) -> Any:
             return getattr(self.__dict__["real"], name)
 
-    return lambda job, *given: Later(lambda: hold(job, *given))
+    return lambda charge, *given: Later(lambda: hold(charge, *given))
 
 
 def test_m22_charge_after_the_release_in_memory() -> None:
     killed(
         lambda: charged_before_counting(None),
-        faults((pipeline._Job, "reserve", late(pipeline._Job.reserve))),
+        faults((Charge, "reserve", late(Charge.reserve))),
     )
 
 
@@ -74,7 +74,7 @@ def test_m22_charge_after_the_release_is_written(tmp_path: Path) -> None:
     numbers = iter(range(9))
     killed(
         lambda: charged_before_counting(tmp_path / f"release-{next(numbers)}"),
-        faults((pipeline._Job, "reserve", late(pipeline._Job.reserve))),
+        faults((Charge, "reserve", late(Charge.reserve))),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import gibbous as gb
 from gibbous import pipeline
-from gibbous.contract import checks
+from gibbous.contract import privacy_checks
 from gibbous.contract.cases import binary_schema, neighbors, secret
 from gibbous.contract.runs import release
 from gibbous.core.codes import Codes
@@ -28,6 +28,8 @@ from gibbous.read.infer import infer_schema
 from gibbous.synthesize import rows
 from gibbous.synthesize.blocks import Block
 from gibbous.synthesize.rows import GibbsRows, ResetBlocks
+from gibbous.write import in_memory
+from gibbous.write.in_memory import InMemory
 from tests.mutants.build import SCHEMA, assert_blind, faults, killed, people, published
 from tests.synthesize import test_exact_epsilon as exact_laws
 
@@ -120,7 +122,7 @@ def test_m09_the_exact_number_of_records_as_default_size() -> None:
 
 
 def test_m09_the_exact_number_of_records_on_the_certificate() -> None:
-    spied, honest = Spied(), pipeline.certify
+    spied, honest = Spied(), in_memory.certify
 
     def certify(facts: Any, *given: Any, **more: Any) -> Any:
         assert spied.codes is not None
@@ -129,7 +131,7 @@ def test_m09_the_exact_number_of_records_on_the_certificate() -> None:
 
     killed(
         lambda: assert_blind(gb.Sbhg(delta=1e-4), rows=9),
-        faults(*spied.places(), (pipeline, "certify", certify)),
+        faults(*spied.places(), (in_memory, "certify", certify)),
     )
 
 
@@ -140,10 +142,10 @@ def test_m15_several_sets_charged_once(name: str) -> None:
     schema, values = binary_schema(), neighbors("add_remove")[0].one
     once = (_plans, "paid_rows", lambda mechanism, rows, sets: rows)
 
-    killed(lambda: checks._plan_states_the_whole_cost_before_data(kind), faults(once))
+    killed(lambda: privacy_checks._plan_states_the_whole_cost_before_data(kind), faults(once))
     one = kind()
     with faults(once):
-        low = one.plan(schema, 40, 3).total
+        low = one.plan(schema, 40, 3)
     with pytest.raises(PrivacyRefused, match="more than it planned"):
         release(one, schema, values, 40, low, sets=3)
     with faults(once):
@@ -188,7 +190,7 @@ def test_m16_m25_blocks_priced_without_the_second_key_of_a_replaced_record(relat
 
 def test_m17_a_reject_step_on_the_raw_table_meets_the_read_barrier() -> None:
     """F4: when rows are drawn, no engine answers any more."""
-    spied, honest = Spied(), pipeline._batches
+    spied, honest = Spied(), InMemory._batches
 
     def rejecting(result: Any, *given: Any) -> Iterator[Codes]:
         for codes in honest(result, *given):
@@ -198,7 +200,7 @@ def test_m17_a_reject_step_on_the_raw_table_meets_the_read_barrier() -> None:
     def run() -> None:
         gb.synthesize(people(), SCHEMA, gb.NoisyPegs(), rows=9, ledger=gb.Ledger.ephemeral())
 
-    broken = (*spied.places(), (pipeline, "_batches", rejecting))
+    broken = (*spied.places(), (InMemory, "_batches", rejecting))
     killed(run, faults(*broken))
     with faults(*broken), pytest.raises(EngineFailure, match="closed"):
         run()
@@ -239,7 +241,7 @@ def test_m17_a_method_that_publishes_what_a_score_saw_is_seen_by_blind_runs() ->
         )
         return seen[0] % len(contexts)
 
-    check = checks._records_reach_the_output_only_by_noise_choices_and_paid_draws
+    check = privacy_checks._records_reach_the_output_only_by_noise_choices_and_paid_draws
     killed(lambda: check(registry.load("noisy_pegs")), faults((curator.Curator, "choose", leaking)))
 
 
@@ -290,7 +292,7 @@ def test_m20_chains_that_start_at_records(method: Any) -> None:
 
 
 def test_m21_rows_in_the_order_of_the_records() -> None:
-    spied, honest = Spied(), pipeline._batches
+    spied, honest = Spied(), InMemory._batches
 
     def aligned(result: Any, *given: Any) -> Iterator[Codes]:
         assert spied.codes is not None
@@ -302,7 +304,7 @@ def test_m21_rows_in_the_order_of_the_records() -> None:
 
     killed(
         lambda: assert_blind(gb.NoisyPegs(), rows=40),
-        faults(*spied.places(), (pipeline, "_batches", aligned)),
+        faults(*spied.places(), (InMemory, "_batches", aligned)),
     )
 
 

@@ -20,9 +20,11 @@ from gibbous.core.errors import (
     SchemaMismatch,
     UsageError,
 )
+from gibbous.core.request import Output
 from gibbous.core.schema import Column, Impossible, Schema, Unit
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.pipeline import sample_more
+from gibbous.write.load import load
 
 SCHEMA = Schema(
     (
@@ -286,7 +288,7 @@ def test_nothing_is_written_into_a_release(tmp_path: Path, ledger: Any) -> None:
 
     for out in inside:
         with pytest.raises(OutputNotWritten, match="inside the release"):
-            sample_more(release, 5, out=out)
+            sample_more(load(release), Output(5, out=out))
         with pytest.raises(OutputNotWritten, match="inside the release"):
             gb.synthesize(table(), SCHEMA, gb.NoisyPegs(), rows=5, out=out, ledger=ledger)
 

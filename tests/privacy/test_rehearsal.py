@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous import pipeline
+from gibbous import engines
 from gibbous.contract.cases import cases
 from gibbous.core.errors import OutputNotWritten, ResourceLimit
 from gibbous.core.schema import Schema
@@ -125,7 +125,7 @@ def test_what_is_complete_is_finished_with_less_memory_than_counting_took(
 def test_an_engine_made_with_more_memory_passes_the_check_of_the_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pipeline, "default_limit", lambda: 1)
+    monkeypatch.setattr(engines, "default_limit", lambda: 1)
     frame = pl.DataFrame({"x": [0, 1] * 100})
     schema = gb.Schema((gb.Column("x", "ordinal", levels=(0, 1)),), gb.Unit("row"))
     more = gb.engine("numpy", memory_limit=1 << 28)

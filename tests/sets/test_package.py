@@ -17,8 +17,9 @@ from gibbous.core.errors import ModelRejected, PrivacyRefused, UsageError
 from gibbous.mechanisms.multiple_synthesis import MultipleSynthesis
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.mechanisms.per_set import PerSet
-from gibbous.write import package
 from gibbous.write.digest import digest_of
+from gibbous.write.package import Package
+from gibbous.write.sets import Sets
 from gibbous.write.table_files import read_tables
 from tests.sets.made import MIXED, SCHEMA, frame, people
 
@@ -143,27 +144,26 @@ def test_a_killed_run_goes_on_with_the_copies_it_paid_for(
 ) -> None:
     """The process is gone after a step: its locks are, too, and nothing is cleaned up."""
     ledger, done = gb.Ledger.open(tmp_path / "ledger.sqlite"), []
-    honest = {name: getattr(package.Package, name) for name in ("commit", "record", "__exit__")}
+    steps = ((Package, "commit"), (Sets, "record"), (Package, "__exit__"))
+    honest = [(owner, name, getattr(owner, name)) for owner, name in steps]
 
     def dying(self: Any, *args: Any, **given: Any) -> None:
-        done.append(digest_of(self._result))
+        done.append(digest_of(self.job.source if isinstance(self, Sets) else self.result))
         raise KeyboardInterrupt
 
     def gone(self: Any, *args: Any) -> None:
         self._partial.close()
         self._hold.release()
 
-    monkeypatch.setattr(package.Package, "__exit__", gone)
+    monkeypatch.setattr(Package, "__exit__", gone)
     if step == "tables":
-        monkeypatch.setattr(package.Package, "commit", dying)
+        monkeypatch.setattr(Package, "commit", dying)
     else:
-        monkeypatch.setattr(
-            package.Package, "record", dying if step == "commit" else _second(dying)
-        )
+        monkeypatch.setattr(Sets, "record", dying if step == "commit" else _second(dying))
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "out", METHODS["sets"], ledger)
-    for name, method in honest.items():
-        monkeypatch.setattr(package.Package, name, method)
+    for owner, name, method in honest:
+        monkeypatch.setattr(owner, name, method)
     assert not (tmp_path / "out").exists()
 
     found = write(tmp_path / "out", METHODS["sets"], ledger)
@@ -221,7 +221,7 @@ def test_kill_9_at_durable_steps_costs_once_and_shows_nothing_half(tmp_path: Pat
 
 
 def _second(dying: Any) -> Any:
-    honest, seen = package.Package.record, []
+    honest, seen = Sets.record, []
 
     def record(self: Any, *args: Any, **given: Any) -> Any:
         seen.append(1)

@@ -89,10 +89,11 @@ def test_paid_rows_cost_the_share_of_the_largest_part(parts: int, sets: int) -> 
 def test_a_part_that_asks_for_more_than_its_rows_is_refused(monkeypatch: Any) -> None:
     monkeypatch.setattr(Parallel, "_sizes", lambda self, rows: [rows] * self.parts)
     mechanism = Parallel(gb.Pegs(epsilon=1), parts=2)
-    total = replace(mechanism.plan(SCHEMA, 50).total, epsilon=Fraction(25))
+    plan = mechanism.plan(SCHEMA, 50)
+    plan = replace(plan, total=replace(plan.total, epsilon=Fraction(25)))
 
     with pytest.raises(PrivacyRefused, match="more than it planned"):
-        release(mechanism, SCHEMA, linked(100), 50, total)
+        release(mechanism, SCHEMA, linked(100), 50, plan)
 
 
 def test_rows_of_parts_take_turns_within_each_set() -> None:

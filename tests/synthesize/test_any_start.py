@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gibbous.core.request import PART_ROWS
 from gibbous.core.tables import Recipe, Tables
 from gibbous.synthesize.loglinear.rows import ModelRows
 from gibbous.synthesize.sample import CHUNK, sample, sample_reference, stream
-from gibbous.write.set_files import PART_ROWS
 from tests.loglinear import made as models
 from tests.loglinear import test_rows as loglinear
 from tests.modips import test_rows as numbers

@@ -16,13 +16,16 @@ from gibbous.core.context import Context, Hashed
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
+from gibbous.core.request import PART_ROWS, Output, Privacy
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Sparse, Table, Tables
 from gibbous.encode.decode import decode
+from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.privacy.ledger import Ledger
 from gibbous.synthesize.sample import sample_reference
 from gibbous.write import package, parts
 from gibbous.write.certificate import Facts
+from gibbous.write.output import check_output
 
 DATASET = bytes(range(32))
 SCHEMA = Schema(
@@ -133,13 +136,21 @@ def write(
     result = tables() if result is None else result
     planned = planned or plan(by_row=isinstance(result, Codes))
     stop = stop or (lambda step: None)
-    target = package.check_output(out, overwrite=overwrite)
-    request = package.request_digest(
-        dataset=DATASET, schema=schema, plan=planned, seed=seed, target=target
+    target = check_output(out, overwrite=overwrite)
+    output = Output(
+        planned.rows,
+        planned.sets,
+        seed,
+        format,
+        csv_raw,
+        PART_ROWS if part_rows is None else part_rows,
+        overwrite,
     )
-    with package.begin(target, request=request, seed=seed, overwrite=overwrite) as draft:
-        if draft.made is not None:
-            return draft.made
+    privacy = Privacy(schema, NoisyPegs())
+    request = package.request_digest(privacy, output, planned, dataset=DATASET, target=target)
+    with package.begin(target, output, request=request) as draft:
+        if draft.release is not None:
+            return draft.release
         stop("reserve")
         draft.hold(
             ledger,
@@ -148,21 +159,14 @@ def write(
             ),
         )
         stop("draw")
-        if not draft.drawn:
-            draft.tables(result) if isinstance(result, Tables) else draft.rows(result)
-        assert draft.drawn_result(schema).schema == schema
+        if draft.result is None:
+            draft.keep(result)
+        assert draft.result is not None
+        assert draft.result.schema == schema
         stop("commit")
         draft.commit()
         stop("set")
-        draft.write_sets(
-            planned.sets,
-            planned.rows,
-            format=format,
-            csv_raw=csv_raw,
-            part_rows=part_rows,
-            workers=workers,
-            progress=progress,
-        )
+        draft.write_sets(workers, progress)
         stop("finish")
         facts = Facts(schema, planned, about(), planned.total.relation, uncovered)
         release = draft.finish(facts)

@@ -14,10 +14,11 @@ import pytest
 
 from gibbous.core.errors import ModelRejected, OutputNotWritten, PrivacyRefused
 from gibbous.core.release import Release
+from gibbous.core.request import Output
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import further, manifest
 from gibbous.write.files import new_file
-from gibbous.write.further import write_further
+from gibbous.write.further import write_sampled
 from gibbous.write.load import load
 from gibbous.write.output import check_output
 from gibbous.write.verify import verify
@@ -34,7 +35,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
 @pytest.fixture(scope="module")
 def origin(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("more") / "more"
-    return write_further(release, 500, target, seed=9, format="csv", part_rows=200)
+    return write_sampled(release, Output(500, seed=9, format="csv", part_rows=200), target)
 
 
 @pytest.fixture
@@ -64,10 +65,9 @@ def test_a_folder_of_further_rows_verifies_and_names_its_release(
 def test_further_rows_are_the_same_in_one_file_in_parts_and_by_other_workers(
     release: Release, folder: Path, tmp_path: Path
 ) -> None:
-    write_further(release, 500, tmp_path / "one.parquet", seed=9)
-    write_further(
-        release, 500, tmp_path / "again", seed=9, format="csv", part_rows=200, workers=Shuffled(3)
-    )
+    write_sampled(release, Output(500, seed=9), tmp_path / "one.parquet")
+    output = Output(500, seed=9, format="csv", part_rows=200)
+    write_sampled(release, output, tmp_path / "again", workers=Shuffled(3))
 
     assert pl.read_parquet(tmp_path / "one.parquet").equals(
         pl.concat(pl.read_parquet(p) for p in sorted((folder / "synthetic_1").iterdir()))
@@ -77,8 +77,8 @@ def test_further_rows_are_the_same_in_one_file_in_parts_and_by_other_workers(
 
 
 def test_no_rows_at_all_are_a_file_with_a_header(release: Release, tmp_path: Path) -> None:
-    write_further(release, 0, tmp_path / "none", seed=1)
-    write_further(release, 0, tmp_path / "none.csv", seed=1, format="csv")
+    write_sampled(release, Output(0, seed=1), tmp_path / "none")
+    write_sampled(release, Output(0, seed=1, format="csv"), tmp_path / "none.csv")
 
     assert verify(tmp_path / "none").rows == (0,)
     assert (tmp_path / "none.csv").read_text() == "sex,region,age,pay,born\n"
@@ -88,14 +88,14 @@ def test_rows_that_were_paid_for_are_refused(tmp_path: Path) -> None:
     paid = made.write(tmp_path / "rel", Ledger.ephemeral(), result=made.codes(100, 3))
 
     with pytest.raises(PrivacyRefused, match="no public tables"):
-        write_further(paid, 10, tmp_path / "more", seed=1)
+        write_sampled(paid, Output(10, seed=1), tmp_path / "more")
 
 
 def test_nothing_is_replaced(release: Release, folder: Path) -> None:
     with pytest.raises(OutputNotWritten, match="exists"):
         check_output(folder)
     with pytest.raises(OutputNotWritten, match="exists"):
-        write_further(release, 10, folder, seed=1)
+        write_sampled(release, Output(10, seed=1), folder)
 
     verify(folder)
     assert os.listdir(folder.parent) == ["more"]
@@ -109,13 +109,13 @@ def test_a_stopped_run_keeps_its_parts_for_the_same_command(
             yield work(shared, items[0])
             raise KeyboardInterrupt
 
-    asked = {"seed": 9, "format": "csv", "part_rows": 200}
+    output = Output(500, seed=9, format="csv", part_rows=200)
     with pytest.raises(KeyboardInterrupt):
-        write_further(release, 500, tmp_path / "again", workers=Stopping(1), **asked)  # type: ignore[arg-type]
+        write_sampled(release, output, tmp_path / "again", workers=Stopping(1))
     kept = list(tmp_path.glob(".again.partial-*/package/synthetic_1/part-00000.parquet"))
     before = kept[0].stat().st_mtime_ns
 
-    write_further(release, 500, tmp_path / "again", **asked)  # type: ignore[arg-type]
+    write_sampled(release, output, tmp_path / "again")
 
     assert rows_of(tmp_path / "again") == rows_of(folder)
     assert (tmp_path / "again/synthetic_1/part-00000.parquet").stat().st_mtime_ns == before
@@ -130,12 +130,14 @@ def test_a_stopped_run_of_one_file_leaves_nothing(
 
     monkeypatch.setattr(further.files, "move_into_place", stop)
     with pytest.raises(KeyboardInterrupt):
-        write_further(release, 10, tmp_path / "more", seed=1)
+        write_sampled(release, Output(10, seed=1), tmp_path / "more")
     with pytest.raises(KeyboardInterrupt):
-        write_further(
-            release, 10, tmp_path / "more.csv", seed=1, format="csv",
+        write_sampled(
+            release,
+            Output(10, seed=1, format="csv"),
+            tmp_path / "more.csv",
             progress=lambda *told: stop() if told[1] else None,
-        )  # fmt: skip
+        )
 
     assert os.listdir(tmp_path) == []
 
@@ -147,7 +149,7 @@ def test_a_file_that_a_killed_run_left_is_swept_and_a_live_one_is_not(
     dead.write_text("half")
     other.write_text("of another output")
     with new_file(tmp_path / ".one.csv.partial-1"):
-        write_further(release, 10, tmp_path / "one.csv", seed=1, format="csv")
+        write_sampled(release, Output(10, seed=1, format="csv"), tmp_path / "one.csv")
         left = sorted(os.listdir(tmp_path))
 
     assert left == [".one.csv.partial-1", ".two.csv.partial-0", "one.csv"]

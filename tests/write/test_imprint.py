@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous.cli.config import resolve
+from gibbous.cli.config import imprint_of, resolve
 from gibbous.core.errors import ModelRejected, UsageError
 from gibbous.core.imprint import LONGEST, Imprint
 from gibbous.write.load import load
@@ -144,9 +144,11 @@ def test_B8_request_file_and_flags_carry_the_imprint(tmp_path: Path) -> None:
     file = tmp_path / "release.toml"
     file.write_text('schema = "s.toml"\n[output]\nissuer = "A & B"\ndate = 2026-05-01\n')
 
-    found = resolve(file, [], {"output.license": "CC0", "output.contact": None}).imprint
+    found = resolve(file, [], {"output.license": "CC0", "output.contact": None})
 
-    assert found == Imprint(issuer="A & B", date=date(2026, 5, 1).isoformat(), license="CC0")
+    assert imprint_of(found) == Imprint(
+        issuer="A & B", date=date(2026, 5, 1).isoformat(), license="CC0"
+    )
     file.write_text('schema = "s.toml"\n[output]\nissuer = 7\n')
     with pytest.raises(UsageError, match=r"output\.issuer"):
         resolve(file, [], {})

@@ -17,10 +17,13 @@ import pytest
 
 from gibbous.core.claim import l_diverse, no_claim
 from gibbous.core.errors import OutputNotWritten, PrivacyRefused, ResourceLimit, UsageError
+from gibbous.core.request import Output
 from gibbous.core.schema import Column, Schema
 from gibbous.privacy.ledger import Ledger
-from gibbous.write import package
+from gibbous.write.digest import digest_of
+from gibbous.write.further import write_file
 from gibbous.write.load import load
+from gibbous.write.output import check_output
 from gibbous.write.verify import verify
 from tests.needs import need
 from tests.write import made
@@ -111,16 +114,16 @@ def test_i1_overwrite_replaces_a_release_and_nothing_else(tmp_path: Path) -> Non
 
     for name in ("home", "file", "link"):
         with pytest.raises(OutputNotWritten):
-            package.check_output(tmp_path / name, overwrite=True)
+            check_output(tmp_path / name, overwrite=True)
     assert (tmp_path / "home" / "thesis.tex").exists()
 
 
 def test_i2_a_missing_or_read_only_parent_is_refused_at_plan_time(tmp_path: Path) -> None:
     with pytest.raises(OutputNotWritten):
-        package.check_output(tmp_path / "no" / "rel")
+        check_output(tmp_path / "no" / "rel")
     need("/proc")
     with pytest.raises(OutputNotWritten):
-        package.check_output("/proc/rel")
+        check_output("/proc/rel")
 
 
 def test_i7_the_output_is_never_the_input(tmp_path: Path) -> None:
@@ -135,19 +138,19 @@ def test_i7_the_output_is_never_the_input(tmp_path: Path) -> None:
         (data, data), (tmp_path / "hard.csv", data), (tmp_path / "folder", str(inside)),
     ):  # fmt: skip
         with pytest.raises(UsageError) as caught:
-            package.check_output(out, overwrite=True, source=source)
+            check_output(out, overwrite=True, source=source)
         assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "a\0b", "a\nb", "a\udcff"])
 def test_i13_an_unusable_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
-        package.check_output(name)
+        check_output(name)
 
 
 def test_i13_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OutputNotWritten):
-        package.check_output(tmp_path / ("x" * 201))
+        check_output(tmp_path / ("x" * 201))
 
 
 def test_i14_the_second_of_two_runs_into_one_folder_is_refused(
@@ -284,7 +287,7 @@ def test_drawn_rows_are_what_is_committed(tmp_path: Path, ledger: Ledger) -> Non
 
     assert release.tables is None
     assert not (tmp_path / "rel" / "tables").exists()
-    assert release.receipt["digest"] == package.digest_of(codes) == ledger.entries()[-1].sha256
+    assert release.receipt["digest"] == digest_of(codes) == ledger.entries()[-1].sha256
     with pytest.raises(PrivacyRefused, match="NoisyPegs"):
         release.sample(1)
 
@@ -397,7 +400,7 @@ def test_load_gives_back_what_was_written(tmp_path: Path, ledger: Ledger) -> Non
     assert loaded.schema == made.SCHEMA
     assert (loaded.claim, loaded.plan) == (release.claim, release.plan)
     assert loaded.receipt.to_json() == release.receipt.to_json()
-    assert package.digest_of(loaded.tables) == package.digest_of(made.tables())  # type: ignore[arg-type]
+    assert digest_of(loaded.tables) == digest_of(made.tables())  # type: ignore[arg-type]
     assert loaded.tables is not None
     assert loaded.tables.recipe == made.tables().recipe
     assert all(a.equals(b) for a, b in zip(loaded.sets, release.sets, strict=True))
@@ -405,10 +408,10 @@ def test_load_gives_back_what_was_written(tmp_path: Path, ledger: Ledger) -> Non
 
 
 def test_one_file_appears_whole_and_replaces_nothing(tmp_path: Path) -> None:
-    target = package.check_output(tmp_path / "more.csv")
-    package.write_file([made.codes(30, 1)], made.SCHEMA, target, format="csv", seed=1)
+    target = check_output(tmp_path / "more.csv")
+    write_file([made.codes(30, 1)], made.SCHEMA, target, Output(format="csv", seed=1))
 
     assert len(pl.read_csv(target)) == 30
     with pytest.raises(OutputNotWritten):
-        package.write_file([made.codes(30, 2)], made.SCHEMA, target, format="csv", seed=1)
+        write_file([made.codes(30, 2)], made.SCHEMA, target, Output(format="csv", seed=1))
     assert os.listdir(tmp_path) == ["more.csv"]

@@ -23,17 +23,16 @@ from gibbous.core.errors import (
     ResourceLimit,
     UsageError,
 )
+from gibbous.core.request import PART_ROWS, Output
 from gibbous.encode.decode import decode
 from gibbous.privacy.ledger import Ledger
 from gibbous.synthesize.sample import sample
 from gibbous.write import parts as parts_module
 from gibbous.write.files import make_folder
 from gibbous.write.load import load
-from gibbous.write.parts import TOKEN, PartsJob, versions, write_part
+from gibbous.write.parts import TOKEN, Drawing, versions, write_part
 from gibbous.write.set_files import (
     MOST_FILES,
-    PART_ROWS,
-    checked_part_rows,
     fitting,
     parts,
     set_files,
@@ -73,7 +72,7 @@ def rows_of(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in found}
 
 
-def job_in(folder: Path, **changes: Any) -> PartsJob:
+def job_in(folder: Path, **changes: Any) -> Drawing:
     """A job whose folders are made."""
     tables = made.tables()
     make_folder(folder / "scratch")
@@ -81,9 +80,11 @@ def job_in(folder: Path, **changes: Any) -> PartsJob:
     for form in ("", "_csv"):
         make_folder(folder / "package" / f"synthetic_1{form}")
     (folder / "scratch" / TOKEN).write_text("seen")
-    job = PartsJob(
-        tables, "digest", 7, 1, ROWS, PART, csv=True, csv_raw=False, folder=str(folder / "package"),
-        scratch=str(folder / "scratch"), token="seen", versions=versions(),
+    part_rows, kind = changes.pop("part_rows", PART), changes.pop("format", "csv")
+    job = Drawing(
+        tables, "digest", Output(part_rows=part_rows, format=kind), ROWS, 7,
+        folder=str(folder / "package"), scratch=str(folder / "scratch"), token="seen",
+        versions=versions(),
     )  # fmt: skip
     return replace(job, **changes)
 
@@ -123,7 +124,7 @@ def test_parts_grow_where_there_would_be_too_many_files() -> None:
 @pytest.mark.parametrize("given", [0, -1, True, 2.5, "many"])
 def test_an_unusable_part_size_is_refused(given: Any) -> None:
     with pytest.raises(UsageError, match="part_rows"):
-        checked_part_rows(given)
+        Output(part_rows=given)
 
 
 def test_the_parts_of_a_set_are_its_rows_cut_and_nothing_else(whole: Path) -> None:
@@ -141,7 +142,7 @@ def test_the_parts_of_a_set_are_its_rows_cut_and_nothing_else(whole: Path) -> No
 
 def test_one_part_has_the_bytes_of_the_library_for_the_whole_frame(tmp_path: Path) -> None:
     rows = (1 << 18) + 5  # more than a row group
-    job = job_in(tmp_path, rows=rows, part_rows=rows, csv=False)
+    job = job_in(tmp_path, rows=rows, part_rows=rows, format="parquet")
     codes = sample(job.source, rows, seed=7)  # type: ignore[arg-type]
     wanted = decode(codes, seed=7, dictionary=True)
     wanted.write_parquet(tmp_path / "wanted", compression="zstd", row_group_size=1 << 18)
@@ -303,7 +304,7 @@ def test_what_a_worker_imports_makes_no_noise_and_reads_no_records() -> None:
 def test_a_job_shows_no_rows_and_is_never_of_secret_codes(tmp_path: Path) -> None:
     job = job_in(tmp_path, source=replace(made.codes(10, 1), secret=True))
 
-    assert repr(job) == "<PartsJob: 1 sets of 1,000 rows>"
+    assert repr(job) == "<Drawing: 1 sets of 1,000 rows>"
     with pytest.raises(TypeError, match="never pickled"):
         pickle.dumps(job)
 

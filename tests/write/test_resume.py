@@ -15,11 +15,11 @@ import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous import pipeline
 from gibbous.core.errors import OutputNotWritten, ResourceLimit
+from gibbous.privacy import spend
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import sets as sets_module
-from gibbous.write.package import Package
+from gibbous.write.sets import Sets
 from gibbous.write.verify import verify
 from tests.write import made
 from tests.write.nursery import Child, Connection, killing
@@ -30,14 +30,14 @@ ROWS, PART, PARTS = 500, 50, 20  # of two sets together
 
 def run(says: Connection, folder: Path, last: int) -> None:
     """A run that is killed when so many parts are noted; 0 lets it end."""
-    honest, kill = Package.record, killing(last)
+    honest, kill = Sets.record, killing(last)
 
-    def record(self: Package, part: Any) -> None:
+    def record(self: Sets, part: Any) -> None:
         honest(self, part)
         kill()
 
     made.draw_plainly()
-    Package.record = record  # type: ignore[method-assign]
+    Sets.record = record  # type: ignore[method-assign]
     ledger = Ledger.open(folder / "ledger.sqlite")
     says.send("ready")
     made.write(folder / "rel", ledger, planned=made.plan(rows=ROWS), part_rows=PART, format="csv")
@@ -64,20 +64,20 @@ def finish(folder: Path) -> list[tuple[int, int]]:
 
 def stop_after(folder: Path, last: int, error: type[BaseException] = KeyboardInterrupt) -> Path:
     """A run in this process that ends after so many parts; its private folder."""
-    honest, done = Package.record, []
+    honest, done = Sets.record, []
 
-    def record(self: Package, part: Any) -> None:
+    def record(self: Sets, part: Any) -> None:
         honest(self, part)
         done.append(part)
         if len(done) == last:
             raise error
 
-    Package.record = record  # type: ignore[method-assign]
+    Sets.record = record  # type: ignore[method-assign]
     try:
         with pytest.raises(error):
             finish(folder)
     finally:
-        Package.record = honest  # type: ignore[method-assign]
+        Sets.record = honest  # type: ignore[method-assign]
     return next(folder.glob(".rel.partial-*"))
 
 
@@ -200,7 +200,7 @@ def test_n1_a_run_that_needs_more_memory_is_refused_uncharged_or_goes_on_with_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, charged: bool
 ) -> None:
     if charged:  # an engine of another maker may find out only when it counts
-        monkeypatch.setattr(pipeline, "rehearse", lambda *_, **__: None)
+        monkeypatch.setattr(spend, "rehearse", lambda *_, **__: None)
     rng = np.random.default_rng(1)
     frame = pl.DataFrame({name: rng.integers(0, 90, 20_000) for name in "abcd"})
     columns = tuple(gb.Column(name, "ordinal", levels=tuple(range(90))) for name in "abcd")

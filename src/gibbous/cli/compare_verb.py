@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gibbous.cli import show
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import OutputNotWritten
+
+if TYPE_CHECKING:
+    from gibbous.cli.flags import ScreenFlags
 
 
 def run(
@@ -17,8 +20,7 @@ def run(
     workers: int | None,
     public_data: bool,
     ledger: Path | None,
-    json: bool,
-    quiet: bool,
+    screen: ScreenFlags,
 ) -> None:
     """Run, or go on with, the study of a file, and write its figures and maps.
 
@@ -41,7 +43,7 @@ def run(
             "A study goes into a folder, new or of an earlier start.",
             "Choose another --out.",
         )
-    with Bars(quiet=quiet or json) as bars:
+    with Bars(quiet=screen.silent) as bars:
         study = compare(
             plan.source,
             plan.schema,
@@ -53,13 +55,13 @@ def run(
         )
     study.write(out)
     drawn = _maps(study, plan.x, plan.y, out)
-    if json:
+    if screen.json:
         from gibbous.core.json_values import plain
 
         show.as_json(plain(study.to_json()) | {"written": str(out), "maps": drawn})
         return
-    if not quiet:
-        from gibbous.frontier.work import broke
+    if not screen.quiet:
+        from gibbous.frontier.runner import broke
 
         _table(study, plan.y)
         for label, reason in study.failed():

@@ -1,97 +1,98 @@
-"""A release request from three places, in this order: release.toml, --set key=value, flags."""
+"""A request from three places, in this order: release.toml, --set key=value, flags; one reading of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal, InvalidOperation
-from fractions import Fraction
-from math import isfinite
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from gibbous.cli.defaults import DEFAULT_METHOD
 from gibbous.cli.mistakes import unknown
-from gibbous.core.documents import Unreadable, toml
-from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
-from gibbous.core.exact import DIGITS
-from gibbous.core.imprint import NONE_GIVEN, Imprint
-from gibbous.read.texts import read_text
+from gibbous.cli.parameters import build_method
+from gibbous.core.documents import Unreadable, read_text, toml
+from gibbous.core.errors import UsageError
+from gibbous.core.imprint import Imprint
+from gibbous.core.keywords import DEFAULT_METHOD
+from gibbous.core.request import FORMATS, Output, Performance, Request
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Mechanism
+    from gibbous.read.source import ReadOptions
 
-IMPRINT = ("issuer", "contact", "date", "license")
-TOP = ("data", "schema", "geography")
-SECTIONS = {
-    "privacy": ("relation", "epsilon", "delta", "shares"),
-    "mechanism": ("name",),  # and its parameters
-    "output": ("rows", "sets", "per_set", "seed", "format", "path", "part_rows", *IMPRINT),
-    "engine": ("name", "partitions", "master", "conf"),
+Part = TypeVar("Part", Output, Performance)
+Values = dict[str, Any]
+"""Checked values by dotted key; parameters of the method under "mechanism." and "privacy."."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the value of a key is, in words, and whether a value is that."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+def _whole(lowest: int | None) -> Kind:
+    more = "" if lowest is None else f", >= {lowest}"
+    return Kind(
+        f"a whole number{more}",
+        lambda v: type(v) is int and (lowest is None or v >= lowest),
+    )
+
+
+_PATH = Kind(
+    "a path, as text",
+    lambda v: isinstance(v, Path) or (isinstance(v, str) and v != "" and "\0" not in v),
+)
+_NAME = Kind("a name, as text", lambda v: isinstance(v, str) and v != "")
+_TEXT = Kind("text", lambda v: isinstance(v, str | date))
+_PARAMETER = Kind("a parameter of the method", lambda _: True)  # the method says what it may be
+
+KEYS: dict[str, Kind] = {
+    "data": _PATH,
+    "schema": _PATH,
+    "geography": _PATH,
+    "privacy.relation": _PARAMETER,
+    "privacy.epsilon": _PARAMETER,
+    "privacy.delta": _PARAMETER,
+    "privacy.shares": _PARAMETER,
+    "mechanism.name": _NAME,  # and its parameters
+    "output.rows": _whole(0),
+    "output.sets": _whole(1),
+    "output.per_set": Kind("true or false", lambda v: isinstance(v, bool)),
+    "output.seed": _whole(None),
+    "output.format": Kind("'parquet' or 'csv'", lambda v: v in FORMATS),
+    "output.path": _PATH,
+    "output.part_rows": _whole(1),
+    "output.issuer": _TEXT,
+    "output.contact": _TEXT,
+    "output.date": _TEXT,
+    "output.license": _TEXT,
+    "engine.name": _NAME,
+    "engine.partitions": _whole(1),
+    "engine.master": _NAME,
+    "engine.conf": Kind("KEY=VALUE, or a table in the file", lambda v: isinstance(v, Mapping)),
+}
+TOP = tuple(key for key in KEYS if "." not in key)
+ELSEWHERE = {  # sections of the same file that other verbs read
     "evaluate": ("keys", "sensitive", "targets", "holdout", "path"),
     "audit": (),
 }
-ELSEWHERE = ("evaluate", "audit")  # sections of the same file that other verbs read
-PATHS = ("data", "schema", "geography", "output.path")
-FORMATS = ("parquet", "csv")
+SECTIONS: dict[str, tuple[str, ...]] = {
+    section: tuple(k.partition(".")[2] for k in KEYS if k.startswith(f"{section}."))
+    for section in ("privacy", "mechanism", "output", "engine")
+} | ELSEWHERE
+IMPRINT = tuple(field.name for field in dataclasses.fields(Imprint))
+FLAGS = {"mechanism.name": "--method", "engine.name": "--engine", "engine.conf": "--spark-conf"}
 FILES = (".csv", ".gz", ".tsv", ".txt", ".parquet", ".pq")
 MAX_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class EngineRequest:
-    """Where records are counted and rows are drawn; nothing here changes what is promised.
-
-    Attributes:
-        name: an engine; None for the one that fits the source.
-        partitions: of the rows that a cluster draws, and of what it counts.
-        master: address of a Spark cluster.
-        conf: settings of the Spark session.
-    """
-
-    name: str | None = None
-    partitions: int | None = None
-    master: str | None = None
-    conf: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What one release was asked to be; nothing in it comes from the data.
-
-    Attributes:
-        data: the confidential input; None when only the cost is asked for.
-        schema: schema file.
-        geography: file of the places of a table of flows, in place of a schema.
-        method: registered name.
-        params: of the method, as given (defaults are not filled in).
-        rows: rows a set; None for the noisy number of rows.
-        per_set: every set has noise of its own.
-        sets, seed, format, out: as in `gibbous synthesize`.
-        part_rows: most rows of one file of a set; None for the default.
-        engine: where the records are counted.
-        imprint: who stands behind the release.
-    """
-
-    data: Path | str | None
-    schema: Path
-    method: str
-    params: dict[str, object]
-    rows: int | None
-    sets: int
-    per_set: bool
-    seed: int | None
-    format: str
-    out: Path | None
-    part_rows: int | None
-    engine: EngineRequest
-    geography: Path | None = None
-    imprint: Imprint = NONE_GIVEN
-
-
-def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, object]) -> Request:
-    """Merge the three places into one request.
+def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, object]) -> Values:
+    """Merge the three places, and check every value.
 
     Args:
         config: path of release.toml, or None.
@@ -99,14 +100,11 @@ def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, ob
         flags: dotted key -> value; None for flags that were not given.
     Raises:
         UsageError: an unknown key, a key given twice with different values, a wrong type.
-        ParameterError: a budget that is not a number.
     """
     merged = read_config(config) if config else {}
     merged |= _combined(settings, flags)
-    for key in list(merged):
-        if key.split(".")[0] in ELSEWHERE:
-            del merged[key]
-    schema, geography = merged.pop("schema", None), merged.pop("geography", None)
+    values = {k: v for k, v in merged.items() if k.split(".")[0] not in ELSEWHERE}
+    schema, geography = values.get("schema"), values.get("geography")
     if (schema is None) == (geography is None):
         raise UsageError(
             "NOSCHEMA",
@@ -117,26 +115,69 @@ def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, ob
             "flows a geography takes its place.",
             "Pass --schema FILE; `gibbous schema infer DATA -o schema.toml` writes a draft.",
         )
-    data, out = merged.pop("data", None), merged.pop("output.path", None)
-    form = merged.pop("output.format", "parquet")
-    if form not in FORMATS:
-        raise _wrong("output.format", "--format", "'parquet' or 'csv'")
+    for key, value in values.items():
+        kind = KEYS.get(key, _PARAMETER)
+        if not kind.fits(value):
+            name = key.rpartition(".")[2].replace("_", "-")
+            raise UsageError(
+                "VALUE",
+                f"{key} has a wrong value.",
+                f"It is {kind.words}.",
+                f"Correct {FLAGS.get(key, f'--{name}')}.",
+            )
+        if kind is _PATH and not (key == "data" and _is_table(value, Path())):
+            values[key] = Path(str(value))
+    return values
+
+
+def request_of(values: Values, options: ReadOptions | None = None, /, **given: Any) -> Request:
+    """The request that checked values make.
+
+    Args:
+        values: of `resolve`.
+        options: how text files are read.
+        given: further fields of the request's parts, by name: what is said with each command.
+    Raises:
+        ParameterError, PrivacyRefused: a parameter of the method is refused.
+        UsageError: the schema or the geography cannot be read, or does not fit the method.
+    """
+    from gibbous.pipeline import privacy_of
+
+    own = {
+        k.partition(".")[2]: v for k, v in values.items() if k.startswith(("output.", "engine."))
+    }
+    own["out"], own["engine"] = own.pop("path", None), own.pop("name", None)
+    own = {k: v for k, v in (own | given).items() if v is not None}
+    schema, method = values.get("schema"), None
+    if schema is None:
+        from gibbous.cli.flow_request import flow_request
+
+        flows = flow_request(values)
+        schema, method = flows.schema, flows.method
+        own["engine"] = None if options is None else flows.engine(options)
+    promise = ("budget", "accept_inferred", "understand", "ledger", "new_data", "strict")
     return Request(
-        data=_source(data),
-        schema=_path("schema", schema) or Path(),
-        method=_named("mechanism.name", "--method", merged.pop("mechanism.name", DEFAULT_METHOD)),
-        rows=_count("output.rows", merged.pop("output.rows", None), 0),
-        sets=_count("output.sets", merged.pop("output.sets", 1), 1) or 1,
-        per_set=_truth("output.per_set", merged.pop("output.per_set", False)),
-        seed=_count("output.seed", merged.pop("output.seed", None), None),
-        format=str(form),
-        out=_path("output.path", out),
-        part_rows=_count("output.part_rows", merged.pop("output.part_rows", None), 1),
-        engine=_engine(merged),
-        geography=_path("geography", geography),
-        imprint=_imprint(merged),
-        params={key.partition(".")[2]: value for key, value in merged.items()},
+        values.get("data"),
+        privacy_of(
+            schema,
+            method or method_of(values),
+            **{name: own[name] for name in promise if name in own},
+        ),
+        _part(Output, own | {"imprint": imprint_of(values)}),
+        _part(Performance, own),
+        options,
     )
+
+
+def imprint_of(values: Values) -> Imprint:
+    """Who stands behind the release; a date of the file becomes text."""
+    given = {name: values.get(f"output.{name}") for name in IMPRINT}
+    return Imprint(**{name: str(value) for name, value in given.items() if value is not None})
+
+
+def _part(kind: type[Part], given: Mapping[str, Any]) -> Part:
+    names = [field.name for field in dataclasses.fields(kind)]
+    return kind(**{name: given[name] for name in names if name in given})
 
 
 def read_config(path: Path) -> dict[str, object]:
@@ -157,80 +198,76 @@ def read_config(path: Path) -> dict[str, object]:
             'schema = "schema.toml".',
         ) from None
     flat = _flatten(document, str(path))
-    for key in PATHS:
-        text = flat.get(key)
-        if isinstance(text, str) and not (key == "data" and _is_table(text, path.parent)):
-            flat[key] = path.parent / text
+    for key, text in flat.items():
+        if KEYS.get(key) is _PATH and isinstance(text, str):
+            named = key == "data" and _is_table(text, path.parent)
+            flat[key] = text if named else path.parent / text
     return flat
 
 
-def _is_table(text: str, folder: Path) -> bool:
+def _is_table(text: Any, folder: Path) -> bool:
     """Whether a source names a table: scheme://..., file::table, or catalog.db.table; no path."""
+    if not isinstance(text, str):
+        return False
     if "://" in text or "::" in text:
         return True
     plain = "/" in text or Path(text).suffix.lower() in FILES or "*" in text
     return not plain and text.count(".") in (1, 2) and not (folder / text).exists()
 
 
-def method_of(request: Request, fixed: Mapping[str, Any] | None = None) -> Mechanism:
+def method_of(values: Values, fixed: Mapping[str, Any] | None = None) -> Mechanism:
     """The mechanism of a request; with noise of its own for every set, where that is asked for."""
-    built = build_method(request.method, request.params, fixed)
-    if not request.per_set:
+    built = build_method(values.get("mechanism.name", DEFAULT_METHOD), parameters(values), fixed)
+    if not values.get("output.per_set"):
         return built
     from gibbous.mechanisms.per_set import PerSet
 
     return PerSet(built)
 
 
-def build_method(
-    name: str, given: Mapping[str, object], fixed: Mapping[str, Any] | None = None
-) -> Mechanism:
-    """A mechanism from its registered name and loose parameters.
-
-    Raises:
-        UsageError: unknown method or parameter.
-        PrivacyRefused: a budget for a method that makes no such claim, or none for one that does.
-    """
-    from gibbous.core.params import build, describe
-    from gibbous.mechanisms.registry import load
-
-    method = load(name)
-    known = [p.name for p in describe(method)]
-    params = {key: _value(key, value) for key, value in given.items()}
-    if "relation" not in known and params.get("relation") == "add_remove":
-        del params["relation"]  # a method without the parameter is under add_remove
-    if "delta" not in known and params.get("delta") == 0:
-        del params["delta"]
-    for key in ("epsilon", "delta"):
-        if key in params and key not in known:
-            raise _no_such_budget(name, key, "epsilon" in known)
-    if "epsilon" in known and "epsilon" not in params:
-        raise ParameterError(
-            "NOEPSILON",
-            f"No epsilon was given for {name}.",
-            "A budget is stated, never assumed.",
-            "Pass --epsilon, for example --epsilon 1; `gibbous plan` shows what it buys.",
-        )
-    built: Mechanism = build(method, params, **(fixed or {}))
-    return built
+def parameters(values: Values) -> dict[str, object]:
+    """Parameters of the method, as given."""
+    return {
+        key.partition(".")[2]: value
+        for key, value in values.items()
+        if key.startswith(("privacy.", "mechanism.")) and key != "mechanism.name"
+    }
 
 
 def _combined(settings: Sequence[str], flags: Mapping[str, object]) -> dict[str, object]:
     given: dict[str, object] = {}
-    for text in settings:
+    for key, text in pairs(settings, "SET", "--set", "parents=3, or --set privacy.epsilon=0.5"):
+        _add(given, _full_key(key.strip()), literal(text.strip()), "--set")
+    for flag, value in flags.items():
+        if value is not None:
+            settled = spark_conf(value) if flag == "engine.conf" else value
+            _add(given, flag, settled, "its flag")
+    return given
+
+
+def spark_conf(texts: Any) -> dict[str, str]:
+    """Settings of a Spark session, from texts "key=value"."""
+    return dict(pairs(texts, "SPARKCONF", "--spark-conf", "spark.executor.memory=4g"))
+
+
+def pairs(texts: Sequence[str], name: str, flag: str, example: str) -> list[tuple[str, str]]:
+    """Texts "key=value" as pairs.
+
+    Raises:
+        UsageError: one of them is something else.
+    """
+    found = []
+    for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise UsageError(
-                "SET",
-                f"--set {text!r} is not KEY=VALUE.",
-                "For example --set parents=3, or --set privacy.epsilon=0.5.",
+                name,
+                f"{flag} {text!r} is not KEY=VALUE.",
+                f"For example {flag} {example}.",
                 "Put one = between key and value, without spaces.",
             )
-        _add(given, _full_key(key.strip()), _literal(value.strip()), "--set")
-    for flag, wanted in flags.items():
-        if wanted is not None:
-            _add(given, flag, wanted, "its flag")
-    return given
+        found.append((key, value))
+    return found
 
 
 def _add(given: dict[str, object], key: str, value: object, how: str) -> None:
@@ -248,7 +285,9 @@ def _full_key(key: str) -> str:
     key = key.replace("-", "_")
     section, dot, name = key.partition(".")
     if not dot:
-        return key if key in TOP else _home(key)
+        # The budget lives in [privacy]; every other bare key is a parameter of the method.
+        home = "privacy" if key in SECTIONS["privacy"] else "mechanism"
+        return key if key in TOP else f"{home}.{key}"
     if section not in SECTIONS:
         raise unknown(section, [*TOP, *SECTIONS], "The configuration")
     if section == "mechanism" and name in SECTIONS["privacy"]:
@@ -256,11 +295,6 @@ def _full_key(key: str) -> str:
     if section != "mechanism" and SECTIONS[section] and name not in SECTIONS[section]:
         raise unknown(name, SECTIONS[section], f"[{section}]")
     return key
-
-
-def _home(key: str) -> str:
-    # The budget lives in [privacy]; every other bare key is a parameter of the method.
-    return f"privacy.{key}" if key in SECTIONS["privacy"] else f"mechanism.{key}"
 
 
 def _flatten(document: Mapping[str, object], path: str) -> dict[str, object]:
@@ -276,126 +310,9 @@ def _flatten(document: Mapping[str, object], path: str) -> dict[str, object]:
     return flat
 
 
-def _literal(text: str) -> object:
+def literal(text: str) -> object:
     """A --set value: read as TOML, else taken as text."""
     try:
         return toml(f"value = {text}", parse_float=Decimal)["value"]
     except Unreadable:
         return text
-
-
-def _value(key: str, value: object) -> object:
-    if key in ("epsilon", "delta"):
-        return number(key, value)
-    if isinstance(value, Decimal):
-        return number(key, value)
-    if isinstance(value, list):
-        return tuple(_value(key, item) for item in value)
-    return value
-
-
-def number(key: str, value: object) -> float:
-    """A budget as written, in decimal text, to the float that stands for exactly that text.
-
-    Raises:
-        ParameterError: not a number, or more digits than survive.
-    """
-    try:
-        if isinstance(value, bool):
-            raise InvalidOperation
-        decimal = Decimal(str(value).strip())
-        near = float(decimal)
-    except (InvalidOperation, ValueError, OverflowError):
-        raise ParameterError(
-            "NUMBER",
-            f"{key} is {str(value)[:40]!r}.",
-            "It is a decimal number.",
-            f"For example {key}={'1e-9' if key == 'delta' else '1'}.",
-        ) from None
-    long = len(decimal.as_tuple().digits) > DIGITS
-    if isfinite(near) and near != 0 and (long or Fraction(repr(near)) != Fraction(decimal)):
-        raise ParameterError(
-            "DIGITS",
-            f"{key} has more digits than are kept exactly.",
-            "Budgets are exact decimals of at most 15 significant digits.",
-            f"Round {key} to fewer digits.",
-        )
-    return near
-
-
-def _no_such_budget(name: str, key: str, has_epsilon: bool) -> PrivacyRefused:
-    if has_epsilon:
-        return PrivacyRefused(
-            "NODELTA",
-            f"{name} has no {key}, and {key} was given.",
-            "Its claim is pure epsilon: there is nothing for delta to do.",
-            f"Leave {key} out, or choose a method with (epsilon, delta).",
-        )
-    return PrivacyRefused(
-        "NOTDP",
-        f"{name} makes no claim of differential privacy, and {key} was given.",
-        "A method without that proof is never combined with such a claim.",
-        f"Leave {key} out, or choose a method with {key}; `gibbous methods` lists what is proven.",
-    )
-
-
-def _source(value: object) -> Path | str | None:
-    if isinstance(value, str) and _is_table(value, Path()):
-        return value
-    return _path("data", value)
-
-
-def _engine(merged: dict[str, object]) -> EngineRequest:
-    name, master, conf = (merged.pop(f"engine.{key}", None) for key in ("name", "master", "conf"))
-    partitions = _count("engine.partitions", merged.pop("engine.partitions", None), 1)
-    pairs = conf if isinstance(conf, Mapping) else {}
-    if not (conf is None or isinstance(conf, Mapping)):
-        raise _wrong("engine.conf", "--spark-conf", "KEY=VALUE, or a table in the file")
-    return EngineRequest(
-        None if name is None else _named("engine.name", "--engine", name),
-        partitions,
-        None if master is None else _named("engine.master", "--master", master),
-        tuple((str(key), str(value)) for key, value in pairs.items()),
-    )
-
-
-def _imprint(merged: dict[str, object]) -> Imprint:
-    given = {name: merged.pop(f"output.{name}", None) for name in IMPRINT}
-    for name, value in given.items():
-        if not isinstance(value, str | date | None):
-            raise _wrong(f"output.{name}", f"--{name}", "text")
-    return Imprint(**{name: str(value) for name, value in given.items() if value is not None})
-
-
-def _named(key: str, flag: str, value: object) -> str:
-    if isinstance(value, str) and value:
-        return value
-    raise _wrong(key, flag, "a name, as text")
-
-
-def _path(key: str, value: object) -> Path | None:
-    if value is None or isinstance(value, Path):
-        return value
-    if isinstance(value, str) and value and "\0" not in value:
-        return Path(value)
-    raise _wrong(key, key, "a path, as text")
-
-
-def _count(key: str, value: object, lowest: int | None) -> int | None:
-    if value is None:
-        return None
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or (lowest is not None and int(str(value)) < lowest):
-        more = "" if lowest is None else f", >= {lowest}"
-        raise _wrong(key, f"--{key.partition('.')[2]}", f"a whole number{more}")
-    return int(str(value))
-
-
-def _truth(key: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(key, f"--{key.partition('.')[2].replace('_', '-')}", "true or false")
-    return value
-
-
-def _wrong(key: str, flag: str, allowed: str) -> UsageError:
-    return UsageError("VALUE", f"{key} has a wrong value.", f"It is {allowed}.", f"Correct {flag}.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gibbous.cli import demo_data, show
-from gibbous.cli.config import build_method
+from gibbous.cli.parameters import build_method
 from gibbous.cli.progress import WORDS, Bars
 from gibbous.cli.synthesize_verb import finish
 from gibbous.core.release import Release
@@ -21,6 +21,7 @@ from gibbous.core.tables import Dense, Table, Tables
 if TYPE_CHECKING:
     import polars
 
+    from gibbous.cli.flags import ScreenFlags
     from gibbous.core.protocols import Mechanism, Progress
 
 EPSILON, DELTA, SETS, SEED = "1", "1e-6", 2, 7
@@ -37,7 +38,7 @@ EVALUATE = ("sklearn", "statsmodels", "formulaic")
 REPORT = ("altair", "vl_convert")
 
 
-def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -> None:
+def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> None:
     """Make a release of the RAND data, verify it, and show it.
 
     Args:
@@ -50,11 +51,11 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
     rows = PAID_ROWS if method.about.releases == "rows" else None
     from gibbous.pipeline import synthesize
 
-    if not json and not quiet:
+    if not screen.silent:
         _opening(source)
     began = time.perf_counter()
-    with Bars(quiet=quiet or json) as drawn:
-        bars = drawn if json or quiet or sys.stderr.isatty() else _Told(drawn)
+    with Bars(quiet=screen.silent) as drawn:
+        bars = drawn if screen.silent or sys.stderr.isatty() else _Told(drawn)
         drawn.compiling()
         release = synthesize(
             source,
@@ -69,7 +70,7 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
             progress=bars,
         )
         seconds = time.perf_counter() - began
-        if not json and not quiet:
+        if not screen.silent:
             show.line(
                 "The release is written. For the two reports it is compared with the real rows."
             )
@@ -78,8 +79,8 @@ def run(out: Path | None, name: str, overwrite: bool, json: bool, quiet: bool) -
         _verify(target, bars)
         if bars is not drawn:
             show.line()
-    if json or quiet:
-        finish(release, target, json, quiet)
+    if screen.silent:
+        finish(release, target, screen)
         return
     _closing(release, target, seconds, reports)
 
@@ -114,7 +115,7 @@ def _reports(
     """The public report inside the release, the internal one beside it; None without the extra."""
     if any(importlib.util.find_spec(name) is None for name in (*EVALUATE, *REPORT)):
         return None
-    from gibbous.evaluate.run import names
+    from gibbous.evaluate.metrics import names
     from gibbous.report import faces
 
     found = faces.evaluate(
@@ -265,7 +266,7 @@ def _method(name: str) -> Mechanism:
 
 def _ledger() -> Path:
     """A ledger of the demonstration's own, beside the real one."""
-    from gibbous.privacy.ledger_place import default_path
+    from gibbous.privacy.ledger.files import default_path
 
     return default_path().with_name("demo-ledger.sqlite")
 

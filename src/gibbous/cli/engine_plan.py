@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gibbous.cli import show
-from gibbous.cli.config import EngineRequest
 from gibbous.core.errors import UsageError
 from gibbous.core.plan import Plan
+from gibbous.core.request import Performance
 from gibbous.core.schema import Schema
 
 PARTITIONS = 200  # what Spark takes by default
@@ -23,7 +23,7 @@ _WORDS = {
 }
 
 
-def needs(made: Plan, schema: Schema, engine: EngineRequest, records: int | None) -> dict[str, Any]:
+def needs(made: Plan, schema: Schema, engine: Performance, records: int | None) -> dict[str, Any]:
     """What counting `records` records will need.
 
     Args:
@@ -43,7 +43,7 @@ def needs(made: Plan, schema: Schema, engine: EngineRequest, records: int | None
             "What an engine needs depends on the number of records, and a plan opens none of them.",
             "Pass --input-rows N, a public number or a guess.",
         )
-    name = engine.name or "local"
+    name = engine.engine or "local"
     known: dict[str, Any] = {"engine": name, "records": records}
     if name == "spark":
         from gibbous.disintegrate.spark.estimate import estimate

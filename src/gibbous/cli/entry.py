@@ -52,9 +52,8 @@ def _run(args: list[str]) -> int:
 def _answer(args: list[str]) -> int:
     code: object = 0
     try:
-        if not _listing(args):
-            _check_address_space(args)
-            code = _parser()(args=args or ["--help"], prog_name="gibbous", standalone_mode=False)
+        _check_address_space(args)
+        code = _parser()(args=args or ["--help"], prog_name="gibbous", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -106,19 +105,6 @@ def _parser() -> Callable[..., object]:
     from gibbous.cli.app import app
 
     return get_command(app)
-
-
-def _listing(args: list[str]) -> bool:
-    """Answer `methods [NAME] [--json]` without the parser, whose imports cost as much as numpy's."""
-    if args[:1] != ["methods"]:
-        return False
-    names = [a for a in args[1:] if not a.startswith("-")]
-    if len(names) > 1 or {a for a in args[1:] if a.startswith("-")} - {"--json", "--debug"}:
-        return False
-    from gibbous.cli import methods_verb
-
-    methods_verb.run(names[0] if names else None, None, "--json" in args)
-    return True
 
 
 def open_streams() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,10 @@ from gibbous.core.finding import Finding
 from gibbous.evaluate.findings import Findings
 
 if TYPE_CHECKING:
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
+    from gibbous.cli.measuring import EvaluateFlags
     from gibbous.core.schema import Schema
     from gibbous.flows import Geography
-    from gibbous.read.source import ReadOptions
 
 REPORT, JSON = "report.internal.html", "findings.json"
 ARROWS = {"lower": "\u2193", "higher": "\u2191", "near": "\u2192"}
@@ -33,32 +33,9 @@ GROUPS = {
 CONFIDENTIAL = "Confidential: comparisons with real records, outside the guarantee of any release."
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is to be evaluated, as given on the command line; lists are split at commas.
-
-    Attributes:
-        options: makes the reading options; late, because the reader is a heavy import.
-        geography: file of the places, in place of a schema, for tables of flows.
-    """
-
-    real: Path
-    synthetic: Sequence[Path]
-    schema: Path | None
-    keys: Sequence[str]
-    sensitive: Sequence[str]
-    targets: Sequence[str]
-    formulas: Sequence[str]
-    given: Sequence[str]
-    only: Sequence[str]
-    holdout: Path | None
-    fraction: float | None
-    seed: int
-    options: Callable[[], ReadOptions]
-    geography: Path | None = None
-
-
-def run(asked: Asked, out: Path | None, json: bool, quiet: bool) -> None:
+def run(
+    wanted: EvaluateFlags, reading: ReadingFlags, out: Path | None, screen: ScreenFlags
+) -> None:
     """Evaluate, print the findings, and write the report.
 
     Args:
@@ -66,62 +43,62 @@ def run(asked: Asked, out: Path | None, json: bool, quiet: bool) -> None:
     Raises:
         GibbousError: one class an exit code.
     """
-    if (asked.schema is None) == (asked.geography is None):
+    if (wanted.schema is None) == (wanted.geography is None):
         raise UsageError(
             "NOSCHEMA",
-            "No schema was given." if asked.schema is None else "Two schemas were given.",
+            "No schema was given." if wanted.schema is None else "Two schemas were given.",
             "Both tables are read under one declared schema, or, if they are flows, one geography.",
             "Pass --schema FILE; a release has its own in schema.toml. For flows: --geography FILE.",
         )
     if out is not None:
         require(("altair", "vl_convert"), "report")
 
-    with _folder(out, asked.real) as folder, Bars(quiet=quiet or json) as bars:
+    with _folder(out, wanted.real) as folder, Bars(quiet=screen.silent) as bars:
         bars.compiling()
-        found = _found(asked, bars)
+        found = _findings(wanted, reading, bars)
         if folder is not None:
             bars("report", 0, 1)
             _write(found, folder)
-    if json:
+    if screen.json:
         show.as_json(found.to_json() | {"path": str(out) if out else None})
         return
-    if not quiet:
+    if not screen.quiet:
         _details(found)
     _last(found, out)
 
 
-def _found(asked: Asked, bars: Bars) -> Findings:
+def _findings(wanted: EvaluateFlags, reading: ReadingFlags, bars: Bars) -> Findings:
     """Findings about rows, or about flows, with the report that they write."""
     from gibbous.report import faces
 
-    releases = [path for path in asked.synthetic if path.is_dir()]
-    one = releases[0] if len(asked.synthetic) == len(releases) == 1 else None
-    synthetic = one or list(asked.synthetic)
-    only, options = _split(asked.only) or None, asked.options()
+    releases = [path for path in wanted.synth if path.is_dir()]
+    one = releases[0] if len(wanted.synth) == len(releases) == 1 else None
+    synthetic = one or list(wanted.synth)
+    only, options = _split(wanted.only) or None, reading.options()
     schema: Schema | Geography
-    if asked.geography is not None:
+    if wanted.geography is not None:
         from gibbous.flows import load_geography
 
-        schema = load_geography(asked.geography)
+        schema = load_geography(wanted.geography)
         names = [schema.destination, schema.origin]
     else:
         from gibbous.read.schema_file import load_schema
 
-        assert asked.schema is not None, "checked before"
-        schema = load_schema(asked.schema)
+        assert wanted.schema is not None, "checked before"
+        schema = load_schema(wanted.schema)
         names = list(schema.names)
     return faces.evaluate(
-        asked.real,
+        wanted.real,
         synthetic,
         schema,
-        keys=_columns(asked.keys, names),
-        sensitive=_columns(asked.sensitive, names) or None,
-        targets=_columns(asked.targets, names),
-        formulas=asked.formulas,
-        given=_columns(asked.given, names),
-        fraction=asked.fraction,
-        holdout=asked.holdout,
-        seed=asked.seed,
+        keys=_columns(wanted.keys, names),
+        sensitive=_columns(wanted.sensitive, names) or None,
+        targets=_columns(wanted.targets, names),
+        formulas=wanted.formula or (),
+        given=_columns(wanted.given, names),
+        fraction=wanted.fraction,
+        holdout=wanted.holdout,
+        seed=wanted.seed,
         only=only,
         progress=bars,
         options=options,
@@ -155,14 +132,16 @@ def _folder(out: Path | None, source: Path) -> Iterator[Path | None]:
         files.remove_folder(fresh)
 
 
-def _columns(values: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+def _columns(values: Sequence[str] | None, names: Sequence[str]) -> tuple[str, ...]:
     # A name may hold a comma: what is a column as a whole is not split.
-    found = [[v] if v in names else _split([v]) for v in values]
+    found = [[v] if v in names else _split([v]) for v in values or ()]
     return tuple(name for part in found for name in part)
 
 
-def _split(values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+def _split(values: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(
+        part.strip() for value in values or () for part in value.split(",") if part.strip()
+    )
 
 
 def _details(found: Findings) -> None:

@@ -1,189 +1,325 @@
-"""The flags that verbs share, each with its words; and what several flags make together."""
+"""The flags that verbs share, each with its words, in groups that are handed on whole.
+
+A flag that is a key of a configuration, too, names that key: `keyed` gives what was set under it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer import Option
 
-from gibbous.cli.defaults import DEFAULT_METHOD
+from gibbous.core.keywords import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
 
-Json = Annotated[bool, typer.Option("--json", help="Machine output on stdout, nothing else there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the last line and errors.")]
-Debug = Annotated[
-    bool, typer.Option("--debug", help="On an error, print code positions (no data).")
-]
-Sep = Annotated[str, typer.Option("--sep", help="Separator of the CSV input.")]
-Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of the CSV input.")]
-BadLine = Annotated[
-    str,
-    typer.Option("--on-bad-line", help="reject, or drop: ragged CSV lines, counted and reported."),
-]
-LedgerPath = Annotated[
-    Path | None, typer.Option("--ledger", help="Ledger file; default: in GIBBOUS_HOME.")
-]
-NewData = Annotated[
-    str | None,
-    typer.Option(
-        "--new-data", help="Why these are not other content of a capped data set; recorded."
-    ),
-]
-SchemaFile = Annotated[Path | None, typer.Option("--schema", "-s", help="Schema file (TOML).")]
+SchemaFile = Annotated[Path | None, Option("--schema", "-s", help="Schema file (TOML)."), "schema"]
 GeographyFile = Annotated[
-    Path | None, typer.Option("--geography", help="Flows: file of the places (TOML), no schema.")
+    Path | None,
+    Option("--geography", help="Flows: file of the places (TOML), no schema."),
+    "geography",
 ]
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="A release.toml.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="KEY=VALUE: a method parameter, or a key of the configuration."),
-]
-Method = Annotated[
-    str | None, typer.Option("--method", "-m", help=f"Method; default {DEFAULT_METHOD}.")
+    Option("--set", help="KEY=VALUE: a method parameter, or a key of the configuration."),
 ]
 Epsilon = Annotated[
     str | None,
-    typer.Option("--epsilon", "-e", help="Budget of the whole release, decimal text, nats."),
+    Option("--epsilon", "-e", help="Budget of the whole release, decimal text, nats."),
+    "privacy.epsilon",
 ]
-Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Decimal text, e.g. 1e-9.")]
-Relation = Annotated[str | None, typer.Option("--relation", help="add_remove or replace_one.")]
-Rows = Annotated[
-    int | None, typer.Option("--rows", "-n", help="Rows of one set; default: the noisy count.")
+Delta = Annotated[
+    str | None, Option("--delta", "-d", help="Decimal text, e.g. 1e-9."), "privacy.delta"
 ]
-Sets = Annotated[int | None, typer.Option("--sets", help="Synthetic sets; default 1.")]
-PerSetNoise = Annotated[
-    bool,
-    typer.Option("--per-set", help="Noise of its own for every set; the sets share the budget."),
+Relation = Annotated[
+    str | None, Option("--relation", help="add_remove or replace_one."), "privacy.relation"
 ]
-Seed = Annotated[int | None, typer.Option("--seed", help="Seeds sampling only; noise has no seed.")]
-Format = Annotated[str | None, typer.Option("--format", help="parquet or csv; default parquet.")]
-CsvRaw = Annotated[
-    bool, typer.Option("--csv-raw", help="Do not guard CSV text cells against formula injection.")
+LedgerPath = Annotated[
+    Path | None, Option("--ledger", help="Ledger file; default: in GIBBOUS_HOME.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Charge anew where a killed run left a charge and no tables."),
-]
-Accept = Annotated[
-    bool,
-    typer.Option(
-        "--accept-inferred", help="Use facts read off the data; the guarantee omits them."
-    ),
-]
-Understand = Annotated[
-    bool,
-    typer.Option(
-        "--i-understand",
-        help="Allow an epsilon outside [1e-6, 100], or a delta above 1/rows (1e-3 without --rows).",
-    ),
-]
-Engine = Annotated[
+NewData = Annotated[
     str | None,
-    typer.Option(
+    Option("--new-data", help="Why these are not other content of a capped data set; recorded."),
+]
+EngineName = Annotated[
+    str | None,
+    Option(
         "--engine",
         help="local or spark; default: what fits the source. duckdb and numpy mean local.",
     ),
+    "engine.name",
 ]
 Partitions = Annotated[
-    int | None, typer.Option("--partitions", min=1, help="Spark: into how many parts work is cut.")
-]
-Master = Annotated[
-    str | None, typer.Option("--master", help="Spark: the cluster, e.g. spark://host:7077.")
-]
-SparkConf = Annotated[
-    list[str] | None,
-    typer.Option("--spark-conf", help="Spark: KEY=VALUE of its session; repeatable."),
-]
-Scratch = Annotated[
-    Path | None,
-    typer.Option("--scratch", help="Folder for encoded records that do not fit memory."),
-]
-Records = Annotated[
     int | None,
-    typer.Option("--input-rows", min=0, help="How many records, about: for what an engine needs."),
+    Option("--partitions", min=1, help="Spark: into how many parts work is cut."),
+    "engine.partitions",
 ]
-PartRows = Annotated[
-    int | None,
-    typer.Option("--part-rows", min=1, help="Most rows of one file of a set; default 4,194,304."),
-]
-Issuer = Annotated[
-    str | None,
-    typer.Option("--issuer", help="Who publishes the release: public text in METHODS.md."),
-]
-Contact = Annotated[str | None, typer.Option("--contact", help="Where questions go; public text.")]
-Date = Annotated[str | None, typer.Option("--date", help="Day of publication, YYYY-MM-DD; public.")]
-License = Annotated[
-    str | None, typer.Option("--license", help="Under which the rows may be used; public text.")
-]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Most threads to use.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace an existing output.")]
+Names = Annotated[list[str] | None, Option(help="Columns, separated by commas; repeatable.")]
 
 
-Names = Annotated[list[str] | None, typer.Option(help="Columns, separated by commas; repeatable.")]
+@dataclass(frozen=True, eq=False, repr=False)
+class MachineFlags:
+    """Whom a verb talks to."""
+
+    json: Annotated[
+        bool, Option("--json", help="Machine output on stdout, nothing else there.")
+    ] = False
+    debug: Annotated[
+        bool, Option("--debug", help="On an error, print code positions (no data).")
+    ] = False
 
 
-def engine_flags(
-    engine: str | None,
-    partitions: int | None,
-    master: str | None,
-    conf: list[str] | None,
-) -> dict[str, object]:
-    """Flags of the engine under the dotted names of release.toml.
+@dataclass(frozen=True, eq=False, repr=False)
+class ScreenFlags(MachineFlags):
+    """What is printed."""
 
-    Raises:
-        UsageError: a setting of Spark that is not KEY=VALUE.
-    """
-    pairs = [text.partition("=") for text in conf or []]
-    if any(not equals or not key for key, equals, _ in pairs):
-        from gibbous.core.errors import UsageError
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Only the last line and errors.")] = False
 
-        raise UsageError(
-            "SPARKCONF",
-            "A --spark-conf is not KEY=VALUE.",
-            "For example --spark-conf spark.executor.memory=4g.",
-            "Put one = between key and value, without spaces.",
-        )
-    return {
-        "engine.name": engine,
-        "engine.partitions": partitions,
-        "engine.master": master,
-        "engine.conf": {key: value for key, _, value in pairs} or None,
-    }
+    @property
+    def silent(self) -> bool:
+        """Whether no bars are shown."""
+        return self.json or self.quiet
 
 
-def request_flags(
-    schema: Path | None,
-    method: str | None,
-    epsilon: str | None,
-    delta: str | None,
-    relation: str | None,
-    rows: int | None,
-    sets: int | None,
-    per_set: bool,
-) -> dict[str, object]:
-    """Flags of a request under the dotted names of release.toml."""
-    return {
-        "schema": schema,
-        "mechanism.name": method,
-        "privacy.epsilon": epsilon,
-        "privacy.delta": delta,
-        "privacy.relation": relation,
-        "output.rows": rows,
-        "output.sets": sets,
-        "output.per_set": per_set or None,
-    }
+@dataclass(frozen=True, eq=False, repr=False)
+class TextFlags:
+    """How text files are read."""
 
+    sep: Annotated[str, Option("--sep", help="Separator of the CSV input.")] = ","
+    encoding: Annotated[str, Option("--encoding", help="Encoding of the CSV input.")] = "utf-8"
 
-def reading(sep: str, encoding: str, on_bad_line: str) -> Callable[[], ReadOptions]:
-    """How to read the input; made late, because the reader is a heavy import."""
+    def options(self) -> ReadOptions:
+        """The same for the reader, which is a heavy import.
 
-    def make() -> ReadOptions:
+        Raises:
+            UsageError: an encoding or a separator that cannot be used.
+        """
         from gibbous.read.source import ReadOptions
 
-        return ReadOptions(sep=sep, encoding=encoding, on_bad_line=on_bad_line)  # type: ignore[arg-type]
+        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return ReadOptions(**own)
 
-    return make
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReadingFlags(TextFlags):
+    """How text files are read, where lines may be dropped."""
+
+    on_bad_line: Annotated[
+        str,
+        Option("--on-bad-line", help="reject, or drop: ragged CSV lines, counted and reported."),
+    ] = "reject"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CapFlags:
+    """The most that a data set may ever spend."""
+
+    epsilon: Annotated[str, Option("--epsilon", "-e", help="Most this data set may ever spend.")]
+    delta: Annotated[str, Option("--delta", "-d", help="Most delta, decimal text.")] = "0"
+    relation: Annotated[str, Option("--relation", help="add_remove or replace_one.")] = "add_remove"
+    schema: SchemaFile = None
+    new_data: NewData = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RequestFlags:
+    """What is promised, and how much is made."""
+
+    config: Annotated[Path | None, Option("--config", "-c", help="A release.toml.")] = None
+    setting: Settings = None
+    schema: SchemaFile = None
+    geography: GeographyFile = None
+    method: Annotated[
+        str | None,
+        Option("--method", "-m", help=f"Method; default {DEFAULT_METHOD}."),
+        "mechanism.name",
+    ] = None
+    epsilon: Epsilon = None
+    delta: Delta = None
+    relation: Relation = None
+    rows: Annotated[
+        int | None,
+        Option("--rows", "-n", help="Rows of one set; default: the noisy count."),
+        "output.rows",
+    ] = None
+    sets: Annotated[
+        int | None, Option("--sets", help="Synthetic sets; default 1."), "output.sets"
+    ] = None
+    per_set: Annotated[
+        bool,
+        Option("--per-set", help="Noise of its own for every set; the sets share the budget."),
+        "output.per_set",
+    ] = False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConsentFlags:
+    """What is allowed for once, said with each command."""
+
+    accept_inferred: Annotated[
+        bool,
+        Option("--accept-inferred", help="Use facts read off the data; the guarantee omits them."),
+    ] = False
+    understand: Annotated[
+        bool,
+        Option(
+            "--i-understand",
+            help="Allow an epsilon outside [1e-6, 100], or a delta above 1/rows (1e-3 without --rows).",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LedgerFlags:
+    """Which ledger is charged, and how."""
+
+    ledger: LedgerPath = None
+    new_data: NewData = None
+    budget: Annotated[
+        str | None, Option("--budget", help="Most epsilon this release may cost in total.")
+    ] = None
+    strict: Annotated[
+        bool, Option("--strict", help="Charge anew where a killed run left a charge and no tables.")
+    ] = False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OutputFlags:
+    """What is written, and how."""
+
+    seed: Annotated[
+        int | None, Option("--seed", help="Seeds sampling only; noise has no seed."), "output.seed"
+    ] = None
+    out: Annotated[
+        Path | None, Option("--out", "-o", help="Folder of the release."), "output.path"
+    ] = None
+    format: Annotated[
+        str | None, Option("--format", help="parquet or csv; default parquet."), "output.format"
+    ] = None
+    csv_raw: Annotated[
+        bool, Option("--csv-raw", help="Do not guard CSV text cells against formula injection.")
+    ] = False
+    overwrite: Overwrite = False
+    part_rows: Annotated[
+        int | None,
+        Option("--part-rows", min=1, help="Most rows of one file of a set; default 4,194,304."),
+        "output.part_rows",
+    ] = None
+    issuer: Annotated[
+        str | None,
+        Option("--issuer", help="Who publishes the release: public text in METHODS.md."),
+        "output.issuer",
+    ] = None
+    contact: Annotated[
+        str | None, Option("--contact", help="Where questions go; public text."), "output.contact"
+    ] = None
+    date: Annotated[
+        str | None, Option("--date", help="Day of publication, YYYY-MM-DD; public."), "output.date"
+    ] = None
+    license: Annotated[
+        str | None,
+        Option("--license", help="Under which the rows may be used; public text."),
+        "output.license",
+    ] = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EngineFlags:
+    """How it is computed: nothing here changes what is released."""
+
+    engine: EngineName = None
+    partitions: Partitions = None
+    master: Annotated[
+        str | None,
+        Option("--master", help="Spark: the cluster, e.g. spark://host:7077."),
+        "engine.master",
+    ] = None
+    spark_conf: Annotated[
+        list[str] | None,
+        Option("--spark-conf", help="Spark: KEY=VALUE of its session; repeatable."),
+        "engine.conf",
+    ] = None
+    scratch: Annotated[
+        Path | None, Option("--scratch", help="Folder for encoded records that do not fit memory.")
+    ] = None
+    threads: Annotated[int | None, Option("--threads", min=1, help="Most threads to use.")] = None
+
+
+def keyed(*groups: Any) -> dict[str, Any]:
+    """What was given, under the dotted keys of a configuration; flags without a key are left out."""
+    return {
+        key: getattr(group, name)
+        for group in groups
+        for name, key in _keys(type(group)).items()
+        if getattr(group, name) not in (None, False, [])
+    }
+
+
+def unkeyed(*groups: Any) -> dict[str, Any]:
+    """What is said with each command: flags that are no key of a configuration, by name."""
+    return {
+        name: value
+        for group in groups
+        for name, value in vars(group).items()
+        if name not in _keys(type(group))
+    }
+
+
+def _keys(group: type[Any]) -> dict[str, str]:
+    hints = get_type_hints(group, include_extras=True)
+    found = ((name, getattr(hint, "__metadata__", ())) for name, hint in hints.items())
+    return {name: more[-1] for name, more in found if more and isinstance(more[-1], str)}
+
+
+def verb(
+    app: typer.Typer, short_help: str, name: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a verb. A parameter whose type is a group of flags stands for all of them."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        groups: dict[str, type] = {}
+        flags = []
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            kind = parameter.annotation
+            if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+                groups[parameter.name] = kind
+                flags += _flags(kind)
+            else:
+                flags.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+        @functools.wraps(function)
+        def call(**values: Any) -> None:
+            for group, kind in groups.items():
+                own = {f.name: values.pop(f.name) for f in dataclasses.fields(kind)}
+                values[group] = kind(**own)
+            function(**values)
+
+        call.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
+        call.__annotations__ = {flag.name: flag.annotation for flag in flags}
+        app.command(name, short_help=short_help)(call)
+        return function
+
+    return register
+
+
+def _flags(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    empty = inspect.Parameter.empty
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=empty if field.default is dataclasses.MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in dataclasses.fields(group)
+    ]

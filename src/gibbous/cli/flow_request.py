@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gibbous.cli.config import Request, method_of
+from gibbous.cli.config import Values, method_of, parameters
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Mechanism
@@ -37,23 +37,24 @@ class FlowRequest:
         return FlowEngine(self.geography, options, level=self.geography.level)
 
 
-def flow_request(path: Path, request: Request) -> FlowRequest:
+def flow_request(values: Values) -> FlowRequest:
     """Read the geography of a request.
 
     Raises:
         UsageError: the file is no geography, the method does not fit it, or an engine was named.
     """
-    if request.engine.name is not None:
+    if "engine.name" in values:
         raise UsageError(
             "ENGINE",
-            f"The engine {request.engine.name!r} was named for flows.",
-            "Flows are read with their geography, and counted in this process.",
+            f"The engine {values['engine.name']!r} was named for flows.",
+            "Flows are counted by an engine of their own, which reads them with their geography.",
             "Leave --engine out.",
         )
     from gibbous.flows import coarse, flow_schema, load_geography, placed
     from gibbous.mechanisms.registry import load
 
-    geography = load_geography(path)
+    geography = load_geography(values["geography"])
     seen = coarse(geography, geography.level) if geography.level else geography
-    fixed = placed(load(request.method), request.params, seen)
-    return FlowRequest(geography, flow_schema(seen), method_of(request, fixed))
+    kind = load(values.get("mechanism.name", DEFAULT_METHOD))
+    fixed = placed(kind, parameters(values), seen)
+    return FlowRequest(geography, flow_schema(seen), method_of(values, fixed))

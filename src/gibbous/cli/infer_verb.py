@@ -9,6 +9,8 @@ from gibbous.cli import show
 from gibbous.cli.progress import Bars
 
 if TYPE_CHECKING:
+    from gibbous.cli.flags import ScreenFlags
+    from gibbous.cli.measuring import InferFlags
     from gibbous.evaluate.inference.analysis import Analysis
     from gibbous.evaluate.inference.formulas import Family
     from gibbous.evaluate.inference.results import Fit
@@ -17,55 +19,35 @@ if TYPE_CHECKING:
 HEADERS = ("coefficient", "estimate", "se", "df", "low", "high", "sampling", "synthesis", "noise")
 
 
-def run(
-    release: Path,
-    formula: str,
-    family: str,
-    rule: str,
-    level: float,
-    records: float | None,
-    replicates: int | None,
-    seed: int,
-    json: bool,
-    quiet: bool,
-) -> None:
+def run(release: Path, fitted: InferFlags, screen: ScreenFlags) -> None:
     """Print coefficients with intervals, the rule and its reason, and which receipt entries entered.
 
-    Args:
-        release: folder.
-        formula: "response ~ terms".
-        family: gaussian, binomial, multinomial or poisson.
-        rule: auto, or a combining rule.
-        level: of the intervals.
-        records: n where it is public; None reads it off the noisy tables.
-        replicates: how often the noise is drawn anew; None for the default.
-        seed: of that noise.
     Raises:
         UsageError: formula, family, rule or level do not fit the release.
         ModelRejected: it is not an intact release.
     """
     from gibbous.evaluate.inference.analysis import load_release
 
-    analysis = load_release(release, records=records)
-    with Bars(quiet=quiet or json) as bars:
+    analysis = load_release(release, records=fitted.records)
+    with Bars(quiet=screen.silent) as bars:
         fit = analysis.glm(
-            formula,
-            cast("Family", family),
-            rule=cast("Rule", rule),
-            level=level,
-            seed=seed,
+            fitted.formula,
+            cast("Family", fitted.family),
+            rule=cast("Rule", fitted.rule),
+            level=fitted.level,
+            seed=fitted.seed,
             progress=bars,
-            replicates=replicates,
+            replicates=fitted.replicates,
         )
     entered = numbers(analysis)
-    if json:
+    if screen.json:
         show.as_json(fit.to_json() | {"entered": entered})
         return
-    if not quiet:
+    if not screen.quiet:
         _details(fit, entered)
     last = fit.combined
     show.line(
-        f"{show.counted(len(last.names), 'coefficient')} by {last.rule} at {100 * level:g} %; "
+        f"{show.counted(len(last.names), 'coefficient')} by {last.rule} at {100 * fitted.level:g} %; "
         f"{show.counted(len(last.warnings) + len(fit.remarks), 'note')}. Nothing was spent."
     )
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from gibbous.cli import show as screen
-from gibbous.cli.config import number
+from gibbous.cli import show as terminal
+from gibbous.cli.parameters import number
 from gibbous.core.claim import Claim, Relation, short
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import exact, text
 from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.ledger_accounts import Account, Cap
-from gibbous.privacy.ledger_datasets import DIGITS
+from gibbous.privacy.ledger.accounts import Account
+from gibbous.privacy.ledger.datasets import DIGITS
+from gibbous.privacy.ledger.entries import Cap
 
 if TYPE_CHECKING:
-    from gibbous.read.source import ReadOptions
+    from gibbous.cli import flags
 
 
 def show(
     data: str | None,
     schema: Path | None,
     path: Path | None,
-    options: Callable[[], ReadOptions],
+    csv: flags.TextFlags,
     json: bool,
 ) -> None:
     """Print what was charged, by data set and release.
@@ -42,10 +42,10 @@ def show(
     ledger = Ledger.read(path)
     accounts = ledger.accounts()
     if data is not None:
-        wanted = ledger.account(_dataset(ledger, data, schema, options)[0]).dataset
-        accounts = tuple(a for a in accounts if a.dataset == wanted)
+        dataset = ledger.account(_dataset(ledger, data, schema, csv)[0]).dataset
+        accounts = tuple(a for a in accounts if a.dataset == dataset)
     if json:
-        screen.as_json(
+        terminal.as_json(
             {
                 "path": str(ledger.path),
                 "head": ledger.head,
@@ -53,8 +53,8 @@ def show(
             }
         )
         return
-    screen.line(
-        f"{ledger.path}: {screen.counted(len(accounts), 'data set')}; the chain of entries is whole."
+    terminal.line(
+        f"{ledger.path}: {terminal.counted(len(accounts), 'data set')}; the chain of entries is whole."
     )
     for account in accounts:
         _account(account)
@@ -62,25 +62,19 @@ def show(
 
 def cap(
     data: str,
-    wanted: tuple[str, str, str],
-    schema: Path | None,
+    limit: flags.CapFlags,
     path: Path | None,
-    options: Callable[[], ReadOptions],
-    json: bool,
-    quiet: bool,
-    new_data: str | None = None,
+    csv: flags.TextFlags,
+    screen: flags.ScreenFlags,
 ) -> None:
     """Set the most that a data set may ever spend; reads the file for its fingerprint only.
 
     Args:
         data: its file, nickname or fingerprint.
-        wanted: epsilon, delta (decimal text) and relation.
-        new_data: why it is no other content of a capped data set.
     """
-    epsilon, delta = (
-        exact(number(k, v)) for k, v in zip(("epsilon", "delta"), wanted, strict=False)
-    )
-    relation = wanted[2]
+    epsilon = exact(number("epsilon", limit.epsilon))
+    delta = exact(number("delta", limit.delta))
+    relation = limit.relation
     if relation not in ("add_remove", "replace_one"):
         raise UsageError(
             "RELATION",
@@ -89,7 +83,7 @@ def cap(
             "Correct --relation.",
         )
     ledger = Ledger.open(path)
-    dataset, declared = _dataset(ledger, data, schema, options)
+    dataset, declared = _dataset(ledger, data, limit.schema, csv)
     unit = declared.unit.words() if declared is not None and declared.unit else None
     ledger.cap(
         dataset,
@@ -97,44 +91,40 @@ def cap(
         delta,
         cast(Relation, relation),
         protects=unit,
-        new_data=new_data,
+        new_data=limit.new_data,
     )
     account = ledger.account(dataset)
-    if json:
-        screen.as_json(_account_json(account))
+    if screen.json:
+        terminal.as_json(_account_json(account))
         return
-    if not quiet and account.releases:
+    if not screen.quiet and account.releases:
         _account(account)
     left = account.left or (Fraction(0), Fraction(0))
     # A cap may come late: it then refuses every further release, and cannot take one back.
     late = any(total.epsilon > epsilon or total.delta > delta for total in account.totals)
     more = " More than that was released already; nothing further will be." if late else ""
-    screen.line(
+    terminal.line(
         f"cap: {_numbers(epsilon, delta)} ({relation}) for data set {_name(account)}; "
         f"left: {_numbers(*left)}.{more} Nothing was spent."
     )
 
 
-def link(
-    new: str, old: str, path: Path | None, options: Callable[[], ReadOptions], json: bool
-) -> None:
+def link(new: str, old: str, path: Path | None, csv: flags.TextFlags, json: bool) -> None:
     """Join the accounts of two data sets: one sum of what was spent, under one cap.
 
     Args:
         new, old: files, nicknames or fingerprints; the account keeps the name of the old one.
     """
     ledger = Ledger.open(path)
-    of_new, of_old = (_dataset(ledger, data, None, options)[0] for data in (new, old))
+    of_new, of_old = (_dataset(ledger, data, None, csv)[0] for data in (new, old))
     ledger.link(of_new, of_old)
     _tell(ledger, of_old, "linked: one account from now on.", json)
 
 
-def name(
-    data: str, nickname: str, path: Path | None, options: Callable[[], ReadOptions], json: bool
-) -> None:
+def name(data: str, nickname: str, path: Path | None, csv: flags.TextFlags, json: bool) -> None:
     """Give a data set a nickname, which stands for it wherever one is named."""
     ledger = Ledger.open(path)
-    dataset = _dataset(ledger, data, None, options)[0]
+    dataset = _dataset(ledger, data, None, csv)[0]
     ledger.nickname(dataset, nickname)
     _tell(ledger, dataset, f"named {nickname}.", json)
 
@@ -142,14 +132,14 @@ def name(
 def _tell(ledger: Ledger, dataset: bytes, words: str, json: bool) -> None:
     account = ledger.account(dataset)
     if json:
-        screen.as_json(_account_json(account))
+        terminal.as_json(_account_json(account))
         return
     _account(account)
-    screen.line(f"{words[:1].upper()}{words[1:]} Nothing was spent.")
+    terminal.line(f"{words[:1].upper()}{words[1:]} Nothing was spent.")
 
 
 def _dataset(
-    ledger: Ledger, data: str, schema: Path | None, options: Callable[[], ReadOptions]
+    ledger: Ledger, data: str, schema: Path | None, csv: flags.TextFlags
 ) -> tuple[bytes, Schema | None]:
     """The data set that is called so, or that is in this file; and its schema, if one is given."""
     declared = None
@@ -160,12 +150,12 @@ def _dataset(
     known = ledger.named(data)
     if known is not None:
         return known, declared
-    return ledger.dataset(data, schema=declared, options=options()), declared
+    return ledger.dataset(data, schema=declared, options=csv.options()), declared
 
 
 def _exists(path: Path | None) -> bool:
     """Whether a ledger was named, or is there, or left a trace: reading it then says what is wrong."""
-    from gibbous.privacy.ledger_place import anchors_from_environment, default_path
+    from gibbous.privacy.ledger.files import anchors_from_environment, default_path
 
     place = default_path()
     if path is not None or any(anchor.exists() for anchor in anchors_from_environment()):
@@ -175,25 +165,25 @@ def _exists(path: Path | None) -> bool:
 
 def _none_yet(json: bool) -> None:
     if json:
-        screen.as_json({"path": None, "head": None, "datasets": []})
+        terminal.as_json({"path": None, "head": None, "datasets": []})
         return
-    screen.line("There is no ledger yet: nothing was spent. The first release makes it.")
+    terminal.line("There is no ledger yet: nothing was spent. The first release makes it.")
 
 
 def _account(account: Account) -> None:
-    screen.line()
-    screen.line(f"data set {_name(account)}: {_cap_words(account.cap)}")
+    terminal.line()
+    terminal.line(f"data set {_name(account)}: {_cap_words(account.cap)}")
     for why in account.new_data:
-        screen.line(f"  declared new: {why}")
+        terminal.line(f"  declared new: {why}")
     if account.linked:
         digits = ", ".join(dataset.hex()[:DIGITS] for dataset in account.linked)
-        screen.line(f"  linked to it: {digits}")
+        terminal.line(f"  linked to it: {digits}")
     for total in account.totals:
-        screen.line(f"  spent: {_claim_words(total)}")
+        terminal.line(f"  spent: {_claim_words(total)}")
     if account.left is not None:
-        screen.line(f"  left:  {_numbers(*account.left)}")
+        terminal.line(f"  left:  {_numbers(*account.left)}")
     if account.releases:
-        screen.table(
+        terminal.table(
             ("reservation", "state", "method", "cost", "relation", "release", "time"),
             [
                 (
@@ -209,12 +199,12 @@ def _account(account: Account) -> None:
             ],
         )
     if any(p.state == "open" for p in account.releases):
-        screen.line("  An open reservation was never finished; it stays spent.")
+        terminal.line("  An open reservation was never finished; it stays spent.")
 
 
 def _claim_words(claim: Claim) -> str:
     words = claim.words()
-    return words if claim.is_dp or screen.NOT_DP in words else f"{words}; {screen.NOT_DP}"
+    return words if claim.is_dp or terminal.NOT_DP in words else f"{words}; {terminal.NOT_DP}"
 
 
 def _amount(claim: Claim) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,31 +10,15 @@ from gibbous.cli.progress import Bars
 from gibbous.core.extras import require
 
 if TYPE_CHECKING:
-    from gibbous.read.source import ReadOptions
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
+    from gibbous.cli.measuring import MapFlags
 
 CONFIDENTIAL = "Confidential: real flows, outside the guarantee of any release."
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is drawn.
-
-    Attributes:
-        columns: names of columns, by the attributes of `evaluate.flows_files.Named`.
-        options: makes the reading options; late, because the reader is a heavy import.
-    """
-
-    release: Path
-    destination: str
-    coordinates: Path
-    columns: dict[str, str | int]
-    options: Callable[[], ReadOptions]
-    real: Path | None = None
-    outlines: Path | None = None
-    view: int | None = None
-
-
-def run(asked: Asked, out: Path, overwrite: bool, json: bool, quiet: bool) -> None:
+def run(
+    mapped: MapFlags, out: Path, overwrite: bool, reading: ReadingFlags, screen: ScreenFlags
+) -> None:
     """Write the map.
 
     Args:
@@ -49,26 +31,34 @@ def run(asked: Asked, out: Path, overwrite: bool, json: bool, quiet: bool) -> No
     from gibbous.evaluate.flows_files import Named
     from gibbous.report.flow_map import flow_map
 
-    with Bars(quiet=quiet or json) as bars:
+    with Bars(quiet=screen.silent) as bars:
         bars("map", 0, 1)
         path = flow_map(
-            asked.release,
-            asked.destination,
-            asked.coordinates,
+            mapped.release,
+            mapped.destination,
+            mapped.coordinates,
             out,
-            real=asked.real,
-            outlines=asked.outlines,
-            named=Named(**asked.columns),  # type: ignore[arg-type]
-            view=asked.view,
+            real=mapped.real,
+            outlines=mapped.outlines,
+            named=Named(
+                destination=mapped.destination_column,
+                origin=mapped.origin_column,
+                count=mapped.count,
+                place=mapped.place,
+                lat=mapped.lat,
+                lon=mapped.lon,
+                set=mapped.number,
+            ),
+            view=mapped.view,
             overwrite=overwrite,
-            options=asked.options(),
+            options=reading.options(),
         )
         bars("map", 1, 1)
-    audience = "public" if asked.real is None else "internal"
-    if json:
-        show.as_json({"path": str(path), "audience": audience, "destination": asked.destination})
+    audience = "public" if mapped.real is None else "internal"
+    if screen.json:
+        show.as_json({"path": str(path), "audience": audience, "destination": mapped.destination})
         return
-    if out.suffix.lower() in (".html", ".htm") and not quiet:
+    if out.suffix.lower() in (".html", ".htm") and not screen.quiet:
         show.line(f"{path}: open it in a browser; it asks for nothing from the network.")
     if audience == "internal":
         show.line(f"{CONFIDENTIAL} {path}")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from gibbous.cli import show
-from gibbous.cli.cards import Card, cards
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import DEFAULT_METHOD, did_you_mean
+
+Card = dict[str, Any]
 
 
 def run(name: str | None, scaffold: str | None, json: bool) -> None:
@@ -33,19 +37,45 @@ def run(name: str | None, scaffold: str | None, json: bool) -> None:
         _list(shown)
 
 
+def cards() -> list[Card]:
+    """Everything known of every method, as JSON values, sorted by name.
+
+    Returns:
+        One object a method: the fields of its `About`, whether it is the default, its parameters.
+    Raises:
+        EngineFailure: a package that registers a method cannot be imported.
+    """
+    from gibbous.core.params import describe
+    from gibbous.mechanisms.registry import load, methods
+
+    out = []
+    for about in methods():
+        facts = {f.name: getattr(about, f.name) for f in dataclasses.fields(about)}
+        parameters = [
+            {
+                "name": p.name,
+                "type": p.type,
+                "default": list(p.default) if isinstance(p.default, tuple) else p.default,
+                "allowed": p.allowed,
+                "unit": p.unit,
+                "help": p.help,
+            }
+            for p in describe(load(about.name))
+        ]
+        out.append(facts | {"default": about.name == DEFAULT_METHOD, "parameters": parameters})
+    return out
+
+
 def _find(name: str, cards: Sequence[Card]) -> Card:
     for card in cards:
         if card["name"] == name:
             return card
-    from gibbous.cli.mistakes import nearest
-
     names = [card["name"] for card in cards]
-    near = nearest(name.lower().replace("-", "_"), names)
     raise UsageError(
         "UNKNOWNMETHOD",
         f"There is no method {name!r}.",
         f"Methods are {', '.join(names)}.",
-        f"Did you mean {near!r}?" if near else "`gibbous methods` describes them.",
+        did_you_mean(name.lower().replace("-", "_"), names, "`gibbous methods` describes them."),
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from gibbous.core.errors import GibbousError, UsageError
-from gibbous.core.keywords import ELSEWHERE, FOREIGN
+from gibbous.core.keywords import ELSEWHERE, FOREIGN, nearest
 
 # Words of other tools that are flags here only.
 FLAGS = {
@@ -59,12 +58,6 @@ def usage(error: Exception, args: Sequence[str]) -> GibbousError:
         f"Usage: {_pieces(context)}.",
         f"Try '{verb} --help'.",
     )
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word closest to a mistyped one, if any is close."""
-    near = difflib.get_close_matches(word, list(known), 1, 0.6)
-    return near[0] if near else None
 
 
 def unknown(name: str, known: Sequence[str], where: str) -> UsageError:

@@ -3,59 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gibbous.cli import engine_plan, show
-from gibbous.cli.config import Request, method_of
+from gibbous.cli.config import request_of, resolve
+from gibbous.cli.flags import keyed, unkeyed
 from gibbous.core.plan import Plan
+
+if TYPE_CHECKING:
+    from gibbous.cli.flags import ConsentFlags, EngineFlags, RequestFlags, ScreenFlags
 
 
 def run(
-    request: Request,
-    accept_inferred: bool,
-    understand: bool,
-    json: bool,
-    quiet: bool,
-    geography: Path | None = None,
-    records: int | None = None,
+    asked: RequestFlags,
+    consent: ConsentFlags,
+    computing: EngineFlags,
+    records: int | None,
+    screen: ScreenFlags,
 ) -> None:
     """Print the plan of a request, and what its engine will need where one is named.
 
     Args:
         records: number of input rows, about; for what the engine needs.
-        geography: file of the places of a table of flows, in place of a schema.
     Raises:
         PrivacyRefused: an inferred fact would be used under a claim of differential privacy.
     """
-    from gibbous.pipeline import plan, settled
-    from gibbous.read.schema_file import load_schema
+    from gibbous.pipeline import planned
 
-    if geography is not None:
-        from gibbous.cli.flow_request import flow_request
-
-        flows = flow_request(geography, request)
-        schema, method = flows.schema, flows.method
-    else:
-        method = method_of(request)
-        schema = settled(load_schema(request.schema), accept_inferred=accept_inferred)
-    made = plan(
-        schema,
-        method,
-        rows=request.rows,
-        sets=request.sets,
-        accept_inferred=accept_inferred,
-        understand=understand,
-    )
-    wanted = request.engine.name is not None or records is not None
-    engine = engine_plan.needs(made, schema, request.engine, records) if wanted else {}
-    uncovered = schema.inferred() if made.total.is_dp else ()
-    if json:
+    values = resolve(asked.config, asked.setting or [], keyed(asked, computing))
+    request = request_of(values, **unkeyed(consent))
+    privacy = request.privacy
+    made = planned(privacy, request.output)
+    engine = {}
+    if "engine.name" in values or records is not None:
+        engine = engine_plan.needs(made, privacy.schema, request.performance, records)
+    uncovered = privacy.schema.inferred() if made.total.is_dp else ()
+    if screen.json:
         show.as_json(made.to_json() | {"uncovered": list(uncovered), "engine": engine or None})
         return
-    if not quiet:
+    if not screen.quiet:
         details(made)
-    if engine and not quiet:
-        engine_plan.tell(engine)
+        if engine:
+            engine_plan.tell(engine)
     show.line(f"total cost: {show.cost_words(made, uncovered)}. Nothing was read or spent.")
 
 

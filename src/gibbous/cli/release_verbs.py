@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gibbous.cli import show
 from gibbous.cli.progress import Bars
 
+if TYPE_CHECKING:
+    from gibbous.cli.flags import ScreenFlags
 
-def verify(release: Path, ledger: Path | None, json: bool, quiet: bool) -> None:
+
+def verify(release: Path, ledger: Path | None, screen: ScreenFlags) -> None:
     """Check a release folder without the data.
 
     Args:
@@ -20,12 +24,12 @@ def verify(release: Path, ledger: Path | None, json: bool, quiet: bool) -> None:
     """
     from gibbous.report.release_report import verify as check
 
-    with Bars(quiet=quiet or json) as bars:
+    with Bars(quiet=screen.silent) as bars:
         report = check(release, ledger=ledger, progress=bars)
-    if json:
+    if screen.json:
         show.as_json(report.to_json())
         return
-    if not quiet:
+    if not screen.quiet:
         for sentence in report.checks:
             show.line(f"  ok: {sentence}")
     for sentence in report.gaps:
@@ -34,19 +38,19 @@ def verify(release: Path, ledger: Path | None, json: bool, quiet: bool) -> None:
     show.line(f"total cost: {cost}. {release} is whole and says what it is.")
 
 
-def warmup(json: bool, quiet: bool) -> None:
+def warmup(screen: ScreenFlags) -> None:
     """Compile every kernel into this user's cache."""
     from gibbous.core.compiled import cache_folder
     from gibbous.disintegrate.warm import compile_all as counting
     from gibbous.synthesize.warm import compile_all as drawing
 
     began = time.perf_counter()
-    with Bars(quiet=quiet or json) as bars:
+    with Bars(quiet=screen.silent) as bars:
         for compile_all in (counting, drawing):
             compile_all(bars)
     seconds = time.perf_counter() - began
     folder = cache_folder()
-    if json:
+    if screen.json:
         show.as_json({"seconds": round(seconds, 1), "cache": str(folder) if folder else None})
         return
     where = f"kept in {folder}" if folder else "not kept: no private folder can be written"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gibbous.cli import show
 from gibbous.cli.progress import Bars
@@ -13,121 +13,86 @@ from gibbous.core.errors import UsageError
 from gibbous.core.extras import require
 
 if TYPE_CHECKING:
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
+    from gibbous.cli.measuring import ReportFlags
     from gibbous.evaluate.findings import Findings
-    from gibbous.read.source import ReadOptions
+    from gibbous.report.faces import Audience
 
 LIBRARIES = ("altair", "vl_convert")
 CONFIDENTIAL = "Confidential: comparisons with real records, outside the guarantee of any release."
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """What the internal report compares the release with; lists are split at commas.
+class Page:
+    """The page that is written.
 
     Attributes:
-        findings: a file of findings, in place of an evaluation now.
-        study: folder of a study, whose risk-utility map is shown.
-        geography: file of the places of a release of flows: maps are drawn.
-        destinations: ids to draw; empty for the largest.
-        options: makes the reading options; late, because the reader is a heavy import.
+        audience: "public" or "internal".
+        out: the HTML file; None puts the public report into the release itself.
     """
 
-    options: Callable[[], ReadOptions]
-    real: Path | None = None
-    schema: Path | None = None
-    holdout: Path | None = None
-    findings: Path | None = None
-    keys: Sequence[str] = ()
-    sensitive: Sequence[str] = ()
-    targets: Sequence[str] = ()
-    formulas: Sequence[str] = ()
-    seed: int = 0
-    study: Path | None = None
-    geography: Path | None = None
-    destinations: Sequence[str] = ()
-
-    @property
-    def maps(self) -> dict[str, Any]:
-        """What draws maps of flows; the records are drawn only in an internal report."""
-        if self.geography is None and not self.destinations:
-            return {}
-        found: dict[str, Any] = {
-            "geography": self.geography,
-            "destinations": tuple(self.destinations),
-        }
-        if self.real is not None:
-            found |= {"flows": self.real, "options": self.options()}
-        return found
-
-    @property
-    def given(self) -> list[str]:
-        """Flags that were given."""
-        named = {
-            "--real": self.real,
-            "--findings": self.findings,
-            "--holdout": self.holdout,
-            "--keys": self.keys,
-            "--sensitive": self.sensitive,
-            "--targets": self.targets,
-            "--formula": self.formulas,
-            "--study": self.study,
-        }
-        return [flag for flag, value in named.items() if value]
+    release: Path
+    audience: str
+    out: Path | None
+    overwrite: bool
 
 
-def run(
-    release: Path,
-    audience: str,
-    out: Path | None,
-    compared: Compared,
-    overwrite: bool,
-    json: bool,
-    quiet: bool,
-) -> None:
+def run(page: Page, reported: ReportFlags, reading: ReadingFlags, screen: ScreenFlags) -> None:
     """Write a report and its JSON twin.
 
-    Args:
-        out: the HTML file; None puts the public report into the release itself.
     Raises:
         GibbousError: one class an exit code.
     """
     require(LIBRARIES, "report")
-    _check(audience, out, compared)
+    _check(page, reported)
     from gibbous.report import faces
 
-    with Bars(quiet=quiet or json) as bars:
-        if audience == "public":
-            bars("report", 0, 1)
-            path = faces.report(release, "public", out, overwrite=overwrite, **compared.maps)
-        else:
-            mapped = _study(compared.study) | compared.maps
-            found = _findings(release, out, compared, overwrite, bars)
-            bars("report", 0, 1)
-            path = faces.report(
-                release, "internal", out, findings=found, overwrite=overwrite, **mapped
-            )
-    _said(path, audience, out, json, quiet, "and public places " if compared.maps else "")
+    maps = _maps(reported, reading)
+    with Bars(quiet=screen.silent) as bars:
+        more: dict[str, Any] = {}
+        if page.audience == "internal":
+            more = _study(reported.study) | {"findings": _findings(page, reported, reading, bars)}
+        bars("report", 0, 1)
+        path = faces.report(
+            page.release,
+            cast("Audience", page.audience),
+            page.out,
+            overwrite=page.overwrite,
+            **maps,
+            **more,
+        )
+    _said(path, page, screen, "and public places " if maps else "")
 
 
-def _said(
-    path: Path, audience: str, out: Path | None, json: bool, quiet: bool, more: str = ""
-) -> None:
+def _maps(reported: ReportFlags, reading: ReadingFlags) -> dict[str, Any]:
+    """What draws maps of flows; the records are drawn only in an internal report."""
+    if reported.geography is None and not reported.destination:
+        return {}
+    destinations = tuple(reported.destination or ())
+    maps: dict[str, Any] = {"geography": reported.geography, "destinations": destinations}
+    if reported.real is not None:
+        maps |= {"flows": reported.real, "options": reading.options()}
+    return maps
+
+
+def _said(path: Path, page: Page, screen: ScreenFlags, more: str) -> None:
     twin = path.with_suffix(".json")
-    if json:
-        show.as_json({"path": str(path), "twin": str(twin), "audience": audience})
+    if screen.json:
+        show.as_json({"path": str(path), "twin": str(twin), "audience": page.audience})
         return
-    if not quiet:
+    if not screen.quiet:
         show.line(f"{path}: open it in a browser; it asks for nothing from the network.")
         show.line(f"{twin}: the same content for programs.")
-        if audience == "public" and out is None:
+        if page.audience == "public" and page.out is None:
             show.line("The release was sealed again with both; `gibbous verify` covers them.")
-    if audience == "internal":
+    if page.audience == "internal":
         show.line(f"{CONFIDENTIAL} {path}")
     else:
         show.line(f"Public: made from the release {more}alone. {path}")
 
 
-def _check(audience: str, out: Path | None, compared: Compared) -> None:
+def _check(page: Page, reported: ReportFlags) -> None:
+    audience = page.audience
     if audience not in ("public", "internal"):
         raise UsageError(
             "AUDIENCE",
@@ -135,7 +100,8 @@ def _check(audience: str, out: Path | None, compared: Compared) -> None:
             "Audiences are 'public' and 'internal'.",
             "Correct --audience.",
         )
-    given = compared.given
+    named = ("real", "findings", "holdout", "keys", "sensitive", "targets", "formula", "study")
+    given = [f"--{name}" for name in named if getattr(reported, name)]
     if audience == "public" and given:
         raise UsageError(
             "AUDIENCE",
@@ -144,7 +110,7 @@ def _check(audience: str, out: Path | None, compared: Compared) -> None:
             "Leave these out, or pass --audience internal.",
         )
     if audience == "internal" and (
-        out is None or (compared.real is None) == (compared.findings is None)
+        page.out is None or (reported.real is None) == (reported.findings is None)
     ):
         raise UsageError(
             "FINDINGS",
@@ -153,7 +119,7 @@ def _check(audience: str, out: Path | None, compared: Compared) -> None:
             "Pass --out report.internal.html and one of the two.",
         )
     beside = [f for f in given if f not in ("--findings", "--study")]
-    if compared.findings is not None and beside:
+    if reported.findings is not None and beside:
         raise UsageError(
             "FINDINGS",
             f"{', '.join(beside)} was given together with --findings.",
@@ -174,33 +140,36 @@ def _study(folder: Path | None) -> dict[str, Any]:
 
 
 def _findings(
-    release: Path, out: Path | None, compared: Compared, overwrite: bool, bars: Bars
+    page: Page, reported: ReportFlags, reading: ReadingFlags, bars: Bars
 ) -> Findings | Path:
-    if compared.findings is not None:
-        return compared.findings
-    from gibbous.report import faces, page
+    if reported.findings is not None:
+        return reported.findings
+    from gibbous.report import faces
+    from gibbous.report.page import check_path
 
-    assert out is not None, "checked before"
-    page.check_path(out, overwrite=overwrite)
-    schema: Any = compared.schema or release / "schema.toml"
-    if compared.geography is not None:
+    assert page.out is not None, "checked before"
+    check_path(page.out, overwrite=page.overwrite)
+    schema: Any = reported.schema or page.release / "schema.toml"
+    if reported.geography is not None:
         from gibbous.flows import load_geography
 
-        schema = load_geography(compared.geography)
+        schema = load_geography(reported.geography)
     return faces.evaluate(
-        compared.real,
-        release,
+        reported.real,
+        page.release,
         schema,
-        keys=_split(compared.keys),
-        sensitive=_split(compared.sensitive),
-        targets=_split(compared.targets),
-        formulas=tuple(compared.formulas),
-        holdout=compared.holdout,
-        seed=compared.seed,
+        keys=_split(reported.keys),
+        sensitive=_split(reported.sensitive),
+        targets=_split(reported.targets),
+        formulas=tuple(reported.formula or ()),
+        holdout=reported.holdout,
+        seed=reported.seed,
         progress=bars,
-        options=compared.options(),
+        options=reading.options(),
     )
 
 
-def _split(values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+def _split(values: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(
+        part.strip() for value in values or () for part in value.split(",") if part.strip()
+    )

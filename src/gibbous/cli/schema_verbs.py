@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
 
 if TYPE_CHECKING:
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
     from gibbous.read.source import ReadOptions
 
 
@@ -23,9 +23,8 @@ def infer(
     out: Path,
     overwrite: bool,
     null: str,
-    options: Callable[[], ReadOptions],
-    json: bool,
-    quiet: bool,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
 ) -> None:
     """Draft a schema from the data and write it; every fact in it is marked inferred.
 
@@ -35,15 +34,15 @@ def infer(
     _writable(out, overwrite)
     from gibbous.read.infer import propose
 
-    with Bars(quiet=quiet or json) as bars:
+    with Bars(quiet=screen.silent) as bars:
         bars("read", 0, 1)
-        draft = propose(data, options=options(), null=null)
+        draft = propose(data, options=reading.options(), null=null)
     schema = draft.schema
     write_text(out, draft.toml(), overwrite)
-    if json:
+    if screen.json:
         show.as_json(summary(schema) | {"path": str(out), "notes": draft.notes})
         return
-    if not quiet:
+    if not screen.quiet:
         _columns(schema)
         for note, columns in _by_note(draft.notes).items():
             show.line(f"  {', '.join(map(repr, columns))}: {note}")
@@ -51,12 +50,12 @@ def infer(
         f"{out}: a draft of {show.counted(len(schema), 'column')}. {len(schema.inferred())} facts were "
         "read off the data and are marked inferred: declare what is public knowledge, set the privacy "
         "unit, and keep the draft confidential until then. Next: gibbous schema check "
-        f"{show.quoted(out)} {show.quoted(data)}{_read_as(options())}"
+        f"{show.quoted(out)} {show.quoted(data)}{_read_as(reading)}"
     )
 
 
 def translate(
-    file: Path, data: Path | None, out: Path, overwrite: bool, json: bool, quiet: bool
+    file: Path, data: Path | None, out: Path, overwrite: bool, screen: ScreenFlags
 ) -> None:
     """Turn another tool's metadata into a schema file.
 
@@ -69,10 +68,10 @@ def translate(
 
     schema = import_schema(file, data=data)
     write_text(out, schema_toml(schema), overwrite)
-    if json:
+    if screen.json:
         show.as_json(summary(schema) | {"path": str(out)})
         return
-    if not quiet:
+    if not screen.quiet:
         _columns(schema)
     left = len(schema.inferred())
     show.line(
@@ -81,9 +80,7 @@ def translate(
     )
 
 
-def check(
-    path: Path, data: Path | None, options: Callable[[], ReadOptions], json: bool, quiet: bool
-) -> None:
+def check(path: Path, data: Path | None, reading: ReadingFlags, screen: ScreenFlags) -> None:
     """Read a schema file; with data, validate every value under it. Nothing leaves, nothing is spent.
 
     Raises:
@@ -101,12 +98,12 @@ def check(
         )
     schema = load_schema(path)
     if data is not None:
-        with Bars(quiet=quiet or json) as bars:
-            _hold_against(schema, data, options(), bars)
-    if json:
+        with Bars(quiet=screen.silent) as bars:
+            _hold_against(schema, data, reading.options(), bars)
+    if screen.json:
         show.as_json(summary(schema) | {"path": str(path), "conforms": data is not None or None})
         return
-    if not quiet:
+    if not screen.quiet:
         _columns(schema)
     unit = schema.unit.words() if schema.unit else "not declared: a claim cannot be made"
     fits = f" {data} conforms." if data is not None else ""
@@ -179,12 +176,12 @@ def _hold_against(schema: Schema, data: Path, options: ReadOptions, bars: Bars) 
     bars("read", 2, 2)
 
 
-def _read_as(options: ReadOptions) -> str:
+def _read_as(reading: ReadingFlags) -> str:
     """The flags that make the next command read the file as this one did."""
     flags = (
-        ("--sep", "tab" if options.sep == "\t" else options.sep, ","),
-        ("--encoding", options.encoding, "utf-8"),
-        ("--on-bad-line", options.on_bad_line, "reject"),
+        ("--sep", "tab" if reading.sep == "\t" else reading.sep, ","),
+        ("--encoding", reading.encoding, "utf-8"),
+        ("--on-bad-line", reading.on_bad_line, "reject"),
     )
     return "".join(f" {flag} {show.quoted(v)}" for flag, v, usual in flags if v != usual)
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gibbous.cli import show
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import OutputNotWritten
 
+if TYPE_CHECKING:
+    from gibbous.cli.flags import ScreenFlags
 
-def run(
-    name: str,
-    out: Path | None,
-    settings: dict[str, Any],
-    json: bool,
-    quiet: bool,
-) -> None:
+
+def run(name: str, out: Path | None, settings: dict[str, Any], screen: ScreenFlags) -> None:
     """Run, or go on with, a study, print its tables and write its files.
 
     Args:
@@ -33,14 +30,14 @@ def run(
             "A study goes into a folder, new or of an earlier start.",
             "Choose another --out.",
         )
-    with Bars(quiet=quiet or json) as bars:
+    with Bars(quiet=screen.silent) as bars:
         ran = studies.run(name, out=out, progress=bars, **settings)
-    if json:
+    if screen.json:
         from gibbous.core.json_values import plain
 
         show.as_json(plain(ran.to_json()) | {"written": None if out is None else str(out)})
         return
-    if not quiet:
+    if not screen.quiet:
         _tables(ran)
     if ran.confidential:
         show.line(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from gibbous.core.errors import UnknownKeyword
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type[Any])
+
+DEFAULT_METHOD = "adaptive_gibbs"  # what is meant where no method is named
 
 # What others call it -> what it is called here, and what to know about it.
 FOREIGN: dict[str, tuple[str, str]] = {
@@ -102,5 +103,20 @@ def _answer(word: str, known: Sequence[str]) -> str:
         return f"{meant} does not belong here: synthesize takes it."
     if word in ELSEWHERE:
         return ELSEWHERE[word]
-    near = difflib.get_close_matches(word, known, 1, 0.6)
-    return f"Did you mean {near[0]!r}?" if near else "Leave it out."
+    return did_you_mean(word, known, "Leave it out.")
+
+
+def did_you_mean(
+    word: str, known: Iterable[str], otherwise: str = "", *, likeness: float = 0.6
+) -> str:
+    """The known name that a mistyped one may stand for, as a question; else another sentence."""
+    near = nearest(word, known, likeness)
+    return otherwise if near is None else f"Did you mean {near!r}?"
+
+
+def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The known name closest to a mistyped one, if any is as close as `likeness`, in [0, 1]."""
+    import difflib
+
+    near = difflib.get_close_matches(word, list(known), 1, likeness)
+    return near[0] if near else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gibbous.core.errors import ParameterError, UsageError
+from gibbous.core.keywords import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +90,17 @@ def check(instance: Any) -> None:
         if "rule" not in f.metadata:
             continue
         value = getattr(instance, f.name)
-        wanted = hints[f.name]
-        if isinstance(value, int) and not isinstance(value, bool) and wanted is float:
+        hint = hints[f.name]
+        if isinstance(value, int) and not isinstance(value, bool) and hint is float:
             value = float(value)
             object.__setattr__(instance, f.name, value)
         rule: Rule = f.metadata["rule"]
-        if not _is_a(value, wanted) or (value is not None and not rule.allows(value)):
+        if not _is_a(value, hint) or (value is not None and not rule.allows(value)):
             unit = f" {f.metadata['unit']}" if f.metadata["unit"] else ""
             raise ParameterError(
                 "PARAM",
                 f"{f.name} of {type(instance).__name__} is {value!r}.",
-                f"It must be {_must_be(wanted, rule)}{unit and ' (unit:' + unit + ')'}.",
+                f"It must be {_must_be(hint, rule)}{unit and ' (unit:' + unit + ')'}.",
                 f"{f.metadata['help']} For example {f.name}={f.default!r}.",
             )
 
@@ -119,12 +119,11 @@ def build(mechanism: type, given: Mapping[str, object], **fixed: Any) -> Any:
     known = [p.name for p in describe(mechanism)]
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
             raise UsageError(
                 "UNKNOWNPARAM",
                 f"{mechanism.__name__} has no parameter {name!r}.",
                 f"Its parameters are {', '.join(known) or 'none'}.",
-                f"Did you mean {near[0]!r}?" if near else "Leave it out, or choose another method.",
+                did_you_mean(name, known, "Leave it out, or choose another method."),
             )
     return mechanism(**given, **fixed)
 

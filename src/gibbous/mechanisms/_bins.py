@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +13,7 @@ from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.exact import exact
 from gibbous.core.grid import grid_of
+from gibbous.core.keywords import did_you_mean
 from gibbous.core.moment import moment
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.recode import Edges, recoded_schema
@@ -172,12 +172,11 @@ class Bins:
     def _given(self, schema: Schema) -> dict[str, float]:
         for name, _ in self.spreads:
             if name not in schema.names:
-                near = difflib.get_close_matches(name, schema.names, 1)
                 raise ParameterError(
                     "SPREADS",
                     f"spreads= names column {name!r}, which the schema does not have.",
                     f"Columns are {', '.join(schema.names[:20])}.",
-                    f"Did you mean {near[0]!r}?" if near else "Check the spelling.",
+                    did_you_mean(name, schema.names, "Check the spelling."),
                 )
         return dict(self.spreads)
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 from gibbous.core.claim import short
-from gibbous.core.errors import PrivacyRefused
+from gibbous.core.errors import BudgetExhausted, PrivacyRefused
+from gibbous.core.exact import exact
 from gibbous.core.params import Rule
 from gibbous.core.plan import Plan
+from gibbous.core.request import Privacy
+from gibbous.core.schema import fact_words
+from gibbous.privacy.accountant import as_approximate
 
 SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(100)
 LARGEST_DELTA = Fraction(1, 10**3)  # where no number of rows is given to hold it against
@@ -17,6 +21,55 @@ budget = Rule(
     "between 1e-12 and 10000; outside 1e-6 to 100 only with --i-understand (understand=True)",
 )
 """What an epsilon parameter may be at all: beyond it noise would not fit 64-bit integers."""
+
+
+def check(plan: Plan, privacy: Privacy, rows: int | None) -> None:
+    """Refuse what no method may be asked for: on a plan, before a record is read.
+
+    Args:
+        rows: rows a set, as asked for.
+    Raises:
+        PrivacyRefused: an inferred fact or an undeclared unit under a claim, or see `check_budget`.
+        BudgetExhausted: the total is above `privacy.budget`.
+    """
+    _check_facts(plan, privacy)
+    check_budget(plan, rows, understand=privacy.understand)
+    if privacy.budget is None:
+        return
+    check_dp(plan)
+    total = plan.total
+    if total.kind == "zcdp":
+        total = as_approximate(total, Fraction(1, 10**6))
+    if total.epsilon > exact(privacy.budget):
+        raise BudgetExhausted(
+            "BUDGET",
+            f"This run costs more than the budget: {plan.headline()}.",
+            f"The budget given is epsilon = {privacy.budget}.",
+            "Ask for fewer rows or sets, a smaller epsilon, or a method whose rows are free "
+            "after its tables (noisy_pegs, sbhg).",
+        )
+
+
+def _check_facts(plan: Plan, privacy: Privacy) -> None:
+    """A claim covers facts that are public or paid for, and says what one unit is."""
+    if not plan.total.is_dp:
+        return
+    facts = privacy.schema.inferred()
+    if facts and not privacy.accept_inferred:
+        raise PrivacyRefused(
+            "INFERRED",
+            f"The schema holds {len(facts)} facts that were read off the data: {fact_words(facts)}.",
+            "A claim of differential privacy covers only facts that are public or paid for.",
+            "Check them and mark them declared, or pass --accept-inferred: the release then says "
+            "which facts its guarantee does not cover.",
+        )
+    if privacy.schema.unit is None:
+        raise PrivacyRefused(
+            "UNIT",
+            "The schema does not say what one privacy unit is.",
+            "A unit is one row, or one person with at most max_rows rows.",
+            "Declare [unit] in the schema; --accept-inferred assumes one row, and says so.",
+        )
 
 
 def check_budget(plan: Plan, rows: int | None, *, understand: bool = False) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import did_you_mean
 
 ELSEWHERE = {
     "categories": "levels",
@@ -124,8 +124,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     known = list(known)
     if ELSEWHERE.get(word.lower()) in known:
         return f"Did you mean {ELSEWHERE[word.lower()]!r}?"
-    near = difflib.get_close_matches(word, known, 1, 0.6)
-    return f"Did you mean {near[0]!r}?" if near else ""
+    return did_you_mean(word, known)
 
 
 def shown(name: object) -> str:
@@ -137,8 +136,8 @@ def shown(name: object) -> str:
 def listed(names: Iterable[object], most: int = 10) -> str:
     """Names for a message, the first few of them."""
     names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(shown(n) for n in names[:most]) + more
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(shown(n) for n in names[:most]) + rest
 
 
 def bad(wrong: str, allowed: str, fix: str, *, name: str = "SCHEMA") -> UsageError:

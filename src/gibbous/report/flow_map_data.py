@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import did_you_mean
 from gibbous.flows import Flows, Geography
 from gibbous.report.flow_map_outlines import Outline
 from gibbous.structure.regions import miles
@@ -181,8 +181,8 @@ def no_destination(destination: str, among: np.ndarray) -> UsageError:
         destination: as given.
         among: ids of those that it has.
     """
-    near = difflib.get_close_matches(destination, [str(i) for i in among[:LOOKED_AT]], 1, 0.6)
-    fix = f"Did you mean {near[0]!r}?" if near else "Check the id; ids are compared as text."
+    ids = [str(i) for i in among[:LOOKED_AT]]
+    fix = did_you_mean(destination, ids, "Check the id; ids are compared as text.")
     if len(among) == 0:
         fix = "No row came out: use a larger epsilon, or coarser origins (a level)."
     return UsageError(

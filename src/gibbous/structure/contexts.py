@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gibbous.core.context import WORD, Context, Hashed, MinHash, Radix, Support
 from gibbous.core.errors import ParameterError, ResourceLimit, UsageError
+from gibbous.core.keywords import did_you_mean
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
 
@@ -95,19 +95,19 @@ def named(schema: Schema, given: Given) -> tuple[tuple[int, ...], ...]:
     Raises:
         UsageError: an unknown name, a column twice, or a column among its own parents.
     """
-    found: dict[int, tuple[int, ...]] = {}
+    positions: dict[int, tuple[int, ...]] = {}
     for target, parents in given:
         j = _position(schema, target)
         places = tuple(_position(schema, name) for name in parents)
-        if j in found or j in places or len(set(places)) < len(places):
+        if j in positions or j in places or len(set(places)) < len(places):
             raise UsageError(
                 "CONTEXTS",
                 f"The contexts given for column {target!r} repeat a column.",
                 "A column is listed once, and is not among its own context columns.",
                 "Correct contexts=.",
             )
-        found[j] = places
-    return tuple(found.get(j, ()) for j in range(len(schema)))
+        positions[j] = places
+    return tuple(positions.get(j, ()) for j in range(len(schema)))
 
 
 def hashed(
@@ -187,6 +187,25 @@ def given_or_ring(
     return hashed(schema, chosen, support=support)
 
 
+def topological(parents: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+    """Positions of all columns, each after its parents, the smallest position first among equals.
+
+    Args:
+        parents: context columns of each column.
+    Returns:
+        The order, or None when the contexts form a cycle.
+    """
+    order: list[int] = []
+    left = list(range(len(parents)))
+    while left:
+        ready = [j for j in left if all(c in order for c in parents[j])]
+        if not ready:
+            return None
+        order.append(ready[0])
+        left.remove(ready[0])
+    return tuple(order)
+
+
 def tidy(mechanism: Any) -> None:
     """Bring a `contexts` field into its frozen form: a mapping or lists are accepted.
 
@@ -211,11 +230,10 @@ def tidy(mechanism: Any) -> None:
 
 def _position(schema: Schema, name: str) -> int:
     if name not in schema.names:
-        near = difflib.get_close_matches(name, schema.names, 1)
         raise UsageError(
             "NOCOLUMN",
             f"contexts= names column {name!r}, which the schema does not have.",
             f"Columns are {', '.join(schema.names[:20])}.",
-            f"Did you mean {near[0]!r}?" if near else "Check the spelling.",
+            did_you_mean(name, schema.names, "Check the spelling."),
         )
     return schema.index(name)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import did_you_mean
 from gibbous.studies.parts import Study
 
 MODULES = {
@@ -34,12 +34,11 @@ def load(name: str) -> Study:
         UsageError: there is no such study; the nearest name is offered.
     """
     if name not in MODULES:
-        near = difflib.get_close_matches(name, MODULES, 1, 0.5)
         raise UsageError(
             "UNKNOWNSTUDY",
             f"There is no study {name!r}.",
             f"Studies are {', '.join(MODULES)}.",
-            f"Did you mean {near[0]!r}?" if near else "Choose one of these.",
+            did_you_mean(name, MODULES, "Choose one of these.", likeness=0.5),
         )
     study: Study = importlib.import_module(MODULES[name]).STUDY
     return study

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
+from gibbous.core.request import Output
 from gibbous.core.schema import Schema
 from gibbous.read.schema_write import schema_toml
 from gibbous.synthesize.sample import stream
@@ -22,23 +24,20 @@ from gibbous.write import files, manifest, partial
 from gibbous.write.certificate import versions as all_versions
 from gibbous.write.digest import digest_of
 from gibbous.write.files import not_written
+from gibbous.write.more import drawn_seed
 from gibbous.write.rows import write_rows
-from gibbous.write.set_files import checked_part_rows, fitting
-from gibbous.write.sets import Sets, parts_job
+from gibbous.write.set_files import fitting
+from gibbous.write.sets import Sets
 from gibbous.write.words import NO_COST
 
 FORMAT = "gibbous-rows/1"
 
 
-def write_further(
+def write_sampled(
     release: Release,
-    rows: int,
+    output: Output,
     target: Path,
     *,
-    seed: int,
-    format: str = "parquet",
-    csv_raw: bool = False,
-    part_rows: int | None = None,
     workers: Workers | None = None,
     progress: Progress = silent,
 ) -> Path:
@@ -46,11 +45,8 @@ def write_further(
 
     Args:
         release: with public tables.
-        rows: how many, >= 0.
+        output: rows, seed and format; a folder holds Parquet, and CSV beside it.
         target: what `check_output` returned: a file if its name has an ending, else a folder.
-        seed: sampling seed.
-        format, csv_raw: as for a release; a folder holds Parquet, and CSV beside it.
-        part_rows: rows a file of a folder; None for the usual number.
         workers: who draws and writes the parts of a folder; None is this process.
         progress: told ("rows", done, rows).
     Returns:
@@ -61,29 +57,27 @@ def write_further(
     """
     if release.tables is None:
         raise paid_rows()
+    rows, seed = output.rows or 0, drawn_seed() if output.seed is None else output.seed
     if target.suffix:
         batches = stream(release.tables, rows, seed=seed, progress=progress)
-        return write_file(batches, release.schema, target, format=format, seed=seed, raw=csv_raw)
-    each = fitting(checked_part_rows(part_rows), rows, 1)
+        return write_file(batches, release.schema, target, replace(output, seed=seed))
+    part_rows = fitting(output.part_rows, rows, 1)
     digest = digest_of(release.tables)
-    asked = [__version__, digest, rows, seed, format, csv_raw, each]
-    request = hashlib.sha256(json.dumps(asked).encode()).digest()
-    grown = partial.acquire(target, request, seed)
-    job = parts_job(
-        release.tables, digest, grown, seed=seed, sets=1, rows=rows, part_rows=each, csv=format == "csv",
-        csv_raw=csv_raw, local=workers is None,
-    )  # fmt: skip
+    facts = [__version__, digest, rows, seed, output.format, output.csv_raw, part_rows]
+    request = hashlib.sha256(json.dumps(facts).encode()).digest()
+    growing = partial.acquire(target, request, seed)
+    sets = Sets(release.tables, digest, replace(output, seed=seed), growing, workers)
     try:
-        _fill(grown, Sets(job, grown), release, workers, progress)
-        files.move_into_place(grown.package, target, overwrite=False)
+        _fill(growing, sets, release, progress)
+        files.move_into_place(growing.package, target, overwrite=False)
     except BaseException:
         # Parts that took long are kept for the same command; a single file is quickly drawn again.
-        grown.close() if len(job.items()) > 1 else grown.remove()
+        growing.close() if len(sets.job.items()) > 1 else growing.remove()
         raise
     try:
         files.sync_name(target)
     finally:
-        grown.remove()
+        growing.remove()
     return target
 
 
@@ -91,25 +85,29 @@ def write_file(
     batches: Iterable[Codes],
     schema: Schema,
     target: Path,
-    *,
-    format: str,
-    seed: int,
-    raw: bool = False,
+    output: Output,
     progress: Progress = silent,
 ) -> Path:
     """Write rows to one new file, which appears whole or not at all.
 
     Args:
         target: what `check_output` returned.
-        seed: sampling seed; places numbers and days within their bins.
-        raw: write CSV text without the guard against formulas.
+        output: format, and the seed that sets numbers and days within their bins.
     Raises:
         OutputNotWritten, ResourceLimit: it appeared meanwhile, or cannot be written.
     """
     partial.sweep_files(target)
     fresh = target.with_name(f".{target.name}.partial-{partial.fresh_name()[:8]}")
     try:
-        write_rows(batches, schema, fresh, format=format, seed=seed, csv_raw=raw, progress=progress)
+        write_rows(
+            batches,
+            schema,
+            fresh,
+            format=output.format,
+            seed=output.seed or 0,
+            csv_raw=output.csv_raw,
+            progress=progress,
+        )
         os.link(fresh, target)  # unlike a rename, this replaces nothing
     except FileExistsError:
         raise files.exists(target) from None
@@ -122,19 +120,13 @@ def write_file(
     return target
 
 
-def _fill(
-    grown: partial.Partial,
-    sets: Sets,
-    release: Release,
-    workers: Workers | None,
-    progress: Progress,
-) -> None:
+def _fill(growing: partial.Partial, sets: Sets, release: Release, progress: Progress) -> None:
     for name in ("schema.toml", manifest.FURTHER, "manifest.json", "SHA256SUMS"):
-        (grown.package / name).unlink(missing_ok=True)  # of a killed run
-    sets.write(workers, sets.record, progress)
-    files.write_bytes(grown.package / "schema.toml", schema_toml(release.schema).encode())
-    files.write_json(grown.package / manifest.FURTHER, _origin(sets, release))
-    manifest.seal(grown.package, known=sets.sums)
+        (growing.package / name).unlink(missing_ok=True)  # of a killed run
+    sets.write(progress)
+    files.write_bytes(growing.package / "schema.toml", schema_toml(release.schema).encode())
+    files.write_json(growing.package / manifest.FURTHER, _origin(sets, release))
+    manifest.seal(growing.package, known=sets.sums)
 
 
 def _origin(sets: Sets, release: Release) -> dict[str, Any]:
@@ -154,12 +146,7 @@ def _origin(sets: Sets, release: Release) -> dict[str, Any]:
         "seed": job.seed,
         "rows": [job.rows],
         "sets": 1,
-        "files": {
-            "csv": job.csv,
-            "csv_raw": job.csv_raw,
-            "guarded_cells": sets.guarded,
-            "part_rows": job.part_rows,
-        },
+        "files": sets.described(),
         "versions": all_versions(),
     }
 

@@ -16,6 +16,7 @@ import numpy as np
 from gibbous.core.codes import Codes
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.release import Release
+from gibbous.core.request import Output
 from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear, Tables
 from gibbous.read.schema_write import schema_toml
@@ -24,10 +25,9 @@ from gibbous.write.certificate import Facts, assumptions, facts_of, guarantee, v
 from gibbous.write.digest import digest_of
 from gibbous.write.further import paid_rows
 from gibbous.write.load import load
-from gibbous.write.more import Given, drawn, encoded, part_of, unusable
+from gibbous.write.more import Given, drawn, drawn_seed, encoded, part_of, unusable
 from gibbous.write.release_texts import release_texts
-from gibbous.write.set_files import checked_part_rows, fitting
-from gibbous.write.sets import Sets, parts_job
+from gibbous.write.sets import Sets
 from gibbous.write.table_files import write_tables
 
 if TYPE_CHECKING:
@@ -93,16 +93,12 @@ def model_tables(release: Release) -> Tables:
     return tables
 
 
-def write_given(
+def write_conditional(
     source: Path | Release,
     known: Path,
     target: Path,
+    output: Output,
     *,
-    seed: int,
-    format: str = "parquet",
-    csv_raw: bool = False,
-    part_rows: int | None = None,
-    overwrite: bool = False,
     options: ReadOptions | None = None,
     progress: Progress,
 ) -> Release:
@@ -114,8 +110,7 @@ def write_given(
         source: a release of a log-linear model, or its folder.
         known: file of the given columns.
         target: what `check_output` returned.
-        seed: sampling seed; the same seed gives the same bytes.
-        format, csv_raw, part_rows, overwrite: as for a release.
+        output: seed (the same seed gives the same bytes) and format; rows are those of `known`.
         options: how to read `known`.
         progress: told ("rows", done, rows of all sets).
     Returns:
@@ -131,23 +126,20 @@ def write_given(
     sets = tables.noisings
     _check_size(len(release.schema), given.rows * sets)
     progress("rows", 0, given.rows * sets)
+    seed = drawn_seed() if output.seed is None else output.seed
+    output = replace(output, rows=given.rows, sets=sets, seed=seed)
     rows = _together([drawn(tables, given, seed=seed, set_index=at) for at in range(sets)])
     names = tuple(release.schema.names[place] for place in sorted(given.codes))
     # Quickly drawn again: a killed run is swept, not taken up.
     request = partial.fresh_name().encode()
-    grown = partial.acquire(target, request, seed)
+    growing = partial.acquire(target, request, seed)
     try:
-        job = parts_job(
-            rows, digest_of(tables), grown, seed=seed, sets=sets, rows=given.rows,
-            part_rows=fitting(checked_part_rows(part_rows), given.rows, sets),
-            csv=format == "csv", csv_raw=csv_raw, local=True,
-        )  # fmt: skip
-        written = Sets(job, grown)
-        written.write(None, written.record, progress)
-        _describe(grown.package, release, tables, written, names)
-        files.move_into_place(grown.package, target, overwrite=overwrite)
+        written = Sets(rows, digest_of(tables), output, growing)
+        written.write(progress)
+        _describe(growing.package, release, tables, written, names)
+        files.move_into_place(growing.package, target, overwrite=output.overwrite)
     finally:
-        grown.remove()
+        growing.remove()
     return load(target)
 
 
@@ -174,20 +166,15 @@ def _describe(
     """Everything but the rows: tables as released, and texts that name what was given."""
     receipt, job = release.receipt.to_json(), written.job
     facts = facts_of(receipt, release.schema)
-    facts = replace(facts, plan=replace(release.plan, rows=job.rows, sets=job.sets))
+    facts = replace(facts, plan=replace(release.plan, rows=job.rows, sets=job.output.sets))
     fresh = (
         receipt
         | _amended(facts, names)
         | {
-            "rows": [job.rows] * job.sets,
-            "sets": job.sets,
+            "rows": [job.rows] * job.output.sets,
+            "sets": job.output.sets,
             "seed": job.seed,
-            "files": {
-                "csv": job.csv,
-                "csv_raw": job.csv_raw,
-                "guarded_cells": written.guarded,
-                "part_rows": job.part_rows,
-            },
+            "files": written.described(),
         }
     )
     files.write_bytes(folder / "schema.toml", schema_toml(release.schema).encode())

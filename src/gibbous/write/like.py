@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core.release import Lazy, Release, SetReader
-from gibbous.core.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +91,3 @@ def _spark(session: Any) -> FrameKind:
         return session.createDataFrame(plain.to_arrow(compat_level=pl.CompatLevel.oldest()))
 
     return FrameKind("pyspark", convert, read)
-
-
-def together(frames: Sequence[Any], schema: Schema) -> Any:
-    """One polars frame from the decoded batches of a set; an empty one from none."""
-    import polars as pl
-
-    from gibbous.core.codes import Codes, empty_codes
-    from gibbous.encode.decode import decode
-
-    if not frames:
-        return decode(Codes(schema, empty_codes(schema, 0)), seed=0)
-    return pl.concat(frames)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 EXACT = 2**53  # whole numbers below it are kept as they are
 
 
+def drawn_seed() -> int:
+    """A sampling seed for a run that was given none, 63 bits."""
+    return int.from_bytes(os.urandom(8), "little") >> 1
+
+
 def draw(
     tables: Tables, rows: int, seed: int | None, given: Any = None, set_index: int = 0
 ) -> pl.DataFrame:
@@ -36,7 +42,6 @@ def draw(
     """
     from gibbous.encode.decode import decode
     from gibbous.synthesize.sample import sample
-    from gibbous.write.package import drawn_seed
 
     start = drawn_seed() if seed is None else seed
     if given is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from gibbous.core.codes import Codes
 from gibbous.core.errors import EngineFailure, OutputNotWritten
 from gibbous.core.protocols import Progress, silent
-from gibbous.core.schema import Schema
+from gibbous.core.request import Output
 from gibbous.core.tables import Tables
 from gibbous.synthesize.sample import Prepared, prepared, stream
 from gibbous.write.files import not_written, sha256_of
@@ -28,17 +28,15 @@ TOKEN = "token"  # noqa: S105  the name of a file, which shows that a worker see
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PartsJob:
+class Drawing:
     """What all parts of a release share: public, and pickled once for each worker.
 
     Attributes:
         source: public tables, or the drawn rows of all sets, one set after the other.
         digest: of `source`, as committed to the ledger.
+        output: sets and format, and the rows of one part.
+        rows: rows of each set.
         seed: sampling seed.
-        sets, rows: number of sets, and rows of each.
-        part_rows: rows a part; the last part of a set has what is left.
-        csv: whether a CSV file is written beside each Parquet file.
-        csv_raw: leave text that a spreadsheet would read as a formula as it is.
         folder: absolute path of the package while it grows, on a file system that all workers see.
         scratch: folder beside it for files that are not finished; it holds the token.
         token: what the file of that name says.
@@ -48,12 +46,9 @@ class PartsJob:
 
     source: Tables | Codes
     digest: str
-    seed: int
-    sets: int
+    output: Output
     rows: int
-    part_rows: int
-    csv: bool
-    csv_raw: bool
+    seed: int
     folder: str
     scratch: str
     token: str
@@ -61,33 +56,20 @@ class PartsJob:
     threads: int | None = None
 
     def __repr__(self) -> str:
-        return f"<PartsJob: {self.sets} sets of {self.rows:,} rows>"
-
-    @property
-    def schema(self) -> Schema:
-        """The public schema."""
-        return self.source.schema
-
-    @property
-    def forms(self) -> tuple[str, ...]:
-        """Formats of each part."""
-        return ("parquet", "csv") if self.csv else ("parquet",)
+        return f"<Drawing: {self.output.sets} sets of {self.rows:,} rows>"
 
     def items(self) -> tuple[tuple[int, int], ...]:
         """All parts: (set from 0, part from 0)."""
-        each = parts(self.rows, self.part_rows)
-        return tuple((number, part) for number in range(self.sets) for part in range(each))
+        each = parts(self.rows, self.output.part_rows)
+        return tuple((number, part) for number in range(self.output.sets) for part in range(each))
 
     def names(self, item: tuple[int, int]) -> tuple[str, ...]:
         """Names of the files of a part within the package, one a format."""
         number, part = item
         return tuple(
-            part_name(number + 1, self.rows, self.part_rows, part, form) for form in self.forms
+            part_name(number + 1, self.rows, self.output.part_rows, part, form)
+            for form in self.output.formats
         )
-
-    def span(self, item: tuple[int, int]) -> tuple[int, int]:
-        """First row of a part within its set, and the row after its last one."""
-        return part_span(self.rows, self.part_rows, item[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +99,7 @@ class PartDone:
     files: tuple[FileDone, ...]
 
 
-def write_part(job: PartsJob, item: tuple[int, int], progress: Progress = silent) -> PartDone:
+def write_part(job: Drawing, item: tuple[int, int], progress: Progress = silent) -> PartDone:
     """Draw, decode and write one part; its files appear whole, under their final names.
 
     Writing it again, here or elsewhere, gives the same bytes under the same names.
@@ -136,12 +118,12 @@ def write_part(job: PartsJob, item: tuple[int, int], progress: Progress = silent
     with _drafts(job, names) as drafts:
         written = write_files(
             _batches(job, item, progress),
-            job.schema,
-            dict(zip(job.forms, drafts, strict=True)),
+            job.source.schema,
+            dict(zip(job.output.formats, drafts, strict=True)),
             seed=job.seed,
             set_index=item[0],
-            start=job.span(item)[0],
-            csv_raw=job.csv_raw,
+            start=item[1] * job.output.part_rows,
+            csv_raw=job.output.csv_raw,
         )
         done = _moved(job, names, drafts)
     return PartDone(*item, written.rows, written.guarded_cells, done)
@@ -157,8 +139,8 @@ def versions() -> tuple[tuple[str, str], ...]:
     return (("gibbous", __version__), ("numpy", np.__version__), ("polars", pl.__version__))
 
 
-def _batches(job: PartsJob, item: tuple[int, int], progress: Progress) -> Iterator[Codes]:
-    start, stop = job.span(item)
+def _batches(job: Drawing, item: tuple[int, int], progress: Progress) -> Iterator[Codes]:
+    start, stop = part_span(job.rows, job.output.part_rows, item[1])
     if isinstance(job.source, Codes):
         first = item[0] * job.rows
         yield job.source.part(slice(first + start, first + stop))
@@ -178,7 +160,7 @@ _held: dict[tuple[str, int], Prepared] = {}
 _one_at_a_time = threading.Lock()
 
 
-def _ready(job: PartsJob, tables: Tables, number: int) -> Prepared:
+def _ready(job: Drawing, tables: Tables, number: int) -> Prepared:
     """The tables of a set, prepared once a process: the last ones used are kept, no others."""
     key = (job.digest, number if tables.noisings > 1 else 0)
     with _one_at_a_time:
@@ -194,7 +176,7 @@ def forget() -> None:
         _held.clear()
 
 
-def _check_here(job: PartsJob) -> None:
+def _check_here(job: Drawing) -> None:
     here = versions()
     if here != job.versions:
         pairs = zip(here, job.versions, strict=True)
@@ -227,7 +209,7 @@ def not_shared(folder: Path) -> OutputNotWritten:
 
 
 @contextmanager
-def _drafts(job: PartsJob, names: tuple[str, ...]) -> Iterator[tuple[Path, ...]]:
+def _drafts(job: Drawing, names: tuple[str, ...]) -> Iterator[tuple[Path, ...]]:
     """Paths for unfinished files; none is left, whatever happens."""
     own = fresh_name()  # two tasks may write one part at a time
     paths = tuple(Path(job.scratch) / f"{own}-{at}" for at in range(len(names)))
@@ -238,7 +220,7 @@ def _drafts(job: PartsJob, names: tuple[str, ...]) -> Iterator[tuple[Path, ...]]
             path.unlink(missing_ok=True)
 
 
-def _moved(job: PartsJob, names: tuple[str, ...], drafts: tuple[Path, ...]) -> tuple[FileDone, ...]:
+def _moved(job: Drawing, names: tuple[str, ...], drafts: tuple[Path, ...]) -> tuple[FileDone, ...]:
     found = []
     for name, draft in zip(names, drafts, strict=True):
         found.append(FileDone(name, sha256_of(draft), draft.stat().st_size))

@@ -4,28 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gibbous.core.errors import UsageError
+from gibbous.core.request import Output
 
-PART_ROWS = 1 << 22
 MOST_FILES = 50_000  # of all sets; beyond that, parts grow
-
-
-def checked_part_rows(part_rows: int | None) -> int:
-    """The rows a part that were asked for; None for the usual ones.
-
-    Raises:
-        UsageError: not a whole number >= 1.
-    """
-    if part_rows is None:
-        return PART_ROWS
-    if isinstance(part_rows, bool) or not isinstance(part_rows, int) or part_rows < 1:
-        raise UsageError(
-            "PARTROWS",
-            f"part_rows={part_rows!r} was asked for.",
-            "The rows of one file are a whole number >= 1.",
-            f"Leave it out for {PART_ROWS:,}.",
-        )
-    return part_rows
 
 
 def fitting(part_rows: int, rows: int, sets: int) -> int:
@@ -69,8 +50,9 @@ def set_files(number: int, rows: int, part_rows: int, form: str) -> Iterator[str
         yield part_name(number, rows, part_rows, part, form)
 
 
-def set_folders(sets: int, rows: int, part_rows: int, forms: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the folders that sets of this size need: none while each is one file."""
-    if parts(rows, part_rows) == 1:
+def set_folders(rows: int, output: Output) -> tuple[str, ...]:
+    """Names of the folders that sets of so many rows need: none while each is one file."""
+    if parts(rows, output.part_rows) == 1:
         return ()
-    return tuple(set_folder(number, form) for number in range(1, sets + 1) for form in forms)
+    numbers = range(1, output.sets + 1)
+    return tuple(set_folder(number, form) for number in numbers for form in output.formats)

@@ -4,42 +4,66 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Generator
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Generator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from gibbous.core.codes import Codes
 from gibbous.core.errors import EngineFailure
 from gibbous.core.protocols import Progress, Workers
+from gibbous.core.request import Output
 from gibbous.core.tables import Tables
 from gibbous.write import files
 from gibbous.write.partial import Partial, fresh_name
 from gibbous.write.parts import (
     TOKEN,
+    Drawing,
     FileDone,
     PartDone,
-    PartsJob,
     forget,
     not_shared,
     versions,
     write_part,
 )
-from gibbous.write.set_files import set_folders
-from gibbous.write.workers import LocalWorkers
+from gibbous.write.set_files import fitting, part_span, set_folders
 
 
 class Sets:
     """Parts in any order, perhaps more than once, from any process; each counts once.
 
     Args:
-        job: what all parts share.
-        grown: the private folder of the release.
+        source: public tables, or the drawn rows of all sets.
+        digest: of `source`.
+        output: with its seed and the rows of each set; parts grow where files would be too many.
+        growing: the private folder of the release.
+        workers: who draws and writes the parts, each with one core; None is this process, with all.
     """
 
-    def __init__(self, job: PartsJob, grown: Partial) -> None:
-        self.job, self._partial = job, grown
+    def __init__(
+        self,
+        source: Tables | Codes,
+        digest: str,
+        output: Output,
+        growing: Partial,
+        workers: Workers | None = None,
+    ) -> None:
+        assert output.rows is not None, "rows are settled before they are drawn"
+        assert output.seed is not None, "a seed is settled before rows are drawn"
+        part_rows = fitting(output.part_rows, output.rows, output.sets)
+        self.job = Drawing(
+            source=source,
+            digest=digest,
+            output=replace(output, part_rows=part_rows, out=None),
+            rows=output.rows,
+            seed=output.seed,
+            folder=str(growing.package.absolute()),
+            scratch=str(growing.scratch.absolute()),
+            token=fresh_name(),
+            versions=versions(),
+            threads=None if workers is None else 1,
+        )
+        self._partial, self._workers = growing, workers
         self._done: dict[tuple[int, int], PartDone] = {}
         self._rows = 0
 
@@ -48,22 +72,22 @@ class Sets:
         """Digest of every file of the sets, by name within the package."""
         return {file.name: file.sha256 for done in self._done.values() for file in done.files}
 
-    @property
-    def guarded(self) -> list[int]:
-        """Guarded cells of each set."""
-        found = Counter[int]()
+    def described(self) -> dict[str, Any]:
+        """What a certificate says of the files, with the guarded cells of each set."""
+        output, guarded = self.job.output, Counter[int]()
         for done in self._done.values():
-            found[done.set] += done.guarded_cells
-        return [found[number] for number in range(self.job.sets)]
+            guarded[done.set] += done.guarded_cells
+        return {
+            "csv": "csv" in output.formats,
+            "csv_raw": output.csv_raw,
+            "guarded_cells": [guarded[number] for number in range(output.sets)],
+            "part_rows": output.part_rows,
+        }
 
-    def write(
-        self, workers: Workers | None, record: Callable[[PartDone], None], progress: Progress
-    ) -> None:
+    def write(self, progress: Progress) -> None:
         """Have all parts written that are not on disk yet.
 
         Args:
-            workers: who draws and writes them; None is this process.
-            record: called with each new part: `Sets.record`, or what calls it.
             progress: told ("rows", rows, rows of all sets).
         Raises:
             GibbousError: that of a part; finished parts stay, and are kept by the next run.
@@ -71,16 +95,16 @@ class Sets:
         self._keep_whole_ones()
         self._make_room()
         items = [item for item in self.job.items() if item not in self._done]
-        total = self.job.rows * self.job.sets
+        total = self.job.rows * self.job.output.sets
         progress("rows", self._rows, total)
-        found = self._spread(workers, items, progress, total)
+        finished = self._spread(items, progress, total)
         try:
-            for done in found:
+            for done in finished:
                 if self._is_new(done):
-                    record(done)
+                    self.record(done)
                     progress("rows", self._rows, total)
         finally:
-            found.close()
+            finished.close()
             forget()
         if len(self._done) != len(self.job.items()):
             raise EngineFailure(
@@ -100,18 +124,18 @@ class Sets:
         self._rows += done.rows
 
     def _spread(
-        self, workers: Workers | None, items: list[tuple[int, int]], progress: Progress, total: int
+        self, items: list[tuple[int, int]], progress: Progress, total: int
     ) -> Generator[PartDone, None, None]:
-        if not items:
-            return
-        if workers is not None:
-            yield from workers.spread(write_part, self.job, items)
+        if self._workers is not None:
+            if items:
+                yield from self._workers.spread(write_part, self.job, items)
             return
 
         def told(_: str, done: int, __: int) -> None:
             progress("rows", self._rows + done, total)
 
-        yield from LocalWorkers().spread(partial(write_part, progress=told), self.job, items)
+        for item in items:
+            yield write_part(self.job, item, progress=told)
 
     def _is_new(self, done: PartDone) -> bool:
         """Whether a result is the first of its part; a retried or speculative task gives another.
@@ -154,7 +178,7 @@ class Sets:
         self._rows = sum(done.rows for done in self._done.values())
 
     def _whole(self, done: PartDone) -> bool:
-        low, high = self.job.span((done.set, done.part))
+        low, high = part_span(self.job.rows, self.job.output.part_rows, done.part)
         return (
             done.rows == high - low
             and self._there(done)
@@ -180,48 +204,7 @@ class Sets:
 
     def _folders(self) -> tuple[Path, ...]:
         job = self.job
-        return tuple(
-            self._partial.package / name
-            for name in set_folders(job.sets, job.rows, job.part_rows, job.forms)
-        )
-
-
-def parts_job(
-    source: Tables | Codes,
-    digest: str,
-    grown: Partial,
-    *,
-    seed: int,
-    sets: int,
-    rows: int,
-    part_rows: int,
-    csv: bool,
-    csv_raw: bool,
-    local: bool,
-) -> PartsJob:
-    """What all parts of a growing release share.
-
-    Args:
-        source: public tables, or the drawn rows of all sets.
-        digest: of `source`.
-        rows: of each set.
-        local: whether this process draws with all its cores; workers draw a part with one.
-    """
-    return PartsJob(
-        source=source,
-        digest=digest,
-        seed=seed,
-        sets=sets,
-        rows=rows,
-        part_rows=part_rows,
-        csv=csv,
-        csv_raw=csv_raw,
-        folder=str(grown.package.absolute()),
-        scratch=str(grown.scratch.absolute()),
-        token=fresh_name(),
-        versions=versions(),
-        threads=None if local else 1,
-    )
+        return tuple(self._partial.package / name for name in set_folders(job.rows, job.output))
 
 
 def _read(noted: dict[str, Any]) -> PartDone:

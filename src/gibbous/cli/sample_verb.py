@@ -1,0 +1,176 @@
+"""`gibbous synthesize --tables`: rows from the tables of a release, whole or to go with given columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gibbous.cli import show
+from gibbous.cli.config import spark_conf
+from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, keyed
+from gibbous.cli.progress import Bars
+from gibbous.cli.synthesize_verb import Flags, folder_of
+from gibbous.core.cores import at_most
+from gibbous.core.errors import UsageError
+from gibbous.core.request import FORMATS, PART_ROWS, Output, Performance
+
+if TYPE_CHECKING:
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
+    from gibbous.core.release import Release
+
+OUTPUT = ("output.seed", "output.format", "output.path", "output.part_rows")
+ROWS = ("output.rows", *OUTPUT, "engine.name", "engine.partitions", "engine.master", "engine.conf")
+
+
+def run(
+    tables: Path | None,
+    known: Path | None,
+    data: str | None,
+    flags: Flags,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
+) -> None:
+    """Draw from the public tables of a release: post-processing, costs nothing.
+
+    Args:
+        tables: folder of the release.
+        known: file of given columns; None draws whole rows.
+        data: must not be given.
+        flags: only those of the output (and the engine of whole rows) may be among them.
+    """
+    asked, written, computing = flags[0], flags[1], flags[4]
+    named = {*keyed(*flags), *(["data"] if data is not None else [])}
+    named |= {"--config"} if asked.config or asked.setting else set()
+    if known is None:
+        assert tables is not None
+        _only(named, ROWS, "--rows, --seed, --format, --out")
+        _whole_rows(tables, asked, written, computing, screen)
+        return
+    if tables is None:
+        raise UsageError(
+            "TABLES",
+            "--given was given without --tables.",
+            "Rows that go with given columns are drawn from the tables of a release.",
+            "Make a release with adaptive_gibbs first, then pass --tables RELEASE --given FILE.",
+        )
+    if asked.rows is not None:
+        raise UsageError(
+            "ROWS",
+            "--rows was given beside --given.",
+            "One row is drawn for each given row.",
+            "Leave --rows out, or give as many rows as you want.",
+        )
+    _only(named, OUTPUT, "--seed, --format, --part-rows, --out")
+    with at_most(computing.threads):
+        _given_rows(tables, known, written, reading, screen)
+
+
+def _only(named: Collection[str], allowed: tuple[str, ...], listed: str) -> None:
+    if not set(named) <= set(allowed):
+        raise UsageError(
+            "TABLES",
+            "--tables was given together with flags that describe a new release.",
+            f"Rows drawn from a release take only {listed}.",
+            "Leave out data, schema, method, budget, sets and configuration.",
+        )
+
+
+def _output(written: OutputFlags, rows: int | None, form: str) -> Output:
+    """The output that is asked for; its format is one of ours."""
+    if form not in FORMATS:
+        raise UsageError(
+            "FORMAT",
+            f"There is no format {form!r}.",
+            "parquet or csv.",
+            "Correct --format or --out.",
+        )
+    return Output(
+        rows,
+        seed=written.seed,
+        format=form,
+        csv_raw=written.csv_raw,
+        part_rows=written.part_rows or PART_ROWS,
+        overwrite=written.overwrite,
+        out=written.out,
+    )
+
+
+def _whole_rows(
+    tables: Path,
+    asked: RequestFlags,
+    written: OutputFlags,
+    computing: EngineFlags,
+    screen: ScreenFlags,
+) -> None:
+    rows, target = asked.rows, folder_of(written.out)
+    if rows is None or rows < 0:
+        raise UsageError(
+            "ROWS", "--tables needs --rows.", "It is a whole number, >= 0.", "Pass --rows N."
+        )
+    output = _output(written, rows, written.format or target.suffix.removeprefix(".") or FORMATS[0])
+    performance = Performance(
+        computing.engine or "local",
+        computing.partitions,
+        threads=computing.threads,
+        master=computing.master,
+        conf=spark_conf(computing.spark_conf or []),
+    )
+    from gibbous.pipeline import sample_more
+    from gibbous.write.load import load
+
+    release = load(tables)  # before a cluster is asked for
+    with Bars(quiet=screen.quiet, json=screen.json) as bars:
+        sample_more(release, output, performance, bars)
+    if screen.json:
+        show.as_json({"path": str(target), "rows": rows, "cost": "none"})
+        return
+    show.line(
+        f"total cost: nothing; {rows:,} rows drawn from the public tables of {tables} are in {target}."
+    )
+
+
+def _given_rows(
+    tables: Path, known: Path, written: OutputFlags, reading: ReadingFlags, screen: ScreenFlags
+) -> None:
+    target = folder_of(written.out)
+    if target.suffix in (".csv", ".parquet"):
+        raise UsageError(
+            "OUT",
+            "--given was given with a file as --out.",
+            "The output is a folder: its METHODS.md says which columns were given.",
+            "Name a folder; with --format csv it holds a CSV file, too.",
+        )
+    output = _output(written, None, written.format or FORMATS[0])
+    from gibbous.write.given import write_conditional
+    from gibbous.write.output import check_output
+
+    for source in (tables, known):
+        path = check_output(target, overwrite=output.overwrite, source=source)
+    with Bars(quiet=screen.quiet, json=screen.json) as bars:
+        release = write_conditional(
+            tables, known, path, output, options=reading.options(), progress=bars
+        )
+    _tell(release, tables, target, screen)
+
+
+def _tell(release: Release, tables: Path, target: Path, screen: ScreenFlags) -> None:
+    """What was drawn and what was given; the last line says both, and what no guarantee covers."""
+    receipt = release.receipt
+    rows, names = list(receipt["rows"]), receipt["given"]["columns"]
+    if screen.json:
+        told = {"path": str(target), "rows": rows, "cost": "none", "given": names}
+        show.as_json(told | {"guarantee": receipt["guarantee"], "receipt": receipt.to_json()})
+        return
+    if not screen.quiet:
+        show.line(f"{target}:")
+        show.folder(target)
+        show.line(f"  drawn, and covered as post-processing: {release.claim.words()}")
+        show.line(f"  given, and covered by nothing: {', '.join(names)}")
+        show.line(f"  next: gibbous verify {show.quoted(target)}")
+    sets = f"{show.counted(len(rows), 'set')} of " if len(rows) > 1 else ""
+    show.line(
+        f"total cost: nothing; {sets}{show.counted(rows[0], 'row')} drawn from the public tables of "
+        f"{tables} are in {target}. No guarantee covers the given columns ({', '.join(names)}): if they "
+        "are confidential, so is this folder."
+    )

@@ -1,0 +1,181 @@
+"""Request: what one run is asked for, in three parts, validated once, whoever asks.
+
+`Privacy` says what is promised, `Output` what is written, `Performance` how it is computed. The code
+that computes a release is given the first two alone, and so is the digest of a request: what is in
+`Performance` cannot change what is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gibbous.core.claim import Relation
+from gibbous.core.errors import UsageError
+from gibbous.core.exact import Number
+from gibbous.core.imprint import NONE_GIVEN, Imprint
+from gibbous.core.protocols import Mechanism
+from gibbous.core.schema import Schema
+
+if TYPE_CHECKING:
+    from gibbous.privacy.ledger import Ledger
+
+FORMATS = ("parquet", "csv")
+PART_ROWS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """What is promised, at which price, and which ledger is charged.
+
+    Attributes:
+        schema: declared, with its privacy unit.
+        method: carries the epsilon and delta of the run; its `relation` is that of the claim.
+        budget: the most that everything together may cost (epsilon); None sets no such limit.
+        accept_inferred: allow a claim over facts that were read off the data.
+        understand: allow an epsilon outside [1e-6, 100] and a delta above 1/rows.
+        ledger: the ledger, its path, or None for this user's default.
+        new_data: why these are data of other people than those of a capped account.
+        strict: charge again where an earlier run of the same request was killed after its
+            reservation and before its tables were complete.
+    """
+
+    schema: Schema
+    method: Mechanism
+    budget: Number | None = None
+    accept_inferred: bool = False
+    understand: bool = False
+    ledger: Ledger | str | Path | None = None
+    new_data: str | None = None
+    strict: bool = False
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbor relation of the claim."""
+        found: Relation = getattr(self.method, "relation", "add_remove")
+        return found
+
+    @property
+    def protects(self) -> str:
+        """One privacy unit, in words."""
+        return self.schema.unit.words() if self.schema.unit else "one row"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What is written.
+
+    Attributes:
+        rows: rows a set; None for the noisy number of rows.
+        sets: synthetic sets, >= 1.
+        seed: of sampling from public tables; None draws one.
+        format: "parquet", or "csv" for CSV beside it.
+        csv_raw: write CSV text cells without the guard against spreadsheet formulas.
+        part_rows: most rows of one file of a set; larger sets are folders of such files.
+        overwrite: replace an existing release.
+        out: folder of the package; None keeps the release in memory.
+        imprint: who stands behind the release.
+
+    Raises:
+        UsageError: a value is none of these.
+    """
+
+    rows: int | None = None
+    sets: int = 1
+    seed: int | None = None
+    format: str = "parquet"
+    csv_raw: bool = False
+    part_rows: int = PART_ROWS
+    overwrite: bool = False
+    out: Path | str | None = None
+    imprint: Imprint = NONE_GIVEN
+
+    def __post_init__(self) -> None:
+        if not ((self.rows is None or _is_whole(self.rows, 0)) and _is_whole(self.sets, 1)):
+            raise UsageError(
+                "ROWS",
+                f"rows={self.rows} and sets={self.sets} were asked for.",
+                "They are whole numbers, rows >= 0 and sets >= 1.",
+                "Correct the number of rows or of sets.",
+            )
+        if self.seed is not None and not _is_whole(self.seed):
+            raise UsageError(
+                "SEED",
+                f"The seed is a {type(self.seed).__name__}.",
+                "It is a whole number.",
+                "Correct seed.",
+            )
+        if self.format not in FORMATS:
+            raise UsageError(
+                "FORMAT",
+                f"The format is {self.format!r}.",
+                "It is 'parquet' or 'csv'.",
+                "Correct format.",
+            )
+        if not _is_whole(self.part_rows, 1):
+            raise UsageError(
+                "PARTROWS",
+                f"part_rows={self.part_rows!r} was asked for.",
+                "The rows of one file are a whole number >= 1.",
+                f"Leave it out for {PART_ROWS:,}.",
+            )
+        # Integers of other libraries are equal, but neither JSON nor a digest takes them.
+        for name in ("rows", "sets", "seed", "part_rows"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else int(value))
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Formats of each file of a set."""
+        return FORMATS if self.format == "csv" else FORMATS[:1]
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """How a run is computed: nothing here changes what is released.
+
+    Attributes:
+        engine: a name, one that was made, or a function that makes one once everything else was
+            checked; None for the one that fits the source.
+        partitions: into how many parts a cluster cuts the work.
+        threads: of this process; None for all cores.
+        memory: bytes that counting may need; None for a share of this machine's.
+        scratch: folder for encoded records that do not fit memory.
+        master: address of a Spark cluster.
+        conf: settings of a Spark session.
+    """
+
+    engine: Any = None
+    partitions: int | None = None
+    threads: int | None = None
+    memory: int | None = None
+    scratch: Path | str | None = None
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run: where the records are, and the three parts.
+
+    Attributes:
+        source: path, frame, table or address; never printed.
+        options: how text files are read; None for the defaults.
+    """
+
+    source: Any = field(repr=False, compare=False)
+    privacy: Privacy
+    output: Output = field(default_factory=Output)
+    performance: Performance = field(default_factory=Performance)
+    options: Any = None
+
+
+def _is_whole(value: object, lowest: int | None = None) -> bool:
+    return (
+        isinstance(value, Integral)
+        and not isinstance(value, bool)
+        and (lowest is None or int(value) >= lowest)
+    )

@@ -1,0 +1,102 @@
+"""The engine of a run: made, filled with records for as long as they are counted, and its workers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gibbous import disintegrate
+from gibbous.core.dataset import DataSet
+from gibbous.core.errors import UsageError
+from gibbous.core.memory import default_limit
+from gibbous.core.plan import Plan
+from gibbous.core.protocols import Engine, Progress, Workers
+from gibbous.core.request import Performance, Request
+from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.ledger.datasets import file_place, file_stamp
+from gibbous.read.files import changed
+
+
+class InputChanged(UserWarning):
+    """The input file changed after it was read, while the run went on."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The input changed after it was read. The release, and its charge, are of the records as "
+            "they were before; what is in the file now is another data set."
+        )
+
+
+def engine_of(performance: Performance, source: Any = None, options: Any = None) -> Engine:
+    """The engine that is meant: by its name, one that was made, or what a function makes.
+
+    Raises:
+        UsageError: there is no such engine, or a setting is given to one that is made.
+    """
+    given = performance.engine
+    if given is None or isinstance(given, str):
+        return disintegrate.engine(
+            given,
+            options,
+            source=source,
+            memory_limit=performance.memory,
+            partitions=performance.partitions,
+            master=performance.master,
+            conf=performance.conf,
+            scratch=performance.scratch,
+        )
+    if performance.partitions is not None:
+        raise UsageError(
+            "ENGINESETTING",
+            "partitions was given beside an engine that is made already.",
+            "An engine has its settings.",
+            "Give them to gibbous.engine, or give the engine by name.",
+        )
+    made: Engine = given() if callable(given) else given
+    return made
+
+
+def memory_limit(performance: Performance) -> int:
+    """Bytes that a run may use: this machine's share, or more where that is said."""
+    own = getattr(performance.engine, "memory_limit", None) or performance.memory or 0
+    return max(default_limit(), own)
+
+
+@contextmanager
+def records_in(
+    request: Request, planned: Plan, ledger: Ledger, engine: Engine, progress: Progress
+) -> Iterator[DataSet]:
+    """Open, validate and encode the records; they are forgotten at the end.
+
+    A file that the ledger knows is held against its cap before it is opened. Whose account is
+    charged, its records alone decide.
+    """
+    privacy, source = request.privacy, request.source
+    address, stamp = file_place(source, ledger.key), file_stamp(source, ledger.key)
+    known = ledger.recall(stamp)
+    if known is not None:
+        ledger.check(known, planned.total, protects=privacy.protects)
+    try:
+        scanned = engine.scan(
+            source, privacy.schema, key=ledger.key, progress=progress, numbers=planned.numbers
+        )
+        if file_stamp(source, ledger.key) != stamp:
+            raise changed()
+        yield DataSet.of(scanned).read_from(address, stamp)
+        if file_stamp(source, ledger.key) != stamp:
+            warnings.warn(InputChanged(), stacklevel=4)
+    finally:
+        engine.close()
+
+
+@contextmanager
+def workers_of(engine: Engine) -> Iterator[Workers | None]:
+    """Who draws and writes rows for an engine of a cluster: they hold no record, and outlive it."""
+    workers = engine.workers()
+    try:
+        yield workers
+    finally:
+        if workers is not None:
+            workers.close()
