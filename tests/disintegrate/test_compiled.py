@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from gibbous.core import compiled
+from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure
+from gibbous.disintegrate import passes
 
 
 @pytest.fixture(autouse=True)
@@ -118,3 +120,14 @@ def test_n8_a_broken_numba_is_reported_in_one_line(monkeypatch: pytest.MonkeyPat
     assert caught.value.exit_code == 11
     assert "Reinstall numba" in caught.value.render()
     assert "libsomething" not in caught.value.render()
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_few_rows_counted_by_numpy_are_counted_as_the_kernel_counts_them(kind: type) -> None:
+    columns = np.random.default_rng(4).integers(0, 7, (4, 1003)).astype(kind)
+    tables = [Context((1,), (0, 3), (7,), (7, 7)), Context((2,), (), (7,), ())]
+
+    counted = passes.many(columns, tables, 5, 1001, lambda _: None)
+
+    for table, one in zip(tables, counted, strict=True):
+        assert np.array_equal(passes.few(columns[:, 5:1001], table), one)

@@ -39,7 +39,14 @@ def small(
         int64 (cells,) a table.
     """
     if (high - low) * len(tables) <= FEW:
-        return [_few(columns[:, low:high], table) for table in tables]
+        return [few(columns[:, low:high], table) for table in tables]
+    return many(columns, tables, low, high, going)
+
+
+def many(
+    columns: np.ndarray, tables: Sequence[Context], low: int, high: int, going: Going
+) -> list[np.ndarray]:
+    """The compiled way of `small`."""
     terms = [layout.cell_terms(c, kernels.LANES) for c in tables]
     first = np.cumsum([0, *(len(t.cols) for t in terms)], dtype=np.int64)
     ends = np.cumsum([0, *(c.cells for c in tables)], dtype=np.int64)
@@ -54,7 +61,7 @@ def small(
     return [totals[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
-def _few(columns: np.ndarray, table: Context) -> np.ndarray:
+def few(columns: np.ndarray, table: Context) -> np.ndarray:
     """One small table by numpy: no compiled code, and so no numba, is needed for little work."""
     terms, ids = layout.cell_terms(table), np.zeros(columns.shape[1], dtype=np.int64)
     for column, step in zip(terms.cols, terms.steps, strict=True):

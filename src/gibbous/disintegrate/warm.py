@@ -34,6 +34,9 @@ def compile_all(progress: Progress) -> None:
             engine.tally([context])
             done += 1
         engine.close()
+        columns = np.zeros((3, 2), dtype=kind)
+        columns.setflags(write=False)  # as an engine's are
+        passes.many(columns, _contexts(schema)[:1], 0, 2, lambda _: None)  # count_many
     cell = np.zeros(1, dtype=np.uint64)
     passes.added(*[Sparse(cell, cell, np.ones(1, dtype=np.int64))] * 2)  # union, merge
     row_sums.compiled([], [np.uint64(0)] * row_sums.LANES, 0)  # add_up
@@ -54,7 +57,7 @@ def _contexts(schema: Schema) -> list[Context]:
         )
 
     return [
-        one((), Radix(), "dense"),  # count_many
+        one((), Radix(), "dense"),
         one((1,), Radix(), "dense"),  # count_radix
         one((1, 2), Radix(), "seen"),  # radix_ids, 32 bits; distinct, run_lengths
         one((1,), Hashed(2), "dense"),  # lookup_ids, count_ids
