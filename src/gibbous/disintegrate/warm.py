@@ -9,7 +9,7 @@ from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core.protocols import Progress
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.disintegrate.records import LocalEngine, contiguous
+from gibbous.disintegrate.records import LocalEngine
 
 TYPES = (np.uint8, np.uint16)  # 32-bit codes (columns of more than 65,536 levels) compile when met
 
@@ -29,13 +29,15 @@ def compile_all(progress: Progress) -> None:
     done, total = 0, len(TYPES) * len(_contexts(schema))
     for kind in TYPES:
         codes = Codes(schema, np.zeros((3, 2), dtype=kind).T)
-        passes.small(contiguous(codes), _contexts(schema)[:1], 0, 2, lambda _: None, few=0)
         engine = LocalEngine.from_codes(codes, threads=1)
         for context in _contexts(schema):
             progress("compile", done, total)
             engine.tally([context])
             done += 1
         engine.close()
+        columns = np.zeros((3, 2), dtype=kind)
+        columns.setflags(write=False)  # as an engine's are
+        passes.small(columns, _contexts(schema)[:1], 0, 2, lambda _: None, few=0)  # count_many
     cell = np.zeros(1, dtype=np.uint64)
     passes.added(*[Sparse(cell, cell, np.ones(1, dtype=np.int64))] * 2)  # union, merge
     row_sums.compiled([], [np.uint64(0)] * row_sums.LANES, 0)  # add_up
