@@ -72,11 +72,9 @@ def opened(task: Task) -> Any:
     """The engine of a side. A Spark session stays for the next one."""
     from gibbous.disintegrate import engine
 
-    if task.side == "local":
-        return engine("local", threads=task.threads)
     if task.side == "spark":
         return engine("spark", master=f"local[{task.threads}]")
-    return engine(task.side)
+    return engine("local", threads=task.threads)
 
 
 def counts_of_engine(task: Task, path: str) -> int:
@@ -183,19 +181,16 @@ def rows(task: Task, path: str) -> int:
 
 SIDES: dict[tuple[str, str], Callable[[Task, str], int]] = {
     ("counts", "local"): counts_of_engine,
-    ("counts", "duckdb"): counts_of_engine,
     ("counts", "spark"): counts_of_engine,
     ("counts", "sql"): counts_of_sql,
     ("counts", "numpy"): counts_of_numpy,
     ("counts", "dpmm"): counts_of_dpmm,
     ("release", "local"): release,
-    ("release", "duckdb"): release,
     ("release", "spark"): release,
     ("rows", "local"): rows,
 }
 PACKAGES = {
     "local": ("numpy", "numba", "polars"),
-    "duckdb": ("ibis-framework", "duckdb"),
     "spark": ("pyspark", "pyarrow"),
     "sql": ("duckdb",),
     "numpy": ("numpy", "polars"),

@@ -135,8 +135,11 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(importlib.import_module(_WHERE[name]), name)
+    if name in __all__:
+        # A method is the class of its file: Sbhg of mechanisms/sbhg.py, DpPrior of dp_prior.py.
+        method = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+        where = _WHERE.get(name, f"gibbous.mechanisms.{method}")
+        value = getattr(importlib.import_module(where), name)
         globals()[name] = value
         return value
     if name in ("infer", "studies"):

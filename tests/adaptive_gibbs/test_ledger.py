@@ -52,7 +52,7 @@ def test_the_plan_is_what_the_run_does() -> None:
     first, rest = (spend.claim.rho for spend in plan.spends)
     assert first + rest == rho
     assert first * (1 - Fraction(1, 10**8)) < curator.spent[0].rho <= first
-    low, high = method._sigmas(schema)
+    low, high = method._split(schema).sigmas()
     later = [table.noise.scale for table in tables.items if table.context.parents]
     assert later
     assert low <= min(later)

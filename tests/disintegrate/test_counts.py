@@ -17,7 +17,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core.schema import Column, Schema
 from gibbous.disintegrate import layout, passes, plain, schedule
-from gibbous.disintegrate.records import LocalEngine
+from gibbous.disintegrate.records import LocalEngine, contiguous
 
 from .brute import as_dict, codes_of, context_of, count, schema_of
 
@@ -300,3 +300,17 @@ def test_contexts_that_share_columns_are_margins_of_fewer_tables() -> None:
             two is not other and np.shares_memory(two.cells.values, other.cells.values)
             for other in got
         )
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+def test_small_tables_of_few_rows_and_of_many_are_the_same(dtype: str) -> None:
+    schema = schema_of([3, 1, 7, 2, 9])
+    codes = codes_of(schema, 9_001, np.random.default_rng(10), dtype)
+    tables = [context_of(schema, columns) for columns in combinations(range(5), 2)]
+    columns = contiguous(codes)
+
+    kernel = passes.small(columns, tables, 10, 9_000, lambda _: None, few=0)
+    numpy = passes.small(columns, tables, 10, 9_000, lambda _: None)
+
+    assert [k.tolist() for k in kernel] == [n.tolist() for n in numpy]
+    assert {k.dtype for k in (*kernel, *numpy)} == {np.dtype(np.int64)}

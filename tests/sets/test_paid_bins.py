@@ -221,8 +221,9 @@ def test_counts_that_nobody_charges_are_refused_by_the_curator(
     method: Any, monkeypatch: Any
 ) -> None:
     """The saboteur: the method inside is given the whole budget beside the narrow counts."""
-    honest = PaidBins._parts
-    monkeypatch.setattr(PaidBins, "_parts", lambda one, *given: (honest(one, *given)[0], method))
+    honest = PaidBins._split
+    greedy = lambda one, *given: replace(honest(one, *given), inside=method)  # noqa: E731
+    monkeypatch.setattr(PaidBins, "_split", greedy)
 
     with pytest.raises(PrivacyRefused, match="more than it planned"):
         run(PaidBins(method))

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from gibbous.core.context import Context
-from gibbous.core.errors import ResourceLimit
+from gibbous.core.errors import UNCHARGED, ResourceLimit
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Counts, Dense
 from gibbous.disintegrate import layout
 from gibbous.privacy import entropy
 from gibbous.structure import choice, cliques, greedy
 from gibbous.structure.cdf_grid import cdf_grid, distances
-from gibbous.structure.choice import Caution, Margins, pair_scores, parent_scores, whole
+from gibbous.structure.choice import Caution, Margins, pair_scores, parent_scores
+from gibbous.structure.cliques import whole
 
 LARGE = 10**12
 Score = Callable[[np.ndarray], float]
@@ -227,7 +228,7 @@ def test_G2_public_expectations_are_multiples_of_a_binary_fraction_and_add_up_to
         found = whole(rows * np.full(1000, 1e-3))
 
         assert (found * 2048 == np.rint(found * 2048)).all()
-        assert found.sum() <= choice.MOST + 1
+        assert found.sum() <= cliques.MOST + 1
 
 
 def test_G2_shares_in_two_digits_add_up_to_one_at_most() -> None:
@@ -243,6 +244,6 @@ def test_G2_more_records_than_scores_are_exact_for_are_refused_before_the_charge
     layout.check_contexts([AGAINST], SCHEMA, rows=1 << 40)
 
     with pytest.raises(ResourceLimit, match="2\\^40 records") as refused:
-        layout.check_contexts([AGAINST], SCHEMA, rows=(1 << 40) + 1, state=layout.UNCHARGED)
+        layout.check_contexts([AGAINST], SCHEMA, rows=(1 << 40) + 1, state=UNCHARGED)
 
     assert "no budget was spent" in str(refused.value)

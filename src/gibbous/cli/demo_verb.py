@@ -115,7 +115,7 @@ def _reports(
     """The public report inside the release, the internal one beside it; None without the extra."""
     if any(importlib.util.find_spec(name) is None for name in (*EVALUATE, *REPORT)):
         return None
-    from gibbous.evaluate.run import names
+    from gibbous.evaluate.metrics import names
     from gibbous.report import faces
 
     found = faces.evaluate(

@@ -12,8 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from gibbous.core.compiled import njit
+from gibbous.disintegrate.layout import HashGroups, Terms
 
 Array = np.ndarray
+Cells = tuple[Array, Array, Array]  # keys, levels, counts
 BLOCK = 4096  # rows a block: 16 KB of 32-bit ids, in the first-level cache with the columns
 LANES = 4  # copies of a small table, so that equal neighbors do not wait for each other
 
@@ -140,26 +142,15 @@ def lookup_ids(
 
 @njit
 def hashed_ids(
-    columns: Array,
-    low: int,
-    first: Array,
-    cols: Array,
-    steps: Array,
-    base: Array,
-    words: Array,
-    shift: np.uint64,
-    levels: np.uint64,
-    t_cols: Array,
-    t_steps: Array,
-    out: Array,
+    columns: Array, low: int, groups: HashGroups, levels: np.uint64, targets: Terms, out: Array
 ) -> None:
     """Ids whose key is the top bits of a sum of words, one word a group of parents.
 
     Args:
-        first: int64 (groups + 1,): terms of group g are first[g]..first[g+1] of cols, steps.
-        base: int64 (groups + 1,): words of group g are words[base[g]..base[g+1]].
-        shift: uint64, 64 - bits; at least 1 bit. levels: uint64.
+        groups: of parents; terms of group g are first[g]..first[g+1], its words base[g]..base[g+1].
+        levels: uint64. targets: their terms.
     """
+    first, (cols, steps), base, words, shift = groups
     place_buffer, total_buffer = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint64)
     for start in range(0, len(out), BLOCK):
         ids = out[start : start + BLOCK]
@@ -172,31 +163,21 @@ def hashed_ids(
             word = words[base[g] : base[g + 1]]
             for i in range(n):
                 total[i] += word[place[i]]
-        fill(columns, low + start, ids, t_cols, t_steps)
+        fill(columns, low + start, ids, targets[0], targets[1])
         for i in range(n):
             ids[i] += (total[i] >> shift) * levels
 
 
 @njit
 def minhash_ids(
-    columns: Array,
-    low: int,
-    first: Array,
-    cols: Array,
-    steps: Array,
-    base: Array,
-    words: Array,
-    shift: np.uint64,
-    levels: np.uint64,
-    t_cols: Array,
-    t_steps: Array,
-    out: Array,
+    columns: Array, low: int, groups: HashGroups, levels: np.uint64, targets: Terms, out: Array
 ) -> None:
     """Ids whose key folds, over the width, the least word among the groups of parents.
 
     Args:
-        words: uint64 (width, words of all groups); the rest as in `hashed_ids`.
+        groups: as in `hashed_ids`; words are (width, words of all groups).
     """
+    first, (cols, steps), base, words, shift = groups
     place_buffer = np.empty(BLOCK, np.uint32)
     total_buffer, least_buffer = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     top = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -215,7 +196,7 @@ def minhash_ids(
                     least[i] = min(least[i], word[place[i]])
             for i in range(n):
                 total[i] = mix(total[i] ^ least[i])
-        fill(columns, low + start, ids, t_cols, t_steps)
+        fill(columns, low + start, ids, targets[0], targets[1])
         for i in range(n):
             ids[i] += (total[i] >> shift) * levels
 
@@ -271,18 +252,11 @@ def union(keys: Array, levels: Array, more_keys: Array, more_levels: Array) -> i
 
 
 @njit
-def merge(
-    keys: Array,
-    levels: Array,
-    values: Array,
-    more_keys: Array,
-    more_levels: Array,
-    more_values: Array,
-    out_keys: Array,
-    out_levels: Array,
-    out_values: Array,
-) -> None:
-    """Add two sorted lists of counts; `out_*` have as many places as `union` says."""
+def merge(one: Cells, two: Cells, out: Cells) -> None:
+    """Add two sorted lists of counts; `out` has as many places as `union` says."""
+    keys, levels, values = one
+    more_keys, more_levels, more_values = two
+    out_keys, out_levels, out_values = out
     i, j = 0, 0
     for place in range(len(out_keys)):
         left, right = i < len(keys), j < len(more_keys)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -31,8 +30,7 @@ PARTS = 64 << 20  # bytes of partial tables that threads may hold of one context
 THREAD = 2 << 20  # bytes of buffers and of small tables, a thread
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class Terms(NamedTuple):
     """A mixed-radix sum: columns int64 (terms,), steps uint64 (terms,)."""
 
     cols: np.ndarray
@@ -49,22 +47,21 @@ class Terms:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HashGroups:
+class HashGroups(NamedTuple):
     """Parents of a hashed key in groups whose words are looked up together.
 
     Attributes:
         first: int64 (groups + 1,): where the terms of each group start in `terms`.
         base: int64 (groups + 1,): where the words of each group start in `words`.
         words: uint64 (words,) to be summed (Hashed), or (width, words) to be minimized (MinHash).
-        shift: 64 - bits of the key, for at least 2 buckets.
+        shift: uint64, 64 - bits of the key, for at least 2 buckets.
     """
 
     first: np.ndarray
     terms: Terms
     base: np.ndarray
     words: np.ndarray
-    shift: int
+    shift: np.uint64
 
 
 def choose_route(context: Context, rows: int, limit: int) -> Route:
@@ -114,7 +111,7 @@ def hash_groups(context: Context) -> HashGroups:
         terms=Terms(_joined(cols, np.int64), _joined(steps, np.uint64)),
         base=_starts([len(w) for w in words]),
         words=np.ascontiguousarray(joined.T),
-        shift=64 - (key.buckets.bit_length() - 1),
+        shift=np.uint64(64 - (key.buckets.bit_length() - 1)),
     )
 
 

@@ -18,6 +18,7 @@ from gibbous.disintegrate.plain import count_pairs
 Going = Callable[[float], None]
 """Told the share of the job that is done; raises `Interrupted` when the run was called off."""
 
+FEW = 1 << 22  # rows x tables that numpy counts
 WORK = 1 << 26  # rows x terms of one kernel call
 CHUNK = 1 << 16  # rows that are counted into each dense table in turn
 BUFFER = 1 << 15  # rows whose 64-bit ids are made at once
@@ -28,15 +29,24 @@ class Interrupted(Exception):
 
 
 def small(
-    columns: np.ndarray, tables: Sequence[Context], low: int, high: int, going: Going
+    columns: np.ndarray,
+    tables: Sequence[Context],
+    low: int,
+    high: int,
+    going: Going,
+    *,
+    few: int = FEW,
 ) -> list[np.ndarray]:
     """Count rows low..high into many small mixed-radix tables, in one pass.
 
     Args:
         columns: (columns, rows), C-contiguous; high - low < 2^32.
+        few: rows x tables that numpy counts.
     Returns:
         int64 (cells,) a table.
     """
+    if (high - low) * len(tables) <= few:
+        return [_few(columns[:, low:high], table) for table in tables]
     terms = [layout.cell_terms(c, kernels.LANES) for c in tables]
     first = np.cumsum([0, *(len(t.cols) for t in terms)], dtype=np.int64)
     ends = np.cumsum([0, *(c.cells for c in tables)], dtype=np.int64)
@@ -49,6 +59,14 @@ def small(
         kernels.count_many(columns, start, stop, first, cols, steps, base, copies)
     totals = copies.reshape(-1, kernels.LANES).sum(axis=1, dtype=np.int64)
     return [totals[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def _few(columns: np.ndarray, table: Context) -> np.ndarray:
+    """One small table by numpy: no compiled code, and so no numba, is needed for little work."""
+    terms, ids = layout.cell_terms(table), np.zeros(columns.shape[1], dtype=np.int64)
+    for column, step in zip(terms.cols, terms.steps, strict=True):
+        ids += columns[column].astype(np.int64) * int(step)
+    return np.bincount(ids, minlength=table.cells)
 
 
 def dense(
@@ -205,9 +223,8 @@ def added(one: Sparse, two: Sparse) -> Sparse:
     cells = kernels.union(one.keys, one.levels, two.keys, two.levels)
     keys, levels = np.empty((2, cells), dtype=np.uint64)
     values = np.empty(cells, dtype=np.int64)
-    kernels.merge(
-        one.keys, one.levels, one.values, two.keys, two.levels, two.values, keys, levels, values
-    )
+    left, right = (one.keys, one.levels, one.values), (two.keys, two.levels, two.values)
+    kernels.merge(left, right, (keys, levels, values))
     return Sparse(keys, levels, values)
 
 
@@ -264,23 +281,9 @@ def _placer(
         return lambda start, ids: kernels.lookup_ids(
             columns, start, parents.cols, parents.steps, keys, target.cols, target.steps, ids
         )
-    g = layout.hash_groups(context)
+    groups = layout.hash_groups(context)
     kernel = kernels.hashed_ids if isinstance(key, Hashed) else kernels.minhash_ids
-    shift = np.uint64(g.shift)
-    return lambda start, ids: kernel(
-        columns,
-        start,
-        g.first,
-        g.terms.cols,
-        g.terms.steps,
-        g.base,
-        g.words,
-        shift,
-        levels,
-        target.cols,
-        target.steps,
-        ids,
-    )
+    return lambda start, ids: kernel(columns, start, groups, levels, target, ids)
 
 
 def _slices(low: int, high: int, terms: int) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core.protocols import Progress
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.disintegrate.records import LocalEngine
+from gibbous.disintegrate.records import LocalEngine, contiguous
 
 TYPES = (np.uint8, np.uint16)  # 32-bit codes (columns of more than 65,536 levels) compile when met
 
@@ -28,7 +28,9 @@ def compile_all(progress: Progress) -> None:
     )
     done, total = 0, len(TYPES) * len(_contexts(schema))
     for kind in TYPES:
-        engine = LocalEngine.from_codes(Codes(schema, np.zeros((3, 2), dtype=kind).T), threads=1)
+        codes = Codes(schema, np.zeros((3, 2), dtype=kind).T)
+        passes.small(contiguous(codes), _contexts(schema)[:1], 0, 2, lambda _: None, few=0)
+        engine = LocalEngine.from_codes(codes, threads=1)
         for context in _contexts(schema):
             progress("compile", done, total)
             engine.tally([context])
@@ -54,7 +56,7 @@ def _contexts(schema: Schema) -> list[Context]:
         )
 
     return [
-        one((), Radix(), "dense"),  # count_many
+        one((), Radix(), "dense"),  # count_many, of more rows
         one((1,), Radix(), "dense"),  # count_radix
         one((1, 2), Radix(), "seen"),  # radix_ids, 32 bits; distinct, run_lengths
         one((1,), Hashed(2), "dense"),  # lookup_ids, count_ids

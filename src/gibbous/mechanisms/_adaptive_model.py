@@ -1,51 +1,43 @@
-"""The rounds of adaptive_gibbs: one more purchase, and the model fitted to all that is known."""
+"""The model of adaptive_gibbs: made of what was bought, fitted, brought to its last form. All public."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 
 from gibbous.core.cores import usable_cores
-from gibbous.core.protocols import CuratorLike, Noise
+from gibbous.core.recode import Groups, recoded_schema
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Goal, LogLinear
-from gibbous.mechanisms._adaptive_known import CHAINS, Known, bought, model_sizes, most_chains
-from gibbous.structure.cliques import (
-    Candidates,
-    Clique,
-    Limits,
-    care_of,
-    context_of,
-    expected_errors,
-    pairs,
-    pick,
-    triples,
-)
-from gibbous.structure.components import centered
-from gibbous.structure.reconcile import rake
-from gibbous.structure.smoothing import denoised
+from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table
+from gibbous.structure.cliques import Clique, Limits, pairs
+from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
+from gibbous.structure.smoothing import Components, added, centered, denoised, one_way, rake
 from gibbous.synthesize.loglinear import (
+    Chains,
     Schedule,
     Target,
     fit,
+    independent,
     margins,
+    start,
     sweep,
 )
-from gibbous.synthesize.loglinear.exact import law, listable
+from gibbous.synthesize.loglinear.laws import law, listable
 
+CHAINS = (4096, 50_000)
+DRAWS = 1_500_000  # most values in all chains together
+SEED = 1  # of the chains: public, and the same for all; the noise alone is secret
 ROUND = 2 * (Schedule(steps=2, sweeps=2, passes=1, gain=0.5),)
 LAST = tuple(
     Schedule(steps=3, sweeps=2, passes=1, gain=gain)
     for gain in (0.4, 0.4, 0.3, 0.3, 0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.07, 0.05)
 )
-CROWDED = (
-    3.0  # cliques a column from which on steps are shortened: each adds its own sampling noise
-)
+CROWDED = 3.0  # cliques a column from which on steps are shortened: each adds its sampling noise
 EXACT = Schedule(steps=4, passes=4)  # of a model whose rows can be listed: ends when settled
 HOLD, UNSURE = 0.04, 3.0  # see `held_back`
 APART = 4  # sweeps after which copies of a chain have gone their own ways
@@ -61,51 +53,133 @@ WEIGHT_ONE_WAY = 3.0
 CLOSED = 65_536  # most rows that are closed to their margins together
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What was bought, and the model made of it. Public.
+
+    Attributes:
+        schema: public.
+        seen: the same with rare levels of wide columns merged: what the model and further tables see.
+        tables: as they were released.
+        components: of all tables.
+        references: of each measured clique, what its counts are compared with when noise is taken out.
+        shares: one distribution a column, in codes of the model once there is one.
+        rows: noisy number of records, >= 1.
+        model, chains: fitted to all that; `begun` makes the first ones.
+    """
+
+    schema: Schema
+    seen: Schema
+    tables: tuple[Table, ...] = ()
+    components: Components = field(default_factory=Components)
+    references: dict[Clique, tuple[np.ndarray, ...]] = field(default_factory=dict)
+    shares: tuple[np.ndarray, ...] = ()
+    rows: float = 1.0
+    model: LogLinear = field(default=None)  # type: ignore[assignment]
+    chains: Chains = field(default=None)  # type: ignore[assignment]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Codes of each column of the model."""
+        return self.seen.sizes
+
+
+def model_sizes(schema: Schema, limits: Limits) -> tuple[int, ...]:
+    """Codes of each column of the model at most: its levels, or as many groups as they are merged to."""
+    found = []
+    for j, size in enumerate(schema.sizes):
+        apart = int(kinds_of(schema, j).max()) + 1 if size > MOST_GROUPS else size
+        found.append(max(apart, most_groups(limits.cells)) if size > MOST_GROUPS else size)
+    return tuple(found)
+
+
+def bought(known: Known, tables: Sequence[Table]) -> Known:
+    """The same and further tables; shares and the number of rows follow."""
+    entries = []
+    for table in tables:
+        assert isinstance(table.cells, Dense)
+        shape = table.context.parent_sizes + table.context.target_sizes
+        values = table.cells.values.reshape(shape).astype(np.float64)
+        entries.append((table.context.columns, values, max(table.noise.variance, 1e-6)))
+    components = added(known.components, entries)
+    return _followed(replace(known, tables=(*known.tables, *tables), components=components))
+
+
+def _followed(known: Known) -> Known:
+    """With shares and the number of rows made of the components."""
+    rows, shares = max(1.0, known.components.total()), []
+    for j, column in enumerate(known.seen.columns):
+        counts, sigma = known.components.table((j,))
+        # Groups differ in width: their counts are not smooth where those of the levels are.
+        whole_levels = known.seen.sizes[j] == known.schema.sizes[j]
+        shares.append(one_way(counts, sigma, rows, ordered=column.ordered and whole_levels))
+    return replace(known, rows=rows, shares=tuple(shares))
+
+
+def merging(known: Known, limits: Limits) -> tuple[Merged | None, ...]:
+    """How wide columns are merged, from noisy 1-way tables; None for the others."""
+    found: list[Merged | None] = []
+    for j, column in enumerate(known.schema.columns):
+        if column.size <= MOST_GROUPS:
+            found.append(None)
+            continue
+        counts, sigma = known.components.table((j,))
+        found.append(
+            merged_levels(
+                counts,
+                sigma,
+                known.rows,
+                ordered=column.ordered,
+                alike=kinds_of(known.schema, j),
+                most=most_groups(limits.cells),
+            )
+        )
+    return tuple(found)
+
+
+def changes(merged: Sequence[Merged | None]) -> dict[int, Groups]:
+    """What the Curator is asked to show the records by."""
+    return {j: Groups(one.groups) for j, one in enumerate(merged) if one is not None}
+
+
+def grouped(known: Known, merged: Sequence[Merged | None]) -> Known:
+    """The same 1-way tables with rare levels added up."""
+    seen = recoded_schema(known.schema, changes(merged))
+    entries = []
+    for j, one in enumerate(merged):
+        counts, sigma = known.components.table((j,))
+        levels = len(counts)
+        if one is not None:
+            counts = np.bincount(one.groups, weights=counts)
+        # The mean over groups: a group has the noise of each of its levels.
+        entries.append(((j,), counts, sigma**2 * levels / len(counts)))
+    return _followed(replace(known, seen=seen, components=added(Components(), entries)))
+
+
+def begun(known: Known, limits: Limits) -> Known:
+    """With rare levels of wide columns merged, and chains of independent columns."""
+    merged = merging(known, limits)
+    if any(merged):
+        known = grouped(known, merged)
+    model = independent(known.shares, merged if any(merged) else ())
+    count = int(np.clip(known.rows, CHAINS[0], most_chains(known.sizes)))
+    chains = start(model, known.schema, known.shares, count, seed=SEED)
+    return replace(known, model=model, chains=chains)
+
+
+def most_chains(sizes: Sequence[int]) -> int:
+    """Chains at most, by the number of columns."""
+    return max(CHAINS[0], min(CHAINS[1], DRAWS // max(len(sizes), 1)))
+
+
+def outer(shares: Sequence[np.ndarray]) -> np.ndarray:
+    """The table of independent columns."""
+    return reduce(np.multiply.outer, shares)
+
+
 def threads() -> int:
     """Threads of the sweeps; they never change a byte."""
     return min(4, usable_cores())
-
-
-def whole(schema: Schema, limits: Limits) -> bool:
-    """Whether the table of all columns is no larger than those of all pairs together."""
-    sizes = model_sizes(schema, limits)
-    both = sum(sizes[a] * sizes[b] for a, b in pairs(sizes, limits))
-    return math.prod(sizes) <= min(both, limits.cells)
-
-
-def cross_table(known: Known) -> Candidates:
-    """The table of all columns with more than one level, as the only candidate."""
-    sizes = known.sizes
-    clique = tuple(j for j, size in enumerate(sizes) if size > 1)
-    expected = known.rows * _outer([known.shares[j] for j in clique]).ravel()
-    return Candidates((clique,), (context_of(sizes, clique),), (expected,), np.zeros(1))
-
-
-def candidates(known: Known, sigma: float, limits: Limits) -> Candidates:
-    """What may be measured next, and what the model expects there."""
-    assert known.chains is not None
-    sizes = known.sizes
-    cliques = pairs(sizes, limits) + triples(sizes, known.references, limits)
-    scale = known.rows / known.chains.count
-    found = margins(known.chains, sizes, cliques) if cliques else ()
-    expected = tuple(counts.ravel() * scale for counts in found)
-    errors = expected_errors(expected, sigma, scale, [care_of(clique) for clique in cliques])
-    return Candidates(cliques, tuple(context_of(sizes, c) for c in cliques), expected, errors)
-
-
-def measured(
-    known: Known, curator: CuratorLike, found: Candidates, picked: Sequence[int], noise: Noise
-) -> Known:
-    """Spend: release the picked cliques once."""
-    tables = curator.noisy_counts([found.contexts[at] for at in picked], noise)
-    references = dict(known.references)
-    for at in picked:
-        clique = found.cliques[at]
-        if clique not in references:
-            independent_ = known.rows * _outer([known.shares[j] for j in clique])
-            seen = found.expected[at].reshape(independent_.shape)
-            references[clique] = ((1 - BETWEEN) * seen + BETWEEN * independent_, independent_)
-    return bought(replace(known, references=references), tables)
 
 
 def concluded(known: Known) -> Known:
@@ -120,8 +194,6 @@ def concluded(known: Known) -> Known:
 
 def resized(known: Known) -> Known:
     """With as many chains as the last fit needs."""
-    assert known.model is not None
-    assert known.chains is not None
     have, count = known.chains.count, chains_needed(known)
     # Fewer: spread evenly over those there are. More: copies, which then go their own ways.
     kept = np.arange(count) * have // count if count < have else np.arange(count) % have
@@ -151,15 +223,13 @@ def seen_again(known: Known) -> Known:
     That is its margin with the clique's own theta taken out, at the same 1-way shares. Columns that
     say nearly the same lend each other their tables this way.
     """
-    assert known.model is not None
-    assert known.chains is not None
     cliques = tuple(known.references)
     theta = dict(zip(known.model.cliques, known.model.theta, strict=True))
     references = {}
     counted = margins(known.chains, known.sizes, cliques) if cliques else ()
     for clique, counts in zip(cliques, counted, strict=True):
         own = [known.shares[j] for j in clique]
-        apart = _outer(own)
+        apart = outer(own)
         seen = (1 - BETWEEN) * counts / known.chains.count + BETWEEN * apart
         without = rake(seen * np.exp(-np.clip(theta[clique], -10.0, 10.0)) + 1e-12, own)
         third = known.rows * ((1 - BETWEEN) * without + BETWEEN * apart)
@@ -169,8 +239,6 @@ def seen_again(known: Known) -> Known:
 
 def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
     """With the model moved towards all that was bought."""
-    assert known.model is not None
-    assert known.chains is not None
     model, chains, wanted = known.model, known.chains, targets(known)
     if listable(model.sizes):
         # Without Monte Carlo there is nothing to average: fewer steps, each to the end.
@@ -220,23 +288,8 @@ def held_back(model: LogLinear, wanted: Sequence[Target]) -> list[Target]:
     return found
 
 
-def moved(before: Candidates, picked: Sequence[int], known: Known) -> float:
-    """How far the model went on the picked cliques: L1 in counts, over the error expected of them."""
-    assert known.chains is not None
-    cliques = [before.cliques[at] for at in picked]
-    scale = known.rows / known.chains.count
-    after = margins(known.chains, known.sizes, cliques)
-    distance = sum(
-        float(np.abs(counts.ravel() * scale - before.expected[at]).sum())
-        for counts, at in zip(after, picked, strict=True)
-    )
-    return distance / max(float(before.errors[list(picked)].sum()), 1e-9)
-
-
 def finished(known: Known) -> LogLinear:
     """The model with what fresh rows are brought to: its own margins of pairs, averaged over sweeps."""
-    assert known.model is not None
-    assert known.chains is not None
     sizes, chains = known.sizes, known.chains
     wanted = goal_pairs(sizes, known.references)
     sums = [np.zeros(tuple(sizes[j] for j in pair)) for pair in wanted]
@@ -246,12 +299,12 @@ def finished(known: Known) -> LogLinear:
             for total, counts in zip(sums, margins(chains, sizes, wanted), strict=True):
                 total += counts
     if listable(sizes):
-        exact = law(known.model, chains.rules)
-        sums = [margin(exact, pair) for pair in wanted]
+        exact, axes = law(known.model, chains.rules), range(len(sizes))
+        sums = [exact.sum(axis=tuple(set(axes).difference(pair))) for pair in wanted]
     goals = [Goal((j,), shares, WEIGHT_ONE_WAY) for j, shares in enumerate(known.shares)]
     for pair, total in zip(wanted, sums, strict=True):
         own = [known.shares[j] for j in pair]
-        smooth = (total + 1e-6 * total.sum() * _outer(own)) * possible(known.seen, pair)
+        smooth = (total + 1e-6 * total.sum() * outer(own)) * possible(known.seen, pair)
         goals.append(Goal(pair, rake(smooth + 1e-15, own)))
     natural = known.rows * 1.005
     closed = int(natural / math.ceil(natural / CLOSED) + 32)  # blocks of one size, none cut short
@@ -267,12 +320,6 @@ def goal_pairs(sizes: Sequence[int], measured_: Collection[Clique]) -> tuple[Cli
     return pairs(sizes, limits, among=held)
 
 
-def margin(table: np.ndarray, columns: Clique) -> np.ndarray:
-    """Sums over all other axes."""
-    summed: np.ndarray = table.sum(axis=tuple(a for a in range(table.ndim) if a not in columns))
-    return summed
-
-
 def possible(schema: Schema, clique: Clique) -> np.ndarray:
     """1 where a clique's cell may hold rows, 0 where a structural zero covers all of it."""
     mask = np.ones(tuple(schema.columns[j].size for j in clique))
@@ -282,25 +329,3 @@ def possible(schema: Schema, clique: Clique) -> np.ndarray:
             every = [where.get(j, list(range(schema.columns[j].size))) for j in clique]
             mask[np.ix_(*every)] = 0.0
     return mask
-
-
-def choose_and_measure(
-    known: Known,
-    curator: CuratorLike,
-    found: Candidates,
-    picks: int,
-    *,
-    epsilon: Fraction,
-    turn: int,
-) -> tuple[int, ...]:
-    """Spend: the picks of a round; nothing is paid where there is nothing to choose between."""
-    if len(found.cliques) <= picks:
-        return tuple(range(len(found.cliques)))
-    return pick(curator, found, picks, epsilon=epsilon, turn=turn)
-
-
-def _outer(shares: Sequence[np.ndarray]) -> np.ndarray:
-    table = np.ones(())
-    for one in shares:
-        table = np.multiply.outer(table, one)
-    return table

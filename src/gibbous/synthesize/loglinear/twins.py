@@ -23,12 +23,13 @@ from gibbous.synthesize.loglinear.layout import (
     WIDTH,
     Flat,
 )
+from gibbous.synthesize.loglinear.margin_kernels import Goals
 
 ROWS = 1 << 12  # at a time
 
 
 def sweep(flat: Flat, state: np.ndarray, order: np.ndarray, keys: np.ndarray, first: int) -> None:
-    """Twin of `kernels.sweep` over all rows."""
+    """Twin of `gibbs_kernel.sweep` over all rows."""
     for step, key in zip(order, keys, strict=True):
         for low in range(0, state.shape[1], ROWS):
             part = state[:, low : low + ROWS]
@@ -52,7 +53,7 @@ def logits(flat: Flat, state: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 
 def weights(total: np.ndarray) -> np.ndarray:
-    """Twin of `kernels.weigh`: int64 (rows, WIDTH)."""
+    """Twin of `gibbs_kernel.weigh`: int64 (rows, WIDTH)."""
     gap = (total.max(axis=1, keepdims=True) - total).astype(np.int32)
     part = (gap & np.int32(65535)).astype(np.float32) * np.float32(2.0**-16)
     power = np.full(part.shape, np.float32(POWER[-1]))
@@ -90,42 +91,33 @@ def _rules(flat: Flat, state: np.ndarray, step: np.ndarray) -> list[tuple[np.nda
 
 def close(
     state: np.ndarray,
-    low: int,
-    high: int,
     columns: np.ndarray,
-    first_use: np.ndarray,
-    uses: np.ndarray,
-    terms: np.ndarray,
-    first_copy: np.ndarray,
-    copies: np.ndarray,
+    goals: Goals,
     short: np.ndarray,
-    goal_weights: np.ndarray,
-    steps: np.ndarray,
-    rules: np.ndarray,
-    others: np.ndarray,
-    hits: np.ndarray,
+    flat: Flat,
     keep: float,
+    *_room: np.ndarray,
 ) -> int:
-    """Twin of `closing_kernels.close`: plain loops over rows and columns."""
-    flat = Flat(steps, uses, terms, short, rules, others, hits)
+    """Twin of `margin_kernels.close`: plain loops over rows and columns."""
     moved = 0
 
-    def place(use: np.ndarray, row: int) -> int:
+    def run_of(use: np.ndarray, row: int) -> int:
         at = int(use[1])
-        for column, stride in terms[use[2] : use[2] + use[3]]:
+        for column, stride in goals.terms[use[2] : use[2] + use[3]]:
             at += int(state[column, row]) * int(stride)
         return at
 
-    for row in range(low, high):
+    for row in range(state.shape[1]):
         for j in columns:
-            levels, own = int(steps[j, LEVELS]), int(state[j, row])
+            levels, own = int(flat.steps[j, LEVELS]), int(state[j, row])
+            uses = goals.uses[goals.first_use[j] : goals.first_use[j + 1]]
             gain, plus = np.zeros(levels, dtype=np.float32), np.float32(0.0)
-            for use in uses[first_use[j] : first_use[j + 1]]:
-                at = place(use, row)
-                gain += goal_weights[use[0]] * short[at : at + levels].astype(np.float32)
-                plus += goal_weights[use[0]]
+            for use in uses:
+                at = run_of(use, row)
+                gain += goals.weights[use[0]] * short[at : at + levels].astype(np.float32)
+                plus += goals.weights[use[0]]
             gain[own] += plus
-            for applies, barred in _rules(flat, state[:, row : row + 1], steps[j]):
+            for applies, barred in _rules(flat, state[:, row : row + 1], flat.steps[j]):
                 if applies[0]:
                     gain[barred] = -np.inf
             best = int(np.argmax(gain))
@@ -134,7 +126,7 @@ def close(
             moved += 1
             for change, code in ((1, own), (-1, best)):
                 state[j, row] = code
-                for use in uses[first_use[j] : first_use[j + 1]]:
-                    for last, twin in copies[first_copy[use[0]] : first_copy[use[0] + 1]]:
-                        short[place(uses[twin], row) + int(state[last, row])] += change
+                for use in uses:
+                    for last, twin in goals.copies[slice(*goals.first_copy[use[0] : use[0] + 2])]:
+                        short[run_of(goals.uses[twin], row) + int(state[last, row])] += change
     return moved

@@ -1,15 +1,17 @@
-"""Compiled kernels of the log-linear model; import this module only where they are needed.
+"""Compiled Gibbs sweeps of the log-linear model.
 
-Each kernel has a numpy twin in `reference` that it equals bit for bit. A block of chains goes
+`sweep` has a numpy twin in `twins` that it equals bit for bit. A block of chains goes
 through all its draws before the next block starts, so that its codes stay in cache. Indices are
 unsigned and arrays are not sliced in inner loops, or the loops lose their vectors.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from gibbous.core.compiled import njit
+from gibbous.core.kernel import kernel
 from gibbous.synthesize.loglinear.layout import (
     AT_OTHER,
     AT_OWN,
@@ -28,6 +30,7 @@ from gibbous.synthesize.loglinear.layout import (
     SECOND_SIZE,
     TERMS,
     WIDTH,
+    Flat,
 )
 
 Array = np.ndarray
@@ -47,19 +50,18 @@ LOW16, S16, MOST_SHIFT = np.int32(65535), np.int32(16), np.int32(31)
 IMPOSSIBLE = np.int32(NEVER)
 
 
-@njit(inline="always")
-def _mix(x: np.uint64) -> np.uint64:
+@kernel(inline="always")
+def mix(x: np.uint64) -> np.uint64:
+    """The bijection of `core.context.mix64`, one word."""
     x = (x ^ (x >> S30)) * M1
     x = (x ^ (x >> S27)) * M2
     return x ^ (x >> S31)
 
 
-@njit
-def find_places(
-    state: Array, low: int, high: int, step: Array, pieces: Array, terms: Array, places: Array
-) -> None:
+@kernel()
+def find_places(state: Array, low: int, high: int, step: Array, flat: Flat, places: Array) -> None:
     """Offset of the run of levels that each row of a block reads in each piece of a step."""
-    rows, first = U(high - low), U(low)
+    rows, first, pieces, terms = U(high - low), U(low), flat.pieces, flat.terms
     for q in range(U(step[PIECES])):
         piece = U(step[AT_PIECE]) + q
         base = np.uint32(pieces[piece, AT_TABLE])
@@ -72,7 +74,7 @@ def find_places(
                 places[q, i] += np.uint32(state[other, first + i]) * stride
 
 
-@njit
+@kernel()
 def add_up(
     cells: Array, places: Array, first: int, rows: int, pieces: int, width: int, logits: Array
 ) -> None:
@@ -112,19 +114,11 @@ def add_up(
                 logits[at + v] += cells[a + v]
 
 
-@njit
-def mask(
-    state: Array,
-    low: int,
-    rows: int,
-    step: Array,
-    rules: Array,
-    others: Array,
-    hits: Array,
-    logits: Array,
-) -> None:
+@kernel()
+def mask(state: Array, low: int, rows: int, step: Array, flat: Flat, logits: Array) -> None:
     """Make the levels impossible that a structural zero rules out, given the row's other columns."""
     wide, levels = U(step[WIDTH]), U(step[LEVELS])
+    rules, others, hits = flat.rules, flat.others, flat.hits
     for r in range(U(step[AT_RULE]), U(step[AT_RULE] + step[RULES])):
         own, first = U(rules[r, AT_OWN]), U(rules[r, AT_OTHER])
         last = first + U(rules[r, OTHERS])
@@ -139,9 +133,9 @@ def mask(
                         logits[i * wide + v] = IMPOSSIBLE
 
 
-@njit
+@kernel()
 def weigh(logits: Array, width: int, rows: int, stuck: Array) -> None:
-    """Logits to whole weights in place: 2**30 for the likeliest level of a row; twin: `reference.weights`."""
+    """Logits to whole weights in place: 2**30 for the likeliest level of a row; twin: `twins.weights`."""
     wide = U(width)
     for i in range(U(rows)):
         at = i * wide
@@ -158,7 +152,7 @@ def weigh(logits: Array, width: int, rows: int, stuck: Array) -> None:
         logits[k] = np.int32(power * TOP) >> min(gap >> S16, MOST_SHIFT)
 
 
-@njit
+@kernel()
 def pick(
     weights: Array,
     rows: int,
@@ -178,7 +172,7 @@ def pick(
         total = np.int64(0)
         for v in range(wide):
             total += np.int64(weights[at + v])
-        word = _mix((first + i) * GOLDEN + key)
+        word = mix((first + i) * GOLDEN + key)
         point = np.int64(np.float64(word >> S11) * POINT * np.float64(total))
         running, level = np.int64(0), U(0)
         for v in range(wide - ONE):
@@ -193,13 +187,25 @@ def pick(
             state[at_first, start + i] = level
 
 
-_SWEEP = (
-    "void({0}[:,::1], int64, int64, int64, int64[::1], uint64[::1], int64[:,::1], "
-    "int64[:,::1], int64[:,::1], int32[::1], int64[:,::1], int64[:,::1], uint8[::1])"
-)
+class Room(NamedTuple):
+    """Memory of one call of `sweep`: offsets of runs, logits or weights, rows without a level."""
+
+    places: Array
+    logits: Array
+    stuck: Array
 
 
-@njit(*(_SWEEP.format(kind) for kind in ("uint8", "uint16")))
+def room_of(flat: Flat) -> Room:
+    """Room for any steps of a model."""
+    widest = max(BUFFER, int(flat.steps[:, WIDTH].max()))
+    return Room(
+        np.empty((int(flat.steps[:, PIECES].max()), BLOCK), dtype=np.uint32),
+        np.empty(widest, dtype=np.int32),
+        np.empty(BLOCK, dtype=np.uint8),
+    )
+
+
+@kernel()
 def sweep(
     state: Array,
     low: int,
@@ -207,13 +213,8 @@ def sweep(
     number: int,
     order: Array,
     keys: Array,
-    steps: Array,
-    pieces: Array,
-    terms: Array,
-    cells: Array,
-    rules: Array,
-    others: Array,
-    hits: Array,
+    flat: Flat,
+    room: Room,
 ) -> None:
     """Run steps on chains low..high, one after the other, each given all other columns.
 
@@ -222,53 +223,20 @@ def sweep(
         number: of chain `low` in its stream.
         order: int64 (draws,): which step, in turn.
         keys: uint64 (draws,): key of each draw's stream.
-        steps, pieces, terms, cells, rules, others, hits: see `layout.Flat`.
+        room: see `room_of`.
     """
-    most, widest = np.int64(1), np.int64(BUFFER)
-    for e in range(len(order)):
-        most = max(most, steps[order[e], PIECES])
-        widest = max(widest, steps[order[e], WIDTH])
-    places = np.empty((most, BLOCK), dtype=np.uint32)
-    logits = np.empty(widest, dtype=np.int32)
-    stuck = np.empty(BLOCK, dtype=np.bool_)
+    places, logits, stuck = room
     for start in range(low, high, BLOCK):
         stop = min(high, start + BLOCK)
         for e in range(len(order)):
-            step = steps[order[e]]
+            step = flat.steps[order[e]]
             width, count = step[WIDTH], step[PIECES]
-            find_places(state, start, stop, step, pieces, terms, places)
+            find_places(state, start, stop, step, flat, places)
             several = max(1, BUFFER // width)
             for first in range(start, stop, several):
                 rows = min(several, stop - first)
-                add_up(cells, places, first - start, rows, count, width, logits)
+                add_up(flat.cells, places, first - start, rows, count, width, logits)
                 if step[RULES]:
-                    mask(state, first, rows, step, rules, others, hits, logits)
+                    mask(state, first, rows, step, flat, logits)
                 weigh(logits, width, rows, stuck)
                 pick(logits, rows, number + (first - low), keys[e], stuck, state, step, first)
-
-
-_COUNT = "void({0}[:,::1], int64, int64, int64[:,::1], int64[:,::1], int64[::1])"
-
-
-@njit(*(_COUNT.format(kind) for kind in ("uint8", "uint16")))
-def count(state: Array, low: int, high: int, cliques: Array, terms: Array, counts: Array) -> None:
-    """Add the rows low..high to the counts of every clique.
-
-    Args:
-        cliques: int64 (cliques, 3): offset in `counts`, first term, number of terms.
-        terms: int64 (terms, 2): column, stride.
-        counts: int64, of all cliques.
-    """
-    places = np.empty(BLOCK, dtype=np.uint32)
-    for start in range(low, high, BLOCK):
-        rows, first = U(min(high, start + BLOCK) - start), U(start)
-        for c in range(len(cliques)):
-            at, begin = U(cliques[c, 0]), U(cliques[c, 1])
-            for i in range(rows):
-                places[i] = 0
-            for t in range(begin, begin + U(cliques[c, 2])):
-                column, step = U(terms[t, 0]), np.uint32(terms[t, 1])
-                for i in range(rows):
-                    places[i] += np.uint32(state[column, first + i]) * step
-            for i in range(rows):
-                counts[at + U(places[i])] += 1

@@ -1,9 +1,13 @@
-"""Layout of a sampling program: which field of a step's row of numbers means what; kernels read these.
+"""Steps of a sampling program as kernels read them: which field of a step's row of numbers means what.
 
 All steps of a program are rows of one int64 matrix; variable parts lie in flat arrays, at offsets.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
 
 (
     TARGET,  # column that is drawn
@@ -29,3 +33,26 @@ FIELDS = 17
 KEEP32 = 0xFFFFFFFF  # a packed cell that keeps the previous value
 KEEP64 = 0xFFFFFFFFFFFFFFFF
 DIRECT = 1 << 22  # key spaces up to this many keys get a direct map
+
+
+class Flat(NamedTuple):
+    """The steps of a program as flat arrays.
+
+    Attributes:
+        steps: int64 (steps, FIELDS).
+        parents: uint64 (parents, 3): column, mixed-radix weight, offset in the hash weights.
+        cells: uint32 or uint64, packed alias tables of all steps.
+        weights, maps, probes, probe_steps, ranks, ids, slots: of all steps, at the offsets that
+            their fields say.
+    """
+
+    steps: np.ndarray
+    parents: np.ndarray
+    cells: np.ndarray
+    weights: np.ndarray
+    maps: np.ndarray
+    probes: np.ndarray
+    probe_steps: np.ndarray
+    ranks: np.ndarray
+    ids: np.ndarray
+    slots: np.ndarray

@@ -1,35 +1,25 @@
-"""Runs a study: cells in several processes, kept as they end, then tables, Parquet and drawings.
-
-The rows depend on the settings alone: not on the number of processes, nor on where an earlier start
-stopped.
-"""
+"""Runs a study of a paper by its name: settings in, then tables, Parquet and drawings of its rows."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from io import BytesIO
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from gibbous.core.cores import usable_cores, workers_died
-from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.errors import UsageError
 from gibbous.core.extras import require
 from gibbous.core.json_values import plain
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
-from gibbous.frontier.store import Store, digest, make_own_folder, write_own
+from gibbous.frontier.runner import run_cells
+from gibbous.frontier.store import Store, digest, parquet, tidy, write_study
 from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
 from gibbous.studies.registry import load
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from gibbous.frontier.grid import Cell as FrontierCell
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -68,11 +58,7 @@ class Ran:
 
     def frame(self) -> pl.DataFrame:
         """The rows, tidy."""
-        import polars as pl
-
-        known = dict.fromkeys(name for row in self.rows for name in row)
-        tidy = [{name: row.get(name) for name in known} for row in self.rows]
-        return pl.DataFrame(tidy, infer_schema_length=None)
+        return tidy(self.rows)
 
     def to_json(self) -> dict[str, Any]:
         """Name, settings and tables as plain values."""
@@ -100,24 +86,11 @@ class Ran:
         """
         from gibbous.studies.drawing import file_of
 
-        table = BytesIO()
-        self.frame().write_parquet(table)
         files = {
-            "rows.parquet": table.getvalue(),
+            "rows.parquet": parquet(self.frame()),
             "tables.json": json.dumps(plain(self.to_json()), indent=1).encode(),
         } | {f"{figure.name}.svg": file_of(figure) for figure in self.figures()}
-        place = Path(folder)
-        try:
-            make_own_folder(place)
-            for name, data in files.items():
-                write_own(place / name, data)
-        except OSError as error:
-            raise OutputNotWritten(
-                "STUDY",
-                f"The study cannot be written to {str(place)!r} ({error.strerror}).",
-                "It goes into a folder that this user may write to.",
-                "Choose another --out.",
-            ) from None
+        write_study(Path(folder), files)
         return tuple(files)
 
 
@@ -173,9 +146,8 @@ def run(
             "Choose another folder, or leave --no-resume out.",
         )
     store = Store(place, _facts(study, settings))
-    cells = tuple(study.cells(settings))
-    _run(study, cells, settings, store, workers or usable_cores(), progress)
-    rows = [row for cell in cells for row in store.get(_named(cell)) or ()]
+    begin = partial(_Worker, name, settings)
+    rows = run_cells(study.cells(settings), begin, store, workers=workers, progress=progress)
     ran = Ran(study, settings, tuple(rows))
     if place is not None:
         ran.write(place)
@@ -230,66 +202,11 @@ def _facts(study: Study, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _run(
-    study: Study,
-    cells: Sequence[Cell],
-    settings: Settings,
-    store: Store,
-    workers: int,
-    progress: Progress,
-) -> None:
-    left = [cell for cell in cells if store.get(_named(cell)) is None]
-    done = len(cells) - len(left)
-    progress("runs", done, len(cells))
-    if workers == 1 or len(left) <= 1:
-        for cell in left:
-            store.put(_named(cell), _plain(study.run_cell(cell, settings)))
-            done += 1
-            progress("runs", done, len(cells))
-        return
-    # Started afresh, not forked: a fork of a process with threads may hang.
-    pool = ProcessPoolExecutor(
-        min(workers, len(left)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start,
-        initargs=(study.name, settings),
-    )
-    with pool:
-        futures = {pool.submit(_step, cell): cell for cell in left}
-        try:
-            for future in as_completed(futures):
-                store.put(_named(futures[future]), future.result())
-                done += 1
-                progress("runs", done, len(cells))
-        except BrokenProcessPool:
-            raise workers_died() from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+class _Worker:
+    """Holds a study and its settings in one process."""
 
+    def __init__(self, name: str, settings: Settings) -> None:
+        self._study, self._settings = load(name), settings
 
-def _named(cell: Cell) -> FrontierCell:
-    """The store of `compare` knows a cell by its name alone."""
-    return cast("FrontierCell", cell)
-
-
-def _plain(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows as JSON reads them back, so that a resumed study is equal to one of a single start."""
-    return [{name: _value(value) for name, value in row.items()} for row in rows]
-
-
-def _value(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
-
-
-_told: tuple[Study, Settings] | None = None
-
-
-def _start(name: str, settings: Settings) -> None:
-    global _told
-    _told = (load(name), settings)
-
-
-def _step(cell: Cell) -> list[dict[str, Any]]:
-    assert _told is not None
-    return _plain(_told[0].run_cell(cell, _told[1]))
+    def run(self, cell: Cell) -> list[dict[str, Any]]:
+        return self._study.run_cell(cell, self._settings)

@@ -1,4 +1,4 @@
-"""Compiled kernels; import this module only where they are needed, since importing numba is slow.
+"""Compiled draws from alias tables: keys, slots and levels of many rows, step after step.
 
 Each kernel has a numpy twin in `reference` or `exact` that it equals bit for bit. A block of 2048
 rows goes through all steps before the next block starts, so that its codes stay in cache. All
@@ -7,10 +7,12 @@ arithmetic is unsigned, and columns are sliced before they are indexed, or loops
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from gibbous.core.compiled import njit
-from gibbous.synthesize.layout import (
+from gibbous.core.kernel import kernel
+from gibbous.synthesize.step_fields import (
     AT_CELLS,
     AT_HASH,
     AT_MAP,
@@ -30,6 +32,7 @@ from gibbous.synthesize.layout import (
     SMALL,
     TARGET,
     WIDTH,
+    Flat,
 )
 
 Array = np.ndarray
@@ -42,10 +45,9 @@ BYTE = np.uint32(255)
 KEPT, KEPT_WIDE = np.uint32(KEEP32), np.uint64(KEEP64)
 
 
-@njit("int64[::1](uint64[:,::1], int64[::1], uint64[::1])")
-def search_rows(cumulative: Array, slots: Array, points: Array) -> Array:
+@kernel()
+def search_rows(cumulative: Array, slots: Array, points: Array, levels: Array) -> None:
     """First level whose running sum exceeds the point, by bisection; twin: `exact.search`."""
-    found = np.empty(len(slots), dtype=np.int64)
     for i in range(len(slots)):
         low, high = 0, cumulative.shape[1] - 1
         while low < high:
@@ -54,20 +56,21 @@ def search_rows(cumulative: Array, slots: Array, points: Array) -> Array:
                 low = middle + 1
             else:
                 high = middle
-        found[i] = low
-    return found
+        levels[i] = low
 
 
-@njit
-def vose(shares: Array, threshold: Array, alias: Array) -> None:
+@kernel()
+def vose(shares: Array, threshold: Array, alias: Array, lists: Array, scaled: Array) -> None:
     """Alias tables of weights, one a row: take cell i below threshold[i], else its alias.
+
+    Args:
+        lists, scaled: int64 (2, levels) and float64 (levels,): room.
 
     Source:
         Vose (1991). A cell of weight 0 gets threshold 0.
     """
     rows, n = shares.shape
-    small, large = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    scaled = np.empty(n)
+    small, large = lists[0], lists[1]
     for r in range(rows):
         total, best = 0.0, 0
         for i in range(n):
@@ -100,14 +103,14 @@ def vose(shares: Array, threshold: Array, alias: Array) -> None:
             alias[r, one] = one if shares[r, one] > 0.0 else best
 
 
-@njit(inline="always")
+@kernel(inline="always")
 def _mix(x: np.uint64) -> np.uint64:
     x = (x ^ (x >> S30)) * M1
     x = (x ^ (x >> S27)) * M2
     return x ^ (x >> S31)
 
 
-@njit
+@kernel()
 def small_keys(state: Array, low: int, high: int, step: Array, parents: Array, keys: Array) -> None:
     """Mixed-radix keys below 2**32, as uint32: twice as many a vector."""
     rows = high - low
@@ -120,12 +123,10 @@ def small_keys(state: Array, low: int, high: int, step: Array, parents: Array, k
             keys[i] += np.uint32(column[i]) * weight
 
 
-@njit
-def wide_keys(
-    state: Array, low: int, high: int, step: Array, parents: Array, weights: Array, keys: Array
-) -> None:
+@kernel()
+def wide_keys(state: Array, low: int, high: int, step: Array, flat: Flat, keys: Array) -> None:
     """Keys of any kind, uint64."""
-    rows = high - low
+    rows, parents, weights = high - low, flat.parents, flat.weights
     for i in range(rows):
         keys[i] = np.uint64(0)
     first, last = step[AT_PARENTS], step[AT_PARENTS] + step[PARENTS]
@@ -157,19 +158,19 @@ def wide_keys(
             keys[i] = np.uint64(0) if shift == np.uint64(64) else keys[i] >> shift
 
 
-@njit(inline="always")
-def _find(ids: Array, slots: Array, at: int, bits: int, wanted: np.uint64) -> np.int64:
+@kernel(inline="always")
+def _find(ids: Array, slots: Array, at: int, bits: int, sought: np.uint64) -> np.int64:
     """Slot of an id in an open-addressing table of 2**bits entries, or -1."""
     mask = np.uint64((1 << bits) - 1)
-    place = _mix(wanted) & mask
+    place = _mix(sought) & mask
     while True:
         slot = np.int64(slots[at + np.int64(place)])
-        if slot < 0 or ids[at + np.int64(place)] == wanted:
+        if slot < 0 or ids[at + np.int64(place)] == sought:
             return slot
         place = (place + np.uint64(1)) & mask
 
 
-@njit
+@kernel()
 def fill_hash(ids: Array, slots: Array, wanted: Array, values: Array) -> None:
     """Enter ids and their slots into an empty open-addressing table of 2**k entries."""
     mask = np.uint64(len(ids) - 1)
@@ -181,83 +182,51 @@ def fill_hash(ids: Array, slots: Array, wanted: Array, values: Array) -> None:
         slots[np.int64(place)] = values[i]
 
 
-@njit
-def _search(
-    state: Array,
-    row: int,
-    key: np.uint64,
-    step: Array,
-    parents: Array,
-    probes: Array,
-    probe_steps: Array,
-    ranks: Array,
-    ids: Array,
-    slots: Array,
-) -> np.int64:
+@kernel()
+def _search(state: Array, row: int, key: np.uint64, step: Array, flat: Flat) -> np.int64:
     """Slot of a key: its own, else the best of the first stage that has one, else the last."""
-    found = _find(ids, slots, step[AT_HASH], step[BITS], key)
-    if found >= 0:
-        return found
-    stage = np.int64(-1)
+    best = _find(flat.ids, flat.slots, step[AT_HASH], step[BITS], key)
+    if best >= 0:
+        return best
+    stage, probes = np.int64(-1), flat.probes
     for q in range(step[AT_PROBES], step[AT_PROBES] + step[PROBES]):
-        if found >= 0 and np.int64(probes[q, 0]) != stage:
-            return found
+        if best >= 0 and np.int64(probes[q, 0]) != stage:
+            return best
         stage = np.int64(probes[q, 0])
-        wanted = probes[q, 1]
+        probed = probes[q, 1]
         for j in range(step[PARENTS]):
-            code = np.uint64(state[np.int64(parents[step[AT_PARENTS] + j, 0]), row])
-            wanted += code * probe_steps[np.int64(probes[q, 2]) + j]
-        slot = _find(ids, slots, step[AT_HASH], step[BITS], wanted)
+            code = np.uint64(state[np.int64(flat.parents[step[AT_PARENTS] + j, 0]), row])
+            probed += code * flat.probe_steps[np.int64(probes[q, 2]) + j]
+        slot = _find(flat.ids, flat.slots, step[AT_HASH], step[BITS], probed)
         at = step[AT_RANKS]
-        if slot >= 0 and (found < 0 or ranks[at + slot] < ranks[at + found]):
-            found = slot
-    return found if found >= 0 else step[LAST]
+        if slot >= 0 and (best < 0 or flat.ranks[at + slot] < flat.ranks[at + best]):
+            best = slot
+    return best if best >= 0 else step[LAST]
 
 
-@njit
+@kernel()
 def slots_of(
-    state: Array,
-    low: int,
-    high: int,
-    step: Array,
-    parents: Array,
-    tables: tuple[Array, ...],
-    wide: Array,
-    found: Array,
+    state: Array, low: int, high: int, step: Array, flat: Flat, wide: Array, slots: Array
 ) -> None:
     """Slot of each row of a block, uint32."""
-    weights, maps, probes, probe_steps, ranks, ids, slots = tables
     rows = high - low
     if step[SMALL] == 1:
-        small_keys(state, low, high, step, parents, found)
+        small_keys(state, low, high, step, flat.parents, slots)
     else:
-        wide_keys(state, low, high, step, parents, weights, wide)
+        wide_keys(state, low, high, step, flat, wide)
         if step[LOOKUP] == 2:
             for i in range(rows):
-                found[i] = np.uint32(
-                    _search(
-                        state,
-                        low + i,
-                        wide[i],
-                        step,
-                        parents,
-                        probes,
-                        probe_steps,
-                        ranks,
-                        ids,
-                        slots,
-                    )
-                )
+                slots[i] = np.uint32(_search(state, low + i, wide[i], step, flat))
         else:
             for i in range(rows):
-                found[i] = np.uint32(wide[i])
+                slots[i] = np.uint32(wide[i])
     if step[LOOKUP] == 1:
-        direct = maps[step[AT_MAP] :]
+        direct = flat.maps[step[AT_MAP] :]
         for i in range(rows):
-            found[i] = direct[found[i]]
+            slots[i] = direct[slots[i]]
 
 
-@njit
+@kernel()
 def words32(first: int, key: int, levels: int, places: Array, drawn: Array) -> None:
     """Words of a stream: a 24-bit point and a level in one number, and the place of that level's cell."""
     start, wide, wide32 = np.uint64(first), np.uint64(levels), np.uint32(levels)
@@ -268,7 +237,7 @@ def words32(first: int, key: int, levels: int, places: Array, drawn: Array) -> N
         places[i] = places[i] * wide32 + level
 
 
-@njit
+@kernel()
 def pick32(cells: Array, places: Array, drawn: Array, column: Array) -> None:
     """Alias draws from cells of a 24-bit threshold and an 8-bit alias, without branches."""
     for i in range(len(places)):
@@ -280,7 +249,7 @@ def pick32(cells: Array, places: Array, drawn: Array, column: Array) -> None:
         column[i] = column[i] if cell == KEPT else taken & BYTE
 
 
-@njit
+@kernel()
 def draw64(first: int, key: int, levels: int, cells: Array, slots: Array, column: Array) -> None:
     """Alias draws from cells of a 32-bit threshold and a 32-bit alias."""
     start, wide = np.uint64(first), np.uint64(levels)
@@ -292,64 +261,49 @@ def draw64(first: int, key: int, levels: int, cells: Array, slots: Array, column
             column[i] = own if (word & LOW) < (cell >> S32) else cell & LOW
 
 
-@njit
-def run32(
+class Room(NamedTuple):
+    """Memory of one call of `run`: places and words of a block of rows, and wide keys."""
+
+    places: Array
+    words: Array
+    wide: Array
+
+
+def room() -> Room:
+    """Room for any program."""
+    places, words = np.empty((2, BLOCK), dtype=np.uint32)
+    return Room(places, words, np.empty(BLOCK, dtype=np.uint64))
+
+
+@kernel()
+def run(
     state: Array,
     low: int,
     high: int,
     first: int,
     order: Array,
-    words: Array,
-    steps: Array,
-    parents: Array,
-    cells: Array,
-    tables: tuple[Array, ...],
+    keys: Array,
+    flat: Flat,
+    room: Room,
 ) -> None:
     """Run a program on rows low..high; row `low` has number `first`.
 
     Args:
         state: (columns, rows) codes, C-contiguous.
         order: int64 (executions,): which step runs when.
-        words: uint64 (executions,): key of each execution's stream.
-        steps: int64 (steps, FIELDS).
-        parents: uint64 (parents, 3): column, mixed-radix weight, offset in the hash weights.
-        cells: uint32, packed alias tables of all steps.
-        tables: weights, maps, probes, probe steps, ranks, ids, slots of all steps.
+        keys: uint64 (executions,): key of each execution's stream.
+        flat: the steps; cells of 64 bits for columns of more than 256 levels.
     """
-    buffers, wide = np.empty((2, BLOCK), dtype=np.uint32), np.empty(BLOCK, dtype=np.uint64)
     for start in range(low, high, BLOCK):
         stop = min(high, start + BLOCK)
         rows, number = stop - start, first + (start - low)
-        places, drawn = buffers[0, :rows], buffers[1, :rows]
+        places, words = room.places[:rows], room.words[:rows]
         for e in range(len(order)):
-            step = steps[order[e]]
-            slots_of(state, start, stop, step, parents, tables, wide, places)
-            words32(number, words[e], step[LEVELS], places, drawn)
-            column = state[step[TARGET], start:stop]
-            pick32(cells[step[AT_CELLS] :], places, drawn, column)
-
-
-@njit
-def run64(
-    state: Array,
-    low: int,
-    high: int,
-    first: int,
-    order: Array,
-    words: Array,
-    steps: Array,
-    parents: Array,
-    cells: Array,
-    tables: tuple[Array, ...],
-) -> None:
-    """The same with uint64 cells, for columns of more than 256 levels; arguments as in run32."""
-    buffer, wide = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.uint64)
-    for start in range(low, high, BLOCK):
-        stop = min(high, start + BLOCK)
-        number = first + (start - low)
-        slots = buffer[: stop - start]
-        for e in range(len(order)):
-            step = steps[order[e]]
-            slots_of(state, start, stop, step, parents, tables, wide, slots)
-            column = state[step[TARGET], start:stop]
-            draw64(number, words[e], step[LEVELS], cells[step[AT_CELLS] :], slots, column)
+            step = flat.steps[order[e]]
+            slots_of(state, start, stop, step, flat, room.wide, places)
+            column, cells = state[step[TARGET], start:stop], flat.cells[step[AT_CELLS] :]
+            if flat.cells.itemsize == 4:
+                words32(number, keys[e], step[LEVELS], places, words)
+                pick32(cells, places, words, column)
+            else:
+                draw64(number, keys[e], step[LEVELS], cells, places, column)
