@@ -143,7 +143,7 @@ def test_codes_and_fingerprint_are_those_of_the_same_rows_read_whole(
     marks.append(truth.scan(tmp_path / "d.csv", schema, key=KEY))
 
     assert len(set(marks)) == 1
-    stores = [engine._records.store() for engine in (*engines, truth)]
+    stores = [engine._store for engine in (*engines, truth)]
     assert [store.rows for store in stores] == [2 * ROWS] * 3
     assert (stores[1].values == stores[2].values).all()  # type: ignore[union-attr]
     for engine in (*engines, truth):
