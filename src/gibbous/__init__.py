@@ -16,6 +16,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import gibbous.read  # noqa: F401 - what reads for Schema.load and Ledger.dataset, handed down
+
 if TYPE_CHECKING:
     from gibbous.contract.auditor.run import audit as audit
     from gibbous.core.claim import Claim as Claim
@@ -133,8 +135,11 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(importlib.import_module(_WHERE[name]), name)
+    if name in __all__:
+        # A method is the class of its file: Sbhg of mechanisms/sbhg.py, DpPrior of dp_prior.py.
+        method = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+        where = _WHERE.get(name, f"gibbous.mechanisms.{method}")
+        value = getattr(importlib.import_module(where), name)
         globals()[name] = value
         return value
     if name in ("infer", "studies"):

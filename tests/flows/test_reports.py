@@ -124,9 +124,7 @@ def test_a_map_of_regions_adds_up_the_real_people_in_them(flows: Path) -> None:
         plan=replace(release.plan, params={}),
     )  # fmt: skip
 
-    (figure,) = flow_map.flow_figures(
-        coarser, flow_map.Mapped(geography, real=flows / "flows.csv")
-    )
+    (figure,) = flow_map.flow_figures(coarser, flow_map.Mapped(geography, real=flows / "flows.csv"))
 
     assert [(r[0], r[2], r[3]) for r in figure.numbers.rows] == [("south", 2, 14), ("north", 1, 1)]
 

@@ -20,7 +20,7 @@ import pytest
 from gibbous.core.claim import approximate
 from gibbous.core.errors import LedgerUnusable, ModelRejected
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.ledger_store import chained, encode
+from gibbous.privacy.ledger.chain import chained, encode
 from gibbous.write import manifest, rows_check
 from gibbous.write.load import load
 from gibbous.write.release_texts import release_texts

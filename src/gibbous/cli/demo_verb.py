@@ -115,7 +115,7 @@ def _reports(
     """The public report inside the release, the internal one beside it; None without the extra."""
     if any(importlib.util.find_spec(name) is None for name in (*EVALUATE, *REPORT)):
         return None
-    from gibbous.evaluate.run import names
+    from gibbous.evaluate.metrics import names
     from gibbous.report import faces
 
     found = faces.evaluate(
@@ -266,7 +266,7 @@ def _method(name: str) -> Mechanism:
 
 def _ledger() -> Path:
     """A ledger of the demonstration's own, beside the real one."""
-    from gibbous.privacy.ledger_place import default_path
+    from gibbous.privacy.ledger.files import default_path
 
     return default_path().with_name("demo-ledger.sqlite")
 

@@ -202,7 +202,7 @@ def _limits(release: Release) -> Iterator[Block]:
     yield Text("The guarantee holds if:" if promised else "What was assumed; no guarantee follows:")
     yield Bullets(tuple(f"{a[:1].upper()}{a[1:]}." for a in receipt["assumptions"]))
     if receipt["uncovered"]:
-        from gibbous.core.facts import fact_words
+        from gibbous.core.schema import fact_words
 
         yield Notice(f"{fact_words(receipt['uncovered'])}.", "Read off the data, and not covered:")
     yield Text("It does not protect:")

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from gibbous import __version__
-from gibbous.core.documents import json_value
+from gibbous.core.documents import json_value, read_text
 from gibbous.core.errors import EngineFailure, ModelRejected
 from gibbous.core.json_values import plain
 from gibbous.core.protocols import Progress, silent
 from gibbous.privacy.ledger import Ledger
-from gibbous.read.texts import read_text
 from gibbous.report import page
 from gibbous.report.flow_map import Mapped
 from gibbous.report.public import opened, public_page

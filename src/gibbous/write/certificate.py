@@ -9,11 +9,10 @@ from typing import Any
 
 from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation
-from gibbous.core.facts import fact_words
 from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.release import Receipt
-from gibbous.core.schema import Schema
+from gibbous.core.schema import Schema, fact_words
 from gibbous.core.tables import Tables
 from gibbous.privacy.ledger import Hold
 

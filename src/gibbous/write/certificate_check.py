@@ -19,7 +19,7 @@ from gibbous.core.tables import NoiseInfo, Tables
 from gibbous.privacy import accountant
 from gibbous.privacy.calibrate.scales import gaussian_rho, geometric_epsilon
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.ledger_store import chained
+from gibbous.privacy.ledger.chain import chained
 from gibbous.write.certificate import (
     NOT_DP,
     assumptions,

@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gibbous.core.documents import Unreadable, json_value
+from gibbous.core.documents import Unreadable, json_value, read_bytes
 from gibbous.core.errors import GibbousError, ModelRejected, OutputNotWritten, ResourceLimit
-from gibbous.read.texts import read_bytes
 
 NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2)
 _AT_FDCWD = -100

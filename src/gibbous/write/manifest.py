@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gibbous import __version__
-from gibbous.read.texts import read_text
+from gibbous.core.documents import read_text
 from gibbous.write.files import (
     read_json,
     refusing,

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core.cell_model import CellModel
-from gibbous.core.facts import fact_words
-from gibbous.core.schema import Schema, Unit
+from gibbous.core.documents import read_bytes
+from gibbous.core.schema import Schema, Unit, fact_words
 from gibbous.core.tables import Table, Tables
-from gibbous.read.texts import read_bytes
 from gibbous.write import words
 from gibbous.write.certificate import (
     Facts,
