@@ -28,12 +28,13 @@ def run(
     method: str,
     *setting: str,
     epsilon: str | None = None,
+    relation: str | None = "add_remove",
     effort: tuple[float, int | None, int] = FEW,
     out: Path | None = None,
     json: bool = False,
     quiet: bool = False,
 ) -> int:
-    flags = AuditFlags(method, epsilon, None, "add_remove", list(setting), *effort)
+    flags = AuditFlags(method, epsilon, None, relation, list(setting), *effort)
     return audit_verb.run(flags, out, ScreenFlags(json=json, quiet=quiet))
 
 
@@ -62,7 +63,7 @@ def test_json_is_one_document_and_out_holds_the_same(
 
 
 def test_quiet_prints_the_verdict_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    audit_verb.run("bootstrap", (None, None), None, (), FEW, None, False, True)
+    run("bootstrap", relation=None, quiet=True)
 
     assert capsys.readouterr().out == (
         "verdict: nothing to audit. bootstrap claims no guarantee; not differentially private.\n"
@@ -75,7 +76,7 @@ def test_a_broken_method_exits_5(
     point = EntryPoint("undivided", "tests.audit.build:Undivided", registry.GROUP)
     monkeypatch.setattr(registry, "_found", lambda: {"undivided": point})
 
-    code = audit_verb.run("undivided", ("1", None), None, (), FEW, None, False, True)
+    code = run("undivided", epsilon="1", relation=None, quiet=True)
 
     assert code == 5
     assert capsys.readouterr().out.startswith("verdict: VIOLATION.")
@@ -86,7 +87,7 @@ def test_runs_that_cannot_refute_the_claim_exit_10() -> None:
 
 
 def test_l_diversity_is_audited_as_such_and_exits_0(capsys: pytest.CaptureFixture[str]) -> None:
-    code = audit_verb.run("diverse_pegs", (None, None), None, ("l=1.25",), FEW, None, False, False)
+    code = run("diverse_pegs", "l=1.25", relation=None)
 
     text = capsys.readouterr().out
     assert code == 0

@@ -98,5 +98,5 @@ def test_a_schema_beside_a_geography_and_an_engine_of_rows_are_refused(config: P
         resolve(config, ["schema=schema.toml"], {})
     values = resolve(config, [], {"engine.name": "duckdb"})
 
-    with pytest.raises(UsageError, match="engine of their own"):
+    with pytest.raises(UsageError, match="counted in this process"):
         flow_request(values)

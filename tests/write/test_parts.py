@@ -80,9 +80,9 @@ def job_in(folder: Path, **changes: Any) -> Drawing:
     for form in ("", "_csv"):
         make_folder(folder / "package" / f"synthetic_1{form}")
     (folder / "scratch" / TOKEN).write_text("seen")
-    part_rows, kind = changes.pop("part_rows", PART), changes.pop("format", "csv")
+    part_rows, form = changes.pop("part_rows", PART), changes.pop("format", "csv")
     job = Drawing(
-        tables, "digest", Output(part_rows=part_rows, format=kind), ROWS, 7,
+        tables, "digest", Output(part_rows=part_rows, format=form), ROWS, 7,
         folder=str(folder / "package"), scratch=str(folder / "scratch"), token="seen",
         versions=versions(),
     )  # fmt: skip

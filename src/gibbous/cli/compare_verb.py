@@ -31,11 +31,8 @@ def run(
     from gibbous.frontier.config import load
 
     plan = load(config)
-    settings = dict(plan.settings)
-    if workers is not None:
-        settings["workers"] = workers
-    if public_data:
-        settings["public_data"] = True
+    flags = {"workers": workers, "public_data": public_data or None}
+    settings = plan.settings | {name: value for name, value in flags.items() if value is not None}
     if out.exists() and not out.is_dir():
         raise OutputNotWritten(
             "STUDY",

@@ -85,7 +85,7 @@ def posterior(
     """
     ratios, width, before, expected, steps = known
     cells, atoms = len(noisy), len(ratios)
-    found = 0.0
+    likelihood = 0.0
     for i in range(cells):
         top = -np.inf
         for a in range(atoms):
@@ -95,7 +95,7 @@ def posterior(
             top = max(top, likely[i, a])
         for a in range(atoms):
             likely[i, a] = np.exp(likely[i, a] - top)
-        found += top
+        likelihood += top
     law, summed = laws[0], laws[1]
     for a in range(atoms):
         law[a] = before[a]

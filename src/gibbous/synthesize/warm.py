@@ -8,8 +8,7 @@ from gibbous.core.context import Context
 from gibbous.core.protocols import Progress
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Dense, Goal, NoiseInfo, Recipe, Table, Tables
-from gibbous.structure.reconcile import rake
-from gibbous.structure.smoothing import denoised
+from gibbous.structure.smoothing import denoised, rake
 from gibbous.synthesize.exact import draw_levels
 from gibbous.synthesize.loglinear import Schedule, Target, fit, independent, start
 from gibbous.synthesize.loglinear.closing import close
