@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -76,19 +77,9 @@ def audit(
         if bound > best:
             best, event = bound, f"score beyond {cut:.3g}, {words}"
     ceiling = lower_bound(len(test[0]), 0, len(test[0]), delta, level / 2)
-    return Evidence(
-        kind="pairs",
-        name=pair.name,
-        relation=pair.relation,
-        runs=runs,
-        violated=best > epsilon,
-        claimed=epsilon,
-        delta=delta,
-        bound=best,
-        ceiling=ceiling,
-        level=level,
-        words=event,
-    )
+    shown: dict[str, Any] = {"bound": best, "ceiling": ceiling, "level": level, "words": event}
+    claimed: dict[str, Any] = {"claimed": epsilon, "delta": delta, "violated": best > epsilon}
+    return Evidence("pairs", pair.name, pair.relation, runs, **claimed, **shown)
 
 
 def features(output: Tables | Codes) -> Features:

@@ -314,8 +314,7 @@ def _histogram_figure(rows: Sequence[Row]) -> Figure:
 
 
 def _present(table: Microdata, wanted: Sequence[str]) -> Sequence[str]:
-    names = [name for name in wanted if name in table.names]
-    return names or table.names[:2]
+    return [name for name in wanted if name in table.names] or table.names[:2]
 
 
 STUDY = Study(
