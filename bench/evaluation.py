@@ -21,8 +21,8 @@ from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility import association, distances, margins
-from gibbous.evaluate.utility.chosen import chosen
 from gibbous.evaluate.utility.collect import references
+from gibbous.evaluate.utility.margin_scores import chosen
 
 SIZES = (32, 9, 32, 16, 16, 7, 15, 6, 5, 2, 32, 32, 32, 42, 2)
 SCHEMA = Schema(
@@ -47,7 +47,7 @@ def made(rows: int, seed: int) -> Side:
 def ours(real: Codes, others: Sequence[Codes], intervals: int) -> list[np.ndarray]:
     """Distances of all margins, order by order: (tables, margins) each."""
     return [
-        np.stack([s.values for s in margins.scored(real, others, every, intervals=intervals)])
+        np.stack([s.values for s in margins.distances(real, others, every, intervals=intervals)])
         for every in (chosen(len(SIZES), order, 0) for order in ORDERS)
     ]
 

@@ -63,9 +63,8 @@ def main() -> None:
 def _measure(origins: int, destinations: int, flows: int, kind: int) -> dict[str, float]:
     from gibbous.core.schema import Column, Schema
     from gibbous.flows import FlowEngine, Geography, collected, places
-    from gibbous.mechanisms._flows import by_destination, claim, scheme
     from gibbous.mechanisms.flows_laplace import FlowsLaplace
-    from gibbous.mechanisms.onthemap import Onthemap
+    from gibbous.mechanisms.onthemap import Onthemap, by_destination, claim, scheme
     from gibbous.privacy.entropy import words
     from gibbous.structure.contexts import joint
     from gibbous.synthesize.flows.rows import FlowRows

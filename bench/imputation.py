@@ -18,7 +18,7 @@ from common import Result, arguments, peak_mb, save, show
 from gibbous.core.schema import Column, Schema
 from gibbous.perturb.add import Add
 from gibbous.privacy import entropy
-from gibbous.privacy.calibrate import alpha_from_eps0
+from gibbous.privacy.calibrate.gibbs import alpha_from_eps0
 from gibbous.synthesize.imputation.draw import PARTS, redraw
 from gibbous.synthesize.imputation.fit import Conditional, Fit, conditionals
 from gibbous.synthesize.imputation.records import Records

@@ -23,8 +23,9 @@ from gibbous.core.codes import Codes
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Column, Schema
 from gibbous.disintegrate.records import LocalEngine
+from gibbous.evaluate import metrics
 from gibbous.evaluate.draws import permutation, resampled
-from gibbous.evaluate.risk import findings as risk
+from gibbous.evaluate.measure import Options
 from gibbous.evaluate.tables import Side, Subject, independent, side, typed
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.privacy.spend import spend
@@ -33,6 +34,7 @@ from gibbous.synthesize.sample import sample
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 KEYS = ("age_yrs", "sex", "los", "hosp")
 SENSITIVE = ("mdc", "nproc")
+OPTIONS = Options(keys=KEYS, sensitive=SENSITIVE)
 SEED = 7
 TOLD = {  # where the value alone says little: the row of the detail to show beside it
     "output_k": ("group of at most", 1, "share of rows"),
@@ -78,14 +80,15 @@ def seconds(table: Side) -> list[Result]:
     subject = Subject(table.schema, table, (independent(table, SEED),), few, SEED)
     small = table.take(np.arange(2))  # compile first
     tiny = Subject(table.schema, small, (small,), small, SEED)
-    risk.findings(tiny, keys=KEYS, sensitive=SENSITIVE)
+    risks = [name for name in metrics.names() if metrics.card(name).group == "risk"]
+    metrics.compute(tiny, OPTIONS, risks)
     out = []
-    for name in risk.NAMES:
+    for name in risks:
         start = time.process_time()
-        risk.findings(subject, keys=KEYS, sensitive=SENSITIVE, only=(name,))
+        metrics.compute(subject, OPTIONS, (name,))
         out.append(Result(name, time.process_time() - start, unit="s"))
     start = time.process_time()
-    risk.findings(subject, keys=KEYS, sensitive=SENSITIVE)
+    metrics.compute(subject, OPTIONS, risks)
     out.append(Result("all of them", time.process_time() - start, 20, unit="s"))
     return out
 
@@ -131,7 +134,9 @@ def scores(table: Side) -> None:
     shown: dict[str, list[str]] = {}
     for release in releases.values():
         subject = Subject(table.schema, inside, (release,), outside, SEED)
-        for one in risk.findings(subject, keys=KEYS, sensitive=SENSITIVE):
+        for one in metrics.compute(
+            subject, OPTIONS, metrics.selected(("risk",), table.schema, OPTIONS)
+        )[0]:
             about = f"`{one.name}`"
             if one.subject and one.subject[-1] in SENSITIVE:
                 about += f" {one.subject[-1]}"

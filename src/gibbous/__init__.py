@@ -16,6 +16,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import gibbous.read  # noqa: F401 - what reads for Schema.load and Ledger.dataset, handed down
+
 if TYPE_CHECKING:
     from gibbous.contract.auditor.run import audit as audit
     from gibbous.core.claim import Claim as Claim
@@ -66,8 +68,8 @@ if TYPE_CHECKING:
     from gibbous.report.faces import evaluate as evaluate
     from gibbous.report.faces import report as report
     from gibbous.report.flow_map import flow_map as flow_map
+    from gibbous.report.release_report import verify as verify
     from gibbous.write.load import load as load
-    from gibbous.write.verify import verify as verify
 
 __version__ = "0.1.0"
 
@@ -97,7 +99,7 @@ _OTHERS = {
     "gibbous.report.faces": "evaluate report",
     "gibbous.report.flow_map": "flow_map",
     "gibbous.write.load": "load",
-    "gibbous.write.verify": "verify",
+    "gibbous.report.release_report": "verify",
 }
 _WHERE = {name: home for home, names in _OTHERS.items() for name in names.split()} | {
     name: f"gibbous.mechanisms.{re.sub('(?!^)(?=[A-Z])', '_', name).lower()}"
@@ -133,8 +135,11 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(importlib.import_module(_WHERE[name]), name)
+    if name in __all__:
+        # A method is the class of its file: Sbhg of mechanisms/sbhg.py, DpPrior of dp_prior.py.
+        method = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+        where = _WHERE.get(name, f"gibbous.mechanisms.{method}")
+        value = getattr(importlib.import_module(where), name)
         globals()[name] = value
         return value
     if name in ("infer", "studies"):

@@ -15,7 +15,7 @@ from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Progress, Workers
 from gibbous.core.request import Performance, Request
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.ledger_datasets import file_place, file_stamp
+from gibbous.privacy.ledger.datasets import file_place, file_stamp
 from gibbous.read.files import changed
 
 

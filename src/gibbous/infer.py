@@ -9,11 +9,11 @@ print(rel.glm("readmitted ~ sex + age", family="binomial").summary())
 from __future__ import annotations
 
 from gibbous.evaluate.inference.analysis import Analysis, load_release
-from gibbous.evaluate.inference.choice import Noise
 from gibbous.evaluate.inference.combine import combine
 from gibbous.evaluate.inference.combined import Combined
 from gibbous.evaluate.inference.redraw import noise_variance
 from gibbous.evaluate.inference.results import Fit, Shares
+from gibbous.evaluate.inference.rules import Noise
 
 __all__ = [
     "Analysis",

@@ -16,10 +16,10 @@ from gibbous.contract.blind import blinded, described
 from gibbous.contract.saboteurs import patched
 from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear, Merged
-from gibbous.mechanisms import _adaptive_known
+from gibbous.mechanisms import _adaptive_model
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.structure.cliques import Limits
-from gibbous.structure.components import Components, added
+from gibbous.structure.smoothing import Components, added
 from gibbous.write.digest import model_arrays, model_json
 from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
 
@@ -41,18 +41,18 @@ def everything(rows: np.ndarray) -> tuple[object, ...]:
 
 def merging_on_records(rows: np.ndarray) -> AbstractContextManager[None]:
     """A broken build: which levels are rare is read off the records."""
-    honest = _adaptive_known.merging
+    honest = _adaptive_model.merging
 
-    def merging(known: _adaptive_known.Known, limits: Limits) -> Sequence[Merged | None]:
+    def merging(known: _adaptive_model.Known, limits: Limits) -> Sequence[Merged | None]:
         raw = [np.bincount(rows[:, j], minlength=n) for j, n in enumerate(known.schema.sizes)]
         entries = [((j,), counts.astype(np.float64), 1.0) for j, counts in enumerate(raw)]
         return honest(_with(known, added(Components(), entries)), limits)
 
-    return patched(_adaptive_known, "merging", value=merging)
+    return patched(_adaptive_model, "merging", value=merging)
 
 
-def _with(known: _adaptive_known.Known, components: Components) -> _adaptive_known.Known:
-    return _adaptive_known.Known(known.schema, known.seen, components=components, rows=known.rows)
+def _with(known: _adaptive_model.Known, components: Components) -> _adaptive_model.Known:
+    return _adaptive_model.Known(known.schema, known.seen, components=components, rows=known.rows)
 
 
 def test_runs_with_the_same_answers_are_the_same_whatever_the_records() -> None:
@@ -77,7 +77,7 @@ def test_merging_on_the_counts_of_the_records_is_caught(other: np.ndarray) -> No
 def test_the_schema_that_merged_tables_are_counted_under_is_the_coarser_one() -> None:
     known = _known(SCHEMA, ROWS)
 
-    begun = _adaptive_known.begun(known, Limits())
+    begun = _adaptive_model.begun(known, Limits())
 
     assert begun.model is not None
     assert begun.sizes == begun.model.sizes
@@ -85,8 +85,8 @@ def test_the_schema_that_merged_tables_are_counted_under_is_the_coarser_one() ->
     assert [len(one) for one in begun.shares] == list(begun.sizes)
 
 
-def _known(schema: Schema, rows: np.ndarray) -> _adaptive_known.Known:
+def _known(schema: Schema, rows: np.ndarray) -> _adaptive_model.Known:
     counts = [np.bincount(rows[:, j], minlength=n) for j, n in enumerate(schema.sizes)]
     entries = [((j,), one.astype(np.float64), 25.0) for j, one in enumerate(counts)]
     parts = added(Components(), entries)
-    return _adaptive_known.Known(schema, schema, components=parts, rows=float(len(rows)))
+    return _adaptive_model.Known(schema, schema, components=parts, rows=float(len(rows)))

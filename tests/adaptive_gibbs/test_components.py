@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from gibbous.structure.components import Components, added, centered, subsets
+from gibbous.structure.smoothing import Components, added, centered, subsets
 
 SIZES = (2, 3, 4)
 CLIQUES = (((0,), 2.0), ((1,), 3.0), ((0, 1), 1.0), ((1, 2), 2.5), ((1, 2), 0.7), ((0, 2), 4.0))

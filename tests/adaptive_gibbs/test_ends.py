@@ -14,11 +14,10 @@ from gibbous import engines
 from gibbous.contract.saboteurs import patched
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Schema, Unit
-from gibbous.mechanisms import _adaptive_known, _rounds
-from gibbous.mechanisms._adaptive_memory import _all_triples, working_bytes
+from gibbous.mechanisms import _adaptive_model, _adaptive_rounds
+from gibbous.mechanisms._adaptive_rounds import cells_of_triples
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.ledger import Ledger
-from gibbous.structure.cliques import Limits
 from gibbous.synthesize.loglinear import Schedule
 from tests.adaptive_gibbs.made import chain_rows, schema_of
 
@@ -45,18 +44,18 @@ def reserved(ledger: Ledger) -> int:
 def test_an_interrupt_in_a_round_leaves_no_output_and_the_charge_on_the_books(
     tmp_path: Path, schema: Schema, frame: pl.DataFrame
 ) -> None:
-    honest, calls = _rounds.fitted, []
+    honest, calls = _adaptive_model.fitted, []
 
     def interrupted(
-        known: _adaptive_known.Known, schedules: Sequence[Schedule]
-    ) -> _adaptive_known.Known:
+        known: _adaptive_model.Known, schedules: Sequence[Schedule]
+    ) -> _adaptive_model.Known:
         calls.append(len(known.tables))
         if len(calls) == 2:
             raise KeyboardInterrupt
         return honest(known, schedules)
 
     ledger = Ledger.open(tmp_path / "ledger.db")
-    with patched(_rounds, "fitted", value=interrupted), pytest.raises(KeyboardInterrupt):
+    with patched(_adaptive_rounds, "fitted", value=interrupted), pytest.raises(KeyboardInterrupt):
         gb.synthesize(frame, schema, METHOD, out=tmp_path / "rel", ledger=ledger)
 
     assert reserved(ledger) == 1
@@ -82,7 +81,7 @@ def test_too_little_memory_is_refused_before_anything_is_charged(
 def test_the_plan_counts_chains_candidates_and_goals() -> None:
     sizes = (10,) * 100
 
-    need = working_bytes(sizes, Limits())
+    need = AdaptiveGibbs()._split(schema_of(*sizes)).memory()
 
     arrays = 3 * 65_536 * 100 + 4950 * 100 * (24 + 3 * 8) + 16_000_000 * 24
     assert arrays < need < 1 << 30
@@ -90,5 +89,5 @@ def test_the_plan_counts_chains_candidates_and_goals() -> None:
 
 
 def test_cells_of_all_triples_are_counted_without_listing_them() -> None:
-    assert _all_triples((2, 3, 1, 5, 7)) == 2 * 3 * 5 + 2 * 3 * 7 + 2 * 5 * 7 + 3 * 5 * 7
-    assert _all_triples((4, 5)) == 0
+    assert cells_of_triples((2, 3, 1, 5, 7)) == 2 * 3 * 5 + 2 * 3 * 7 + 2 * 5 * 7 + 3 * 5 * 7
+    assert cells_of_triples((4, 5)) == 0

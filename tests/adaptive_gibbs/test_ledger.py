@@ -10,7 +10,7 @@ import pytest
 from gibbous.core.claim import Relation
 from gibbous.core.exact import exact
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.privacy.calibrate import delta_from_zcdp, rho_from_approx
+from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, rho_from_approx
 from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
 
 SIZES = (3, 4, 2, 5, 3)
@@ -52,7 +52,7 @@ def test_the_plan_is_what_the_run_does() -> None:
     first, rest = (spend.claim.rho for spend in plan.spends)
     assert first + rest == rho
     assert first * (1 - Fraction(1, 10**8)) < curator.spent[0].rho <= first
-    low, high = method._sigmas(schema)
+    low, high = method._split(schema).sigmas()
     later = [table.noise.scale for table in tables.items if table.context.parents]
     assert later
     assert low <= min(later)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gibbous.core.schema import Impossible, impossible_mask
-from gibbous.mechanisms import _adaptive_known, _rounds
+from gibbous.mechanisms import _adaptive_model
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.structure.cliques import Limits
-from gibbous.structure.components import Components, added
+from gibbous.structure.smoothing import Components, added
 from gibbous.synthesize.sample import sample
 from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
 
@@ -29,16 +29,16 @@ def distance(one: np.ndarray, two: np.ndarray, columns: tuple[int, ...]) -> floa
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
-def known_of(sizes: tuple[int, int], rows: float, sigma: float) -> _adaptive_known.Known:
+def known_of(sizes: tuple[int, int], rows: float, sigma: float) -> _adaptive_model.Known:
     """Two columns of even levels, bought as one table with some noise, and chains of them."""
     schema, cells = schema_of(*sizes), sizes[0] * sizes[1]
     table = np.full(sizes, rows / cells)
     components = added(Components(), [((0, 1), table, sigma**2)])
     shares = tuple(np.full(size, 1 / size) for size in sizes)
-    known = _adaptive_known.Known(
+    known = _adaptive_model.Known(
         schema, schema, components=components, references={(0, 1): ()}, shares=shares, rows=rows
     )
-    return _adaptive_known.begun(known, Limits())
+    return _adaptive_model.begun(known, Limits())
 
 
 @pytest.mark.statistical
@@ -77,7 +77,7 @@ def test_structural_zeros_hold_in_every_row() -> None:
     rows = sample(tables, 3000, seed=2).values
 
     assert not impossible_mask(schema, rows).any()
-    assert _rounds.possible(schema, (0, 3)).sum() == 15 - 2
+    assert _adaptive_model.possible(schema, (0, 3)).sum() == 15 - 2
 
 
 def test_the_same_seed_draws_the_same_rows_and_another_seed_others() -> None:
@@ -114,14 +114,14 @@ def test_the_last_fit_takes_as_many_chains_as_the_noise_of_its_tables_asks_for(
     # 1e4 records in 100 cells: chains add (1e4)^2 / (100 chains), which may be a tenth of sigma^2.
     known = known_of((10, 10), 10_000.0, sigma)
 
-    assert _rounds.chains_needed(known) == pytest.approx(count, rel=0.02)
+    assert _adaptive_model.chains_needed(known) == pytest.approx(count, rel=0.02)
 
 
 @pytest.mark.parametrize(("sigma", "count"), [(1e4, 4096), (1.0, 50_000)])
 def test_fewer_or_more_chains_are_of_the_same_model(sigma: float, count: int) -> None:
     known = known_of((10, 10), 10_000.0, sigma)
 
-    found = _rounds.resized(known)
+    found = _adaptive_model.resized(known)
 
     assert found.chains is not None
     assert found.chains.count == count

@@ -15,6 +15,7 @@ from gibbous.core.context import Context
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.protocols import Noise
 from gibbous.core.tables import Dense, Table
+from gibbous.mechanisms._adaptive_rounds import Split
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
@@ -103,14 +104,14 @@ def test_the_noise_of_every_round_has_the_scale_that_was_paid_for(
 
 @pytest.mark.parametrize("more", [Fraction(101, 100), Fraction(2)])
 def test_a_last_round_that_spends_more_than_is_left_is_refused(more: Fraction) -> None:
-    honest = AdaptiveGibbs._gaussian
+    honest = Split.gaussian
 
-    def gaussian(self: AdaptiveGibbs, schema: Any, rho: Fraction, tables: int) -> Noise:
-        return honest(self, schema, rho * more, tables)
+    def gaussian(self: Split, rho: Fraction, tables: int) -> Noise:
+        return honest(self, rho * more, tables)
 
     with (
-        patched(AdaptiveGibbs, "_gaussian", value=gaussian),
-        patched(AdaptiveGibbs, "_cost", value=lambda self, schema, noise, tables: Fraction(0)),
+        patched(Split, "gaussian", value=gaussian),
+        patched(Split, "cost", value=lambda self, noise, tables: Fraction(0)),
         pytest.raises(PrivacyRefused, match="more than it planned"),
     ):
         ran(METHOD, schema_of(*SIZES), ROWS)

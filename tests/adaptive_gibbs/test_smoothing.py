@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gibbous.structure.reconcile import simplex
-from gibbous.structure.smoothing import denoised, one_way, smoothed
+from gibbous.structure.smoothing import denoised, one_way, simplex, smoothed
 
 
 def sparse_table(rng: np.random.Generator) -> np.ndarray:

@@ -11,9 +11,9 @@ import pytest
 
 from gibbous.core.exact import exact
 from gibbous.core.schema import Column, Impossible, impossible_mask
-from gibbous.mechanisms import _adaptive_known, _rounds, adaptive_gibbs
+from gibbous.mechanisms import _adaptive_model, _adaptive_rounds
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.structure.cliques import Limits
 from gibbous.structure.merging import MOST_GROUPS
 from gibbous.synthesize.sample import sample
@@ -96,9 +96,9 @@ def test_the_schema_alone_bounds_the_groups() -> None:
         schema_of(500, 200), impossible=tuple(Impossible((("c1", (k,)),)) for k in range(150))
     )
 
-    assert _adaptive_known.model_sizes(schema_of(5000, 3, 129, 128), LIMITS) == (128, 3, 128, 128)
-    assert _adaptive_known.model_sizes(schema_of(5000, 3), Limits(cells=100)) == (10, 3)
-    assert _adaptive_known.model_sizes(ruled, LIMITS) == (128, 151)
+    assert _adaptive_model.model_sizes(schema_of(5000, 3, 129, 128), LIMITS) == (128, 3, 128, 128)
+    assert _adaptive_model.model_sizes(schema_of(5000, 3), Limits(cells=100)) == (10, 3)
+    assert _adaptive_model.model_sizes(ruled, LIMITS) == (128, 151)
 
 
 def test_two_long_columns_and_nothing_else_are_drawn() -> None:
@@ -121,19 +121,29 @@ def test_where_no_pair_of_groups_is_small_enough_columns_are_drawn_apart() -> No
 def test_rows_of_wide_tables_are_closed_to_measured_pairs_alone() -> None:
     cliques = {(0, 5), (1, 2, 9), (3, 99)}
 
-    assert _rounds.goal_pairs((3,) * 20, cliques) == tuple(itertools.combinations(range(20), 2))
-    assert _rounds.goal_pairs((3,) * 100, cliques) == ((0, 5), (1, 2), (1, 9), (2, 9), (3, 99))
+    assert _adaptive_model.goal_pairs((3,) * 20, cliques) == tuple(
+        itertools.combinations(range(20), 2)
+    )
+    assert _adaptive_model.goal_pairs((3,) * 100, cliques) == (
+        (0, 5),
+        (1, 2),
+        (1, 9),
+        (2, 9),
+        (3, 99),
+    )
 
 
 def test_a_round_takes_a_quarter_of_the_columns_and_more_of_wide_tables() -> None:
-    found = [AdaptiveGibbs()._picks(schema_of(*[2] * m)) for m in (1, 8, 15, 32, 64, 128, 300)]
+    found = [
+        AdaptiveGibbs()._split(schema_of(*[2] * m)).picks for m in (1, 8, 15, 32, 64, 128, 300)
+    ]
 
     assert found == [2, 2, 4, 8, 32, 128, 300]
 
 
 @pytest.mark.slow
 def test_seventy_columns_keep_their_ties(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adaptive_gibbs, "PICKS", 4)  # fewer rounds, each at a higher price
+    monkeypatch.setattr(_adaptive_rounds, "PICKS", 4)  # fewer rounds, each at a higher price
     sizes = (3,) * 70
     rows = chain_rows(sizes, 5000)
 

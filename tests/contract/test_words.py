@@ -144,4 +144,4 @@ def test_B2_outputs_of_flows_keep_the_words_and_refute_the_old_ones(name):
     broken = audit(one, next(pairs(old, COUNTED)), runs=500, level=1e-3)
 
     assert all(verdict.holds for verdict in kept)
-    assert broken.lower >= 2.0
+    assert broken.bound >= 2.0

@@ -122,4 +122,4 @@ def test_the_audit_of_the_choice_passes_the_honest_build_and_catches_the_saboteu
         broken = audit(one, pair, runs=500, rows=40, level=1e-5)
 
     assert honest.holds
-    assert broken.lower > 1
+    assert broken.bound > 1

@@ -117,7 +117,10 @@ def test_more_rows_than_an_urn_holds_are_refused() -> None:
 @pytest.mark.parametrize("kind", DRAWN)
 def test_a_weaker_prior_than_planned_is_refused_before_counting(kind: Any) -> None:
     mechanism = kind(epsilon=1)
-    less = dataclasses.replace(mechanism.plan(SMALL, 20).total, epsilon=Fraction(99, 100))
+    plan = mechanism.plan(SMALL, 20)
+    less = dataclasses.replace(
+        plan, total=dataclasses.replace(plan.total, epsilon=Fraction("0.99"))
+    )
 
     with pytest.raises(PrivacyRefused, match="more than it planned"):
         release(mechanism, SMALL, np.zeros((5, 2), dtype=int), 20, less)

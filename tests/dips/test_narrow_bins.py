@@ -15,7 +15,7 @@ from gibbous.structure.narrow_bins import (
     narrow_shares,
     widest_edges,
 )
-from gibbous.structure.reconcile import simplex
+from gibbous.structure.smoothing import simplex
 
 COST = Column("cost", "numeric", edges=(100.0, 5e3, 1e6), decimals=2)
 STAY = Column("stay", "numeric", edges=(0, 60, 120), integer=True)

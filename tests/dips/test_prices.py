@@ -13,7 +13,8 @@ import pytest
 from gibbous.core.errors import ParameterError
 from gibbous.perturb.posterior import Posterior
 from gibbous.perturb.smoothed import Smoothed
-from gibbous.privacy.calibrate import dips, truncated_laplace_epsilon
+from gibbous.privacy.calibrate import dips
+from gibbous.privacy.calibrate.dips import truncated_laplace_epsilon
 from tests.dips import laws
 
 RELATIONS = ("add_remove", "replace_one")

@@ -84,7 +84,7 @@ def test_n8_without_any_folder_functions_are_compiled_and_not_cached(
         return x * 2
 
     assert twice(np.arange(3)).tolist() == [0, 2, 4]
-    assert not twice.stats.cache_path
+    assert not twice.dispatcher().stats.cache_path
 
 
 def test_compiling_leaves_numba_s_own_settings_alone(
@@ -100,7 +100,7 @@ def test_compiling_leaves_numba_s_own_settings_alone(
 
     assert more(1) == 2
     assert before == numba.config.CACHE_DIR
-    assert str(tmp_path) in more.stats.cache_path
+    assert str(tmp_path) in more.dispatcher().stats.cache_path
     assert not compiled.cold()
 
 
@@ -109,12 +109,12 @@ def test_n8_a_broken_numba_is_reported_in_one_line(monkeypatch: pytest.MonkeyPat
         raise OSError("libsomething.so: cannot open shared object file")
 
     monkeypatch.setattr(compiled.importlib, "import_module", broken)
-    compiled._numba.cache_clear()
+    compiled.load_numba.cache_clear()
 
     with pytest.raises(EngineFailure) as caught:
-        compiled.njit(lambda x: x)
+        compiled.njit(lambda x: x)(1)
 
-    compiled._numba.cache_clear()
+    compiled.load_numba.cache_clear()
     assert caught.value.exit_code == 11
     assert "Reinstall numba" in caught.value.render()
     assert "libsomething" not in caught.value.render()

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from gibbous.core.schema import Column, Schema, Unit
-from gibbous.encode.encode import encode
-from gibbous.encode.unit import bounded
+from gibbous.encode.encode import bounded, encode
 from tests.read.refusal import refused
 
 

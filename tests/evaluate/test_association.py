@@ -15,9 +15,7 @@ from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluate.tables import Subject, subject
 from gibbous.evaluate.utility import association
-from gibbous.evaluate.utility.chosen import chosen
-from gibbous.evaluate.utility.counted import groups_of
-from gibbous.evaluate.utility.jackknife import GROUPS
+from gibbous.evaluate.utility.margin_scores import GROUPS, chosen, groups_of
 
 LEVELS = ("a", "b", "c", "d")
 SCHEMA = Schema(
@@ -51,7 +49,7 @@ def test_associations_are_those_of_the_raw_rows(seed: int) -> None:
     made = _subject(seed, 400)
     codes = made.real.codes
 
-    found = association.associations([codes])[0].values[:, 0]
+    found = association.associations([codes])[0].values
 
     for value, (i, j) in zip(found, chosen(len(SCHEMA), 2, 0), strict=True):
         assert value == pytest.approx(_truth(codes.by_column[i], codes.by_column[j], i, j))

@@ -14,6 +14,7 @@ import pytest
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Schema
+from gibbous.evaluate.measure import Options
 from gibbous.evaluate.tables import Subject, side, subject
 from gibbous.evaluate.utility import lasso
 from gibbous.evaluate.utility.design import dummies
@@ -99,7 +100,7 @@ def test_terms_follow_from_the_schema_and_not_from_the_rows() -> None:
 def test_synthetic_rows_equal_to_the_records_have_their_path_and_their_error() -> None:
     real, test = _claims(1200, 3), _claims(500, 4)
 
-    far, error = lasso.findings(_subject(real, real, holdout=test), targets=("amount",))
+    far, error = lasso.findings(_subject(real, real, holdout=test), Options(targets=("amount",)))
 
     assert far.name == "lasso_path"
     assert error.name == "lasso_mse"
@@ -119,7 +120,7 @@ def test_the_error_is_that_of_predictions_on_test_records() -> None:
     synthetic = _claims(700, 7).with_columns(pl.col("days") / 2 + 9, pl.col("amount") * 0.7 + 20)
     names = [n for n in SCHEMA.names if n != "amount"]
 
-    error = lasso.findings(_subject(real, synthetic, holdout=test), targets=("amount",))[1]
+    error = lasso.findings(_subject(real, synthetic, holdout=test), Options(targets=("amount",)))[1]
 
     last, first = error.detail[-1], error.detail[0]
     for table, name in ((real, "real"), (synthetic, "synthetic")):
@@ -140,9 +141,9 @@ def test_the_error_is_that_of_predictions_on_test_records() -> None:
 def test_the_detail_has_a_row_for_each_penalty_and_term() -> None:
     real = _claims(500, 7)
 
-    far = lasso.findings(_subject(real, [real, _claims(400, 8)]), targets=("amount",), penalties=9)[
-        0
-    ]
+    far = lasso.findings(
+        _subject(real, [real, _claims(400, 8)]), Options(targets=("amount",)), penalties=9
+    )[0]
 
     pairs = [(row["penalty"], row["term"]) for row in far.detail]
     assert len(pairs) == len(set(pairs)) == 9 * lasso.SHOWN
@@ -161,8 +162,8 @@ def test_the_unit_of_the_target_changes_errors_by_its_square_and_paths_not_at_al
     real, other = _claims(400, 9), _claims(400, 10)
     half = [t.with_columns(pl.col("amount") / 2) for t in (real, other)]
 
-    whole = lasso.findings(_subject(real, other), targets=("amount",))
-    small = lasso.findings(_subject(*half), targets=("amount",))
+    whole = lasso.findings(_subject(real, other), Options(targets=("amount",)))
+    small = lasso.findings(_subject(*half), Options(targets=("amount",)))
 
     assert small[0].value == pytest.approx(whole[0].value, rel=1e-6)
     assert small[1].value == pytest.approx(whole[1].value / 4, rel=1e-6)
@@ -172,7 +173,7 @@ def test_the_unit_of_the_target_changes_errors_by_its_square_and_paths_not_at_al
 def test_every_target_but_a_nominal_one_has_values(target: str) -> None:
     real = _claims(300, 11)
 
-    found = lasso.findings(_subject(real, _claims(200, 12)), targets=(target, "drug"))
+    found = lasso.findings(_subject(real, _claims(200, 12)), Options(targets=(target, "drug")))
 
     assert [f.subject for f in found] == [(target,), (target,), ("drug",), ("drug",)]
     assert all(math.isfinite(f.value) for f in found[:2])
@@ -186,10 +187,10 @@ def test_targets_without_a_law_are_not_defined() -> None:
     gone = real.with_columns(amount=pl.lit(None, dtype=pl.Float64))
 
     for table in (constant, gone):
-        for found in lasso.findings(_subject(table, real), targets=("amount",)):
+        for found in lasso.findings(_subject(table, real), Options(targets=("amount",))):
             assert math.isnan(found.value)
             assert "Not defined" in found.note
-    untaught = lasso.findings(_subject(real, gone), targets=("amount",))
+    untaught = lasso.findings(_subject(real, gone), Options(targets=("amount",)))
     assert untaught[0].value == pytest.approx(1)
 
 
@@ -198,11 +199,11 @@ def test_a_target_that_does_not_exist_is_refused_and_too_many_levels_are_said(
 ) -> None:
     real = _claims(30, 14)
     with pytest.raises(UsageError, match="'money'"):
-        lasso.findings(_subject(real, real), targets=("money",))
+        lasso.findings(_subject(real, real), Options(targets=("money",)))
 
     monkeypatch.setattr(lasso, "TERMS", 5)
 
-    for found in lasso.findings(_subject(real, real), targets=("amount",)):
+    for found in lasso.findings(_subject(real, real), Options(targets=("amount",))):
         assert math.isnan(found.value)
         assert "the other columns have 11 terms" in found.note
 
@@ -223,7 +224,7 @@ def test_days_of_stay_in_the_claims_are_found_as_in_the_paper(shared_data: Path)
     drawn = frame[np.random.default_rng(1).integers(len(frame), size=len(frame))]
 
     far, error = lasso.findings(
-        subject(frame, drawn, Schema(tuple(columns)), seed=1), targets=("days_n",)
+        subject(frame, drawn, Schema(tuple(columns)), seed=1), Options(targets=("days_n",))
     )
 
     penalties = sorted({row["penalty"] for row in far.detail}, reverse=True)

@@ -18,8 +18,7 @@ from gibbous.core.schema import Column, Schema
 from gibbous.evaluate.draws import permutation, resampled
 from gibbous.evaluate.tables import Subject, subject
 from gibbous.evaluate.utility import margins
-from gibbous.evaluate.utility.chosen import Margin, chosen, combination
-from gibbous.evaluate.utility.jackknife import GROUPS, QUANTILE
+from gibbous.evaluate.utility.margin_scores import GROUPS, QUANTILE, Margin, chosen, combination
 
 
 def test_a_margin_is_found_by_its_rank() -> None:
@@ -66,7 +65,7 @@ def test_distances_of_random_tables_are_those_of_dictionaries_of_tuples(seed: in
 
     for order in (1, 2, 3, 4):
         every = chosen(len(sizes), order, 0)
-        found = margins.scored(real, [other, other], every, seed=3, intervals=1)
+        found = margins.distances(real, [other, other], every, seed=3, intervals=1)
 
         truth = [_brute(real, other, m) for m in every]
         np.testing.assert_allclose(found[0].values, truth, atol=1e-12, rtol=0)
@@ -78,7 +77,7 @@ def test_jackknife_leaves_out_each_group_of_rows() -> None:
     real, other = _table(rng, (3, 5, 60, 4), 800), _table(rng, (3, 5, 60, 4), 513)
     every = chosen(4, 3, 0)
 
-    found = margins.scored(real, [other], every, seed=11, intervals=1)[0]
+    found = margins.distances(real, [other], every, seed=11, intervals=1)[0]
 
     group = np.empty(513, dtype=int)
     group[permutation(513, 11, 5)] = np.arange(513) % GROUPS
@@ -99,7 +98,7 @@ def test_equal_tables_have_distance_zero_and_disjoint_ones_one() -> None:
     zeros = Codes(schema, np.zeros((50, 2), dtype=np.uint8))
     ones = Codes(schema, np.ones((60, 2), dtype=np.uint8))
 
-    same, apart = margins.scored(zeros, [zeros, ones], chosen(2, 2, 0), intervals=2)
+    same, apart = margins.distances(zeros, [zeros, ones], chosen(2, 2, 0), intervals=2)
 
     assert same.values.tolist() == [0.0]
     assert apart.values.tolist() == [1.0]
@@ -177,7 +176,7 @@ def test_adult_margins_are_those_of_dictionaries_of_tuples(shared_data: Path) ->
 
     for order in (1, 2, 3, 4):
         every = chosen(15, order, 0)
-        found = margins.scored(train, [test], every, intervals=1)[0]
+        found = margins.distances(train, [test], every, intervals=1)[0]
 
         truth = [_brute(train, test, m) for m in every]
         np.testing.assert_allclose(found.values, truth, atol=1e-12, rtol=0)
@@ -198,7 +197,7 @@ def test_adult_floor_of_a_resample(shared_data: Path, order: int, printed: float
     for draw in range(8):
         places = resampled(train.rows, train.rows, draw)
         one = Codes(train.schema, np.asfortranarray(train.values[places]))
-        found.append(margins.scored(train, [one], chosen(15, order, draw))[0].mean)
+        found.append(margins.distances(train, [one], chosen(15, order, draw))[0].mean)
 
     spread = float(np.std(found, ddof=1))
     assert spread < 0.15 * printed
@@ -211,7 +210,7 @@ def test_adult_columns_without_association_are_far_off(shared_data: Path) -> Non
     train = _adult(shared_data, "train")
     columns = [c[permutation(train.rows, 7, j)] for j, c in enumerate(train.by_column)]
 
-    found = margins.scored(train, [Codes(train.schema, np.stack(columns).T)], chosen(15, 2, 0))
+    found = margins.distances(train, [Codes(train.schema, np.stack(columns).T)], chosen(15, 2, 0))
 
     assert 0.078 < found[0].mean < 0.0838
 
@@ -230,7 +229,7 @@ def _draws(tilt: float, rows: int) -> list[tuple[float, float]]:
     out = []
     for draw in range(1500):
         other = Codes(schema, cell[rng.choice(60, rows, p=drawn)])
-        one = margins.scored(real, [other], chosen(3, 2, 0), seed=draw, intervals=1)[0]
+        one = margins.distances(real, [other], chosen(3, 2, 0), seed=draw, intervals=1)[0]
         low, high = one.interval() or (math.nan, math.nan)
         out.append((one.mean, (high - low) / 2))
     return out

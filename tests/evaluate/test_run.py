@@ -26,8 +26,10 @@ from gibbous.core.errors import (
 from gibbous.core.extras import need, require
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluate.findings import Findings
-from gibbous.evaluate.measure import Metric
-from gibbous.evaluate.run import PARTS, evaluate, left_out, names, write_findings
+from gibbous.evaluate.measure import NOTHING, Metric
+from gibbous.evaluate.metrics import card, left_out, names
+from gibbous.evaluate.run import write_findings
+from gibbous.report.faces import evaluate
 
 SCHEMA = Schema(
     (
@@ -77,11 +79,10 @@ def test_without_options_what_needs_them_is_left_out_and_named() -> None:
     assert left["tstr"] == "targets"
     assert left["coefficients"] == "formulas"
     assert "disco" not in left  # risk was not asked for
-    nothing = dict.fromkeys(("keys", "sensitive", "targets", "formulas", "given"), ())
-    assert left_out(SCHEMA, nothing)["disco"] == "keys and a sensitive column"
+    assert left_out(["disco"], SCHEMA, NOTHING)["disco"] == "keys and a sensitive column"
     assert not {one.name for one in found} & set(left)
     assert {"tv1", "pmse"} <= {one.name for one in found}
-    assert not {one.name for one in found} & set(PARTS[-1].names)
+    assert {one.group for one in found} == {"utility"}
 
 
 def test_only_computes_what_is_asked_for() -> None:
@@ -111,10 +112,10 @@ def test_the_same_request_gives_the_same_findings_and_another_seed_other_referen
     assert made(5) != made(6)
 
 
-def test_the_parts_name_the_metrics_of_their_modules() -> None:
-    """A new metric is added to PARTS, or this fails."""
+def test_every_card_of_a_module_is_registered_under_its_name() -> None:
+    """A new built-in metric is added to metrics.BUILT_IN, or this fails."""
     assert {metric.name for metric in _metrics()} == set(names())
-    assert len(names()) == len(set(names()))
+    assert [card(name).name for name in names()] == list(names())
 
 
 def test_every_metric_is_on_the_page_of_metrics_with_its_direction() -> None:
@@ -140,6 +141,8 @@ def test_every_metric_is_on_the_page_of_metrics_with_its_direction() -> None:
             "keys and sensitive",
         ),
         (lambda f: evaluate(f, f, SCHEMA, formulas="stay ~ nothing"), UsageError, "nothing"),
+        (lambda f: evaluate(f, f, SCHEMA, fraction=0.0), UsageError, "fraction is 0"),
+        (lambda f: evaluate(f, f, SCHEMA, fraction=1.5), UsageError, "fraction is 1.5"),
         (lambda f: evaluate(f, f, SCHEMA, only="tv9"), UsageError, r"'tv9'.*tv1, tv2.*groups"),
         (lambda f: evaluate(f, f, SCHEMA, only="tstr"), UsageError, "tstr.*targets"),
         (lambda f: evaluate(f, f, SCHEMA, keys="age", only="cap"), UsageError, "cap.*sensitive"),

@@ -13,6 +13,7 @@ import pytest
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Schema
+from gibbous.evaluate.measure import Options
 from gibbous.evaluate.tables import Subject, subject
 from gibbous.evaluate.utility import tstr
 from gibbous.evaluate.utility.tstr import Score, auc, macro_auc, r2
@@ -104,7 +105,9 @@ def test_synthetic_rows_equal_to_the_records_score_as_the_records_do() -> None:
     real, test = _patients(1500, 1), _patients(800, 2)
 
     for target in ("ill", "stage", "cost"):
-        found = tstr.findings(_subject(real, real, holdout=test), targets=(target,), **FAST)[0]
+        found = tstr.findings(
+            _subject(real, real, holdout=test), Options(targets=(target,)), **FAST
+        )[0]
 
         null = dict(found.null)
         assert found.value == null["real"]
@@ -129,7 +132,7 @@ def test_levels_without_an_order_are_features_in_train_and_test_alike() -> None:
         for town in towns
     )
 
-    found = tstr.findings(_subject(real, synthetic), targets=("ill",))[0]
+    found = tstr.findings(_subject(real, synthetic), Options(targets=("ill",)))[0]
 
     assert found.value > 0.9
     assert dict(found.null)["real"] > 0.9
@@ -140,7 +143,9 @@ def test_independent_synthetic_rows_teach_nothing() -> None:
     real, test = _patients(1500, 1), _patients(1500, 2)
     shuffled = real.select(pl.col(name).shuffle(seed=i) for i, name in enumerate(real.columns))
 
-    found = tstr.findings(_subject(real, shuffled, holdout=test), targets=("ill", "cost"), **FAST)
+    found = tstr.findings(
+        _subject(real, shuffled, holdout=test), Options(targets=("ill", "cost")), **FAST
+    )
 
     assert abs(found[0].value - 0.5) < 0.1
     assert found[1].value < 0.1
@@ -153,7 +158,7 @@ def test_without_a_holdout_no_test_record_is_trained_on_and_the_note_says_optimi
     real = _patients(400, 1).with_columns(pl.Series("cost", rng.random(400) * 20))
     copies = pl.concat([real] * 3)
 
-    found = tstr.findings(_subject(real, copies), targets=("cost",), rounds=200)[0]
+    found = tstr.findings(_subject(real, copies), Options(targets=("cost",)), rounds=200)[0]
 
     assert found.note.startswith("Optimistic: tested on 80 of the 400 real records")
     assert dict(found.null)["real"] < 0.1
@@ -168,7 +173,7 @@ def test_levels_absent_from_the_synthetic_rows_do_not_stop_the_test(target: str)
     few = real.filter(pl.col(target) == first)
     most = real.filter(pl.col(target) != first)
 
-    found = tstr.findings(_subject(real, [few, most]), targets=(target,), rounds=5)[0]
+    found = tstr.findings(_subject(real, [few, most]), Options(targets=(target,)), rounds=5)[0]
 
     assert found.sets[0] == pytest.approx(0.5)
     assert 0.3 < found.sets[1] < 1
@@ -178,8 +183,8 @@ def test_a_target_that_is_missing_everywhere_is_defined() -> None:
     real = _patients(300, 1)
     gone = real.with_columns(pl.lit(None, dtype=pl.Float64).alias("cost"))
 
-    taught = tstr.findings(_subject(real, gone), targets=("cost",), **FAST)[0]
-    tested = tstr.findings(_subject(gone, real), targets=("cost",), **FAST)[0]
+    taught = tstr.findings(_subject(real, gone), Options(targets=("cost",)), **FAST)[0]
+    tested = tstr.findings(_subject(gone, real), Options(targets=("cost",)), **FAST)[0]
 
     assert taught.value < 0.1
     assert math.isnan(tested.value)
@@ -192,8 +197,8 @@ def test_one_record_and_one_column_are_defined() -> None:
     one = Schema((Column("ill", "binary", levels=("no", "yes")),))
     table = pl.DataFrame({"ill": ["no", "yes"] * 20})
 
-    alone = tstr.findings(subject(table, table, one), targets=("ill",))[0]
-    single = tstr.findings(subject(table[:1], table, one), targets=("ill",))[0]
+    alone = tstr.findings(subject(table, table, one), Options(targets=("ill",)))[0]
+    single = tstr.findings(subject(table[:1], table, one), Options(targets=("ill",)))[0]
 
     assert alone.value == 0.5
     assert math.isnan(single.value)
@@ -203,7 +208,7 @@ def test_a_target_that_does_not_exist_is_refused_with_the_names_that_do() -> Non
     real = _patients(20, 1)
 
     with pytest.raises(UsageError, match=r"'illness'.*dose, town, ill") as error:
-        tstr.findings(_subject(real, real), targets=("illness",))
+        tstr.findings(_subject(real, real), Options(targets=("illness",)))
 
     assert error.value.exit_code == 2
 
@@ -227,7 +232,7 @@ def test_adult_reaches_the_figure_of_the_reference_table(shared_data: Path) -> N
     )
 
     found = tstr.findings(
-        subject(train, train, schema, holdout=test, seed=1), targets=("income_50k",)
+        subject(train, train, schema, holdout=test, seed=1), Options(targets=("income_50k",))
     )[0]
 
     null = dict(found.null)

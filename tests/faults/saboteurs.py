@@ -19,13 +19,13 @@ def removes_what_was_paid_for() -> None:
 
 def calls_every_error_damage() -> None:
     """Passing errors of SQLite are told as damage."""
-    from gibbous.privacy import ledger_errors
+    from gibbous.privacy.ledger import errors as ledger_errors
 
     ledger_errors.failed = lambda path, _: ledger_errors.damaged(path, "SQLite failed")
 
 
 def believes_a_failed_commit() -> None:
     """A commit that failed is not looked up: it counts as not made."""
-    from gibbous.privacy.ledger_store import Store
+    from gibbous.privacy.ledger.store import Store
 
     Store._in_the_file = lambda *_: False  # type: ignore[method-assign]

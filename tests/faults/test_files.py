@@ -25,9 +25,9 @@ from gibbous.core.errors import EngineFailure, LedgerUnusable, OutputNotWritten,
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.spill import scratch_folder
 from gibbous.engines import InputChanged
-from gibbous.privacy import ledger_errors
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.ledger_header import VERSION
+from gibbous.privacy.ledger import errors as ledger_errors
+from gibbous.privacy.ledger.files import VERSION
 from tests.needs import need
 from tests.pipeline.test_pipeline import SCHEMA, table
 from tests.write import made

@@ -17,7 +17,7 @@ from gibbous.cli import evaluate_verb, report_verb
 from gibbous.core.errors import UsageError
 from gibbous.flows import Geography, flow_schema, load_geography, places
 from gibbous.read.source import ReadOptions
-from gibbous.report import flow_figures, page
+from gibbous.report import flow_map, page
 from gibbous.report.blocks import Page, Section
 from gibbous.report.page import INTERNAL
 from gibbous.report.public import public_report
@@ -82,7 +82,7 @@ def test_confidential_flows_never_enter_a_public_report(flows: Path, tmp_path: P
 
     with pytest.raises(UsageError, match="confidential flows"):
         gb.report(flows / "release", "public", out, geography=geography, flows=flows / "flows.csv")
-    mapped = flow_figures.Mapped(geography, real=flows / "flows.csv")
+    mapped = flow_map.Mapped(geography, real=flows / "flows.csv")
     with pytest.raises(UsageError, match="Confidential flows"):
         public_report(flows / "release", out, mapped=mapped)
 
@@ -107,7 +107,7 @@ def test_an_id_that_is_markup_stays_text(flows: Path) -> None:
         release, sets=(rows,), schema=flow_schema(geography), plan=replace(release.plan, params={})
     )
 
-    found = flow_figures.flow_figures(odd, flow_figures.Mapped(geography, real=rows))
+    found = flow_map.flow_figures(odd, flow_map.Mapped(geography, real=rows))
 
     section = Section("flows", "Flows", found)
     text = page.html(Page("public", "", "", "", (), (section,)))
@@ -120,13 +120,11 @@ def test_a_map_of_regions_adds_up_the_real_people_in_them(flows: Path) -> None:
     rows = pl.DataFrame({"work": ["mill"] * 3, "home": ["south", "south", "north"]})
     release = gb.load(flows / "release")
     coarser = replace(
-        release, sets=(rows,), schema=flow_schema(flow_figures.coarse(geography, "county")),
+        release, sets=(rows,), schema=flow_schema(flow_map.coarse(geography, "county")),
         plan=replace(release.plan, params={}),
     )  # fmt: skip
 
-    (figure,) = flow_figures.flow_figures(
-        coarser, flow_figures.Mapped(geography, real=flows / "flows.csv")
-    )
+    (figure,) = flow_map.flow_figures(coarser, flow_map.Mapped(geography, real=flows / "flows.csv"))
 
     assert [(r[0], r[2], r[3]) for r in figure.numbers.rows] == [("south", 2, 14), ("north", 1, 1)]
 
@@ -134,10 +132,10 @@ def test_a_map_of_regions_adds_up_the_real_people_in_them(flows: Path) -> None:
 def test_destinations_whose_circles_would_not_fit_are_left_to_the_map(
     flows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow_figures, "MOST", 0)
-    mapped = flow_figures.Mapped(load_geography(flows / "geography.toml"))
+    monkeypatch.setattr(flow_map, "MOST", 0)
+    mapped = flow_map.Mapped(load_geography(flows / "geography.toml"))
 
-    (only,) = flow_figures.flow_blocks(gb.load(flows / "release"), mapped)
+    (only,) = flow_map.flow_blocks(gb.load(flows / "release"), mapped)
 
     assert only.kind == "text"
     assert "gibbous map" in only.words

@@ -16,7 +16,8 @@ from gibbous.core.claim import Claim
 from gibbous.core.errors import InputRejected, SchemaMismatch, UnknownKeyword, UsageError
 from gibbous.frontier.compare import compare
 from gibbous.frontier.config import EXAMPLE, load
-from gibbous.frontier.work import BROKE, DELTA, NO_ROWS, Worker, budget
+from gibbous.frontier.runner import BROKE
+from gibbous.frontier.work import DELTA, NO_ROWS, Worker, budget
 from gibbous.privacy.accountant import as_approximate
 
 SCHEMA = gb.Schema(

@@ -24,8 +24,7 @@ import pytest
 from gibbous.core.schema import Column, Schema
 from gibbous.mechanisms.laplace import Laplace
 from gibbous.mechanisms.perturbed_histogram import PerturbedHistogram
-from gibbous.privacy import calibrate as c
-from gibbous.privacy.calibrate import dips
+from gibbous.privacy.calibrate import dips, scales
 from gibbous.structure.bin_counts import scott
 from tests.dips import laws
 
@@ -187,21 +186,21 @@ def test_s7_4_the_distance_of_empirical_functions_moves_by_one_over_n() -> None:
 
 
 def test_s7_5_redrawn_noise_at_the_usual_scale_costs_one_and_a_half() -> None:
-    assert near(c.truncated_laplace_epsilon(1.0), "1.49")
-    assert c.truncated_laplace_epsilon(1.0) == pytest.approx(math.log(2 * math.e - 1), rel=1e-12)
+    assert near(dips.truncated_laplace_epsilon(1.0), "1.49")
+    assert dips.truncated_laplace_epsilon(1.0) == pytest.approx(math.log(2 * math.e - 1), rel=1e-12)
     assert near(dips.truncated_geometric_epsilon(10**7, 10**7), "1.49")
 
 
 def test_s7_5_the_right_scales_of_redrawn_noise() -> None:
-    assert near(c.truncated_laplace_scale(1), "1.6126")
+    assert near(dips.truncated_laplace_scale(1), "1.6126")
     assert near(dips.truncated_geometric_scale(1, 10**6) / 10**6, "1.6126")
     # At epsilon = .1 the page's 19.44 is for bounds 40 sensitivities apart; without any it is more.
-    assert near(c.truncated_laplace_scale(0.1, width=40), "19.44")
+    assert near(dips.truncated_laplace_scale(0.1, width=40), "19.44")
     assert near(dips.truncated_geometric_scale("0.1", 10**5, 40 * 10**5) / 10**5, "19.44")
     with mp.workdps(40):
         free = 1 / mp.log((mp.e ** mp.mpf("0.1") + 1) / 2)
     assert near(free, "19.51")
-    assert c.truncated_laplace_scale(0.1) == pytest.approx(float(free), rel=1e-12)
+    assert dips.truncated_laplace_scale(0.1) == pytest.approx(float(free), rel=1e-12)
 
 
 def test_s7_5_the_optimal_split_goes_with_two_thirds_powers() -> None:
@@ -222,10 +221,10 @@ def test_s7_5_equal_shares_cost_epsilon_together() -> None:
 
 @pytest.mark.parametrize("sets", [2, 10])
 def test_s7_6_laplace_noise_for_each_set_costs_m_times_the_variance(sets: int) -> None:
-    one = 2 * c.geometric_scale(1) ** 2  # variance 2 b^2
+    one = 2 * scales.geometric_scale(1) ** 2  # variance 2 b^2
 
     share = dips.equal_split(1, sets)[0]
-    each = 2 * c.geometric_scale(share) ** 2 / sets  # of the mean over sets
+    each = 2 * scales.geometric_scale(share) ** 2 / sets  # of the mean over sets
 
     assert one == 2
     assert each == sets * one
@@ -233,8 +232,8 @@ def test_s7_6_laplace_noise_for_each_set_costs_m_times_the_variance(sets: int) -
 
 @pytest.mark.parametrize("sets", [2, 10])
 def test_s7_6_gaussian_noise_for_each_set_is_free(sets: int) -> None:
-    one = float(c.gaussian_sigma(Fraction(1, 2))) ** 2
+    one = float(scales.gaussian_sigma(Fraction(1, 2))) ** 2
 
-    each = float(c.gaussian_sigma(Fraction(1, 2 * sets))) ** 2 / sets
+    each = float(scales.gaussian_sigma(Fraction(1, 2 * sets))) ** 2 / sets
 
     assert each == pytest.approx(one, rel=1e-8)

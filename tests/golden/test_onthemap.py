@@ -9,19 +9,29 @@ import pytest
 
 from gibbous.core.errors import ParameterError
 from gibbous.privacy.calibrate.probabilistic import (
-    alpha_exact,
     alpha_printed,
     exact_delta,
     kept_mass,
+    last_failure,
     odds,
     pure_alpha,
     reference_zero_sample,
     shrunken_loss,
     theorem44_limit,
 )
-from gibbous.privacy.calibrate.tails_beta import beta_binomial_tail, log_beta_binomial
+from gibbous.privacy.calibrate.tails import beta_binomial_tail, log_beta_binomial
 
 EPSILON, DELTA = 4.6, 1e-5
+
+
+def alpha_exact(n: int, k: int, epsilon: float, delta: float) -> float:
+    """Least virtual records of each of k equal origins by the exact tail, n records and people."""
+    c = odds(epsilon)
+
+    def passes(a: float) -> bool:
+        return exact_delta(n, n, a, c, cells=float(k), others=(k - 1) * a) <= delta
+
+    return last_failure(passes, pure_alpha(n, c))
 
 
 def test_theorem_44_gives_the_least_alpha_that_the_paper_prints_for_experiment_2() -> None:

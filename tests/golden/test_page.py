@@ -35,9 +35,10 @@ from scipy.stats import laplace
 from gibbous.core.claim import Relation
 from gibbous.perturb.diverse import Diverse
 from gibbous.perturb.tilt import Tilt
-from gibbous.privacy import calibrate as c
+from gibbous.privacy.calibrate import dips, diversity, gibbs, sba, scales, zcdp
 from gibbous.privacy.noise import Gaussian, Geometric
 from tests.frame.tree import ROOT
+from tests.privacy import closed_forms as c
 from tests.synthesize.law import Law, Records, Reset, Row, add, exact_epsilon, law, loss
 
 MILLIONTH = "1e-6"
@@ -78,17 +79,19 @@ def test_s0_sensitivity_of_thirteen_tables_by_brute_force(
     if relation == "replace_one":
         moved[:, 1] = -1
 
-    assert c.l1_sensitivity(13, relation) == np.abs(moved).sum() == one
-    assert c.l2_squared(13, relation) == (moved**2).sum() == two
+    assert scales.l1_sensitivity(13, relation) == np.abs(moved).sum() == one
+    assert scales.l2_squared(13, relation) == (moved**2).sum() == two
     assert np.abs(moved).max() == 1
 
 
 def test_s0_alpha_and_the_cost_of_a_draw_are_inverse() -> None:
     for eps0 in ("0.01", "1", "5"):
-        assert float(c.alpha_from_eps0(eps0)) == pytest.approx(
+        assert float(gibbs.alpha_from_eps0(eps0)) == pytest.approx(
             1 / math.expm1(float(eps0)), rel=1e-11
         )
-        assert float(c.eps0_from_alpha(c.alpha_from_eps0(eps0))) == pytest.approx(float(eps0))
+        assert float(gibbs.eps0_from_alpha(gibbs.alpha_from_eps0(eps0))) == pytest.approx(
+            float(eps0)
+        )
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
@@ -97,13 +100,13 @@ def test_s0_randomized_response_attains_the_rho_of_pure_dp(epsilon: float) -> No
     orders = 1 + np.geomspace(1e-3, 100, 400)
     rates = [math.log((p**a * p[::-1] ** (1 - a)).sum()) / (a - 1) / a for a in orders]
 
-    assert max(rates) == pytest.approx(float(c.pure_to_zcdp(epsilon)), rel=1e-3)
-    assert max(rates) <= float(c.pure_to_zcdp(epsilon)) <= epsilon**2 / 2
-    assert float(c.range_to_zcdp(epsilon)) == pytest.approx(epsilon**2 / 8)
+    assert max(rates) == pytest.approx(float(zcdp.pure_to_zcdp(epsilon)), rel=1e-3)
+    assert max(rates) <= float(zcdp.pure_to_zcdp(epsilon)) <= epsilon**2 / 2
+    assert float(zcdp.range_to_zcdp(epsilon)) == pytest.approx(epsilon**2 / 8)
 
 
 def test_s0_rho_of_epsilon_1_and_delta_a_millionth() -> None:
-    assert near(c.rho_from_approx(1, MILLIONTH), "0.024356")
+    assert near(zcdp.rho_from_approx(1, MILLIONTH), "0.024356")
 
 
 # --- s1 and s2: perturbed Gibbs sampling
@@ -112,7 +115,7 @@ def test_s0_rho_of_epsilon_1_and_delta_a_millionth() -> None:
 def test_s1_one_row_of_one_sweep_attains_its_price_to_four_digits_at_200_000_records() -> None:
     reached = gain(table(0, 10**5, 10**5, 0), lambda r: law(r, SIZES, ONE, seed=ZERO))
 
-    assert near(2 * c.eps0_from_alpha(1), "1.386")
+    assert near(2 * gibbs.eps0_from_alpha(1), "1.386")
     assert round(reached, 4) == round(2 * math.log(2), 4)
     assert reached <= 2 * math.log(2)
 
@@ -126,7 +129,7 @@ def test_s1_more_sweeps_at_the_same_alpha_lose_more_than_one_is_priced(
     )
 
     assert near(reached, printed)
-    assert 1.386 < reached <= sweeps * float(2 * c.eps0_from_alpha(1))
+    assert 1.386 < reached <= sweeps * float(2 * gibbs.eps0_from_alpha(1))
 
 
 @pytest.mark.parametrize(
@@ -161,36 +164,36 @@ def test_s2_a_row_seeded_by_a_real_record_of_20_000() -> None:
 
 
 def test_s2_alpha_of_thirteen_columns_and_a_thousand_rows_at_epsilon_1_per_row() -> None:
-    alpha, draws = c.pegs_alpha(1, 13), c.draws(1000, 13)
-    one, two = c.pegs_zcdp(alpha, draws), c.pegs_zcdp(alpha, draws, "replace_one")
-    eps0 = float(c.eps0_from_alpha(alpha))
+    alpha, draws = c.pegs_alpha(1, 13), gibbs.draws(1000, 13)
+    one, two = gibbs.pegs_zcdp(alpha, draws), gibbs.pegs_zcdp(alpha, draws, "replace_one")
+    eps0 = float(gibbs.eps0_from_alpha(alpha))
 
     assert near(alpha, "12.506")
-    assert near(c.pegs_alpha_published(1, 13), "12.506")
+    assert near(gibbs.pegs_alpha_published(1, 13), "12.506")
     assert float(c.pegs_pure(alpha, draws)) == pytest.approx(1000, rel=1e-9)
     assert near(one, "9.615")
     assert near(draws * eps0**2 / 2, "38.46")
     assert near(two, "38.44")  # the tighter price: eps0 tanh(eps0 / 2) a draw
-    assert near(c.epsilon_from_zcdp(one, MILLIONTH), "31.4")
-    assert near(c.epsilon_from_zcdp(two, MILLIONTH), "82.8")
-    assert near(c.epsilon_from_zcdp("38.46", MILLIONTH), "82.8")
+    assert near(zcdp.epsilon_from_zcdp(one, MILLIONTH), "31.4")
+    assert near(zcdp.epsilon_from_zcdp(two, MILLIONTH), "82.8")
+    assert near(zcdp.epsilon_from_zcdp("38.46", MILLIONTH), "82.8")
 
 
 def test_s2_alpha_of_a_whole_file_at_epsilon_1() -> None:
-    rho = c.rho_from_approx(1, MILLIONTH)
+    rho = zcdp.rho_from_approx(1, MILLIONTH)
 
     assert near(c.pegs_alpha(1, 13, rows=1000), "12999.5")
-    assert near(c.pegs_alpha_zcdp(rho, c.draws(1000, 13)), "257.8")
+    assert near(c.pegs_alpha_zcdp(rho, gibbs.draws(1000, 13)), "257.8")
 
 
 def test_s2_mcclure_and_reiter_are_one_column_and_one_or_n_draws() -> None:
-    assert float(c.prior_alpha(1, 1)) == pytest.approx(1 / math.expm1(1))
-    assert float(c.prior_alpha(1, 50)) == pytest.approx(1 / math.expm1(1 / 50))
+    assert float(dips.prior_alpha(1, 1)) == pytest.approx(1 / math.expm1(1))
+    assert float(dips.prior_alpha(1, 50)) == pytest.approx(1 / math.expm1(1 / 50))
 
 
 def test_s2_beyond_1e15_a_count_vanishes_beside_alpha() -> None:
-    assert c.UNIFORM == 10**15
-    assert 1.0 + 16 * float(c.UNIFORM) == 16 * float(c.UNIFORM)
+    assert gibbs.UNIFORM == 10**15
+    assert 1.0 + 16 * float(gibbs.UNIFORM) == 16 * float(gibbs.UNIFORM)
 
 
 # --- s3: noisy tables
@@ -200,11 +203,11 @@ def test_s2_beyond_1e15_a_count_vanishes_beside_alpha() -> None:
     ("relation", "sigma", "scale"), [("add_remove", "16.34", 13), ("replace_one", "23.10", 26)]
 )
 def test_s3_noise_of_thirteen_tables(relation: Relation, sigma: str, scale: int) -> None:
-    rho = c.rho_from_approx(1, MILLIONTH)
+    rho = zcdp.rho_from_approx(1, MILLIONTH)
 
-    assert near(c.gaussian_sigma(rho, 13, relation), sigma)
-    assert c.geometric_scale(1, 13, relation) == scale
-    assert Gaussian(c.gaussian_sigma(rho, 13, relation)).cost(13, relation, 1).rho <= rho
+    assert near(scales.gaussian_sigma(rho, 13, relation), sigma)
+    assert scales.geometric_scale(1, 13, relation) == scale
+    assert Gaussian(scales.gaussian_sigma(rho, 13, relation)).cost(13, relation, 1).rho <= rho
 
 
 def test_s3_standard_deviation_of_geometric_noise_of_scale_13() -> None:
@@ -254,12 +257,12 @@ def test_B4_q_star_is_printed_alike_wherever_it_is_printed(page: str) -> None:
             entropy = -q * math.log(q) - (1 - q) * math.log((1 - q) / (levels - 1))
             low, high = (q, high) if entropy > math.log(l) else (low, q)
         assert abs(float(one) - low) <= 0.5001 * 10.0 ** -(len(one) - 1)
-        assert c.q_star(levels, l) == pytest.approx(low, abs=1e-9)
+        assert diversity.q_star(levels, l) == pytest.approx(low, abs=1e-9)
 
 
 def test_s4_mixing_and_virtual_records_are_one_family() -> None:
     beta, total, levels = np.array([0.25]), np.array([12]), 4
-    alpha = c.alpha_from_beta(beta, total, levels)
+    alpha = diversity.alpha_from_beta(beta, total, levels)
 
     assert alpha == pytest.approx(12 * 0.25 / (4 * 0.75))
     assert c.beta_from_alpha(alpha, total, levels) == pytest.approx(4 * alpha / (12 + 4 * alpha))
@@ -269,7 +272,7 @@ def test_s4_mixing_and_virtual_records_are_one_family() -> None:
 def test_s4_the_stricter_criterion_is_solved_by_its_closed_form() -> None:
     counts = np.array([[8, 1, 1]])
 
-    beta = c.max_probability_beta(counts, 2.0)
+    beta = diversity.max_probability_beta(counts, 2.0)
 
     assert beta == pytest.approx((0.8 - 1 / 2) / (0.8 - 1 / 3))
 
@@ -293,9 +296,9 @@ def test_s5_a_replaced_record_loses_more_than_the_published_price_of_a_block() -
     reached = exact_epsilon(SIZES, 4, "replace_one", block(3))
 
     assert near(reached, "1.609")
-    assert near(c.block_pure(1, SIZES), "1.386")
-    assert reached <= float(c.block_pure(1, SIZES, "replace_one"))
-    assert float(c.block_pure(1, SIZES, "replace_one")) == pytest.approx(
+    assert near(gibbs.block_pure(1, SIZES), "1.386")
+    assert reached <= float(gibbs.block_pure(1, SIZES, "replace_one"))
+    assert float(gibbs.block_pure(1, SIZES, "replace_one")) == pytest.approx(
         2 * math.log(2) + 2 * math.log(1.5)
     )
 
@@ -304,11 +307,11 @@ def test_s5_a_reset_after_each_row_of_two_sweeps_and_at_each_visit() -> None:
     records = table(0, 10, 10, 10**5)
 
     assert near(gain(records, block(2, 2, "row", ZERO)), "2.401")
-    assert gain(records, block(2, 2, "visit", ZERO)) <= float(c.block_pure(1, SIZES))
+    assert gain(records, block(2, 2, "visit", ZERO)) <= float(gibbs.block_pure(1, SIZES))
 
 
 def test_s5_alpha_of_a_block_decreases_with_its_length_at_a_price_per_row() -> None:
-    short, long = (c.pegs_alpha_published(0.1 * rows, 13) for rows in (5, 50))
+    short, long = (gibbs.pegs_alpha_published(0.1 * rows, 13) for rows in (5, 50))
 
     assert long < short == pytest.approx(1 / math.expm1(0.5 / 13))
 
@@ -331,7 +334,7 @@ def test_s5_exponential_weights_reach_once_or_twice_epsilon_a_draw(
     reached = abs(math.log(one[0] / one.sum()) - math.log(two[0] / two.sum()))
 
     assert reached == pytest.approx(times * 0.5, rel=1e-3)
-    assert reached <= float(c.tilt_pure("0.5", 1, relation)) == times * 0.5
+    assert reached <= float(gibbs.tilt_pure("0.5", 1, relation)) == times * 0.5
 
 
 def test_s5_exponential_weights_tend_to_the_mode_and_not_to_the_data() -> None:
@@ -346,7 +349,7 @@ def test_s5_exponential_weights_tend_to_the_mode_and_not_to_the_data() -> None:
 @pytest.mark.parametrize(("form", "share"), [("sbhg", 2), ("vadhan", 4), ("tight", 1)])
 def test_s8_exact_delta_of_three_thresholds_of_one_table(form: str, share: int) -> None:
     delta, scale = 1e-6, 2.0
-    threshold = c.sba_threshold(1, delta, form)  # type: ignore[arg-type]
+    threshold = sba.sba_threshold(1, delta, form)  # type: ignore[arg-type]
 
     unique = laplace.sf(threshold - 1, scale=scale)
 
@@ -377,7 +380,7 @@ def test_s8_scales_and_thresholds_of_thirteen_tables(
 
 
 def test_s8_the_papers_threshold_of_the_same_tables() -> None:
-    assert near(c.sba_threshold(1, MILLIONTH, "sbhg"), "28.6")
+    assert near(sba.sba_threshold(1, MILLIONTH, "sbhg"), "28.6")
 
 
 def test_s8_gaussian_thresholds_are_the_lower_ones_from_three_tables_on() -> None:
@@ -419,14 +422,14 @@ def test_s8_proposition_1_as_published_as_corrected_and_by_simulation(
 ) -> None:
     """1000 cells of 3 at delta = 1e-4; 4000 tables, so a mean is off by 4.5 errors once in 10^5."""
     cells, scale = np.full(1000, 3.0), 2 / epsilon
-    threshold = c.sba_threshold(epsilon, "1e-4", "sbhg")
+    threshold = sba.sba_threshold(epsilon, "1e-4", "sbhg")
     noisy = 3 + np.random.default_rng(8).laplace(scale=scale, size=(4000, 1000))
     errors = np.where(noisy > threshold, np.abs(noisy - 3), 3).sum(axis=1)
     spread = errors.std() / math.sqrt(len(errors))
 
-    exact = c.proposition1(cells, epsilon, "1e-4")
+    exact = sba.proposition1(cells, epsilon, "1e-4")
 
-    assert near(c.proposition1_published(cells, epsilon, "1e-4"), published)
+    assert near(sba.proposition1_published(cells, epsilon, "1e-4"), published)
     assert near(exact, corrected)
     assert abs(errors.mean() - exact) < 4.5 * spread
     assert abs(measured - exact) < 3 * error  # the page's own simulation
@@ -435,19 +438,19 @@ def test_s8_proposition_1_as_published_as_corrected_and_by_simulation(
 
 def test_s8_survival_as_published_holds_up_to_the_threshold_only() -> None:
     epsilon, delta = 4.0, 1e-2
-    threshold = c.sba_threshold(epsilon, delta, "sbhg")
+    threshold = sba.sba_threshold(epsilon, delta, "sbhg")
     counts = np.array([1.0, 2.0, 3.0, math.floor(threshold) + 2])
     true = laplace.sf(threshold - counts, scale=2 / epsilon)
 
-    found = c.survival_published(counts, epsilon, delta)
+    found = sba.survival_published(counts, epsilon, delta)
 
     assert found[:3] == pytest.approx(true[:3], rel=1e-9)
     assert found[3] > 1 > true[3]
-    assert c.survival(counts, 2 / epsilon, threshold) == pytest.approx(true, rel=1e-9)
+    assert sba.survival(counts, 2 / epsilon, threshold) == pytest.approx(true, rel=1e-9)
 
 
 def test_s8_at_delta_a_tenth_five_percent_of_unique_records_are_published() -> None:
-    threshold = c.sba_threshold(1, 0.1, "sbhg")
+    threshold = sba.sba_threshold(1, 0.1, "sbhg")
 
     assert laplace.sf(threshold - 1, scale=2) == pytest.approx(0.05)
 
@@ -455,7 +458,7 @@ def test_s8_at_delta_a_tenth_five_percent_of_unique_records_are_published() -> N
 def test_s8_proposition_1_agrees_with_counting_records_cell_by_cell() -> None:
     cells = Counter([1.0, 1.0, 4.0, 9.0])
     parts = sum(
-        times * c.expected_l1(np.array([count]), 0.7, 5.3) for count, times in cells.items()
+        times * sba.expected_l1(np.array([count]), 0.7, 5.3) for count, times in cells.items()
     )
 
-    assert c.expected_l1(np.array([1.0, 1.0, 4.0, 9.0]), 0.7, 5.3) == pytest.approx(parts)
+    assert sba.expected_l1(np.array([1.0, 1.0, 4.0, 9.0]), 0.7, 5.3) == pytest.approx(parts)

@@ -11,7 +11,7 @@ from scipy import stats
 
 import gibbous as gb
 from gibbous.evaluate.inference.analysis import Analysis
-from gibbous.evaluate.inference.rules import spread, unified
+from gibbous.evaluate.inference.rules import Noise, spread, unified
 from gibbous.mechanisms import registry
 from tests.infer.test_coverage import load_bench
 
@@ -96,14 +96,8 @@ def test_B3_s_takes_the_place_of_w_where_it_is_smaller() -> None:
     q = np.repeat([[0.1], [0.2], [0.3], [0.4]], 3, axis=1)
     sets = spread(q, np.full(q.shape, 0.04))
 
-    found = unified(
-        sets,
-        1.0,
-        records=101,
-        noise=np.full(3, 0.01),
-        rows=np.array([0.008, 0.1, np.nan]),
-        rows_df=19,
-    )
+    noise = Noise(np.full(3, 0.01), rows=np.array([0.008, 0.1, np.nan]), rows_df=19)
+    found = unified(sets, 1.0, noise, records=101)
 
     assert found.total == pytest.approx([0.052, 0.06, 0.06])
     assert found.df[0] == pytest.approx(0.052**2 / (0.042**2 / 100 + 0.002**2 / 19))

@@ -82,17 +82,17 @@ def test_raab2016() -> None:
 def test_unified_without_noise_is_raab2016(draws: rules.Draws) -> None:
     spread = rules.spread(Q, V)
 
-    found = rules.unified(spread, 0.7, records=50, noise=np.zeros(1), draws=draws)
+    found = rules.unified(spread, 0.7, rules.Noise(np.zeros(1)), records=50, draws=draws)
 
     assert found.total == pytest.approx(rules.raab2016(spread, 0.7, draws=draws).total)
     assert found.df[0] == pytest.approx(49)
 
 
 def test_unified_counts_noise_once_or_for_each_set() -> None:
-    spread, noise = rules.spread(Q, V), np.array([0.3])
+    spread, noise = rules.spread(Q, V), rules.Noise(np.array([0.3]))
 
-    once = rules.unified(spread, 1.0, records=50, noise=noise)
-    each = rules.unified(spread, 1.0, records=50, noise=noise, sanitized="per_set")
+    once = rules.unified(spread, 1.0, noise, records=50)
+    each = rules.unified(spread, 1.0, noise, records=50, sanitized="per_set")
 
     assert once.total[0] == pytest.approx(0.05 + 0.3 + 0.05 / 3)
     assert each.total[0] == pytest.approx(0.05 + 0.1 + 0.05 / 3)
@@ -100,7 +100,8 @@ def test_unified_counts_noise_once_or_for_each_set() -> None:
 
 
 def test_unified_degrees_of_freedom_are_those_of_its_uncertain_parts() -> None:
-    found = rules.unified(rules.spread(Q, V), 1.0, records=21, noise=np.array([0.2]), noise_df=9)
+    noise = rules.Noise(np.array([0.2]), df=9)
+    found = rules.unified(rules.spread(Q, V), 1.0, noise, records=21)
     known = 0.05 + 0.05 / 3
 
     assert found.df[0] == pytest.approx((known + 0.2) ** 2 / (known**2 / 20 + 0.2**2 / 9))
@@ -113,9 +114,8 @@ def test_noise_that_came_out_at_nothing_still_costs_degrees_of_freedom(
     found = rules.unified(
         rules.spread(Q, V),
         1.0,
+        rules.Noise(np.array([0.0]), error=np.array([0.06])),
         records=21,
-        noise=np.array([0.0]),
-        noise_error=np.array([0.06]),
         sanitized=sanitized,
     )
     known = 0.05 + 0.05 / 3
@@ -158,7 +158,7 @@ def test_parts_add_up_to_the_total(q: list[float], v: float, ratio: float, noise
     spread = rules.spread(estimates, np.full_like(estimates, v))
 
     for found in (
-        rules.unified(spread, ratio, records=30, noise=np.array([noise])),
+        rules.unified(spread, ratio, rules.Noise(np.array([noise])), records=30),
         rules.unified_measured(spread, ratio, records=30),
         rules.reiter2003(spread),
         rules.raghunathan2003(spread, ratio),

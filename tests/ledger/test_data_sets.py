@@ -17,7 +17,7 @@ import gibbous as gb
 from gibbous.core.claim import no_claim, pure
 from gibbous.core.dataset import DataSet
 from gibbous.core.errors import BudgetExhausted, LedgerUnusable, PrivacyRefused, UsageError
-from gibbous.privacy.ledger_store import LedgerWarning
+from gibbous.privacy.ledger import LedgerWarning
 from gibbous.read.source import ReadOptions
 
 SCHEMA = gb.Schema(

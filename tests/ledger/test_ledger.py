@@ -20,7 +20,7 @@ from gibbous.core.errors import (
     PrivacyRefused,
 )
 from gibbous.privacy.ledger import Hold, Ledger
-from gibbous.privacy.ledger_store import chained
+from gibbous.privacy.ledger.chain import chained
 
 DATA = bytes(range(32))
 OTHER = bytes(32)

@@ -19,9 +19,9 @@ import pytest
 
 from gibbous.core.claim import pure
 from gibbous.core.errors import LedgerUnusable, ResourceLimit
-from gibbous.privacy import ledger_place
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.ledger_store import VERSION
+from gibbous.privacy.ledger import files as ledger_files
+from gibbous.privacy.ledger.files import VERSION
 from tests.needs import need
 
 DATA = bytes(range(32))
@@ -269,7 +269,7 @@ def test_h8_a_full_disk_stops_the_reservation_and_keeps_the_ledger_whole(tmp_pat
 def test_h10_network_file_systems_are_refused_unless_forced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_place, "filesystem_magic", lambda folder: 0x6969)
+    monkeypatch.setattr(ledger_files, "filesystem_magic", lambda folder: 0x6969)
 
     with pytest.raises(LedgerUnusable, match="NFS"):
         Ledger.open(tmp_path / "ledger.sqlite")
@@ -279,7 +279,7 @@ def test_h10_network_file_systems_are_refused_unless_forced(
 def test_h10_the_kernel_is_asked_for_the_file_system() -> None:
     need("/proc")
 
-    assert ledger_place.filesystem_magic(Path("/proc")) == 0x9FA0
+    assert ledger_files.filesystem_magic(Path("/proc")) == 0x9FA0
 
 
 def test_h12_two_paths_to_one_ledger_are_one_ledger(tmp_path: Path) -> None:

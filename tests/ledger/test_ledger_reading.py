@@ -13,9 +13,8 @@ import pytest
 
 from gibbous.core.claim import pure
 from gibbous.core.errors import LedgerUnusable
-from gibbous.privacy import ledger_reading
-from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.ledger_store import LedgerWarning
+from gibbous.privacy.ledger import Ledger, LedgerWarning
+from gibbous.privacy.ledger import reading as ledger_reading
 from tests.needs import need
 
 DATA = bytes(range(32))

@@ -7,9 +7,8 @@ import itertools
 import numpy as np
 
 from gibbous.core.tables import LogLinear
-from gibbous.synthesize.loglinear.balance import balanced
-from gibbous.synthesize.loglinear.exact import law
 from gibbous.synthesize.loglinear.fit import TIED, _tie, blocks_of
+from gibbous.synthesize.loglinear.laws import balanced, law
 from gibbous.synthesize.loglinear.layout import planned
 
 SIZES = (2, 3, 4, 2, 3)

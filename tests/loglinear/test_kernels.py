@@ -8,7 +8,7 @@ import pytest
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear
-from gibbous.synthesize.loglinear import layout, margins, reference
+from gibbous.synthesize.loglinear import layout, margins, twins
 from gibbous.synthesize.loglinear.chains import draw, schedule
 from gibbous.synthesize.loglinear.layout import NEVER, flatten, model_rules, to_units
 from tests.loglinear import made
@@ -52,7 +52,7 @@ def test_sweeps_equal_the_twin(case: str) -> None:
     order, keys = schedule(flat, 0, 3, 7)
 
     draw(flat, state, order, keys, first=11)
-    reference.sweep(flat, twin, order, keys, 11)
+    twins.sweep(flat, twin, order, keys, 11)
 
     assert np.array_equal(state, twin)
     assert (state != _any_state(schema, 1500)).any()
@@ -68,7 +68,7 @@ def test_logits_are_the_sum_of_the_cliques_however_they_are_folded(
     state = _any_state(PLAIN, 50)
 
     for column, size in enumerate(PLAIN.sizes):
-        found = reference.logits(flat, state, flat.steps[column])
+        found = twins.logits(flat, state, flat.steps[column])
 
         assert (found[:, size:] <= NEVER).all()
         wanted = _logits(model, state, column)

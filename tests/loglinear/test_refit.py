@@ -23,12 +23,12 @@ from gibbous.core.tables import (
     Tables,
 )
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.evaluate.inference.choice import Noise
 from gibbous.evaluate.inference.combine import combine
 from gibbous.evaluate.inference.facts import Facts
 from gibbous.evaluate.inference.redraw import noise_variance
+from gibbous.evaluate.inference.rules import Noise
 from gibbous.privacy.curator import Curator
-from gibbous.synthesize.loglinear import exact, prepared, refitted
+from gibbous.synthesize.loglinear import laws, prepared, refitted
 from gibbous.synthesize.sample import sample
 from tests.loglinear import made
 
@@ -61,7 +61,7 @@ def released(law: np.ndarray, schema: Schema | None = None, noise: NoiseInfo = L
 @pytest.fixture
 def by_monte_carlo(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small models take the way of large ones."""
-    monkeypatch.setattr(exact, "MOST_CELLS", 0)
+    monkeypatch.setattr(laws, "MOST_CELLS", 0)
 
 
 def test_expected_tables_are_what_the_model_says_in_the_order_of_their_axes() -> None:
@@ -112,7 +112,7 @@ def test_fitted_again_to_what_it_says_a_model_stays() -> None:
     again = refitted(start, start.expected).model
 
     assert isinstance(again, LogLinear)
-    assert np.abs(exact.law(again, ()) - LAW).sum() / 2 < 0.003
+    assert np.abs(laws.law(again, ()) - LAW).sum() / 2 < 0.003
 
 
 @pytest.mark.statistical

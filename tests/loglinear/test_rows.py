@@ -13,7 +13,7 @@ import pytest
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import impossible_mask
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, NoiseInfo, Recipe, Table, Tables
-from gibbous.synthesize.loglinear import exact, margins, rows
+from gibbous.synthesize.loglinear import laws, margins, rows
 from gibbous.synthesize.loglinear.first import first_rows, tree
 from gibbous.synthesize.sample import sample, sample_reference, stream
 from tests.loglinear import made
@@ -31,7 +31,7 @@ CLOSED = replace(MODEL, goals=made.goals(LAW, *((j,) for j in range(4)), *PAIRS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of drawing."""
     if request.param == "chains":
-        monkeypatch.setattr(exact, "MOST_CELLS", 0)
+        monkeypatch.setattr(laws, "MOST_CELLS", 0)
 
 
 @pytest.mark.parametrize("model", [MODEL, CLOSED], ids=["open", "closed"])

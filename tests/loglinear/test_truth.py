@@ -16,9 +16,9 @@ from gibbous.core.schema import impossible_mask
 from gibbous.synthesize.loglinear import (
     Schedule,
     Target,
-    exact,
     fit,
     independent,
+    laws,
     margins,
     rows,
     start,
@@ -39,7 +39,7 @@ CHAINS = 30_000
 @pytest.fixture
 def by_monte_carlo(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small models take the way of large ones."""
-    monkeypatch.setattr(exact, "MOST_CELLS", 0)
+    monkeypatch.setattr(laws, "MOST_CELLS", 0)
 
 
 def _fitted_to(shares: np.ndarray, cliques: tuple[tuple[int, ...], ...], schema: object = None):  # type: ignore[no-untyped-def]
@@ -103,7 +103,7 @@ def test_fitting_on_and_on_to_cells_of_share_zero_undoes_nothing(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way == "chains":
-        monkeypatch.setattr(exact, "MOST_CELLS", 0)
+        monkeypatch.setattr(laws, "MOST_CELLS", 0)
     shares = np.array([[0.3, 0.1, 0.0], [0.0, 0.2, 0.4], [0.0, 0.0, 0.0]])
     ones = [made.margin(shares, (j,)) for j in (0, 1)]
     targets = [Target((0,), ones[0]), Target((1,), ones[1]), Target((0, 1), shares)]
@@ -122,7 +122,7 @@ def test_targets_that_contradict_each_other_do_not_drive_theta_away(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way == "chains":
-        monkeypatch.setattr(exact, "MOST_CELLS", 0)
+        monkeypatch.setattr(laws, "MOST_CELLS", 0)
     truth = made.law(made.model((2, 3, 2), ((0, 1, 2),), 4))
     tilt = np.where(np.indices((2, 3)).sum(axis=0) % 2, 0.02, -0.02)
     ones = [made.margin(truth, (j,)) for j in range(3)]
@@ -187,7 +187,7 @@ def test_rows_given_some_columns_follow_the_conditional_law(
     schema = made.schema(sizes, {0: (1,), 4: (1,)})
     model = made.model(sizes, (*LOOP, (3, 4), (0, 4)), 11, blocks=((0, 1),))
     if way == "chains":
-        monkeypatch.setattr(exact, "MOST_CELLS", 0)
+        monkeypatch.setattr(laws, "MOST_CELLS", 0)
     truth = made.law(model, schema)
     count = 30_000
 
@@ -209,7 +209,7 @@ def test_given_columns_may_differ_from_row_to_row(
 ) -> None:
     schema, model = made.schema(MIXED), made.model(MIXED, LOOP, 3)
     if way == "chains":
-        monkeypatch.setattr(exact, "MOST_CELLS", 0)
+        monkeypatch.setattr(laws, "MOST_CELLS", 0)
     column = np.arange(40_000) % 4
 
     drawn = sample(made.tables(schema, model, 25), 40_000, seed=2, given={3: column}).by_column

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from gibbous.contract.audits import relations
 from gibbous.core.claim import Claim, approximate, pure
+from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError, PrivacyRefused, ResourceLimit, UsageError
 from gibbous.core.params import as_json, build, describe
 from gibbous.core.schema import Column, Impossible, Schema, Unit
@@ -25,37 +27,12 @@ from gibbous.mechanisms.pegs import Pegs
 from gibbous.mechanisms.sba import Sba
 from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy import accountant
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
+from gibbous.structure.contexts import given_or_ring
 from gibbous.synthesize.rows import GibbsRows, ResetBlocks
+from tests.frame.tree import mechanism_names
 
-NAMES = (
-    "adaptive_gibbs",
-    "block_pegs",
-    "bootstrap",
-    "cdf",
-    "contingency",
-    "dirichlet",
-    "diverse_pegs",
-    "dp_prior",
-    "exponential_pegs",
-    "flows_laplace",
-    "imputation",
-    "laplace",
-    "modips",
-    "multiple_synthesis",
-    "noisy_pegs",
-    "onthemap",
-    "paid_bins",
-    "parallel",
-    "pegs",
-    "per_set",
-    "perturbed_histogram",
-    "perturbed_imputation",
-    "privbayes",
-    "sba",
-    "sbhg",
-    "smoothed_histogram",
-)
+NAMES = tuple(mechanism_names())
 NO_EPSILON = ("bootstrap", "contingency", "diverse_pegs", "imputation", "multiple_synthesis")
 
 
@@ -157,6 +134,10 @@ def test_exponential_pegs_halves_its_tilt_under_replace_one() -> None:
 # --- what the draws cost is what the plan says
 
 
+def ring_of(schema: Schema) -> Sequence[Context]:
+    return given_or_ring(schema, (), 2)
+
+
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("sweeps", [1, 3])
 @pytest.mark.parametrize("most", [1, 4])
@@ -170,7 +151,7 @@ def test_the_price_of_the_draws_is_the_plan_and_nearly_all_of_it(
         ExponentialPegs(epsilon=0.7, relation=relation, sweeps=sweeps),
     ):
         perturb = mechanism._add(schema) if isinstance(mechanism, Pegs) else mechanism._tilt(schema)
-        price = GibbsRows(perturb, sweeps).cost(mechanism._contexts(schema), 30, relation, most)
+        price = GibbsRows(perturb, sweeps).cost(ring_of(schema), 30, relation, most)
 
         total = mechanism.plan(schema, 15, 2).total.epsilon
 
@@ -184,9 +165,7 @@ def test_the_price_of_blocks_is_the_plan_and_nearly_all_of_it(relation: Any, mos
     schema = schema_of(2, 3, 9, unit=Unit("person", "id", most) if most > 1 else Unit())
     mechanism = BlockPegs(epsilon=0.7, block=4, relation=relation)
 
-    price = ResetBlocks(mechanism._add(schema), 4).cost(
-        mechanism._contexts(schema), 10, relation, most
-    )
+    price = ResetBlocks(mechanism._add(schema), 4).cost(ring_of(schema), 10, relation, most)
 
     total = mechanism.plan(schema, 10).total.epsilon
     assert price.epsilon <= total == Fraction(21, 10)

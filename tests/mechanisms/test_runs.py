@@ -25,7 +25,7 @@ from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.mechanisms.pegs import Pegs
 from gibbous.mechanisms.sba import Sba
 from gibbous.mechanisms.sbhg import Sbhg
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.curator import Curator
 from gibbous.synthesize.sample import sample
 

@@ -18,7 +18,7 @@ from gibbous.mechanisms.per_set import PerSet
 from gibbous.synthesize.sample import sample
 from gibbous.write.certificate import Facts
 from gibbous.write.digest import digest_of
-from gibbous.write.methods_text import methods_text
+from gibbous.write.release_texts import methods_text
 from gibbous.write.table_files import listed_files, read_tables, write_tables
 from tests.modips.made import MIXED, people, ran, secret
 

@@ -28,7 +28,7 @@ from gibbous.mechanisms._modips_statistics import divided, moments, weights
 from gibbous.mechanisms.modips import Modips
 from gibbous.pipeline import sample_more
 from gibbous.privacy import accountant
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.ledger import Ledger
 from gibbous.synthesize.sample import sample
 from gibbous.write.load import load

@@ -15,8 +15,8 @@ from gibbous.contract.audit import lower_bound
 from gibbous.contract.saboteurs import patched
 from gibbous.core.errors import ParameterError
 from gibbous.core.tables import Dense
-from gibbous.mechanisms import _modips_noise
-from gibbous.mechanisms._modips_noise import Truncated, truncated_for
+from gibbous.mechanisms import _modips_statistics
+from gibbous.mechanisms._modips_statistics import Truncated, truncated_for
 from gibbous.mechanisms.modips import Modips
 from gibbous.privacy.calibrate.dips import truncated_geometric_epsilon
 from gibbous.privacy.noise import Geometric
@@ -111,8 +111,8 @@ def test_an_unpaid_normalizer_is_seen_by_the_enumerated_loss() -> None:
         return sensitivity / Fraction(scale)
 
     with (
-        patched(_modips_noise, "truncated_geometric_epsilon", value=unpaid),
-        patched(_modips_noise, "truncated_geometric_scale", value=unpaid),
+        patched(_modips_statistics, "truncated_geometric_epsilon", value=unpaid),
+        patched(_modips_statistics, "truncated_geometric_scale", value=unpaid),
     ):
         noise = truncated_for(1.0, "add_remove", 1)
         claimed = float(noise.cost(1, "add_remove", 1).epsilon)

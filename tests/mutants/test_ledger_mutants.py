@@ -13,8 +13,8 @@ import gibbous as gb
 from gibbous.core.claim import pure
 from gibbous.core.errors import BudgetExhausted, EngineFailure
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.privacy import ledger_accounts
 from gibbous.privacy.ledger import Hold, Ledger
+from gibbous.privacy.ledger import accounts as ledger_accounts
 from gibbous.privacy.spend import Charge
 from tests.mutants.build import SCHEMA, faults, killed, people
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gibbous.contract import checks
+from gibbous.contract import checks, privacy_checks
 from gibbous.contract.audits import at_epsilon_one
 from gibbous.contract.cases import cases, neighbors
 from gibbous.contract.coupled import uncovered
@@ -23,7 +23,7 @@ from gibbous.contract.saboteurs import saboteurs
 from gibbous.core.claim import pure
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.tables import Dense, Table
-from gibbous.mechanisms import _plans, noisy_pegs, registry
+from gibbous.mechanisms import _plans, registry
 from gibbous.privacy import curator, entropy, noise
 from gibbous.privacy.calibrate import scales
 from gibbous.structure import choice
@@ -99,7 +99,7 @@ def test_m04_noise_skipped_for_cells_without_records() -> None:
 @pytest.mark.parametrize("name", ["laplace", "sba", "sbhg", "noisy_pegs"])
 def test_m04_keys_that_occur_leaked_beside_the_noise(name: str) -> None:
     """The contract's saboteur, caught without one statistical test: blind runs must be equal."""
-    check = checks._records_reach_the_output_only_by_noise_choices_and_paid_draws
+    check = privacy_checks._records_reach_the_output_only_by_noise_choices_and_paid_draws
     leak = next(s for s in saboteurs() if s.breaks == "keys")
 
     killed(lambda: check(registry.load(name)), leak.apply())  # type: ignore[arg-type]
@@ -186,8 +186,8 @@ def test_m14_a_budget_not_divided_over_tables_is_refused_by_the_curator() -> Non
     def undivided(rho: Fraction, tables: int, *rest: Any) -> Any:
         return one(rho, 1, *rest)
 
-    killed(lambda: fit("noisy_pegs"), faults((noisy_pegs, "gaussian_for", undivided)))
-    with faults((noisy_pegs, "gaussian_for", undivided)), pytest.raises(PrivacyRefused):
+    killed(lambda: fit("noisy_pegs"), faults((_plans, "gaussian_for", undivided)))
+    with faults((_plans, "gaussian_for", undivided)), pytest.raises(PrivacyRefused):
         fit("noisy_pegs")
 
 
@@ -229,7 +229,7 @@ def test_m25_a_noise_of_the_other_relation_is_refused_by_the_curator() -> None:
         kind = registry.load("laplace")
         one = kind(relation="replace_one")
         held = curator.Curator(
-            checks.LocalEngine.from_codes(case.codes()),
+            privacy_checks.LocalEngine.from_codes(case.codes()),
             one.plan(case.schema, None).total,
             case.schema,
             relation="replace_one",
@@ -263,7 +263,7 @@ def test_a_price_below_zero_is_refused() -> None:
 
     case = next(c for c in cases() if c.name == "one column")
     held = curator.Curator(
-        checks.LocalEngine.from_codes(case.codes()),
+        privacy_checks.LocalEngine.from_codes(case.codes()),
         registry.load("laplace")().plan(case.schema, None).total,
         case.schema,
         relation="add_remove",

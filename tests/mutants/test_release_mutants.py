@@ -13,7 +13,7 @@ import pytest
 
 import gibbous as gb
 from gibbous import pipeline
-from gibbous.contract import checks
+from gibbous.contract import privacy_checks
 from gibbous.contract.cases import binary_schema, neighbors, secret
 from gibbous.contract.runs import release
 from gibbous.core.codes import Codes
@@ -142,7 +142,7 @@ def test_m15_several_sets_charged_once(name: str) -> None:
     schema, values = binary_schema(), neighbors("add_remove")[0].one
     once = (_plans, "paid_rows", lambda mechanism, rows, sets: rows)
 
-    killed(lambda: checks._plan_states_the_whole_cost_before_data(kind), faults(once))
+    killed(lambda: privacy_checks._plan_states_the_whole_cost_before_data(kind), faults(once))
     one = kind()
     with faults(once):
         low = one.plan(schema, 40, 3)
@@ -241,7 +241,7 @@ def test_m17_a_method_that_publishes_what_a_score_saw_is_seen_by_blind_runs() ->
         )
         return seen[0] % len(contexts)
 
-    check = checks._records_reach_the_output_only_by_noise_choices_and_paid_draws
+    check = privacy_checks._records_reach_the_output_only_by_noise_choices_and_paid_draws
     killed(lambda: check(registry.load("noisy_pegs")), faults((curator.Curator, "choose", leaking)))
 
 

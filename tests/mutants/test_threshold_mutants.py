@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gibbous.contract import checks
+from gibbous.contract import checks, privacy_checks
 from gibbous.contract.cases import cases
 from gibbous.contract.residuals import residuals
 from gibbous.core.context import Context
@@ -61,7 +61,7 @@ def test_m05_m06_the_curator_refuses_a_threshold_that_nobody_checked(build: Any)
         method = Sba(delta=0.01)
         scale, threshold = threshold_of(Fraction(1), Fraction("0.01"), 1, "add_remove", 1)
         total = method.plan(case.schema, None).total
-        engine = checks.LocalEngine.from_codes(case.codes())
+        engine = privacy_checks.LocalEngine.from_codes(case.codes())
         held = curator.Curator(engine, total, case.schema, relation="add_remove")
         law = noise.Thresholded(noise.Geometric(scale), threshold)
         held.noisy_counts((joint(case.schema, "seen"),), law)
@@ -120,7 +120,7 @@ def test_a_context_is_one_histogram() -> None:
     """What all thresholds rest on: a record is in one cell of each counted table."""
     case = cases()[0]
     context = Context((0,), (1, 2), (case.schema.sizes[0],), case.schema.sizes[1:3])
-    engine = checks.LocalEngine.from_codes(case.codes())
+    engine = privacy_checks.LocalEngine.from_codes(case.codes())
 
     (counts,) = engine.tally([context])
 

@@ -8,8 +8,9 @@ import pytest
 
 from gibbous.core.claim import Claim, approximate, l_diverse, no_claim, pure, zcdp
 from gibbous.core.errors import ParameterError, PrivacyRefused
-from gibbous.privacy import calibrate
 from gibbous.privacy.accountant import as_approximate, as_zcdp, compose, within
+from gibbous.privacy.calibrate import scales
+from gibbous.privacy.calibrate import zcdp as conversions
 
 MILLIONTH = Fraction(1, 10**6)
 TENTH = Fraction(1, 10)
@@ -45,7 +46,7 @@ def test_zcdp_purchases_fit_an_approximate_budget_up_to_its_rho():
 
 def test_zcdp_and_thresholds_share_an_approximate_budget():
     budget = approximate(Fraction(1), MILLIONTH)
-    table = calibrate.rho_from_approx("0.5", MILLIONTH / 4)
+    table = conversions.rho_from_approx("0.5", MILLIONTH / 4)
 
     assert within(budget, [zcdp(table), approximate(Fraction(1, 2), 3 * MILLIONTH / 4)])
     assert not within(budget, [zcdp(table), approximate(Fraction(1, 2), MILLIONTH)])
@@ -60,7 +61,7 @@ def test_many_small_pure_purchases_fit_by_the_way_of_zcdp():
 
 
 def test_pure_purchases_count_as_zcdp_under_a_zcdp_budget():
-    cost = calibrate.pure_to_zcdp(1)
+    cost = conversions.pure_to_zcdp(1)
 
     assert within(zcdp(cost), [pure(Fraction(1))])
     assert not within(zcdp(cost * (1 - Fraction(1, 10**12))), [pure(Fraction(1))])
@@ -106,7 +107,7 @@ def test_budgets_without_differential_privacy():
 def test_totals_have_one_definition():
     assert compose([pure(TENTH)] * 3) == pure(Fraction(3, 10))
     assert compose([pure(TENTH), approximate(TENTH, MILLIONTH)]).kind == "approximate"
-    assert compose([pure(TENTH), zcdp(TENTH)]) == zcdp(TENTH + calibrate.pure_to_zcdp(TENTH))
+    assert compose([pure(TENTH), zcdp(TENTH)]) == zcdp(TENTH + conversions.pure_to_zcdp(TENTH))
     assert compose([pdp("0.1", MILLIONTH), pure(TENTH)]) == pdp("0.2", MILLIONTH)
     with pytest.raises(PrivacyRefused):
         compose([zcdp(TENTH), approximate(TENTH, MILLIONTH)])
@@ -122,7 +123,7 @@ def test_statements_at_a_delta_are_proven_ones():
     assert as_approximate(pure(Fraction(1)), MILLIONTH) == approximate(Fraction(1), Fraction(0))
     assert float(as_approximate(pure(Fraction(1000)), MILLIONTH).epsilon) == 1000
     assert as_approximate(pdp(1, MILLIONTH), MILLIONTH) == approximate(Fraction(1), MILLIONTH)
-    assert as_zcdp(pure(Fraction(1))).rho == calibrate.pure_to_zcdp(1)
+    assert as_zcdp(pure(Fraction(1))).rho == conversions.pure_to_zcdp(1)
     for bad in (no_claim(), l_diverse(Fraction(2))):
         with pytest.raises(PrivacyRefused):
             as_approximate(bad, MILLIONTH)
@@ -201,13 +202,13 @@ def test_approximate_totals_agree_with_their_two_certificates():
         delta = float(sum(d for _, d in spent))
         rho = float(sum(rhos))
         everything = rho + sum(
-            float(calibrate.pure_to_zcdp(e)) for e in pures + [e for e, _ in spent]
+            float(conversions.pure_to_zcdp(e)) for e in pures + [e for e, _ in spent]
         )
 
         def bound(rate, target):
             if rate == 0:
                 return 0.0 if target >= 0 else 1.0
-            return float(calibrate.delta_from_zcdp(rate, target)) if target > 0 else 1.0
+            return float(conversions.delta_from_zcdp(rate, target)) if target > 0 else 1.0
 
         best = min(bound(rho, float(budget.epsilon) - epsilon), bound(everything, budget.epsilon))
 
@@ -226,8 +227,8 @@ def test_gaussian_totals_agree_with_dp_accounting(sigma, count):
     theirs = accountants.RdpAccountant(orders)
     theirs.compose(event.GaussianDpEvent(sigma), count)
 
-    rho = calibrate.gaussian_rho(repr(sigma), count)
-    ours = float(calibrate.epsilon_from_zcdp(rho, "1e-6"))
+    rho = scales.gaussian_rho(repr(sigma), count)
+    ours = float(conversions.epsilon_from_zcdp(rho, "1e-6"))
 
     # Their orders are a grid, ours is the best one: theirs may only be a little larger.
     assert ours * (1 - 1e-9) <= theirs.get_epsilon(1e-6) <= ours * 1.001
@@ -240,54 +241,3 @@ def test_rho_of_epsilon_1_and_a_millionth_agrees_with_dp_accounting():
     theirs.compose(event.GaussianDpEvent((2 * 0.024356) ** -0.5))
 
     assert theirs.get_epsilon(1e-6) == pytest.approx(1.0, abs=5e-5)
-
-
-def test_optimal_composition_agrees_with_dp_accounting_and_with_one_mechanism():
-    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
-    import math
-
-    share = 2 / (1 + math.e**0.125)  # binary randomized response with epsilon 1/8
-    theirs = pld.from_randomized_response(
-        share, 2, value_discretization_interval=1e-4
-    ).self_compose(40)
-    ours = float(calibrate.composed_delta(40, "0.125", "1.5"))
-
-    # Theirs is rounded up to a grid of losses; it bounds the truth from above, closely.
-    assert ours <= theirs.get_delta_for_epsilon(1.5) <= ours * 1.02
-    exact = (math.e - math.sqrt(math.e)) / (1 + math.e)
-    assert float(calibrate.composed_delta(1, 1, "0.5")) == pytest.approx(exact, rel=1e-10)
-
-
-def test_optimal_composition_agrees_with_exact_binomials():
-    from math import comb
-
-    with mp.workdps(40):
-        for count, eps0, epsilon in ((7, "0.3", "0.8"), (300, "0.05", "2"), (50, "1", "20")):
-            one, target = mp.mpf(eps0), mp.mpf(epsilon)
-            odds = 1 / (1 + mp.exp(one))
-            truth = mp.fsum(
-                comb(count, i)
-                * odds**i
-                * (1 - odds) ** (count - i)
-                * max(0, 1 - mp.exp(target - (count - 2 * i) * one))
-                for i in range(count + 1)
-            )
-            found = float(calibrate.composed_delta(count, eps0, epsilon))
-
-            assert truth <= mp.mpf(found) <= truth * (1 + mp.mpf(10) ** -9)
-
-
-def test_optimal_composition_beats_both_the_sum_and_zcdp_for_many_draws():
-    draws = 13_000
-    epsilon = calibrate.composed_epsilon(draws, Fraction(1, 13), MILLIONTH)
-
-    assert epsilon < calibrate.epsilon_from_zcdp(
-        draws * calibrate.pure_to_zcdp(Fraction(1, 13)), MILLIONTH
-    )
-    assert epsilon < 1000
-    assert calibrate.composed_delta(draws, Fraction(1, 13), epsilon) <= MILLIONTH
-
-
-def test_no_loss_beyond_the_sum_of_all():
-    assert calibrate.composed_delta(5, "0.1", "0.5") == 0
-    assert calibrate.composed_delta(5, "0.1", "0.499") > 0

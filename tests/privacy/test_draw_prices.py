@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from gibbous.core.errors import ParameterError
-from gibbous.privacy import calibrate as c
-from gibbous.privacy.calibrate.gibbs import pmi_alpha
+from gibbous.privacy.calibrate import gibbs
+from tests.privacy import closed_forms as c
+from tests.privacy.closed_forms import pmi_alpha
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -50,7 +51,7 @@ def ratios(law, rows, relation, most=4, levels=3):
 def test_one_draw_with_virtual_records_costs_what_is_charged(relation, rows, alpha):
     found = ratios(lambda n: added(n, alpha), rows, relation)
     worst = max(np.abs(r).max() for r in found)
-    price = float(c.eps0_from_alpha(alpha, rows))
+    price = float(gibbs.eps0_from_alpha(alpha, rows))
 
     assert worst <= price * (1 + 1e-12)
     if relation == "replace_one":
@@ -67,7 +68,7 @@ def test_one_draw_with_virtual_records_costs_what_is_charged(relation, rows, alp
 def test_one_tilted_draw_costs_what_is_charged(relation, rows):
     epsilon, steps = 0.7, 1 if relation == "add_remove" else 2
     found = ratios(lambda n: tilted(n, epsilon), rows, relation)
-    price = float(c.tilt_pure(Fraction("0.7"), 1, relation, rows))
+    price = float(gibbs.tilt_pure(Fraction("0.7"), 1, relation, rows))
 
     assert price == pytest.approx(steps * rows * epsilon)
     assert 0.6 * price < max(np.abs(r).max() for r in found) <= price
@@ -85,7 +86,7 @@ def renyi_bound(one, two):
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 5.0])
 def test_zcdp_price_of_one_draw_covers_the_renyi_divergence(relation, alpha):
-    price = float(c.pegs_zcdp(alpha, 1, relation))
+    price = float(gibbs.pegs_zcdp(alpha, 1, relation))
 
     worst = max(
         max(
@@ -102,8 +103,8 @@ def test_replace_one_is_never_priced_at_the_range_of_add_remove():
     """Two levels, an empty key: randomized response, whose rho is twice and more the range's."""
     one, two = added(np.array([1, 0]), 1.0), added(np.array([0, 1]), 1.0)
 
-    assert renyi_bound(one, two) > float(c.pegs_zcdp(1, 1, "add_remove"))
-    assert renyi_bound(one, two) <= float(c.pegs_zcdp(1, 1, "replace_one"))
+    assert renyi_bound(one, two) > float(gibbs.pegs_zcdp(1, 1, "add_remove"))
+    assert renyi_bound(one, two) <= float(gibbs.pegs_zcdp(1, 1, "replace_one"))
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -111,13 +112,15 @@ def test_replace_one_is_never_priced_at_the_range_of_add_remove():
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "20"])
 def test_block_alpha_solves_its_equation_from_the_safe_side(relation, rows, epsilon):
     sizes, budget = [2, 3, 25], Fraction(epsilon)
-    alpha = c.block_alpha(epsilon, sizes, relation, rows)
+    alpha = gibbs.block_alpha(epsilon, sizes, relation, rows)
 
-    assert budget * (1 - Fraction(1, 10**9)) < c.block_pure(alpha, sizes, relation, rows) <= budget
+    assert (
+        budget * (1 - Fraction(1, 10**9)) < gibbs.block_pure(alpha, sizes, relation, rows) <= budget
+    )
     formula = len(sizes) * math.log1p(1 / float(alpha))
     if relation == "replace_one":
         formula += sum(math.log1p(1 / (size * float(alpha))) for size in sizes)
-    assert float(c.block_pure(alpha, sizes, relation, rows)) == pytest.approx(
+    assert float(gibbs.block_pure(alpha, sizes, relation, rows)) == pytest.approx(
         rows * formula, rel=1e-9
     )
 
@@ -125,7 +128,7 @@ def test_block_alpha_solves_its_equation_from_the_safe_side(relation, rows, epsi
 def test_block_costs_grow_with_rows_of_a_person_and_with_the_relation():
     sizes = [4, 4]
 
-    assert c.block_pure(1, sizes, max_rows=3) == 3 * c.block_pure(1, sizes)
+    assert gibbs.block_pure(1, sizes, max_rows=3) == 3 * gibbs.block_pure(1, sizes)
     assert c.block_zcdp(1, sizes, max_rows=3) == pytest.approx(9 * c.block_zcdp(1, sizes))
     assert c.block_zcdp(1, sizes, "replace_one") == pytest.approx(4 * c.block_zcdp(1, sizes))
     assert float(c.block_zcdp(1, sizes)) == pytest.approx(2 * math.log(2) ** 2 / 8)
@@ -136,14 +139,14 @@ def test_block_costs_grow_with_rows_of_a_person_and_with_the_relation():
 def test_alpha_of_a_zcdp_budget_uses_it_up_and_no_more(relation, rho, draws):
     alpha = c.pegs_alpha_zcdp(rho, draws, relation)
 
-    spent = c.pegs_zcdp(alpha, draws, relation)
+    spent = gibbs.pegs_zcdp(alpha, draws, relation)
     assert Fraction(rho) * (1 - Fraction(1, 10**8)) < spent <= Fraction(rho)
 
 
 def test_f1_a_thousand_rows_in_blocks_of_ten_at_epsilon_1_cost_a_hundred():
-    alpha, blocks = c.block_alpha(1, [2] * 5), 1000 // 10
+    alpha, blocks = gibbs.block_alpha(1, [2] * 5), 1000 // 10
 
-    assert float(blocks * c.block_pure(alpha, [2] * 5)) == pytest.approx(100, rel=1e-9)
+    assert float(blocks * gibbs.block_pure(alpha, [2] * 5)) == pytest.approx(100, rel=1e-9)
 
 
 def test_perturbed_model_costs_the_same_between_any_two_data_sets():
@@ -156,8 +159,8 @@ def test_perturbed_model_costs_the_same_between_any_two_data_sets():
 def test_unusable_budgets_of_draws_are_refused():
     for bad in (0, -1, float("nan"), "abc", None):
         with pytest.raises(ParameterError):
-            c.eps0_from_alpha(bad)
+            gibbs.eps0_from_alpha(bad)
     with pytest.raises(ParameterError):
-        c.pegs_pure(1, 10) and c.pegs_zcdp(1, 10, "both")
+        c.pegs_pure(1, 10) and gibbs.pegs_zcdp(1, 10, "both")
     with pytest.raises(ParameterError, match="700"):
         c.pegs_alpha(2000, 2)

@@ -8,8 +8,8 @@ import pytest
 
 from gibbous.core.claim import Claim, approximate, l_diverse, pure, zcdp
 from gibbous.core.errors import PrivacyRefused
-from gibbous.privacy import calibrate
 from gibbous.privacy.accountant import for_group, within
+from gibbous.privacy.calibrate import zcdp as conversions
 from gibbous.privacy.calibrate.stable import stable_geometric
 from tests.privacy.exact_divergence import hockey_stick, kept_cell, noise_law
 
@@ -58,7 +58,7 @@ def _gaussian_delta(shift, sigma, epsilon):
 @pytest.mark.parametrize("units", [1, 2, 5, 10])
 def test_B5_own_accounting_of_groups_covers_gaussian_noise_and_is_near_it(units):
     """Groups of g move a sum by g; the exact delta of that is below, and not far below, what is told."""
-    rho = calibrate.rho_from_approx(1, MILLIONTH)
+    rho = conversions.rho_from_approx(1, MILLIONTH)
     sigma = mp.sqrt(1 / (2 * mp.mpf(float(rho))))
 
     found = for_group(ONE, units, [zcdp(rho / 3), zcdp(2 * rho / 3)])
@@ -101,7 +101,7 @@ def test_B5_a_probabilistic_claim_is_read_as_approximate_and_no_claim_is_refused
 
 
 def test_B5_a_group_of_one_costs_the_total():
-    parts = [zcdp(calibrate.rho_from_approx(1, MILLIONTH))]
+    parts = [zcdp(conversions.rho_from_approx(1, MILLIONTH))]
 
     assert for_group(ONE, 1) == ONE
     assert within(ONE, parts)

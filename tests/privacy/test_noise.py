@@ -9,7 +9,8 @@ from gibbous.core.claim import approximate, pure
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.tables import Dense, Sparse
 from gibbous.privacy import accountant
-from gibbous.privacy.calibrate import geometric_tail, rho_from_approx
+from gibbous.privacy.calibrate.tails import geometric_tail
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import (
     Gaussian,
     Geometric,

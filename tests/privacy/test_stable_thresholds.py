@@ -8,7 +8,8 @@ import mpmath as mp
 import pytest
 
 from gibbous.core.errors import ParameterError
-from gibbous.privacy import calibrate as c
+from gibbous.privacy.calibrate import scales, stable, tails
+from tests.privacy import closed_forms as c
 from tests.privacy.exact_divergence import hockey_stick, kept_cell, noise_law, partitions
 
 FAR = 200  # a count that no threshold here touches
@@ -30,7 +31,7 @@ def exact_delta(changes, scale, threshold, epsilon):
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_f8_price_of_thresholded_geometric_noise_is_the_exact_one(tables, relation):
     scale, threshold = 2, 12
-    epsilon, delta = c.stable_geometric_cost(scale, threshold, tables, relation)
+    epsilon, delta = stable.stable_geometric_cost(scale, threshold, tables, relation)
     gains = list(STATES.values())
     kinds = (
         gains
@@ -49,8 +50,8 @@ def test_f8_price_of_thresholded_geometric_noise_is_the_exact_one(tables, relati
 
 @pytest.mark.parametrize("off", [-1, 1])
 def test_f8_a_threshold_off_by_one_changes_the_price_by_the_ratio_of_the_law(off):
-    _, right = c.stable_geometric_cost(2, 12)
-    _, wrong = c.stable_geometric_cost(2, 12 + off)
+    _, right = stable.stable_geometric_cost(2, 12)
+    _, wrong = stable.stable_geometric_cost(2, 12 + off)
 
     assert float(wrong / right) == pytest.approx(math.exp(-off / 2), rel=1e-3)
     assert abs(exact_delta([(0, 1)], 2, 12, 0.5) / float(right) - 1) < 1e-9
@@ -60,7 +61,7 @@ def test_f8_a_threshold_off_by_one_changes_the_price_by_the_ratio_of_the_law(off
 @pytest.mark.parametrize("rows", [2, 3, 5])
 @pytest.mark.parametrize(("scale", "threshold"), [(3, 20), (8, 40)])
 def test_price_covers_every_way_a_person_can_spread_rows(rows, scale, threshold):
-    epsilon, delta = c.stable_geometric_cost(scale, threshold, 1, "add_remove", rows)
+    epsilon, delta = stable.stable_geometric_cost(scale, threshold, 1, "add_remove", rows)
 
     deltas = {
         parts: exact_delta([(0, part) for part in parts], scale, threshold, float(epsilon))
@@ -78,7 +79,7 @@ def test_price_covers_every_way_a_person_can_spread_rows(rows, scale, threshold)
 
 def test_price_under_replace_one_covers_two_persons_with_several_rows():
     scale, threshold, rows = 6, 30, 2
-    epsilon, delta = c.stable_geometric_cost(scale, threshold, 1, "replace_one", rows)
+    epsilon, delta = stable.stable_geometric_cost(scale, threshold, 1, "replace_one", rows)
 
     worst = max(
         exact_delta(
@@ -94,7 +95,7 @@ def test_price_under_replace_one_covers_two_persons_with_several_rows():
 @pytest.mark.parametrize("rows", [1, 2])
 def test_price_of_thresholded_gaussian_noise_covers_the_exact_one(relation, rows):
     sigma, threshold, epsilon = 4, 22, 2
-    delta = float(c.stable_gaussian_cost(sigma, threshold, epsilon, 1, relation, rows))
+    delta = float(stable.stable_gaussian_cost(sigma, threshold, epsilon, 1, relation, rows))
     noise = noise_law(2 * sigma**2, power=2)
     gains = [(0, part) for part in (1, rows)] + [(FAR, FAR + rows)]
     pairs = (
@@ -119,23 +120,23 @@ def test_price_of_thresholded_gaussian_noise_covers_the_exact_one(relation, rows
 def test_thresholds_are_the_smallest_within_the_budget(relation, epsilon, delta, rows):
     goal = Fraction(delta)
 
-    scale, t = c.stable_geometric(epsilon, delta, 7, relation, rows)
-    sigma, u = c.stable_gaussian(epsilon, delta, 7, relation, rows)
+    scale, t = stable.stable_geometric(epsilon, delta, 7, relation, rows)
+    sigma, u = stable.stable_gaussian(epsilon, delta, 7, relation, rows)
 
-    price, mass = c.stable_geometric_cost(scale, t, 7, relation, rows)
+    price, mass = stable.stable_geometric_cost(scale, t, 7, relation, rows)
     assert price <= Fraction(epsilon)
-    assert mass <= goal < c.stable_geometric_cost(scale, t - 1, 7, relation, rows)[1]
-    assert c.stable_gaussian_cost(sigma, u, epsilon, 7, relation, rows) <= goal
-    assert c.stable_gaussian_cost(sigma, u - 1, epsilon, 7, relation, rows) > goal
+    assert mass <= goal < stable.stable_geometric_cost(scale, t - 1, 7, relation, rows)[1]
+    assert stable.stable_gaussian_cost(sigma, u, epsilon, 7, relation, rows) <= goal
+    assert stable.stable_gaussian_cost(sigma, u - 1, epsilon, 7, relation, rows) > goal
 
 
 def test_integer_thresholds_are_within_two_of_the_continuous_closed_forms():
     for relation in ("add_remove", "replace_one"):
         for tables in (1, 3, 13):
             closed = c.laplace_threshold(1, "1e-6", tables, relation)[1]
-            assert abs(c.stable_geometric(1, "1e-6", tables, relation)[1] - closed) < 2
+            assert abs(stable.stable_geometric(1, "1e-6", tables, relation)[1] - closed) < 2
             closed = c.gaussian_threshold(1, "1e-6", tables, relation)[1]
-            assert abs(c.stable_gaussian(1, "1e-6", tables, relation)[1] - closed) < 2
+            assert abs(stable.stable_gaussian(1, "1e-6", tables, relation)[1] - closed) < 2
 
 
 def test_gaussian_thresholds_win_from_three_tables_on():
@@ -148,7 +149,7 @@ def test_gaussian_thresholds_win_from_three_tables_on():
 
 def test_a_threshold_too_low_for_the_proof_is_refused():
     with pytest.raises(ParameterError, match="no proof"):
-        c.stable_geometric_cost(10, 3)
+        stable.stable_geometric_cost(10, 3)
     for bad in ("0.6", "0.4"):
         with pytest.raises(ParameterError, match="delta"):
             c.laplace_threshold("0.1", bad)
@@ -157,9 +158,9 @@ def test_a_threshold_too_low_for_the_proof_is_refused():
 def test_e6_delta_outside_its_range_is_refused():
     for bad in (0, 1, 2, -1, float("nan")):
         with pytest.raises(ParameterError):
-            c.stable_geometric(1, bad)
+            stable.stable_geometric(1, bad)
         with pytest.raises(ParameterError):
-            c.stable_gaussian(1, bad)
+            stable.stable_gaussian(1, bad)
 
 
 def test_f3_noise_of_one_table_for_several_is_not_what_sbhg_claims():
@@ -172,7 +173,7 @@ def test_f3_noise_of_one_table_for_several_is_not_what_sbhg_claims():
     ]
 
     assert found == pytest.approx([0.089, 0.171, 0.537], abs=6e-4)
-    assert c.geometric_epsilon(2, 10, "replace_one") == 10  # what our price of that noise is
+    assert scales.geometric_epsilon(2, 10, "replace_one") == 10  # what our price of that noise is
 
 
 @pytest.mark.parametrize("scale", ["0.3", "1", "13", "5000"])
@@ -184,7 +185,7 @@ def test_geometric_tail_agrees_with_mpmath(scale, cut):
         below = mp.fsum(law(x) for x in range(1, abs(cut) + 1))
         half = (1 - law(0)) / 2  # P(X > 0)
         truth = half - below if cut >= 0 else half + law(0) + below - law(cut)
-        tail = c.geometric_tail(scale, cut)
+        tail = tails.geometric_tail(scale, cut)
         number = mp.mpf(tail.numerator) / tail.denominator
 
         assert truth <= number or truth < mp.mpf(10) ** -50
@@ -199,7 +200,7 @@ def test_gaussian_tail_agrees_with_mpmath_and_is_rounded_up(sigma, away):
         weight = lambda x: mp.exp(-(mp.mpf(x) ** 2) / (2 * mp.mpf(sigma) ** 2))  # noqa: E731
         total = mp.sqrt(2 * mp.pi) * sigma if sigma > 20 else mp.fsum(map(weight, range(-900, 901)))
         truth = mp.fsum(weight(x) for x in range(cut + 1, cut + 1 + round(13 * sigma) + 20)) / total
-        tail = c.gaussian_tail(sigma, cut)
+        tail = tails.gaussian_tail(sigma, cut)
         number = mp.mpf(tail.numerator) / tail.denominator
 
         assert truth * (1 - mp.mpf(10) ** -13) <= number <= truth * (1 + mp.mpf(10) ** -9)
@@ -209,7 +210,7 @@ def test_gaussian_tail_agrees_with_mpmath_and_is_rounded_up(sigma, away):
 def test_gaussian_tail_far_out_bounds_the_sum_and_does_not_stop_at_float64(sigma):
     cut = math.ceil(40 * float(sigma))
 
-    tail = c.gaussian_tail(sigma, cut)
+    tail = tails.gaussian_tail(sigma, cut)
 
     with mp.workdps(60):
         width, start = mp.mpf(sigma), cut + 1
@@ -223,14 +224,14 @@ def test_gaussian_tail_far_out_bounds_the_sum_and_does_not_stop_at_float64(sigma
         ratio = mp.mpf(tail.numerator) / tail.denominator / (mp.fsum(law) / whole)
     assert 1 <= ratio < 1.01
     assert tail < Fraction(1, 10**300)
-    assert c.gaussian_tail(sigma, cut + 100) < tail
+    assert tails.gaussian_tail(sigma, cut + 100) < tail
 
 
 @pytest.mark.parametrize("epsilon", [500, 700, 1000, 10_000])
 def test_e4_gaussian_thresholds_end_for_a_large_epsilon(epsilon):
-    sigma, threshold = c.stable_gaussian(epsilon, "1e-6", 13)
+    sigma, threshold = stable.stable_gaussian(epsilon, "1e-6", 13)
 
-    assert c.stable_gaussian_cost(sigma, threshold, epsilon, 13) <= Fraction(1, 10**6)
+    assert stable.stable_gaussian_cost(sigma, threshold, epsilon, 13) <= Fraction(1, 10**6)
     assert threshold <= 5
 
 
@@ -240,7 +241,7 @@ def test_gaussian_tail_beyond_the_summed_range_bounds_the_sum_closely():
         series = sum(math.exp(-(x * x) / (2 * sigma**2)) for x in range(cut + 1, cut + 60000))
         truth = series / (math.sqrt(2 * math.pi) * sigma)
 
-        assert truth <= float(c.gaussian_tail(sigma, cut)) <= truth * 1.001
+        assert truth <= float(tails.gaussian_tail(sigma, cut)) <= truth * 1.001
 
 
 def test_f8_delta_of_opendps_own_threshold_is_too_small_and_ours_is_exact():
@@ -266,7 +267,7 @@ def test_f8_delta_of_opendps_own_threshold_is_too_small_and_ours_is_exact():
     reported = theirs.map((1, 1, 1))[1]
     kept = len(theirs({str(k): 1 for k in range(keys)})) / keys
     # noisy >= 5 is noisy > 4
-    ours = c.stable_geometric_cost(1, 4)[1]
+    ours = stable.stable_geometric_cost(1, 4)[1]
 
     exact = math.exp(-4) / (1 + math.exp(-1))
     assert float(ours) == pytest.approx(exact, rel=1e-12)

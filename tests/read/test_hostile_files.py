@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from gibbous.cli.config import read_config
 from gibbous.cli.parameters import number
 from gibbous.core.claim import Claim, pure
-from gibbous.core.documents import Unreadable, json_value, toml
+from gibbous.core.documents import Unreadable, json_value, read_text, toml
 from gibbous.core.errors import LedgerUnusable, ParameterError, UsageError
 from gibbous.core.exact import exact, from_text, text
 from gibbous.core.schema import Column, Schema
@@ -30,7 +30,6 @@ from gibbous.read import trial
 from gibbous.read.csv_file import ReadOptions
 from gibbous.read.schema_file import load_schema
 from gibbous.read.source import read_columns, read_slices
-from gibbous.read.texts import read_text
 from tests.hostile import ABORT
 from tests.read.refusal import refused
 

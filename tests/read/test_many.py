@@ -12,8 +12,8 @@ import pytest
 
 from gibbous.core.schema import Column, Schema
 from gibbous.read import parquet, trial
+from gibbous.read.files import files_of, is_many
 from gibbous.read.fingerprint import Fingerprint
-from gibbous.read.many import files_of, is_many
 from gibbous.read.source import probe, read_columns, read_slices
 from tests.read.refusal import MARKER, refused
 

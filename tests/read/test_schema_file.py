@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gibbous.core.schema import FACTS, Column, Impossible, Schema, Unit
-from gibbous.read.schema_columns import calendar, equal_width
+from gibbous.read.edges import calendar, equal_width
 from gibbous.read.schema_file import (
     load_schema,
     parse_schema,

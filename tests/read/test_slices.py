@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gibbous.core.schema import Column, Schema, Unit
-from gibbous.encode.dictionary import coded, dictionaries
 from gibbous.encode.encode import Encoder, encode
+from gibbous.encode.levels import coded, dictionaries
 from gibbous.read import parquet
 from gibbous.read.fingerprint import Fingerprint, fingerprint
 from gibbous.read.slices import SLICE, row_slices

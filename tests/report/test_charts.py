@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 from gibbous.report import charts, draw, theme
-from gibbous.report.points import finite, front, points, records
-from gibbous.report.texts import clipped, listed
+from gibbous.report.labels import clipped, finite, listed
+from gibbous.report.risk_utility import front, points, records, ru_map
 
 from .made import HEBREW, NASTY, QUOTES, SCRIPT, study
 
@@ -54,11 +54,8 @@ ALL: dict[str, Callable[..., Any]] = {
     ),
     "spends": partial(charts.spends, [{"what": n, "share": 0.2, "label": "rho"} for n in NASTY]),
     "beliefs": partial(charts.beliefs, BELIEFS),
-    "map": partial(
-        charts.ru_map, study(), "epsilon_proven", "tv2", y_interval=("tv2_low", "tv2_high"),
-        label="mechanism",
-    ),
-}  # fmt: skip
+    "map": partial(ru_map, study(), "epsilon_proven", "tv2"),
+}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -129,7 +126,7 @@ def test_the_front_is_what_brute_force_finds() -> None:
 def test_a_map_takes_any_frame_and_leaves_out_what_is_not_finite() -> None:
     rows = [*study(), {"mechanism": "none", "epsilon_proven": None, "tv2": 1.0}]
     drawn = {
-        draw.svg(charts.ru_map(frame, "epsilon_proven", "tv2"), "one")
+        draw.svg(ru_map(frame, "epsilon_proven", "tv2"), "one")
         for frame in (rows, pl.DataFrame(rows), pd.DataFrame(rows))
     }
 
@@ -138,7 +135,7 @@ def test_a_map_takes_any_frame_and_leaves_out_what_is_not_finite() -> None:
     assert records(pl.DataFrame({"a": [1]})) == [{"a": 1}]
     assert not finite(float("nan"))
     with pytest.raises(ValueError, match="finite"):
-        points([], ("x", "y"), by="m", label=None, ends=(None, None))
+        points([], ("x", "y"), by="m")
 
 
 def test_mechanisms_differ_by_color_and_by_shape() -> None:

@@ -19,12 +19,12 @@ from gibbous.core.errors import (
 )
 from gibbous.evaluate.findings import Findings
 from gibbous.frontier.study import Study
-from gibbous.report import faces, internal_words, page, place, public_words
+from gibbous.report import faces, internal_words, page, public_words, release_report
 from gibbous.report.blocks import Figure
 from gibbous.report.internal import internal_page, internal_report
 from gibbous.report.public import opened, public_page, public_report
+from gibbous.report.release_report import verify
 from gibbous.report.saved import read_findings
-from gibbous.write.verify import verify
 
 from . import made
 
@@ -162,7 +162,7 @@ def test_the_report_goes_into_the_release_which_stays_whole(release: Path) -> No
     before = verify(release)
     digests = {p.name: p.read_bytes() for p in release.glob("synthetic_*")}
 
-    path = place.into_release(release)
+    path = release_report.into_release(release)
 
     assert path == release / "report.public.html"
     after = verify(release)
@@ -175,13 +175,13 @@ def test_the_report_goes_into_the_release_which_stays_whole(release: Path) -> No
     assert [p.name for p in release.parent.iterdir()] == ["release"]
     assert release.stat().st_mode & 0o777 == 0o700
     with pytest.raises(OutputNotWritten, match="exists"):
-        place.into_release(release)
+        release_report.into_release(release)
     first = path.read_bytes()
-    assert place.into_release(release, overwrite=True).read_bytes() == first
+    assert release_report.into_release(release, overwrite=True).read_bytes() == first
 
 
 def test_a_changed_report_is_found_by_verify(release: Path) -> None:
-    path = place.into_release(release)
+    path = release_report.into_release(release)
     path.write_text(path.read_text().replace("epsilon", "nothing"))
 
     with pytest.raises(ModelRejected, match="changed"):
@@ -192,7 +192,7 @@ def test_a_damaged_release_gets_no_report(release: Path) -> None:
     (release / "METHODS.md").write_text("changed")
 
     with pytest.raises(ModelRejected):
-        place.into_release(release)
+        release_report.into_release(release)
 
     assert not list(release.glob("report*"))
     assert [p.name for p in release.parent.iterdir()] == ["release"]
@@ -204,7 +204,7 @@ def test_a_failure_while_writing_leaves_the_old_release(
     monkeypatch.setattr(page, "twin", lambda _page: (_ for _ in ()).throw(MemoryError()))
 
     with pytest.raises(MemoryError):
-        place.into_release(release)
+        release_report.into_release(release)
 
     verify(release)
     assert [p.name for p in release.parent.iterdir()] == ["release"]
@@ -379,7 +379,7 @@ def test_a_release_is_found_as_the_folder_one_stands_in(
 ) -> None:
     monkeypatch.chdir(release)
 
-    assert place.into_release(".") == Path("report.public.html")
+    assert release_report.into_release(".") == Path("report.public.html")
 
     verify(release)
 

@@ -14,12 +14,12 @@ from gibbous.core.codes import Codes
 from gibbous.core.release import Receipt, Release
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Tables
-from gibbous.evaluate.inference.choice import Noise
 from gibbous.evaluate.inference.combine import combine
 from gibbous.evaluate.inference.combined import Combined
 from gibbous.evaluate.inference.facts import facts_of
 from gibbous.evaluate.inference.redraw import noise_variance, redrawn
 from gibbous.evaluate.inference.released import margin, shares
+from gibbous.evaluate.inference.rules import Noise
 from gibbous.infer import Analysis
 from gibbous.mechanisms.modips import Modips
 from gibbous.mechanisms.parallel import Parallel

@@ -25,7 +25,7 @@ from gibbous.mechanisms import paid_bins
 from gibbous.mechanisms.paid_bins import PaidBins
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.mechanisms.per_set import PerSet
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.curator import Curator
 from gibbous.synthesize.sample import sample
 from gibbous.write.digest import digest_of
@@ -221,8 +221,9 @@ def test_counts_that_nobody_charges_are_refused_by_the_curator(
     method: Any, monkeypatch: Any
 ) -> None:
     """The saboteur: the method inside is given the whole budget beside the narrow counts."""
-    honest = PaidBins._parts
-    monkeypatch.setattr(PaidBins, "_parts", lambda one, *given: (honest(one, *given)[0], method))
+    honest = PaidBins._split
+    greedy = lambda one, *given: replace(honest(one, *given), inside=method)  # noqa: E731
+    monkeypatch.setattr(PaidBins, "_split", greedy)
 
     with pytest.raises(PrivacyRefused, match="more than it planned"):
         run(PaidBins(method))

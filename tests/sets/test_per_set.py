@@ -28,7 +28,7 @@ from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms import per_set
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.mechanisms.per_set import PerSet, divided
-from gibbous.privacy.calibrate import delta_from_zcdp, rho_from_approx
+from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, rho_from_approx
 from gibbous.privacy.curator import Curator
 from gibbous.synthesize.sample import sample
 from tests.sets.made import MIXED, SCHEMA, frame, linked, tables

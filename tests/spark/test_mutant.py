@@ -20,7 +20,7 @@ from tests.disintegrate import brute
 from tests.frame.tree import SRC
 from tests.spark import tables
 
-SHIPPED = ("partial", "encoding", "people", "pieces", "shield", "slabs")
+SHIPPED = ("partial", "encoding", "pieces", "shield", "slabs")
 NOISE = ("gibbous.privacy", "opendp", "random", "secrets", "numpy.random")
 Counting = Callable[[tasks.CountJob, Any], Iterator[Any]]
 

@@ -17,7 +17,8 @@ from gibbous.disintegrate.spark import estimate as sizes
 from gibbous.disintegrate.spark import partial as tasks
 from gibbous.disintegrate.spark import pieces, slabs
 from gibbous.disintegrate.spark.encoding import EncodeJob, encoded
-from gibbous.disintegrate.spark.people import bounded_rows, person_words
+from gibbous.disintegrate.spark.slabs import bounded_rows, person_words
+from gibbous.mechanisms.laplace import Laplace
 from gibbous.read.fingerprint import root_of
 from tests.disintegrate import brute
 from tests.spark import tables
@@ -153,13 +154,25 @@ def test_shares_are_drawn_without_regard_to_what_a_record_says() -> None:
     codes = np.concatenate([np.zeros(20_000, dtype=np.int64), np.arange(20_000)])[None].astype(
         np.uint16
     )
-    words = slabs.row_words(codes, np.empty((0, 40_000)), 13)
 
-    share = slabs.shuffled_words(words, None, 13) % np.uint64(4)
+    share = slabs.parts_of(codes, np.empty((0, 40_000)), 4, key=b"k" * 32, task=0)
 
     for half in (share[:20_000], share[20_000:]):
         found = np.bincount(half.astype(np.int64), minlength=4)
         assert (abs(found - 5_000) < 4.8 * math.sqrt(20_000 * 3 / 16)).all()
+
+
+def test_a_task_that_is_done_again_divides_its_records_in_the_same_way() -> None:
+    rng = np.random.default_rng(8)
+    codes, numbers = rng.integers(0, 9, (3, 500)).astype(np.uint8), rng.uniform(0, 1, (1, 500))
+    order = rng.permutation(500)
+
+    part = slabs.parts_of(codes, numbers, 5, key=b"k" * 32, task=3)
+    again = slabs.parts_of(codes[:, order], numbers[:, order], 5, key=b"k" * 32, task=3)
+    others = slabs.parts_of(codes, numbers, 5, key=b"k" * 32, task=4)
+
+    assert (part[order] == again).all()
+    assert (part != others).any()
 
 
 def test_identifiers_are_told_apart_by_value_and_not_shown() -> None:
@@ -190,11 +203,11 @@ def test_the_estimate_grows_with_rows_and_says_what_a_person_costs() -> None:
     columns = brute.schema_of([4, 5]).columns
     rows = Schema(columns)
     people = Schema(columns, unit=Unit("person", "who", max_rows=3))
-    contexts = [brute.context_of(rows, (0,), (1,))]
+    plan = Laplace().plan(rows, None)
 
-    small = sizes.estimate(contexts, rows, 10**6, 16)
-    large = sizes.estimate(contexts, rows, 10**8, 16)
-    cut = sizes.estimate(contexts, people, 10**6, 16)
+    small = sizes.estimate(plan, rows, 10**6, 16)
+    large = sizes.estimate(plan, rows, 10**8, 16)
+    cut = sizes.estimate(plan, people, 10**6, 16)
 
     assert large["codes"] == 100 * small["codes"] == 2 * 10**8
     assert small["shuffle"] == small["codes"]  # codes are divided anew; no count is

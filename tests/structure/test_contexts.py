@@ -19,8 +19,8 @@ from gibbous.structure.contexts import (
     minhash,
     named,
     ring,
+    topological,
 )
-from gibbous.structure.order import topological
 
 
 def schema_of(*sizes: int) -> Schema:

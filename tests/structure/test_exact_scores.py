@@ -18,7 +18,8 @@ from gibbous.disintegrate import layout
 from gibbous.privacy import entropy
 from gibbous.structure import choice, cliques, greedy
 from gibbous.structure.cdf_grid import cdf_grid, distances
-from gibbous.structure.choice import Caution, Margins, pair_scores, parent_scores, whole
+from gibbous.structure.choice import Caution, Margins, pair_scores, parent_scores
+from gibbous.structure.cliques import whole
 
 LARGE = 10**12
 Score = Callable[[np.ndarray], float]
@@ -227,7 +228,7 @@ def test_G2_public_expectations_are_multiples_of_a_binary_fraction_and_add_up_to
         found = whole(rows * np.full(1000, 1e-3))
 
         assert (found * 2048 == np.rint(found * 2048)).all()
-        assert found.sum() <= choice.MOST + 1
+        assert found.sum() <= cliques.MOST + 1
 
 
 def test_G2_shares_in_two_digits_add_up_to_one_at_most() -> None:

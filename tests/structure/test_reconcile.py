@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from gibbous.core.context import Context, Hashed
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Sparse, Table, Tables
-from gibbous.structure.reconcile import fitted_margins, rake, reconcile, simplex
+from gibbous.structure.reconcile import fitted_margins, reconcile
+from gibbous.structure.smoothing import rake, simplex
 
 SCHEMA = Schema(
     (Column("a", "nominal", levels=(0, 1, 2)), Column("b", "nominal", levels=tuple(range(4))))

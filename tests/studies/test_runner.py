@@ -15,7 +15,7 @@ from gibbous.cli import study_verb
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.studies import bowen2016_1, registry
 from gibbous.studies.drawing import compact
-from gibbous.studies.panels import lines, ticks
+from gibbous.studies.panels import Lines, ticks
 from gibbous.studies.parts import Settings
 
 SHORT: dict[str, Any] = {"quick": True, "reps": 3, "workers": 1}
@@ -211,7 +211,11 @@ def test_panels_leave_out_what_has_no_place() -> None:
     ]
 
     def drawn(kind: Any) -> Any:
-        return lines(rows, x="x", y="y", by="by", panel="panel", scales=("linear", kind)).to_dict()
+        return (
+            Lines(x="x", y="y", by="by", panel="panel", scales=("linear", kind))
+            .chart(rows)
+            .to_dict()
+        )
 
     assert [p["title"] for p in drawn("linear")["concat"]] == ["one", "two"]
     assert [p["title"] for p in drawn("log")["concat"]] == ["one"]
@@ -238,7 +242,7 @@ def test_every_line_of_a_panel_has_a_color_and_a_mark_of_its_own() -> None:
     names = [f"method {k}" for k in range(13)]
     rows = [{"x": x, "y": 1.0, "by": n, "panel": "one"} for n in names for x in (1, 2)]
 
-    drawn = lines(rows, x="x", y="y", by="by", panel="panel").to_dict()
+    drawn = Lines(x="x", y="y", by="by", panel="panel").chart(rows).to_dict()
 
     marks = drawn["concat"][0]["layer"][-1]["encoding"]
     assert marks["color"]["scale"]["domain"] == names
@@ -250,7 +254,7 @@ def test_every_line_of_a_panel_has_a_color_and_a_mark_of_its_own() -> None:
 def test_ends_of_an_axis_that_are_whole_numbers_are_not_its_only_lines() -> None:
     rows = [{"x": x, "y": x / 2, "by": "one", "panel": "one"} for x in (0, 1)]
 
-    drawn = lines(rows, x="x", y="y", by="by", panel="panel", limits=(0.0, 1.0)).to_dict()
+    drawn = Lines(x="x", y="y", by="by", panel="panel", limits=(0.0, 1.0)).chart(rows).to_dict()
 
     axis = drawn["concat"][0]["layer"][-1]["encoding"]["y"]["axis"]
     assert axis.get("tickCount") == 5

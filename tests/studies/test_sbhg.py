@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from gibbous import studies
-from gibbous.privacy.calibrate import survival
+from gibbous.privacy.calibrate.sba import survival
 from gibbous.studies import sbhg_1, sbhg_2, sbhg_laws
 from gibbous.studies.laws import Draws, multinomial
 from gibbous.studies.park2014_data import Microdata, correlated

@@ -15,7 +15,7 @@ from gibbous.cli.config import imprint_of, resolve
 from gibbous.core.errors import ModelRejected, UsageError
 from gibbous.core.imprint import LONGEST, Imprint
 from gibbous.write.load import load
-from gibbous.write.papers import papers
+from gibbous.write.release_texts import release_texts
 from tests.frame.tree import ROOT
 from tests.write.test_verify import edit, reseal
 
@@ -113,7 +113,7 @@ def test_B8_the_page_is_a_function_of_what_the_folder_holds(folder: Path, name: 
     release = load(folder / name)
     receipt = release.receipt.to_json()
 
-    made = papers(receipt, release.schema, release.tables)
+    made = release_texts(receipt, release.schema, release.tables)
 
     assert made["METHODS.md"].decode() == (folder / name / "METHODS.md").read_text()
 

@@ -20,10 +20,10 @@ import pytest
 from gibbous.core.claim import approximate
 from gibbous.core.errors import LedgerUnusable, ModelRejected
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.ledger_store import chained, encode
+from gibbous.privacy.ledger.chain import chained, encode
 from gibbous.write import manifest, rows_check
 from gibbous.write.load import load
-from gibbous.write.papers import papers
+from gibbous.write.release_texts import release_texts
 from gibbous.write.table_files import read_tables
 from gibbous.write.verify import verify
 from tests.write import made
@@ -284,7 +284,7 @@ def test_k7_a_forged_chain_is_found_by_the_ledger_that_paid(tmp_path: Path) -> N
     verify(rel, ledger=tmp_path / "home" / "ledger.sqlite")
     edit(rel, "ledger.json", lambda receipt: forged(receipt, "2"))
     receipt = json.loads((rel / "ledger.json").read_text())
-    for name, text in papers(receipt, made.SCHEMA, load(rel).tables).items():
+    for name, text in release_texts(receipt, made.SCHEMA, load(rel).tables).items():
         (rel / name).write_bytes(text)
     reseal(rel)
 

@@ -58,7 +58,7 @@ def run(
         show.as_json(plain(study.to_json()) | {"written": str(out), "maps": drawn})
         return
     if not screen.quiet:
-        from gibbous.frontier.work import broke
+        from gibbous.frontier.runner import broke
 
         _table(study, plan.y)
         for label, reason in study.failed():

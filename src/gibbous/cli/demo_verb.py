@@ -35,7 +35,7 @@ SENSITIVE, TARGET = "disea", "mdvis"
 FORMULA = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
 SLOW = ("lasso_path", "lasso_mse", "pmse_tree", "pmse_tree_ratio")  # a minute together, on one core
 EVALUATE = ("sklearn", "statsmodels", "formulaic")
-REPORT = ("altair", "jinja2", "vl_convert")
+REPORT = ("altair", "vl_convert")
 
 
 def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> None:
@@ -115,7 +115,7 @@ def _reports(
     """The public report inside the release, the internal one beside it; None without the extra."""
     if any(importlib.util.find_spec(name) is None for name in (*EVALUATE, *REPORT)):
         return None
-    from gibbous.evaluate.run import names
+    from gibbous.evaluate.metrics import names
     from gibbous.report import faces
 
     found = faces.evaluate(
@@ -266,13 +266,13 @@ def _method(name: str) -> Mechanism:
 
 def _ledger() -> Path:
     """A ledger of the demonstration's own, beside the real one."""
-    from gibbous.privacy.ledger_place import default_path
+    from gibbous.privacy.ledger.files import default_path
 
     return default_path().with_name("demo-ledger.sqlite")
 
 
 def _verify(target: Path, bars: Progress) -> None:
-    from gibbous.write.verify import verify
+    from gibbous.report.release_report import verify
 
     verify(target, progress=bars)
 

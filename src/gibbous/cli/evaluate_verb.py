@@ -51,7 +51,7 @@ def run(
             "Pass --schema FILE; a release has its own in schema.toml. For flows: --geography FILE.",
         )
     if out is not None:
-        require(("altair", "jinja2", "vl_convert"), "report")
+        require(("altair", "vl_convert"), "report")
 
     with _folder(out, wanted.real) as folder, Bars(quiet=screen.silent) as bars:
         bars.compiling()

@@ -13,8 +13,9 @@ from gibbous.core.errors import UsageError
 from gibbous.core.exact import exact, text
 from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.ledger_accounts import Account, Cap
-from gibbous.privacy.ledger_datasets import DIGITS
+from gibbous.privacy.ledger.accounts import Account
+from gibbous.privacy.ledger.datasets import DIGITS
+from gibbous.privacy.ledger.entries import Cap
 
 if TYPE_CHECKING:
     from gibbous.cli import flags
@@ -154,7 +155,7 @@ def _dataset(
 
 def _exists(path: Path | None) -> bool:
     """Whether a ledger was named, or is there, or left a trace: reading it then says what is wrong."""
-    from gibbous.privacy.ledger_place import anchors_from_environment, default_path
+    from gibbous.privacy.ledger.files import anchors_from_environment, default_path
 
     place = default_path()
     if path is not None or any(anchor.exists() for anchor in anchors_from_environment()):

@@ -26,9 +26,8 @@ def run(
     Raises:
         GibbousError: one class an exit code.
     """
-    page = out.suffix.lower() in (".html", ".htm")
-    if page or out.suffix.lower() == ".png":
-        require(("jinja2",) if page else ("vl_convert",), "report")
+    if out.suffix.lower() == ".png":
+        require(("vl_convert",), "report")
     from gibbous.evaluate.flows_files import Named
     from gibbous.report.flow_map import flow_map
 
@@ -59,7 +58,7 @@ def run(
     if screen.json:
         show.as_json({"path": str(path), "audience": audience, "destination": mapped.destination})
         return
-    if page and not screen.quiet:
+    if out.suffix.lower() in (".html", ".htm") and not screen.quiet:
         show.line(f"{path}: open it in a browser; it asks for nothing from the network.")
     if audience == "internal":
         show.line(f"{CONFIDENTIAL} {path}")

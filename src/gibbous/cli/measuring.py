@@ -42,7 +42,9 @@ class EvaluateFlags:
     targets: Names = None
     formula: Formulas = None
     given: Names = None
-    only: Annotated[list[str] | None, Option("--only", help="Findings, or utility, risk.")] = None
+    only: Annotated[
+        list[str] | None, Option("--only", "--metrics", help="Findings, or utility, risk.")
+    ] = None
     holdout: Holdout = None
     fraction: Annotated[
         float | None, Option("--fraction", help="Share of the population in REAL.")

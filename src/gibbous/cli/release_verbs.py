@@ -22,7 +22,7 @@ def verify(release: Path, ledger: Path | None, screen: ScreenFlags) -> None:
         LedgerUnusable: there is no such ledger, or it does not fit together.
         ModelRejected: something was changed, is missing, or does not add up.
     """
-    from gibbous.write.verify import verify as check
+    from gibbous.report.release_report import verify as check
 
     with Bars(quiet=screen.silent) as bars:
         report = check(release, ledger=ledger, progress=bars)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gibbous.evaluate.findings import Findings
     from gibbous.report.faces import Audience
 
-LIBRARIES = ("altair", "jinja2", "vl_convert")
+LIBRARIES = ("altair", "vl_convert")
 CONFIDENTIAL = "Confidential: comparisons with real records, outside the guarantee of any release."
 
 

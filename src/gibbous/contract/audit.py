@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
+from gibbous.contract.auditor.bounds import lower_bound, stated
+from gibbous.contract.auditor.findings import Evidence
 from gibbous.contract.cases import Neighbors
 from gibbous.contract.runs import release
-from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
 from gibbous.core.protocols import Mechanism
 from gibbous.core.tables import Dense, Tables
@@ -28,34 +27,6 @@ Z = 3.0  # standard errors
 FEW = 4  # rows that are compared as a whole
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What an audit found on one pair.
-
-    Attributes:
-        pair: name of the pair of neighbors.
-        runs: runs on each side.
-        claimed: epsilon and delta of the claim, for the whole output.
-        lower: lower confidence bound of epsilon at that delta, in nats; 0 when nothing is seen.
-        ceiling: the largest epsilon that this many runs could have shown.
-        level: probability of a false alarm.
-        event: the event in words.
-    """
-
-    pair: str
-    runs: int
-    claimed: tuple[float, float]
-    lower: float
-    ceiling: float
-    level: float
-    event: str
-
-    @property
-    def holds(self) -> bool:
-        """Whether the claim survives."""
-        return self.lower <= self.claimed[0]
-
-
 def audit(
     mechanism: Mechanism,
     pair: Neighbors,
@@ -65,7 +36,7 @@ def audit(
     level: float = 1e-4,
     run: Callable[..., Tables | Codes] = release,
     made: Fits | None = None,
-) -> Verdict:
+) -> Evidence:
     """Audit one mechanism on one pair of neighbors.
 
     Args:
@@ -77,7 +48,7 @@ def audit(
         run: how one fit is made (saboteurs replace it).
         made: fits of tables that pairs share, used and added to; each pair keeps its level and power.
     Returns:
-        The verdict.
+        The finding: the claim, a lower bound of epsilon at its delta, and the ceiling.
     """
     plan = mechanism.plan(pair.schema, rows)
     made = {} if made is None else made
@@ -93,7 +64,7 @@ def audit(
     train = [np.array([score(x) for x in side[:half]]) for side in samples]
     test = [np.array([score(x) for x in side[half:]]) for side in samples]
     # Two directions, each at half the level.
-    best, event = 0.0, "none"
+    best, event = 0.0, "no event was learnt"
     for sign, words in (
         (1, "more likely with the first table"),
         (-1, "more likely with the second"),
@@ -105,30 +76,19 @@ def audit(
         if bound > best:
             best, event = bound, f"score beyond {cut:.3g}, {words}"
     ceiling = lower_bound(len(test[0]), 0, len(test[0]), delta, level / 2)
-    return Verdict(pair.name, runs, (epsilon, delta), best, ceiling, level, event)
-
-
-def lower_bound(hits_one: int, hits_two: int, runs: int, delta: float, level: float) -> float:
-    """Largest epsilon that (hits_one, hits_two) out of `runs` contradict at `level`.
-
-    Clopper-Pearson on both rates, each at level / 2: log((p_low - delta) / q_high), at least 0.
-    """
-    from scipy.stats import beta
-
-    low = float(beta.ppf(level / 2, hits_one, runs - hits_one + 1)) if hits_one else 0.0
-    high = float(beta.ppf(1 - level / 2, hits_two + 1, runs - hits_two)) if hits_two < runs else 1.0
-    return max(0.0, math.log((low - delta) / high)) if low > delta else 0.0
-
-
-def stated(claim: Claim) -> tuple[float, float]:
-    """Epsilon and delta that a claim implies, rounded for it (upward); infinity for no claim."""
-    if not claim.is_dp:
-        return math.inf, 0.0
-    if claim.kind == "zcdp":
-        from gibbous.privacy.accountant import as_approximate
-
-        claim = as_approximate(claim, Fraction(1, 10**6))
-    return float(claim.epsilon), float(claim.delta)
+    return Evidence(
+        kind="pairs",
+        name=pair.name,
+        relation=pair.relation,
+        runs=runs,
+        violated=best > epsilon,
+        claimed=epsilon,
+        delta=delta,
+        bound=best,
+        ceiling=ceiling,
+        level=level,
+        words=event,
+    )
 
 
 def features(output: Tables | Codes) -> Features:
@@ -145,21 +105,21 @@ def features(output: Tables | Codes) -> Features:
             for level in range(size)
         }
     # What a table is about must be public, so its shape is a feature like any other.
-    found: dict[Hashable, Hashable] = {"levels": output.schema.sizes}
+    values: dict[Hashable, Hashable] = {"levels": output.schema.sizes}
     tables = output.published()
-    found["contexts"] = tuple(t.context for t in tables)
+    values["contexts"] = tuple(t.context for t in tables)
     met: Counter[Hashable] = Counter()
     for table in tables:
         met[table.context] += 1  # of several sets, or parts, one after the other
         name = (table.context, met[table.context])
         if isinstance(table.cells, Dense):
             for place, value in enumerate(table.cells.values.ravel().tolist()):
-                found[name, divmod(place, table.context.levels)] = value
+                values[name, divmod(place, table.context.levels)] = value
         else:
             places = zip(table.cells.keys.tolist(), table.cells.levels.tolist(), strict=True)
             for place_, value in zip(places, table.cells.values.tolist(), strict=True):
-                found[name, place_] = value
-    return found
+                values[name, place_] = value
+    return values
 
 
 def _likelihood_ratio(
@@ -176,13 +136,13 @@ def _likelihood_ratio(
     for name in names:
         a = Counter(_group(x.get(name), grids[name]) for x in one)
         b = Counter(_group(x.get(name), grids[name]) for x in two)
-        found = {
+        ratios = {
             value: math.log((a[value] + 1) / (b[value] + 1))
             for value in {*a, *b}
             if abs(a[value] - b[value]) > Z * math.sqrt(a[value] + b[value])
         }
-        if found:
-            logs[name] = found
+        if ratios:
+            logs[name] = ratios
 
     def score(x: Features) -> float:
         return sum(values.get(_group(x.get(n), grids[n]), 0.0) for n, values in logs.items())

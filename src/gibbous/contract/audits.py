@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gibbous.contract.audit import Fits, Verdict, audit
+from gibbous.contract.audit import Fits, audit
+from gibbous.contract.auditor.findings import Evidence
 from gibbous.contract.cases import neighbors
 from gibbous.contract.residuals import residuals
 from gibbous.contract.runs import default, relations
@@ -19,7 +20,7 @@ STAGED = 1000  # runs from which a saboteur is first tried with a quarter of the
 RUNS = 1600  # a side; shows an epsilon of about 4.5, and 2 where 1 is claimed (power near 1)
 
 
-def audited(kind: type[Any], *, runs: int = RUNS, level: float = LEVEL) -> list[Verdict]:
+def audited(kind: type[Any], *, runs: int = RUNS, level: float = LEVEL) -> list[Evidence]:
     """Audit a mechanism on every pair and relation it offers.
 
     Args:
@@ -27,7 +28,7 @@ def audited(kind: type[Any], *, runs: int = RUNS, level: float = LEVEL) -> list[
         runs: fits on each side of a pair.
         level: false-alarm probability of one pair.
     Returns:
-        One verdict a pair; empty when the mechanism makes no claim of differential privacy.
+        One finding a pair; empty when the mechanism makes no claim of differential privacy.
     """
     return list(_verdicts(kind, min(runs, _FITS.get(kind.about.name, runs)), level))
 
@@ -39,8 +40,8 @@ def caught(kind: type[Any]) -> bool:
     black-box audit finds a violation.
     """
     for relation in relations(kind):
-        found = residuals(kind, at_epsilon_one(kind, relation))
-        if found is not None and not found.holds:
+        noise = residuals(kind, at_epsilon_one(kind, relation))
+        if noise is not None and not noise.holds:
             return True
     runs = _FITS.get(kind.about.name, RUNS)
     # A gross fault shows in few fits; the first violation settles it.
@@ -101,7 +102,7 @@ _SINGLE = (
 )  # one table: there is nothing to divide
 
 
-def _verdicts(kind: type[Any], runs: int, level: float) -> Iterator[Verdict]:
+def _verdicts(kind: type[Any], runs: int, level: float) -> Iterator[Evidence]:
     for relation in relations(kind):
         for one, rows, fits in _setups(kind, relation, runs):
             made: Fits = {}  # the pairs of a relation have a table in common

@@ -121,8 +121,8 @@ class _Answers:
             mixed = self.words(1)[0] ^ (keys * np.uint64(0x9E3779B97F4A7C15))
             start = (mixed >> np.uint64(33)) % np.uint64(block.context.levels)
             if allowed is None:
-                found: np.ndarray = start.astype(np.int64)
-                return found
+                level: np.ndarray = start.astype(np.int64)
+                return level
             size = block.context.levels
             order = (start.astype(np.int64)[:, None] + np.arange(size)) % size
             first = np.take_along_axis(allowed, order, axis=1).argmax(axis=1)

@@ -54,8 +54,8 @@ def _numbers(column: Column, codes: np.ndarray) -> np.ndarray:
     middle = (
         np.floor((edges[:-1] + edges[1:]) / 2) if column.integer else (edges[:-1] + edges[1:]) / 2
     )
-    found: np.ndarray = np.append(middle, [edges[0]] * (column.size - column.bins))[codes]
-    return found
+    numbers: np.ndarray = np.append(middle, [edges[0]] * (column.size - column.bins))[codes]
+    return numbers
 
 
 def binary_schema(columns: int = 3) -> Schema:
@@ -97,6 +97,11 @@ def cases() -> tuple[Case, ...]:
     )
 
 
+def typical() -> Case:
+    """The ordinary table."""
+    return next(case for case in cases() if case.name == "typical")
+
+
 def _digits(stream: int, count: int, below: int) -> np.ndarray:
     return (words(stream_key(20260101, stream), 0, count) % np.uint64(below)).astype(np.int64)
 
@@ -111,31 +116,17 @@ def neighbors(relation: Relation, crowd_size: int = 4) -> tuple[Neighbors, ...]:
     """
     schema = binary_schema(3)
     crowd = np.zeros((crowd_size, 3), dtype=np.int64)
-    unique = np.ones((1, 3), dtype=np.int64)
+    common, unique, other = (
+        np.vstack([crowd, row]) for row in (crowd[:1], [[1, 1, 1]], [[0, 1, 1]])
+    )
     if relation == "add_remove":
         return (
-            Neighbors(
-                "a unique record is added", schema, relation, crowd, np.vstack([crowd, unique])
-            ),
-            Neighbors(
-                "a common record is added", schema, relation, crowd, np.vstack([crowd, crowd[:1]])
-            ),
+            Neighbors("a unique record is added", schema, relation, crowd, unique),
+            Neighbors("a common record is added", schema, relation, crowd, common),
         )
     return (
-        Neighbors(
-            "a common record becomes unique",
-            schema,
-            relation,
-            np.vstack([crowd, crowd[:1]]),
-            np.vstack([crowd, unique]),
-        ),
-        Neighbors(
-            "a unique record becomes another",
-            schema,
-            relation,
-            np.vstack([crowd, unique]),
-            np.vstack([crowd, [[0, 1, 1]]]),
-        ),
+        Neighbors("a common record becomes unique", schema, relation, common, unique),
+        Neighbors("a unique record becomes another", schema, relation, unique, other),
     )
 
 

@@ -14,7 +14,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import keys_of, levels_of
 from gibbous.core.schema import Schema, impossible_mask
 from gibbous.core.tables import Counts, Dense
-from gibbous.mechanisms._modips_noise import Truncated
+from gibbous.mechanisms._modips_statistics import Truncated
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.dips import WHOLE
 from gibbous.synthesize.flows.rows import FlowRows, plain_urns, shared_out
@@ -65,7 +65,7 @@ def redraws(noise: object) -> bool:
 def alike(one: Counts, two: Counts, rows: Codes) -> list[Codes]:
     """As many rows, all in one cell, for each cell whose counts differ: where two laws differ most."""
     schema = rows.schema
-    found = []
+    rows_alike = []
     held = [
         dict(zip(map(tuple, c.T.tolist()), v.tolist(), strict=True))
         for c, v in (occupied(counts, schema) for counts in (one, two))
@@ -74,8 +74,8 @@ def alike(one: Counts, two: Counts, rows: Codes) -> list[Codes]:
         codes = np.array([cell], dtype=schema.code_dtype())
         possible = not (schema.impossible and impossible_mask(schema, codes).any())
         if possible and held[0].get(cell) != held[1].get(cell):
-            found.append(Codes(schema, np.repeat(codes, rows.rows, axis=0)))
-    return found
+            rows_alike.append(Codes(schema, np.repeat(codes, rows.rows, axis=0)))
+    return rows_alike
 
 
 def _urn(draw: Any, counts: Counts, rows: Codes, length: int) -> float:
@@ -154,8 +154,8 @@ def _held(counts: Counts, rows: Codes) -> tuple[dict[int, int], list[int], int]:
     codes = np.asarray(rows.values)
     mine = keys_of(context, codes) * np.uint64(context.levels) + levels_of(context, codes)
     place = keys.astype(np.int64) * context.levels + levels.astype(np.int64)
-    found = dict(zip(place.tolist(), values.tolist(), strict=True))
-    return found, mine.astype(np.int64).tolist(), int(values.sum())
+    counts_held = dict(zip(place.tolist(), values.tolist(), strict=True))
+    return counts_held, mine.astype(np.int64).tolist(), int(values.sum())
 
 
 def possible_cells(schema: Schema) -> int:

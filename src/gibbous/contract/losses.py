@@ -234,10 +234,15 @@ def short_of(total: Claim, losses: Sequence[Loss]) -> str:
     return ""
 
 
+def named_cells(cells: Sparse) -> dict[tuple[int, int], int]:
+    """(key, level) -> count of the cells of a sparse table."""
+    names = zip(cells.keys.tolist(), cells.levels.tolist(), strict=True)
+    return dict(zip(names, cells.values.tolist(), strict=True))
+
+
 def both_have(one: Sparse, two: Sparse) -> tuple[np.ndarray, np.ndarray]:
     """Places in each of the cells that both have."""
-    names = [list(zip(c.keys.tolist(), c.levels.tolist(), strict=True)) for c in (one, two)]
-    where = {name: place for place, name in enumerate(names[0])}
-    held = [(where[name], place) for place, name in enumerate(names[1]) if name in where]
+    where = {name: place for place, name in enumerate(named_cells(one))}
+    held = [(where[name], place) for place, name in enumerate(named_cells(two)) if name in where]
     at, back = np.array(held, dtype=np.int64).reshape(-1, 2).T
     return at, back

@@ -28,15 +28,15 @@ def pytest_configure(config: Any) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """One line about all coupled runs of this session."""
-    found = [
+    noted = [
         value
         for group in ("passed", "failed")
         for report in terminalreporter.stats.get(group, ())
         for name, value in getattr(report, "user_properties", ())
         if name == COUPLED and report.when == "call"
     ]
-    if found:
-        runs, worst = sum(value[0] for value in found), max(value[1] for value in found)
+    if noted:
+        runs, worst = sum(value[0] for value in noted), max(value[1] for value in noted)
         terminalreporter.write_line(
             f"coupled audit: {runs:,} runs, worst loss / price {worst:.12f}"
         )

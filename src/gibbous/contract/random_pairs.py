@@ -138,31 +138,23 @@ def random_schema(dice: Dice) -> Schema:
 
 
 def _column(name: str, dice: Dice) -> Column:
-    kind = dice.pick(("binary", "nominal", "ordinal", "numeric", "numeric", "date", "flat"))
-    missing = dice.often(30)
+    kind: Any = dice.pick(("binary", "nominal", "ordinal", "numeric", "numeric", "date", "flat"))
+    facts: dict[str, Any] = {"missing": dice.often(30)}
     if kind == "flat":
-        return Column(name, "nominal", levels=("only",))
-    if kind == "binary":
-        return Column(name, "binary", levels=("no", "yes"), missing=missing)
-    if kind == "nominal":
-        levels = tuple("abcde"[: 2 + dice.below(4)])
-        return Column(name, "nominal", levels=levels, missing=missing, other=dice.pick((None, "z")))
-    if kind == "ordinal":
-        return Column(name, "ordinal", levels=tuple(range(2 + dice.below(3))), missing=missing)
-    if kind == "date":
-        return Column(name, "date", edges=(737060.0, 737425.0, 737790.0), missing=missing)
-    edges = dice.pick(((0.0, 10.0), (0.0, 18.0, 40.0, 99.0), (-7.0, 0.0, 1.0), (0.0, 1e9)))
-    integer = dice.often(40)
-    decimals = None if integer else dice.pick((None, 1))
-    return Column(
-        name,
-        "numeric",
-        edges=edges,
-        integer=integer,
-        decimals=decimals,
-        clamp=True,
-        missing=missing,
-    )
+        kind, facts = "nominal", {"levels": ("only",)}
+    elif kind == "binary":
+        facts |= {"levels": ("no", "yes")}
+    elif kind == "nominal":
+        facts |= {"levels": tuple("abcde"[: 2 + dice.below(4)]), "other": dice.pick((None, "z"))}
+    elif kind == "ordinal":
+        facts |= {"levels": tuple(range(2 + dice.below(3)))}
+    elif kind == "date":
+        facts |= {"edges": (737060.0, 737425.0, 737790.0)}
+    else:
+        edges = ((0.0, 10.0), (0.0, 18.0, 40.0, 99.0), (-7.0, 0.0, 1.0), (0.0, 1e9))
+        facts |= {"edges": dice.pick(edges), "integer": dice.often(40), "clamp": True}
+        facts |= {"decimals": None if facts["integer"] else dice.pick((None, 1))}
+    return Column(name, kind, **facts)
 
 
 def random_neighbors(schema: Schema, relation: Relation, dice: Dice) -> tuple[Codes, Codes]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from gibbous.contract.cases import binary_schema, secret
-from gibbous.contract.runs import relation_of, release
+from gibbous.contract.auditor.bounds import energy_of, expected_energy, law_of
+from gibbous.contract.cases import binary_schema
+from gibbous.contract.runs import exact_counts, relation_of, release
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.context import Context
 from gibbous.core.tables import Dense, NoiseInfo, Table, Tables
-from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import accountant
 from gibbous.privacy.noise import Gaussian, Geometric
 
@@ -27,7 +27,7 @@ class Residuals:
 
     Attributes:
         cells: noisy cells compared with exact counts.
-        energy: mean of (noisy - exact)^2 over the stated variance; 1 when the noise is as stated.
+        energy: the sum of `bounds.energy_of` over its mean under the stated law: 1 when it holds.
         z: standard errors that the energy is above (or below) 1: of all cells, or of the tables of as
             many columns, if those have less.
         still: places that were exact in every fit, where noise would have moved them.
@@ -69,7 +69,7 @@ def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
         output = release(one, schema, values, None, plan)
         assert isinstance(output, Tables)
         tables = added(output.parts) if output.parts else output.published()
-        exact = exact_counts(schema, values, [t.context for t in tables])
+        exact = dense_counts(schema, values, [t.context for t in tables])
         for table, truth in zip(tables, exact, strict=True):
             places, moved = _residuals(table, truth)
             doubt.note(table, places, moved)
@@ -89,14 +89,14 @@ def added(parts: tuple[Tables, ...]) -> tuple[Table, ...]:
     each = [
         {t.context: t for t in part.published() if isinstance(t.cells, Dense)} for part in parts
     ]
-    found = []
+    sums = []
     for context in each[0]:
         if all(context in one for one in each):
             tables = [one[context] for one in each]
             counts = np.sum([table.cells.values for table in tables], axis=0)
             scale = math.sqrt(sum(table.noise.variance for table in tables))
-            found.append(Table(context, Dense(counts), NoiseInfo("gaussian", scale)))
-    return tuple(found)
+            sums.append(Table(context, Dense(counts), NoiseInfo("gaussian", scale)))
+    return tuple(sums)
 
 
 class _Energies:
@@ -107,29 +107,30 @@ class _Energies:
     """
 
     def __init__(self) -> None:
-        self._sums: dict[int, np.ndarray] = {}  # cells, energy, variance of the energy
+        self._sums: dict[int, np.ndarray] = {}  # cells, energy, its mean and variance
 
     def note(self, table: Table, moved: np.ndarray) -> None:
         """One table: noisy minus exact counts of its cells."""
-        energy = float((moved**2).sum()) / table.noise.variance
-        found = np.array([len(moved), energy, len(moved) * _spread(table.noise)])
+        mean, variance = expected_energy(table.noise)
+        cells = len(moved)
+        facts = np.array([cells, energy_of(table.noise, moved), cells * mean, cells * variance])
         columns = len(table.context.columns)
-        self._sums[columns] = self._sums.get(columns, np.zeros(3)) + found
+        self._sums[columns] = self._sums.get(columns, np.zeros(4)) + facts
 
     def pooled(self) -> tuple[int, float]:
         """Cells, and the mean energy of one; 1 without cells."""
-        cells, energy, _ = self._all()
-        return int(cells), float(energy / cells) if cells else 1.0
+        cells, energy, mean, _ = self._all()
+        return int(cells), float(energy / mean) if cells else 1.0
 
     def least(self) -> float:
         """The least number of standard errors above 1: of all cells, or of one group."""
         return min(
-            float((energy - cells) / math.sqrt(max(spread, 1.0)))
-            for cells, energy, spread in (self._all(), *self._sums.values())
+            float((energy - mean) / math.sqrt(max(variance, 1.0)))
+            for _, energy, mean, variance in (self._all(), *self._sums.values())
         )
 
     def _all(self) -> np.ndarray:
-        total: np.ndarray = sum(self._sums.values(), start=np.zeros(3))
+        total: np.ndarray = sum(self._sums.values(), start=np.zeros(4))
         return total
 
 
@@ -142,7 +143,8 @@ class _Places:
 
     def note(self, table: Table, places: np.ndarray, moved: np.ndarray) -> None:
         """One fit of one table: flat positions, and noisy minus exact counts there."""
-        same = math.log(_at_zero(table.noise))
+        values, chances = law_of(table.noise)
+        same = math.log(float(chances[values == 0][0]))
         for place, by in zip(places.tolist(), moved.tolist(), strict=True):
             name = (table.context, place)
             self._logs[name] = self._logs.get(name, 0.0) + same
@@ -156,39 +158,10 @@ class _Places:
         )
 
 
-def _at_zero(noise: NoiseInfo) -> float:
-    """P(X = 0) of the stated law."""
-    if noise.law == "geometric":
-        return math.tanh(1 / (2 * noise.scale))
-    reach = np.arange(1, math.ceil(40 * noise.scale) + 2)
-    return float(1 / (1 + 2 * np.exp(-((reach / noise.scale) ** 2) / 2).sum()))
-
-
-def _spread(noise: NoiseInfo) -> float:
-    """Variance of X^2 / Var X of the stated law: its kurtosis less 1."""
-    if noise.law == "gaussian":
-        return 2.0
-    q = math.exp(-1 / noise.scale)
-    return (1 + 10 * q + q * q) / (2 * q) - 1
-
-
-def exact_counts(schema: Any, values: np.ndarray, contexts: list[Context]) -> list[np.ndarray]:
-    """Dense exact counts of constructed codes, one array (keys, levels) a context."""
-    engine = LocalEngine.from_codes(secret(schema, values))
-    dense = [Context(**{**_fields(c), "support": "dense"}) for c in contexts]
-    found = [c.cells.values for c in engine.tally(dense)]
-    engine.close()
-    return found
-
-
-def _fields(context: Context) -> dict[str, Any]:
-    return {
-        "targets": context.targets,
-        "parents": context.parents,
-        "target_sizes": context.target_sizes,
-        "parent_sizes": context.parent_sizes,
-        "key": context.key,
-    }
+def dense_counts(schema: Any, values: np.ndarray, contexts: list[Context]) -> list[np.ndarray]:
+    """Exact counts of constructed codes, every cell, one array (keys, levels) a context."""
+    listed = [replace(context, support="dense") for context in contexts]
+    return [counts.cells.values for counts in exact_counts(schema, values, listed)]
 
 
 def _residuals(table: Table, exact: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

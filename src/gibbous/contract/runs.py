@@ -1,7 +1,9 @@
-"""One fit of a mechanism on codes in memory: engine, curator, run, close; what every check uses."""
+"""Runs of a mechanism on codes in memory: engine, curator, run, close; what every check uses."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -9,20 +11,39 @@ import numpy as np
 from gibbous.contract.cases import secret
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
+from gibbous.core.context import Context
 from gibbous.core.params import build, describe
 from gibbous.core.plan import Plan
-from gibbous.core.protocols import Mechanism
+from gibbous.core.protocols import Mechanism, Progress, Words64, silent
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Tables
+from gibbous.core.tables import Counts, Tables
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.privacy.spend import spend
+from gibbous.privacy import entropy
+from gibbous.privacy.curator import Curator
+from gibbous.privacy.spend import curator_of
+
+ROWS = 12  # rows asked of methods that pay by the row
+
+
+class ContractError(AssertionError):
+    """A mechanism broke the contract; the text says which part and why."""
+
+
+def must(condition: bool, otherwise: str) -> None:
+    """Part of a check: what holds of a mechanism that keeps the contract.
+
+    Raises:
+        ContractError: it does not hold.
+    """
+    if not condition:
+        raise ContractError(otherwise)
 
 
 def relation_of(mechanism: Mechanism) -> Relation:
     """The neighbor relation of a mechanism's claim."""
-    found: Relation = getattr(mechanism, "relation", "add_remove")
-    return found
+    relation: Relation = getattr(mechanism, "relation", "add_remove")
+    return relation
 
 
 def default(kind: type[Any], **given: object) -> Any:
@@ -38,6 +59,31 @@ def relations(kind: type[Any]) -> tuple[Relation, ...]:
     return get_args(get_type_hints(kind)["relation"]) or ("add_remove", "replace_one")
 
 
+def rows_for(mechanism: Mechanism) -> int | None:
+    """Output rows to ask for: the noisy number where rows are free, ROWS where they are paid."""
+    return None if mechanism.about.releases == "tables" else ROWS
+
+
+def curated(
+    mechanism: Mechanism,
+    codes: Codes,
+    plan: Plan,
+    *,
+    words: Words64 = entropy.words,
+    progress: Progress = silent,
+) -> AbstractContextManager[Curator]:
+    """A curator of constructed codes, closed at the end: what every check runs a mechanism with.
+
+    Args:
+        codes: secret; see `cases.secret`.
+        plan: of the run; its total is what is reserved.
+    """
+    engine = LocalEngine.from_codes(codes)
+    return curator_of(
+        Privacy(codes.schema, mechanism), plan, engine, words=words, progress=progress
+    )
+
+
 def release(
     mechanism: Mechanism,
     schema: Schema,
@@ -46,6 +92,7 @@ def release(
     plan: Plan | None = None,
     *,
     sets: int = 1,
+    words: Words64 = entropy.words,
 ) -> Tables | Codes:
     """Run a mechanism on a table of codes and close the curator.
 
@@ -55,4 +102,16 @@ def release(
         plan: its total is what is reserved; None for the mechanism's own.
     """
     plan = plan or mechanism.plan(schema, rows, sets)
-    return spend(Privacy(schema, mechanism), plan, LocalEngine.from_codes(secret(schema, values)))
+    with curated(mechanism, secret(schema, values), plan, words=words) as curator:
+        return mechanism.run(curator, rows, sets)
+
+
+def exact_counts(
+    schema: Schema, values: np.ndarray, contexts: Sequence[Context]
+) -> tuple[Counts, ...]:
+    """Exact counts of a constructed table."""
+    engine = LocalEngine.from_codes(secret(schema, values))
+    try:
+        return engine.tally(contexts)
+    finally:
+        engine.close()

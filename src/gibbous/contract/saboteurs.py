@@ -13,7 +13,7 @@ from gibbous.core.claim import Claim, Relation
 from gibbous.core.context import Context
 from gibbous.core.protocols import Noise, Progress, silent
 from gibbous.core.tables import Cells, Dense, NoiseInfo, Sparse, Table
-from gibbous.privacy import accountant, curator, entropy
+from gibbous.privacy import curator, entropy
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,62 +62,54 @@ class Underpriced:
 def saboteurs() -> tuple[Saboteur, ...]:
     """The builds that the contract's audits are tried on."""
     return (
-        Saboteur("half the noise", "noise", lambda: _noise(Fraction(1, 2))),
-        Saboteur("no noise", "noise", lambda: _noise(Fraction(1, 1000))),
-        Saboteur("threshold forgotten", "threshold", lambda: _noise(Fraction(1), drop=True)),
-        Saboteur("budget not divided by the tables", "split", _undivided),
-        Saboteur("keys of empty cells leaked", "keys", _leaked_keys),
+        Saboteur("half the noise", "noise", lambda: _less(Fraction(1, 2))),
+        Saboteur("no noise", "noise", lambda: _less(Fraction(1, 1000))),
+        Saboteur("threshold forgotten", "threshold", lambda: _less(Fraction(1), drop=True)),
+        Saboteur("budget not divided by the tables", "split", lambda: _counted_with(_undivided)),
+        Saboteur(
+            "keys of empty cells leaked",
+            "keys",
+            _leaked_keys,
+        ),
         Saboteur("reset left out", "reset", _no_reset),
         Saboteur("draws from unperturbed counts", "draw", _raw_draws),
     )
 
 
 @contextmanager
-def _noise(factor: Fraction, drop: bool = False) -> Iterator[None]:
+def _counted_with(broken: Callable[[Noise, int], Noise]) -> Iterator[None]:
+    """Noisy counts with other noise: `broken` of the honest one and of the number of tables."""
     honest = curator.Curator.noisy_counts
 
     def noisy_counts(
         self: curator.Curator, contexts: Sequence[Context], noise: Noise
     ) -> tuple[Table, ...]:
-        return honest(self, contexts, Underpriced(noise, factor, drop))
+        return honest(self, contexts, broken(noise, len(contexts)))
 
     with patched(curator.Curator, "noisy_counts", value=noisy_counts):
         yield
 
 
-@contextmanager
-def _undivided() -> Iterator[None]:
+def _less(factor: Fraction, drop: bool = False) -> object:
+    return _counted_with(lambda noise, _: Underpriced(noise, factor, drop))
+
+
+def _leaked_keys() -> object:
+    return _counted_with(lambda noise, _: _ZeroKept(noise))
+
+
+def _undivided(noise: Noise, tables: int) -> Noise:
     """Noise of one table's scale for all tables, and an accountant that looks away."""
-    honest = curator.Curator.noisy_counts
-
-    def noisy_counts(
-        self: curator.Curator, contexts: Sequence[Context], noise: Noise
-    ) -> tuple[Table, ...]:
-        share = Fraction(1, max(len(contexts), 1))
-        if noise.info().law == "gaussian":
-            share = Fraction(float(share) ** 0.5)
-        return honest(self, contexts, Underpriced(noise, share))
-
-    with patched(curator.Curator, "noisy_counts", value=noisy_counts):
-        yield
-
-
-@contextmanager
-def _leaked_keys() -> Iterator[None]:
-    """Cells that no record has are published as exact zeros."""
-    honest = curator.Curator.noisy_counts
-
-    def noisy_counts(
-        self: curator.Curator, contexts: Sequence[Context], noise: Noise
-    ) -> tuple[Table, ...]:
-        return honest(self, contexts, _ZeroKept(noise))
-
-    with patched(curator.Curator, "noisy_counts", value=noisy_counts):
-        yield
+    share = Fraction(1, max(tables, 1))
+    if noise.info().law == "gaussian":
+        share = Fraction(float(share) ** 0.5)
+    return Underpriced(noise, share)
 
 
 @dataclass(frozen=True, slots=True)
 class _ZeroKept:
+    """Cells that no record has are published as exact zeros."""
+
     told: Noise
 
     def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
@@ -133,16 +125,13 @@ class _ZeroKept:
         return cells  # every key that occurs
 
 
-@contextmanager
-def _no_reset() -> Iterator[None]:
+def _no_reset() -> object:
     from gibbous.synthesize import rows
 
-    with patched(rows, "RESET_AT_VISIT", value=False):
-        yield
+    return patched(rows, "RESET_AT_VISIT", value=False)
 
 
-@contextmanager
-def _raw_draws() -> Iterator[None]:
+def _raw_draws() -> object:
     """Draws whose price is told for alpha, and made with a thousandth of it."""
     from gibbous.perturb import add
 
@@ -151,8 +140,7 @@ def _raw_draws() -> Iterator[None]:
     def weights(self: add.Add, counts: np.ndarray) -> np.ndarray:
         return honest(self, counts * 1000)
 
-    with patched(add.Add, "weights", value=weights):
-        yield
+    return patched(add.Add, "weights", value=weights)
 
 
 @contextmanager
@@ -164,6 +152,3 @@ def patched(owner: object, name: str, *, value: object) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, before)
-
-
-__all__ = ["Saboteur", "Underpriced", "accountant", "patched", "saboteurs"]

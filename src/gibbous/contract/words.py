@@ -29,7 +29,7 @@ from gibbous.flows import FlowEngine, Geography, coarse, flow_schema, places
 from gibbous.privacy import accountant
 from gibbous.structure.contexts import joint
 from gibbous.write.certificate import Facts
-from gibbous.write.methods_text import methods_text
+from gibbous.write.release_texts import methods_text
 
 Table = Mapping[str, Sequence[str | int]]
 KEY = bytes(32)  # of fingerprints that nobody looks at
@@ -302,8 +302,8 @@ def _binary(values: list[list[int]]) -> Table:
 def _uncovered(mechanism: Mechanism, pair: Neighbors, claim: Claim, sets: int) -> str:
     """How purchases of a coupled run on two versions cost more than the page says, in words; else empty."""
     one, two = (secret(pair.schema, values) for values in _aligned(pair.one, pair.two))
-    found = coupled(mechanism, one, two, sets=sets)
-    return found.uncovered or short_of(claim, found.losses)
+    run = coupled(mechanism, one, two, sets=sets)
+    return run.uncovered or short_of(claim, run.losses)
 
 
 def _aligned(one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -311,5 +311,5 @@ def _aligned(one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sides = [[tuple(row) for row in values.tolist()] for values in (one, two)]
     both = list((Counter(sides[0]) & Counter(sides[1])).elements())
     rest = [list((Counter(side) - Counter(both)).elements()) for side in sides]
-    found = [np.array(both + own, dtype=np.int64).reshape(-1, one.shape[1]) for own in rest]
-    return found[0], found[1]
+    aligned = [np.array(both + own, dtype=np.int64).reshape(-1, one.shape[1]) for own in rest]
+    return aligned[0], aligned[1]

@@ -19,6 +19,8 @@ Unit = Literal["artifact", "block", "row", "dataset"]
 Relation = Literal["add_remove", "replace_one"]
 Basis = Literal["proven", "published", "heuristic"]
 
+_NUMBERS = ("epsilon", "delta", "rho", "l")
+_WEAKER: tuple[Basis, ...] = ("proven", "published", "heuristic")
 KINDS: tuple[Kind, ...] = ("pure", "zcdp", "approximate", "probabilistic", "l_diversity", "none")
 
 
@@ -71,13 +73,13 @@ class Claim:
         return replace(
             self,
             kind=kind,
-            fixed=_either(self.fixed, other.fixed),
+            fixed=tuple(dict.fromkeys(self.fixed + other.fixed)),
             epsilon=self.epsilon + other.epsilon,
             delta=self.delta + other.delta,
             rho=self.rho + other.rho,
             l=min(self.l, other.l),
             unit=self.unit if self.unit == other.unit else "dataset",
-            basis=_weaker(self.basis, other.basis),
+            basis=max(self.basis, other.basis, key=_WEAKER.index),
             source=self.source if self.source == other.source else f"{self.source}; {other.source}",
         )
 
@@ -121,17 +123,10 @@ class Claim:
 
     def to_json(self) -> dict[str, str]:
         """Exact, as text: fractions never pass through a float."""
-        return {
-            "kind": self.kind,
-            "epsilon": text(self.epsilon),
-            "delta": text(self.delta),
-            "rho": text(self.rho),
-            "l": text(self.l),
-            "unit": self.unit,
-            "relation": self.relation,
-            "basis": self.basis,
-            "source": self.source,
-        } | ({"fixed": json.dumps(self.fixed)} if self.fixed else {})
+        numbers = {key: text(getattr(self, key)) for key in _NUMBERS}
+        words = {key: str(getattr(self, key)) for key in ("unit", "relation", "basis", "source")}
+        fixed = {"fixed": json.dumps(self.fixed)} if self.fixed else {}
+        return {"kind": self.kind, **numbers, **words, **fixed}
 
     @staticmethod
     def from_json(data: dict[str, str]) -> Claim:
@@ -144,10 +139,7 @@ class Claim:
             raise ValueError("unknown kind of claim")
         return Claim(
             kind=data["kind"],
-            epsilon=from_text(data["epsilon"]),
-            delta=from_text(data["delta"]),
-            rho=from_text(data["rho"]),
-            l=from_text(data["l"]),
+            **{key: from_text(data[key]) for key in _NUMBERS},
             unit=data["unit"],  # type: ignore[arg-type]
             relation=data["relation"],  # type: ignore[arg-type]
             basis=data["basis"],  # type: ignore[arg-type]
@@ -190,28 +182,18 @@ def short(value: Fraction) -> str:
     return shown
 
 
-def _joint_kind(one: Kind, two: Kind) -> Kind:
-    if one == two:
-        return one
-    if {one, two} == {"pure", "approximate"}:
+def _joint_kind(first: Kind, second: Kind) -> Kind:
+    if first == second:
+        return first
+    if {first, second} == {"pure", "approximate"}:
         return "approximate"
-    raise _mixed("kinds of claim", one, two)
+    raise _mixed("kinds of claim", first, second)
 
 
-def _mixed(what: str, one: str, two: str) -> PrivacyRefused:
+def _mixed(what: str, first: str, second: str) -> PrivacyRefused:
     return PrivacyRefused(
         "MIXED",
-        f"Two {what} cannot be added: {one} and {two}.",
+        f"Two {what} cannot be added: {first} and {second}.",
         "A total is stated in one definition.",
         "Convert one of them by a proven conversion (privacy.accountant), or state them apart.",
     )
-
-
-def _either(one: tuple[str, ...], two: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns that one of two claims leaves out."""
-    return tuple(dict.fromkeys(one + two))
-
-
-def _weaker(one: Basis, two: Basis) -> Basis:
-    order: tuple[Basis, ...] = ("proven", "published", "heuristic")
-    return order[max(order.index(one), order.index(two))]

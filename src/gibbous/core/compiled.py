@@ -1,9 +1,9 @@
 """Compiled functions: numba behind one door, imported when first needed, cached in a private place.
 
-Numba's cache holds machine code that the next process will run, so the folder must belong to this
+The cache holds machine code that the next process will run, so the folder must belong to this
 user and to nobody else: a folder that others can write is never used. No threading layer of numba
 is used either (kernels release the GIL and run in ordinary threads), so that forks and busy
-machines are harmless.
+machines are harmless. `core.kernel` compiles once and needs numba no more; `njit` is numba's own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import importlib
 import os
 import stat
 import tempfile
+import threading
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -33,32 +35,62 @@ def njit(*signatures: str, **options: Any) -> Callable[[F], F]: ...
 def njit(*given: Any, **options: Any) -> Any:
     """Compile a function with numba: nopython, GIL released, machine code cached between processes.
 
-    Use it in modules that are themselves imported only when their kernels are needed:
-    ``@njit``, ``@njit(inline="always")`` (compiled for the types of the first call) or
-    ``@njit("void(uint32[::1])")`` (compiled at once).
+    Nothing is imported or compiled before its first call: ``@njit``, ``@njit(inline="always")``
+    (compiled for the types of each call) or ``@njit("void(uint32[::1])")`` (for these alone).
 
     Args:
         given: numba signatures, or the function itself.
         options: any other option of ``numba.njit``; ``cache=False`` keeps nothing.
     Raises:
-        EngineFailure: numba is missing or does not run here.
+        EngineFailure: when it is called, numba is missing or does not run here.
     """
     if len(given) == 1 and callable(given[0]):
-        return njit()(given[0])
-    numba = _numba()
-    chosen: dict[str, Any] = {"nogil": True, "cache": True} | options
-    folder = cache_folder() if chosen["cache"] else None
-    chosen["cache"] = folder is not None
+        return Lazy(given[0], options, ())
+    return lambda function: Lazy(function, options, given)
 
-    def compile_now(function: F) -> Any:
+
+class Lazy:
+    """A function that numba compiles when it is first called, or when one that calls it is."""
+
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], signatures: tuple[str, ...]
+    ) -> None:
+        self.function, self.options, self.signatures = function, options, signatures
+        self._lock, self._made = threading.RLock(), None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it, compiled."""
+        return (self._made or self.dispatcher())(*arguments)
+
+    def dispatcher(self) -> Any:
+        """Numba's own function of it; those that it calls are numba's own as well."""
+        with self._lock:
+            self._made = self._made or self._compiled(cache_folder())
+        return self._made
+
+    def bound(self) -> types.FunctionType:
+        """The function, with numba's own in place of the lazy ones that it calls."""
+        called = {n: f.dispatcher() for n, f in self.used() if isinstance(f, Lazy)}
+        function = self.function
+        return types.FunctionType(
+            function.__code__, function.__globals__ | called, function.__name__
+        )
+
+    def used(self) -> list[tuple[str, Any]]:
+        """Globals that the function reads."""
+        held = self.function.__globals__
+        return [(name, held[name]) for name in self.function.__code__.co_names if name in held]
+
+    def _compiled(self, folder: Path | None) -> Any:
+        numba, bound = load_numba(), self.bound()
+        chosen: dict[str, Any] = {"nogil": True, "cache": True} | self.options
+        chosen["cache"] = chosen["cache"] and folder is not None
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = str(folder or before)  # ours for this function, then theirs again
         try:
-            return numba.njit(list(given) or None, **chosen)(function)
+            return numba.njit(list(self.signatures) or None, **chosen)(bound)
         finally:
             numba.config.CACHE_DIR = before
-
-    return compile_now
 
 
 @functools.cache
@@ -80,17 +112,22 @@ def check() -> None:
     Raises:
         EngineFailure: numba is missing or does not run here.
     """
-    _numba()
+    load_numba()
 
 
 def cold() -> bool:
     """Whether the cache is still empty, so that the first call will take several seconds."""
     folder = cache_folder()
-    return folder is None or next(folder.rglob("*.nbi"), None) is None
+    return folder is None or not any(f.suffix in (".nbi", ".bin") for f in folder.rglob("*.*"))
 
 
 @functools.cache
-def _numba() -> Any:
+def load_numba() -> Any:
+    """Numba, imported.
+
+    Raises:
+        EngineFailure: it is missing or does not run here.
+    """
     try:
         return importlib.import_module("numba")
     except Exception as error:  # noqa: BLE001 - a broken llvmlite raises OSError, AttributeError and others

@@ -15,7 +15,7 @@ class DataSet(bytes):
     Attributes:
         columns: keyed digests of the names of the columns; empty if they are not known.
         place: keyed digest of the path or address; empty for a frame.
-        stamp: of an unchanged file (`privacy.ledger.file_stamp`); empty for anything else.
+        stamp: of an unchanged file (`privacy.ledger.datasets.file_stamp`); empty for anything else.
     """
 
     columns: frozenset[str]
@@ -26,9 +26,9 @@ class DataSet(bytes):
         cls, name: bytes, columns: Iterable[str] = (), place: str = "", stamp: str = ""
     ) -> DataSet:
         """A name, and what is known beside it."""
-        made = super().__new__(cls, name)
-        made.columns, made.place, made.stamp = frozenset(columns), place, stamp
-        return made
+        dataset = super().__new__(cls, name)
+        dataset.columns, dataset.place, dataset.stamp = frozenset(columns), place, stamp
+        return dataset
 
     @staticmethod
     def of(name: bytes) -> DataSet:

@@ -1,16 +1,20 @@
-"""Texts of TOML and JSON -> plain values: nesting, keys and numbers are bounded before they are parsed."""
+"""Small files and texts of TOML and JSON -> plain values: size, nesting, keys and numbers are bounded."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 DEPTH = 64  # brackets within brackets
 PARTS = 8  # of a dotted key
+_MB = 1 << 20
 
 _TOML = re.compile(
     r'"""(?:[^\\]|\\.)*?(?:"""{1,3}|\Z)|\'\'\'.*?(?:\'\'\'{1,3}|\Z)'
@@ -32,6 +36,45 @@ class Unreadable(ValueError):
     def __init__(self, told: str, errno: int | None = None) -> None:
         super().__init__(told)
         self.errno = errno
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """The whole of a file.
+
+    Args:
+        most: bytes.
+    Raises:
+        Unreadable: it is missing, no regular file, larger, or cannot be read.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise Unreadable("is not a regular file")
+            data = file.read(min(status.st_size, most) + 1)
+    except Unreadable:
+        raise
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError):
+        raise Unreadable("is missing or cannot be read") from None
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror}", error.errno) from None
+    if max(len(data), status.st_size) > most:
+        size = f"{most >> 20:,} MB" if most >= _MB else f"{most:,} bytes"
+        raise Unreadable(f"has {status.st_size:,} bytes, which is more than {size}")
+    return data
+
+
+def read_text(path: Path, most: int) -> str:
+    """The whole of a UTF-8 file; a byte order mark is left out.
+
+    Raises:
+        Unreadable: as `read_bytes`, or it is not UTF-8.
+    """
+    try:
+        return read_bytes(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable("is not UTF-8 text") from None
 
 
 def toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
@@ -93,10 +136,10 @@ def _check_nesting(text: str, tokens: re.Pattern[str]) -> None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise Unreadable("names a key twice")
-    return found
+    return document
 
 
 def _finite(text: str) -> float:

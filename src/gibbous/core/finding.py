@@ -11,6 +11,10 @@ from gibbous.core.json_values import plain
 
 Group = Literal["utility", "risk", "inference", "flows"]
 Better = Literal["lower", "higher", "near"]
+_IN_JSON = (
+    *("name", "title", "group", "subject", "value", "interval", "interval_of", "null", "better"),
+    *("ideal", "sets", "definition", "source", "confidential", "note", "detail"),
+)
 GROUPS: tuple[Group, ...] = ("utility", "risk", "inference", "flows")
 
 
@@ -74,24 +78,8 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; NaN and infinities become null."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "group": self.group,
-            "subject": list(self.subject),
-            "value": plain(self.value),
-            "interval": plain(self.interval) if self.interval else None,
-            "interval_of": self.interval_of,
-            "null": plain(dict(self.null)),
-            "better": self.better,
-            "ideal": plain(self.ideal),
-            "sets": plain(self.sets),
-            "definition": self.definition,
-            "source": self.source,
-            "confidential": self.confidential,
-            "note": self.note,
-            "detail": plain(self.detail),
-        }
+        values = {key: plain(getattr(self, key)) for key in _IN_JSON}
+        return values | {"null": plain(dict(self.null))}
 
 
 def _shown(value: float) -> str:

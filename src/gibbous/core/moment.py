@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from gibbous.core.claim import Relation
 from gibbous.core.context import Context
@@ -66,13 +65,3 @@ def moment(schema: Schema, context: Context, factors: Sequence[int]) -> Moment:
         raise ValueError("a moment has a dense context and one or two factors")
     halves = [grid_of(schema.columns[place]).half for place in factors]
     return Moment(context, tuple(factors), math.prod(halves))
-
-
-def geometric_price(one: Moment, scale: Fraction, relation: Relation, max_rows: int) -> Fraction:
-    """Epsilon of two-sided geometric noise of a scale in every cell: L1 / scale."""
-    return Fraction(one.l1(relation, max_rows)) / scale
-
-
-def gaussian_price(one: Moment, sigma: Fraction, relation: Relation, max_rows: int) -> Fraction:
-    """Rho of discrete Gaussian noise in every cell: L2^2 / (2 sigma^2)."""
-    return Fraction(one.l2_squared(relation, max_rows)) / (2 * sigma * sigma)

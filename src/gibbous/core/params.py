@@ -90,17 +90,17 @@ def check(instance: Any) -> None:
         if "rule" not in f.metadata:
             continue
         value = getattr(instance, f.name)
-        wanted = hints[f.name]
-        if isinstance(value, int) and not isinstance(value, bool) and wanted is float:
+        hint = hints[f.name]
+        if isinstance(value, int) and not isinstance(value, bool) and hint is float:
             value = float(value)
             object.__setattr__(instance, f.name, value)
         rule: Rule = f.metadata["rule"]
-        if not _is_a(value, wanted) or (value is not None and not rule.allows(value)):
+        if not _is_a(value, hint) or (value is not None and not rule.allows(value)):
             unit = f" {f.metadata['unit']}" if f.metadata["unit"] else ""
             raise ParameterError(
                 "PARAM",
                 f"{f.name} of {type(instance).__name__} is {value!r}.",
-                f"It must be {_must_be(wanted, rule)}{unit and ' (unit:' + unit + ')'}.",
+                f"It must be {_must_be(hint, rule)}{unit and ' (unit:' + unit + ')'}.",
                 f"{f.metadata['help']} For example {f.name}={f.default!r}.",
             )
 

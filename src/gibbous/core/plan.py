@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gibbous.core.claim import Claim
+from gibbous.core.claim import Claim, short
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,6 @@ class Plan:
     def headline(self) -> str:
         """The total first, then the unit: 'epsilon = 1 per row: 500 rows cost 500'."""
         if self.claim.unit in ("row", "block") and self.claim.is_dp:
-            from gibbous.core.claim import short
-
             number = f"epsilon = {short(self.claim.epsilon)} per {self.claim.unit}"
             count = (self.rows or 0) * self.sets
             return f"{number}: {count} rows cost {short(self.total.epsilon)}"

@@ -273,10 +273,10 @@ class Tables:
 
     def published(self) -> tuple[Table, ...]:
         """Every table that is published: items and extra, of all copies and parts."""
-        found = self.items + self.extra
+        tables = self.items + self.extra
         for member in self.parts + self.copies:
-            found += member.published()
-        return found
+            tables += member.published()
+        return tables
 
     def noisy_rows(self) -> int:
         """Estimate of the number of records, >= 0: the mean over tables, added up over parts.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from gibbous.core import compiled
+from gibbous.core import compiled, kernel
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.cores import usable_cores
@@ -148,7 +148,7 @@ class LocalEngine:
         Args:
             state: what was charged by then.
         """
-        compiled.check()
+        kernel.ready()
         codes = self._look()
         layout.check_contexts(contexts, schema or codes.schema, rows=codes.rows, state=state)
         need = self.estimate(contexts, -(-codes.rows // parts))

@@ -71,8 +71,8 @@ def scan(
     Raises:
         InputRejected, SchemaMismatch, ResourceLimit: without any cell value; or the disk is full.
     """
-    from gibbous.encode.dictionary import coded, dictionaries
     from gibbous.encode.encode import Encoder
+    from gibbous.encode.levels import coded, dictionaries
     from gibbous.read.source import read_slices
 
     progress("read", 0, 100)

@@ -67,22 +67,23 @@ def numbers(values: pl.Series, column: Column) -> np.ndarray:
     """
     low, high = float(column.edges[0]), float(column.edges[-1])
     if column.kind == "date":
-        found = _days(values, column)[0].astype(np.float64)
+        parsed = _days(values, column)[0].astype(np.float64)
     elif values.dtype in (pl.String, pl.Categorical, pl.Enum):
         text = as_text(values)
         read = text.cast(pl.Float64, strict=False)
-        found = read.fill_null(math.nan).to_numpy(writable=True)
-        left = np.isnan(found) & text.is_not_null().to_numpy()
+        parsed = read.fill_null(math.nan).to_numpy(writable=True)
+        left = np.isnan(parsed) & text.is_not_null().to_numpy()
         if left.any():
             part = text.filter(pl.Series(left)).to_list()
-            found[left] = [
-                float(Decimal(one)) if _NUMBER.fullmatch(one) else float(one) for one in part
+            parsed[left] = [
+                float(Decimal(value)) if _NUMBER.fullmatch(value) else float(value)
+                for value in part
             ]
     else:
-        found = values.cast(pl.Float64).fill_null(math.nan).to_numpy(writable=True)
+        parsed = values.cast(pl.Float64).fill_null(math.nan).to_numpy(writable=True)
     if values.null_count():
-        found[values.is_null().to_numpy()] = low
-    inside: np.ndarray = np.clip(found, low, high)
+        parsed[values.is_null().to_numpy()] = low
+    inside: np.ndarray = np.clip(parsed, low, high)
     return inside
 
 
@@ -246,8 +247,8 @@ def _dates(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault]]:
     if values.dtype == pl.Null:
         return np.zeros(len(values), dtype=np.int32), []
     ordinals, faults = _days(values, column)
-    codes, more = _settle(_bin_whole(ordinals, column), values, column)
-    return codes, faults + more
+    codes, misfits = _settle(_bin_whole(ordinals, column), values, column)
+    return codes, faults + misfits
 
 
 def _days(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault]]:

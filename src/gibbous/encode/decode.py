@@ -47,18 +47,20 @@ def decode(
 
     columns, drawn = [], dict(codes.numbers)
     for index, column in enumerate(codes.schema):
-        found = codes.by_column[index]
+        column_codes = codes.by_column[index]
         if column.binned:
             if index in drawn:
-                columns.append(_known(column, found, drawn[index]))
+                columns.append(_known(column, column_codes, drawn[index]))
                 continue
             draw = words(stream_key(seed, _STREAM, set_index, index), start_row, codes.rows)
             if column.within is not None:
                 key = stream_key(seed, _STREAM, set_index, index, _STEP)
-                column, found = stepped(column, found, words(key, start_row, codes.rows))
-            columns.append(_within(column, found, draw))
+                column, column_codes = stepped(
+                    column, column_codes, words(key, start_row, codes.rows)
+                )
+            columns.append(_within(column, column_codes, draw))
         else:
-            columns.append(_levels(column, found, dictionary))
+            columns.append(_levels(column, column_codes, dictionary))
     return pl.DataFrame(columns)
 
 

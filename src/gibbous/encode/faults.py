@@ -120,13 +120,13 @@ def refuse(faults: list[Fault]) -> None:
         return
     first = faults[0]
     shown_faults = "; ".join(f.words() for f in faults[:_SHOWN])
-    more = f"; and {len(faults) - _SHOWN} more columns" if len(faults) > _SHOWN else ""
+    rest = f"; and {len(faults) - _SHOWN} more columns" if len(faults) > _SHOWN else ""
     others = " Each kind of fault has its own remedy; this is the first one." * (
         len({f.name for f in faults}) > 1
     )
     raise SchemaMismatch(
         first.name,
-        f"The data do not fit the schema: {shown_faults}{more} (values withheld).",
+        f"The data do not fit the schema: {shown_faults}{rest} (values withheld).",
         first.allowed,
         first.fix + others,
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from gibbous.core.schema import Column, Level
+from gibbous.core.schema import Column, Level, Schema
 
 UNKNOWN = -1
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
@@ -286,3 +286,25 @@ def _integer_type(levels: list[Any]) -> Any:
     if low >= -(2**63) and high < 2**63:
         return pl.Int64
     return pl.UInt64 if low >= 0 and high < 2**64 else pl.String
+
+
+def dictionaries(schema: Schema) -> dict[str, pl.Enum]:
+    """For each column of levels, the texts that stand for one."""
+    return {c.name: pl.Enum(list(accepted(c).known.text)) for c in schema if not c.binned}
+
+
+def coded(frame: pl.DataFrame, known: Mapping[str, pl.Enum]) -> pl.DataFrame:
+    """Replace text columns by dictionaries where every text is known; the values are the same.
+
+    Args:
+        frame: any columns.
+        known: name -> its dictionary, from `dictionaries`.
+    """
+    shorter = []
+    for name, dtype in frame.schema.items():
+        if dtype == pl.String and name in known:
+            column = frame.get_column(name)
+            short = column.cast(known[name], strict=False)
+            if short.null_count() == column.null_count():
+                shorter.append(short)
+    return frame.with_columns(shorter) if shorter else frame

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +23,7 @@ from gibbous.evaluate.flows_trips import (
 )
 from gibbous.evaluate.measure import Measured, assemble
 from gibbous.evaluate.run import NOTICE
+from gibbous.evaluate.tables import opened
 from gibbous.flows import Flows, Geography, coarse, flows_of, read_flows, to_regions
 
 MOST_REFERENCE: Final = 20_000_000  # records beyond which nothing is resampled
@@ -62,7 +61,7 @@ def evaluate_flows(
         UsageError: an unknown finding, cuts out of order, or a table without people.
         SchemaMismatch: a place is unknown, or a count is not whole.
     """
-    drawn = _opened(synthetic)
+    drawn = opened(synthetic)
     level = _level(drawn, geography)
     known = _flows(real, geography, options)
     if level:
@@ -77,10 +76,10 @@ def evaluate_flows(
             "Check the files and the column of counts.",
         )
     at = _cuts(truth, cuts)
-    wanted = _wanted(only)
+    selected = _wanted(only)
     references = _references(truth, geography, seed)
     measures = _measures(at)
-    items = [_found(name, measures[name], truth, sets, references) for name in wanted]
+    items = [_found(name, measures[name], truth, sets, references) for name in selected]
     facts = {
         "notice": NOTICE,
         "rows": {"real": truth.flows.records, "synthetic": [s.flows.records for s in sets]},
@@ -106,20 +105,9 @@ def _flows(source: Any, geography: Geography, options: Any) -> Flows:
     return read_flows(source, geography, options=options)[0]
 
 
-def _opened(source: Any) -> list[Any]:
-    """All tables, folders of releases read."""
-    if isinstance(source, list | tuple):
-        return [one for part in source for one in _opened(part)]
-    if isinstance(source, str | os.PathLike) and Path(source).is_dir():
-        from gibbous.write.load import load
-
-        source = load(Path(source))
-    return [source]
-
-
 def _level(drawn: Sequence[Any], geography: Geography) -> str:
     """The level of the hierarchy that the releases have in place of origins; empty for origins."""
-    found = set()
+    seen = set()
     for one in drawn:
         if isinstance(one, Release):
             if not {geography.destination, geography.origin} <= set(one.schema.names):
@@ -131,15 +119,15 @@ def _level(drawn: Sequence[Any], geography: Geography) -> str:
                 )
             place = one.schema.columns[one.schema.index(geography.origin)]
             levels = geography.origins.parents
-            found.add(next((v for v in levels if _are(place, geography, v)), ""))
-    if len(found) > 1:
+            seen.add(next((v for v in levels if _are(place, geography, v)), ""))
+    if len(seen) > 1:
         raise UsageError(
             "LEVELS",
             "The releases have origins of different levels.",
             "Each is compared with the records at its own level.",
             "Evaluate them one by one.",
         )
-    return found.pop() if found else ""
+    return seen.pop() if seen else ""
 
 
 def _are(column: Column, geography: Geography, level: str) -> bool:
@@ -150,13 +138,13 @@ def _are(column: Column, geography: Geography, level: str) -> bool:
 
 
 def _sets(drawn: Sequence[Any], geography: Geography, options: Any) -> list[Flows]:
-    found = []
+    tables = []
     for one in drawn:
         if isinstance(one, Release):
-            found += [flows_of(frame, geography) for frame in one.sets]
+            tables += [flows_of(frame, geography) for frame in one.sets]
         else:
-            found.append(_flows(one, geography, options))
-    return found
+            tables.append(_flows(one, geography, options))
+    return tables
 
 
 def _cuts(truth: Trips, cuts: tuple[float, float] | None) -> tuple[float, float]:
@@ -172,8 +160,8 @@ def _cuts(truth: Trips, cuts: tuple[float, float] | None) -> tuple[float, float]
 
 
 def _wanted(only: Sequence[str] | None) -> tuple[str, ...]:
-    wanted = names() if only is None else tuple(only)
-    unknown = [name for name in wanted if name not in METRICS]
+    selected = names() if only is None else tuple(only)
+    unknown = [name for name in selected if name not in METRICS]
     if unknown:
         raise UsageError(
             "ONLY",
@@ -181,7 +169,7 @@ def _wanted(only: Sequence[str] | None) -> tuple[str, ...]:
             f"Findings about flows are {', '.join(METRICS)}.",
             "Correct only, or leave it out.",
         )
-    return wanted
+    return selected
 
 
 def _references(truth: Trips, geography: Geography, seed: int) -> dict[str, Trips]:

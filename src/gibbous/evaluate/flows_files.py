@@ -133,8 +133,8 @@ def _spots(coordinates: Any, named: Named, options: Any) -> tuple[pl.DataFrame, 
     for each in (geography.origins, geography.destinations):
         unknown = [float("nan")] * len(each)
         spots = (each.lat, each.lon) if each.located else (unknown, unknown)
-        made = pl.DataFrame({"id": each.ids, "lat": spots[0], "lon": spots[1]})
-        parts.append(made.with_columns(pl.col("lat", "lon").fill_nan(None)))
+        located = pl.DataFrame({"id": each.ids, "lat": spots[0], "lon": spots[1]})
+        parts.append(located.with_columns(pl.col("lat", "lon").fill_nan(None)))
     return pl.concat(parts).unique("id", keep="first", maintain_order=True), replace(
         named,
         destination=named.destination or geography.destination,

@@ -45,8 +45,8 @@ class Trips:
     @property
     def pairs(self) -> np.ndarray:
         """One number a pair, int64 (pairs,)."""
-        found: np.ndarray = self.flows.destinations * self.origins + self.flows.origins
-        return found
+        numbers: np.ndarray = self.flows.destinations * self.origins + self.flows.origins
+        return numbers
 
     def means(self, below: float = np.inf) -> np.ndarray:
         """Mean distance to each destination, of trips shorter than `below`; NaN where there is none.
@@ -74,8 +74,8 @@ class Trips:
         on = np.isfinite(self.far)
         kind = np.searchsorted(np.array(cuts), self.far[on], side="right")
         people = np.bincount(kind, self.flows.counts[on], 3)
-        found: np.ndarray = people / people.sum() if people.sum() else np.full(3, np.nan)
-        return found
+        share: np.ndarray = people / people.sum() if people.sum() else np.full(3, np.nan)
+        return share
 
 
 def resampled(flows: Flows, seed: int, *stream: int) -> Flows:

@@ -1,11 +1,15 @@
-"""A measure is a function of two tables; a finding is the measure of every set and every reference."""
+"""A measure is a function of two tables; a finding is the measure of every set and every reference.
+
+A metric is a card (`Metric`) and a function that computes its findings; `Metrics` is what a module, built-in
+or of another package, offers.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -34,9 +38,45 @@ Measure = Callable[[Side, Side], Measured]
 """measure(real, synthetic) -> Measured; deterministic: what is random in it follows from a seed."""
 
 
+Need = Literal["keys", "sensitive", "ordered", "targets", "formulas"]
+"""An option that a metric needs; "ordered": a sensitive column with an order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What an evaluation is told beside its tables.
+
+    Attributes:
+        keys: quasi-identifiers: the columns that an intruder knows.
+        sensitive: the columns that an intruder wants to know.
+        targets: columns that models trained on synthetic rows predict.
+        formulas: regressions, for example "stay ~ age + sex".
+        given: columns that conditional distributions are given; empty: each in turn.
+        fraction: share of the population that the real table holds, in (0, 1]; None: all of it.
+        only: names of findings; empty: all.
+    """
+
+    keys: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    formulas: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    fraction: float | None = None
+    only: tuple[str, ...] = ()
+
+
+NOTHING = Options()
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is the same for every use of a measure: see Finding for the meaning of each."""
+    """The card of a metric: what is the same for every use of it.
+
+    Attributes:
+        name, title, group, better, definition, source, interval_of, ideal: as of a Finding.
+        references: the tables that it is read beside.
+        needs: options without which there is nothing to compute.
+    """
 
     name: str
     title: str
@@ -47,6 +87,20 @@ class Metric:
     interval_of: str = ""
     ideal: float | None = None
     references: tuple[str, ...] = REFERENCES
+    needs: tuple[Need, ...] = ()
+
+
+class Metrics(Protocol):
+    """Metrics that are computed together; an entry point of `gibbous.metrics` names one: a module is one."""
+
+    @property
+    def METRICS(self) -> Sequence[Metric]:  # noqa: N802 - a constant of a module
+        """The cards."""
+        ...
+
+    def findings(self, subject: Subject, options: Options) -> Sequence[Finding]:
+        """The findings that the options allow; those of other names than `options.only` are dropped."""
+        ...
 
 
 def find(
@@ -66,13 +120,13 @@ def find(
         A finding: mean over the sets; its interval covers the sets' own intervals; the detail and the
         note are those of the first set.
     """
-    found = [measure(subject.real, one) for one in subject.sets]
+    measured = [measure(subject.real, one) for one in subject.sets]
     null = {}
     for name in metric.references:
         table = subject.reference(name)
         if table is not None:
             null[name] = measure(subject.real, table).value
-    return assemble(metric, found, null, columns=columns)
+    return assemble(metric, measured, null, columns=columns)
 
 
 def assemble(
@@ -95,12 +149,11 @@ def assemble(
         A finding: mean over the sets that have a value; the interval covers theirs.
     """
     values = [m.value for m in sets]
-    known = [v for v in values if not math.isnan(v)]
     return Finding(
         name=metric.name,
         title=metric.title,
         group=metric.group,
-        value=float(np.mean(known)) if known else math.nan,
+        value=mean_of_known(values),
         better=metric.better,
         definition=metric.definition,
         source=metric.source,
@@ -113,6 +166,17 @@ def assemble(
         detail=tuple(sets[0].detail if detail is None else detail),
         note=sets[0].note,
     )
+
+
+def undefined(metric: Metric, sets: int, why: str, columns: Sequence[str] = ()) -> Finding:
+    """The finding of a metric that has no value for any set, with the reason as its note."""
+    return assemble(metric, [Measured(math.nan, note=why)] * sets, {}, columns=columns)
+
+
+def mean_of_known(values: Sequence[float] | np.ndarray) -> float:
+    """Mean of the finite values; NaN for none."""
+    known = [value for value in values if math.isfinite(value)]
+    return float(np.mean(known)) if known else math.nan
 
 
 def spanned(intervals: Sequence[tuple[float, float] | None]) -> tuple[float, float] | None:

@@ -89,14 +89,14 @@ def _fitted(
 def _information(design: np.ndarray, rows: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """-d2 log L, float64 (others x terms, others x terms), blocks by class."""
     others, terms = shares.shape[1] - 1, design.shape[1]
-    found = np.empty((others, terms, others, terms))
+    information = np.empty((others, terms, others, terms))
     weighted = shares[:, 1:] * rows[:, None]
     for one in range(others):
         for two in range(one + 1):
             weight = weighted[:, one] * ((one == two) - shares[:, two + 1])
             block = (design * weight[:, None]).T @ design
-            found[one, :, two, :] = found[two, :, one, :] = block
-    return found.reshape(others * terms, others * terms)
+            information[one, :, two, :] = information[two, :, one, :] = block
+    return information.reshape(others * terms, others * terms)
 
 
 def _solved(information: np.ndarray, slope: np.ndarray) -> np.ndarray:

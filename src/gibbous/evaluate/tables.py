@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -152,12 +151,17 @@ def subject(
         UsageError: there is no synthetic set, or a table has no rows.
         InputRejected, SchemaMismatch: a file is not what it says, or does not fit the schema.
     """
-    found = plain(Schema.load(schema) if isinstance(schema, str | Path) else schema)
-    sides = [_read("synthetic", one, found, options) for one in _sets(synthetic)]
+    declared = plain(Schema.load(schema) if isinstance(schema, str | Path) else schema)
+    sources = [
+        table
+        for source in opened(synthetic)
+        for table in (source.sets if isinstance(source, Release) else (source,))
+    ]
+    sides = [_read("synthetic", table, declared, options) for table in sources]
     if not sides:
         raise UsageError("NOSETS", "There is no synthetic set.", "At least one.", "Give one.")
-    records = _read("real", real, found, options)
-    spare = None if holdout is None else _read("holdout", holdout, found, options)
+    records = _read("real", real, declared, options)
+    spare = None if holdout is None else _read("holdout", holdout, declared, options)
     known = [("real", records), *(("synthetic", one) for one in sides), ("holdout", spare)]
     for name, table in known:
         if table is not None and table.rows == 0:
@@ -167,7 +171,7 @@ def subject(
                 "A comparison needs at least one row on each side.",
                 "Give a table with rows.",
             )
-    return Subject(found, records, tuple(sides), spare, seed)
+    return Subject(declared, records, tuple(sides), spare, seed)
 
 
 def _read(which: str, source: Any, schema: Schema, options: Any) -> Side:
@@ -236,13 +240,15 @@ def independent(table: Side, seed: int) -> Side:
     return Side(replace(table.codes, values=values), frame)
 
 
-def _sets(synthetic: Any) -> Sequence[Any]:
-    if isinstance(synthetic, Release):
-        return list(synthetic.sets)
-    if isinstance(synthetic, str | os.PathLike) and Path(synthetic).is_dir():
+def opened(source: Any) -> list[Any]:
+    """All tables of a path, a frame, a release or a sequence of these; folders become releases.
+
+    A release stays whole, so that its schema can be compared before a row of it is read.
+    """
+    if isinstance(source, list | tuple):
+        return [table for part in source for table in opened(part)]
+    if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         from gibbous.write.load import load
 
-        return list(load(Path(synthetic)).sets)
-    if isinstance(synthetic, list | tuple):
-        return [one for part in synthetic for one in _sets(part)]
-    return [synthetic]
+        return [load(Path(source))]
+    return [source]

@@ -7,11 +7,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gibbous.core.documents import Unreadable, toml
+from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import UsageError
 from gibbous.flows.coarse import coarse
 from gibbous.flows.table import Geography, read_flows
-from gibbous.read.texts import read_text
 from gibbous.structure.regions import Pairs, Places, places
 
 if TYPE_CHECKING:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.cores import usable_cores, workers_died
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
 from gibbous.frontier.grid import Cell, arms, cells
+from gibbous.frontier.runner import run_cells
 from gibbous.frontier.store import Store, digest
 from gibbous.frontier.study import Study
-from gibbous.frontier.work import Job, Worker, broke, start, step
+from gibbous.frontier.work import Job, Worker
 
 METRICS = ("tv1", "tv2", "tv3")
 Names = str | Sequence[str] | None
@@ -52,28 +51,22 @@ def compare(
 ) -> Study:
     """Run methods side by side and measure what comes out: an internal study.
 
-    No synthetic set leaves it: each is measured and thrown away, so nothing is charged unless a
-    ledger is given. Its figures are computed against the records, and are confidential unless the
-    data are public.
+    No synthetic set leaves it, so nothing is charged unless a ledger is given. Its figures are
+    computed against the records, and are confidential unless the data are public.
 
     Args:
-        source: a path or a frame.
-        schema: its schema, or the path of the schema file.
+        source, schema: a path or a frame; its schema, or the path of the schema file.
         methods: names, mechanisms, or a mapping from labels to these.
-        epsilon: values for every method that has such a parameter; empty leaves each as it is.
-        l: the same for methods with a parameter l.
+        epsilon, l: values for every method with such a parameter; empty leaves each as it is.
         repeats: runs of each method at each value.
-        rows: rows of each set; None for the noisy number (methods that pay by the row: the number of
-            records that is compared with).
+        rows: of each set; None for the noisy number (of methods that pay by the row: the records').
         metrics: names of findings (docs/reference/metrics.md).
         keys, sensitive, targets, formulas, given, fraction: as for `evaluate`.
         holdout: a share of the records to keep apart (by seed), or a table of further records.
-        seed: of splits, references and rows from public tables.
-        workers: processes; None for all cores.
+        seed, workers: of splits, references and rows; processes, None for all cores.
         resume: folder in which finished runs are kept; the same call goes on where it stopped.
         public_data: the records are public: the study is then not marked confidential.
-        ledger: charge each run here; None charges nothing.
-        options: how text files are read.
+        ledger, options: charge each run here (None charges nothing); how text files are read.
         progress: called with ("runs", done, total).
     Returns:
         The study: frame(), points(), ru_map(), front(), write().
@@ -81,6 +74,19 @@ def compare(
         UsageError: an unknown method, column or finding, or a folder of another study.
         InputRejected, SchemaMismatch: the data do not fit.
     """
+    _positive(repeats, workers)
+    named = {"keys": keys, "sensitive": sensitive, "targets": targets, "formulas": formulas}
+    chosen = {
+        **{k: _listed(v) for k, v in (named | {"given": given}).items()},
+        "fraction": fraction,
+    }
+    job = _job(source, schema, chosen, rows, metrics, seed)
+    job = replace(job, holdout=_spare(holdout), ledger=_path(ledger), reading=options)
+    grid = cells(arms(methods), epsilon=epsilon, l=l, repeats=repeats)
+    return _study(grid, job, public_data, resume, workers, progress)
+
+
+def _positive(repeats: int, workers: int | None) -> None:
     if repeats < 1 or (workers is not None and workers < 1):
         raise UsageError(
             "REPEATS",
@@ -88,79 +94,40 @@ def compare(
             "Both are whole numbers >= 1.",
             "Correct them.",
         )
+
+
+def _job(
+    source: Any,
+    schema: Schema | str | Path,
+    chosen: Mapping[str, Any],
+    rows: int | None,
+    metrics: Sequence[str],
+    seed: int,
+) -> Job:
+    """What every process is told, with columns and findings that exist."""
+    from gibbous.evaluate.run import checked
+
     declared = Schema.load(schema) if isinstance(schema, str | Path) else schema
-    chosen = {
-        "keys": _listed(keys),
-        "sensitive": _listed(sensitive),
-        "targets": _listed(targets),
-        "formulas": _listed(formulas),
-        "given": _listed(given),
-        "fraction": fraction,
-    }
-    names = _checked(declared, chosen, metrics)
-    job = Job(
-        source=_portable(source),
-        schema=declared,
-        holdout=_spare(holdout),
-        rows=rows,
-        metrics=names,
-        options=chosen,
-        seed=seed,
-        ledger=None if ledger is None else str(ledger),
-        reading=options,
-    )
-    todo = cells(arms(methods), epsilon=epsilon, l=l, repeats=repeats)
-    for cell in todo:
+    names = checked(declared, chosen, _listed(metrics))
+    return Job(_portable(source), declared, rows=rows, metrics=names, options=chosen, seed=seed)
+
+
+def _study(
+    grid: Sequence[Cell],
+    job: Job,
+    public_data: bool,
+    resume: str | Path | None,
+    workers: int | None,
+    progress: Progress,
+) -> Study:
+    for cell in grid:
         if cell.arm.method:
             cell.arm.mechanism()  # refuses a wrong parameter before the first run
     facts = _facts(job, public_data)
     store = Store(None if resume is None else Path(resume), facts)
-    _run(todo, job, store, workers or usable_cores(), progress)
-    found = [row for cell in todo for row in store.get(cell) or ()]
-    return Study(tuple(found), facts)
-
-
-def _run(todo: Sequence[Cell], job: Job, store: Store, workers: int, progress: Progress) -> None:
-    left = [cell for cell in todo if store.get(cell) is None]
-    done = len(todo) - len(left)
-    progress("runs", done, len(todo))
-    if not left:
-        return
-    if workers == 1 or len(left) == 1:
-        worker = Worker(job)
-        for cell in left:
-            rows = worker.run(cell)
-            store.put(cell, rows, lasting=not broke(rows))
-            done += 1
-            progress("runs", done, len(todo))
-        return
-    # Started afresh, not forked: a fork of a process with threads may hang.
-    pool = ProcessPoolExecutor(
-        min(workers, len(left)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=start,
-        initargs=(job,),
-    )
-    with pool:
-        Worker(job)  # a fault of the data is raised here, with its own words
-        futures = {pool.submit(step, cell): cell for cell in left}
-        try:
-            for future in as_completed(futures):
-                rows = future.result()
-                store.put(futures[future], rows, lasting=not broke(rows))
-                done += 1
-                progress("runs", done, len(todo))
-        except BrokenProcessPool:
-            raise workers_died() from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _checked(schema: Schema, chosen: Mapping[str, Any], metrics: Sequence[str]) -> tuple[str, ...]:
-    from gibbous.evaluate.run import checked
-
-    return checked(schema, chosen, _listed(metrics))
+    begin = partial(Worker, job)
+    rows = run_cells(grid, begin, store, workers=workers, progress=progress)
+    return Study(tuple(rows), facts)
 
 
 def _facts(job: Job, public_data: bool) -> dict[str, Any]:
@@ -212,6 +179,10 @@ def _spare(holdout: Any) -> float | str | bytes | None:
             "Use for example holdout=0.2.",
         )
     return _portable(holdout)
+
+
+def _path(file: str | Path | None) -> str | None:
+    return None if file is None else str(file)
 
 
 def _listed(value: Names) -> tuple[str, ...]:

@@ -8,14 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.documents import Unreadable, toml
+from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import did_you_mean
 from gibbous.core.params import describe
 from gibbous.frontier.compare import METRICS
 from gibbous.frontier.grid import Arm
 from gibbous.mechanisms import registry
-from gibbous.read.texts import read_text
 
 MAX_BYTES = 1 << 20
 TOP = ("data", "schema", "study", "evaluate", "methods")
@@ -108,19 +107,19 @@ def load(path: Path) -> Plan:
 def _methods(given: Any) -> dict[str, Arm]:
     if not isinstance(given, list) or not given:
         raise _wrong("The study file names no method.", 'Add [[methods]] with name = "noisy_pegs".')
-    found: dict[str, Arm] = {}
+    arms: dict[str, Arm] = {}
     for one in given:
         name, label = one.get("name"), one.get("label", one.get("name"))
         if not isinstance(name, str) or not isinstance(label, str):
             raise _wrong("A [[methods]] has no name.", 'Add name = "noisy_pegs".')
-        if label in found:
+        if label in arms:
             raise _wrong(f"Two methods are called {label!r}.", "Give one of them another label.")
         kind = registry.load(name)
         hints = {p.name for p in describe(kind)}
         params = {k: _plain(v) for k, v in one.items() if k not in ("name", "label")}
         _known(params, tuple(hints), f"method {name}")
-        found[label] = Arm(label, name, tuple(sorted(params.items())))
-    return found
+        arms[label] = Arm(label, name, tuple(sorted(params.items())))
+    return arms
 
 
 def _section(

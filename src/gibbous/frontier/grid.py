@@ -70,21 +70,21 @@ def arms(methods: Mapping[str, Any] | Sequence[Any]) -> tuple[Arm, ...]:
         if isinstance(methods, Mapping)
         else [(_label(one), one) for one in methods]
     )
-    found = tuple(_arm(str(label), one) for label, one in pairs)
-    labels = [arm.label for arm in found]
+    listed = tuple(_arm(str(label), one) for label, one in pairs)
+    labels = [arm.label for arm in listed]
     twice = sorted({x for x in labels if labels.count(x) > 1} | {*labels} & {*REFERENCES})
-    if twice or not found:
+    if twice or not listed:
         raise UsageError(
             "METHODS",
             f"Methods share a label: {', '.join(twice)}." if twice else "There is no method.",
             "A study compares at least one method, and each has a label of its own.",
             "Give a dictionary of labels and methods." if twice else "Name one.",
         )
-    return found
+    return listed
 
 
 def cells(
-    found: Sequence[Arm],
+    arms: Sequence[Arm],
     *,
     epsilon: Sequence[Any],
     l: Sequence[Any],  # noqa: E741 - the parameter's name
@@ -93,7 +93,7 @@ def cells(
     """The runs of a study: each method at each budget it has, each repeated.
 
     Args:
-        found: the methods.
+        arms: the methods.
         epsilon: values for methods with a parameter epsilon; empty leaves it as it is.
         l: values for methods with a parameter l.
         repeats: runs of each.
@@ -101,7 +101,7 @@ def cells(
         References first; repeats outermost, so that a study that was cut short is balanced.
     """
     varied = [Arm(name, "") for name in REFERENCES]
-    for arm in found:
+    for arm in arms:
         known = {p.name for p in describe(registry.load(arm.method))}
         name, values = ("epsilon", epsilon) if "epsilon" in known else ("l", l)
         if name not in known or not values:

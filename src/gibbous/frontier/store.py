@@ -6,12 +6,15 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
-from gibbous.frontier.grid import Cell
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Store:
@@ -26,7 +29,7 @@ class Store:
     """
 
     def __init__(self, folder: Path | None, settings: Mapping[str, Any]) -> None:
-        self.folder, self._found = folder, dict[str, list[dict[str, Any]]]()
+        self.folder, self._rows = folder, dict[str, list[dict[str, Any]]]()
         if folder is None:
             return
         text = json.dumps(settings, indent=1, sort_keys=True, default=str)
@@ -46,26 +49,26 @@ class Store:
                 f"Check the path and its permissions ({error.strerror}).",
             ) from None
 
-    def get(self, cell: Cell) -> list[dict[str, Any]] | None:
-        """The figures of a run that is done; None of one that is not, or whose file is damaged."""
-        if cell.name in self._found:
-            return self._found[cell.name]
+    def get(self, name: str) -> list[dict[str, Any]] | None:
+        """The figures of the cell of a name; None of one that is not done, or whose file is damaged."""
+        if name in self._rows:
+            return self._rows[name]
         if self.folder is None:
             return None
-        path = self.folder / "cells" / f"{cell.name}.json"
+        path = self.folder / "cells" / f"{name}.json"
         try:
             rows = [_from_json(row) for row in json.loads(path.read_text(encoding="utf-8"))]
         except (OSError, ValueError, AttributeError, KeyError, TypeError):
             return None
-        self._found[cell.name] = rows
+        self._rows[name] = rows
         return rows
 
-    def put(self, cell: Cell, rows: list[dict[str, Any]], *, lasting: bool = True) -> None:
-        """Keep the figures of a run; unless `lasting`, a second start makes them again."""
-        self._found[cell.name] = rows
+    def put(self, name: str, rows: list[dict[str, Any]], *, lasting: bool = True) -> None:
+        """Keep the figures of a cell; unless `lasting`, a second start makes them again."""
+        self._rows[name] = rows
         if self.folder is not None and lasting:
             text = json.dumps([_to_json(row) for row in rows])
-            write_own(self.folder / "cells" / f"{cell.name}.json", text.encode())
+            write_own(self.folder / "cells" / f"{name}.json", text.encode())
 
     def _check(self, known: str, wanted: str) -> None:
         if known == wanted:
@@ -104,6 +107,48 @@ def digest(source: str | bytes) -> str:
             "It is one regular local file: .csv, .tsv, .csv.gz, .tsv.gz or .parquet.",
             "Check the path; in a study file it is relative to that file.",
         ) from None
+
+
+def write_study(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the results of a study, readable by their owner alone.
+
+    Args:
+        folder: made where it is not there.
+        files: name -> content.
+    Raises:
+        OutputNotWritten: the folder cannot be made, or a file not be written.
+    """
+    try:
+        make_own_folder(folder)
+        for name, data in files.items():
+            write_own(folder / name, data)
+    except OSError as error:
+        raise OutputNotWritten(
+            "STUDY",
+            f"The study cannot be written to {str(folder)!r} ({error.strerror}).",
+            "It goes into a folder that this user may write to.",
+            "Choose another --out.",
+        ) from None
+
+
+def parquet(frame: pl.DataFrame) -> bytes:
+    """A frame as the bytes of a Parquet file."""
+    buffer = BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def tidy(rows: Sequence[Mapping[str, Any]], first: Sequence[str] = ()) -> pl.DataFrame:
+    """Rows as a frame: every name that occurs is a column, null where a row lacks it.
+
+    Args:
+        first: names of the columns that come first.
+    """
+    import polars as pl
+
+    names = dict.fromkeys([*first, *(name for row in rows for name in row)])
+    lines = [{name: row.get(name) for name in names} for row in rows]
+    return pl.DataFrame(lines, infer_schema_length=None)
 
 
 def make_own_folder(folder: Path) -> None:

@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.core.finding import Better
 from gibbous.core.json_values import plain
 from gibbous.frontier.grid import REFERENCES
-from gibbous.frontier.store import make_own_folder, write_own
+from gibbous.frontier.store import parquet, tidy, write_own, write_study
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,14 +63,8 @@ class Study:
 
     def frame(self) -> pl.DataFrame:
         """One row a run and finding, tidy."""
-        import polars as pl
-
-        names = dict.fromkeys([*_STRUCTURE, "epsilon_claimed", "epsilon_proven", "delta_proven"])
-        names |= dict.fromkeys(name for row in self.rows for name in row)
-        return pl.DataFrame(
-            [{name: row.get(name) for name in names} for row in self.rows],
-            infer_schema_length=None,
-        )
+        costs = ("epsilon_claimed", "epsilon_proven", "delta_proven")
+        return tidy(self.rows, (*_STRUCTURE, *costs))
 
     def points(self) -> list[dict[str, Any]]:
         """One dictionary a table and budget: each finding's mean over repeats under its name, the ends
@@ -93,7 +86,7 @@ class Study:
         """
         import polars as pl
 
-        from gibbous.report.points import front
+        from gibbous.report.risk_utility import front
 
         points = [
             {**p, "cost_x": self._cost(x, p[x]), "cost_y": self._cost(y, p[y])}
@@ -134,22 +127,10 @@ class Study:
         Raises:
             OutputNotWritten: a file cannot be written.
         """
-        place = Path(folder)
-        try:
-            make_own_folder(place)
-            table = BytesIO()
-            self.frame().write_parquet(table)
-            write_own(place / "study.parquet", table.getvalue())
-            text = json.dumps(plain(self.to_json()), indent=1)
-            write_own(place / "points.json", text.encode())
-        except OSError as error:
-            raise OutputNotWritten(
-                "STUDY",
-                f"The study cannot be written to {str(place)!r} ({error.strerror}).",
-                "It goes into a folder that this user may write to.",
-                "Choose another --out.",
-            ) from None
-        return place
+        text = json.dumps(plain(self.to_json()), indent=1)
+        files = {"study.parquet": parquet(self.frame()), "points.json": text.encode()}
+        write_study(Path(folder), files)
+        return Path(folder)
 
     @staticmethod
     def load(folder: str | Path) -> Study:
@@ -256,21 +237,16 @@ class RuMap:
         Raises:
             EngineFailure: the extra "report" is not installed.
         """
-        from gibbous.report.charts import ru_map
-
-        def ends(axis: str) -> tuple[str, str] | None:
-            drawn = self.intervals and any(f"{axis}_low" in p for p in self.points)
-            return (f"{axis}_low", f"{axis}_high") if drawn else None
+        from gibbous.report.risk_utility import ru_map
 
         chart = ru_map(
             self.points,
             self.x,
             self.y,
             by="label",
-            x_interval=ends(self.x),
-            y_interval=ends(self.y),
             titles=self.titles,
             better=self.better,
+            intervals=self.intervals,
         )
         if self.confidential:
             chart = chart.properties(title="Confidential: computed against real records")

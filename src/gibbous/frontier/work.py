@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
@@ -22,13 +22,13 @@ from gibbous.core.tables import Tables
 from gibbous.evaluate.draws import number, permutation
 from gibbous.evaluate.tables import Side, Subject, plain, side
 from gibbous.frontier.grid import REFERENCES, Cell
+from gibbous.frontier.runner import BROKE
 
 if TYPE_CHECKING:
     import polars as pl
 
 DELTA = Fraction(1, 10**9)  # at which a zCDP claim is put on an epsilon axis
 NO_ROWS = "The noisy number of rows was 0: there is nothing to measure."
-BROKE = "GB1-METHOD"  # how the reason of a run begins whose method ended with an error of its own
 _KEY = bytes(32)  # a study keeps no fingerprint: the scan's is thrown away
 
 
@@ -51,11 +51,11 @@ class Job:
 
     source: str | bytes
     schema: Schema
-    holdout: float | str | bytes | None
-    rows: int | None
-    metrics: tuple[str, ...]
-    options: Mapping[str, Any]
-    seed: int
+    holdout: float | str | bytes | None = None
+    rows: int | None = None
+    metrics: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
     ledger: str | None = None
     reading: Any = None
 
@@ -156,11 +156,6 @@ class Worker:
         return self.job.rows
 
 
-def broke(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a run ended with an error of its method: mended, it is worth another run."""
-    return any(str(row.get("failed", "")).startswith(BROKE) for row in rows)
-
-
 def found(subject: Subject, job: Job) -> list[Finding]:
     """The findings that a study asked for."""
     from gibbous.evaluate.run import compute
@@ -242,18 +237,3 @@ def replace_unit(schema: Schema) -> Schema:
     """The schema for reading: an identifier may stand in the file or not (a holdout has none)."""
     person = (schema.unit.column,) if schema.unit and schema.unit.column else ()
     return replace(plain(schema), ignore=(*schema.ignore, *person))
-
-
-_worker: Worker | None = None
-
-
-def start(job: Job) -> None:
-    """Begin a process."""
-    global _worker
-    _worker = Worker(job)
-
-
-def step(cell: Cell) -> list[dict[str, Any]]:
-    """One run in a process that was begun."""
-    assert _worker is not None
-    return _worker.run(cell)

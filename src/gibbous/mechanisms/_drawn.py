@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gibbous.core.claim import pure
 from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError, ResourceLimit
-from gibbous.core.exact import exact
-from gibbous.core.plan import Plan
+from gibbous.core.plan import Plan, Spend
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.perturb.posterior import MOST_DRAWS, Posterior
@@ -52,34 +50,26 @@ def file_plan(
     rows: int | None,
     sets: int,
     *,
+    what: str,
+    detail: str,
+    outlook: _plans.Outlook,
     contexts: Sequence[Context] = (),
-    warnings: tuple[str, ...] = (),
-    **said: Any,
 ) -> Plan:
     """The plan of one file whose rows together cost epsilon.
 
     Args:
         contexts: what is counted; the full cross table when there is none.
-        said: what, detail, published and errors of `_plans.row_plan`.
     """
     drawn_rows(mechanism, rows, sets)
-    claim = pure(
-        exact(mechanism.epsilon),
-        unit="dataset",
-        relation=mechanism.relation,
-        source=f"docs/proofs/{mechanism.about.name}.md",
-    )
-    counted = contexts or (whole(schema),)
     return _plans.row_plan(
         mechanism,
-        schema,
         rows,
         sets,
-        claim=claim,
+        spend=Spend(what, _plans.total(mechanism), detail),
         units=1,
-        contexts=counted,
-        warnings=warnings,
-        **said,
+        contexts=contexts or (whole(schema),),
+        published=f"epsilon = {mechanism.epsilon:g}",
+        outlook=outlook,
     )
 
 
@@ -92,9 +82,7 @@ def uniform_part(share: float) -> str:
     return "more than 99.9 %" if 0.999 < share < 1 else f"{100 * share:.3g} %"
 
 
-def prior_facts(
-    posterior: Posterior, rows: int | None
-) -> tuple[tuple[tuple[str, float], ...], tuple[str, ...]]:
+def prior_facts(posterior: Posterior, rows: int | None) -> _plans.Outlook:
     """How much of a row is prior, as (name, value), and a warning where it is more than half.
 
     Args:

@@ -20,7 +20,7 @@ from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.mechanisms import registry
-from gibbous.privacy.calibrate import epsilon_from_zcdp, rho_from_approx
+from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp, rho_from_approx
 
 Options = tuple[tuple[str, object], ...]
 Own = Literal["own"]

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from gibbous.core.claim import Claim
+from gibbous.core.claim import Claim, approximate, no_claim, pure, zcdp
 from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError
+from gibbous.core.exact import exact
 from gibbous.core.params import as_json, describe
 from gibbous.core.plan import Plan, Spend
+from gibbous.core.protocols import Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import NoiseInfo
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
+from gibbous.privacy.noise import gaussian_for, geometric_for
 
+Outlook = tuple[tuple[tuple[str, float], ...], tuple[str, ...]]
+"""What a plan says beside the price: expected errors as (name, value), and warnings."""
+
+NOTHING: Outlook = ((), ())
 USUAL_ROWS = 1_000_000  # stands for the unknown number of records in memory estimates
 HALF = math.sqrt(2 / math.pi) / 2  # E|noise| of one cell is sqrt(2/pi) sd; half of L1 is TV
 
@@ -69,28 +78,62 @@ def rows_given(relation: str, otherwise: str = "") -> str:
     )
 
 
+def total(mechanism: Any) -> Claim:
+    """The guarantee of everything that a mechanism with a budget for all of it releases."""
+    said = {"relation": mechanism.relation, "source": _proof(mechanism)}
+    if _is_pure(mechanism):
+        return pure(exact(mechanism.epsilon), unit=mechanism.about.unit, **said)
+    return approximate(exact(mechanism.epsilon), exact(mechanism.delta), **said)
+
+
+def budget(mechanism: Any) -> Fraction:
+    """What the purchases of a mechanism divide: epsilon, or rho where its noise is Gaussian."""
+    epsilon = exact(mechanism.epsilon)
+    return epsilon if _is_pure(mechanism) else rho_from_approx(epsilon, exact(mechanism.delta))
+
+
+def spend(mechanism: Any, what: str, share: Fraction, detail: str) -> Spend:
+    """A planned purchase with a share of `budget`."""
+    price = pure if _is_pure(mechanism) else zcdp
+    return Spend(what, price(share, relation=mechanism.relation, source=_proof(mechanism)), detail)
+
+
+def noise(mechanism: Any, schema: Schema, share: Fraction, tables: int = 1) -> Noise:
+    """Noise for tables that together cost a share of `budget`."""
+    fit = geometric_for if _is_pure(mechanism) else gaussian_for
+    return fit(share, tables, mechanism.relation, most_rows(schema))
+
+
+def _is_pure(mechanism: Any) -> bool:
+    """Whether a mechanism's purchases are of pure epsilon: by its card, or by the noise it offers."""
+    offered = any(p.name == "noise" for p in describe(type(mechanism)))
+    return mechanism.about.kind == "pure" and (not offered or mechanism.noise == "laplace")
+
+
+def _proof(mechanism: Any) -> str:
+    return f"docs/proofs/{mechanism.about.name}.md"
+
+
 def row_plan(
     mechanism: Any,
-    schema: Schema,
     rows: int | None,
     sets: int,
     *,
-    claim: Claim,
+    spend: Spend,
     units: int,
     contexts: Sequence[Context],
-    what: str,
-    detail: str,
     published: str,
-    errors: tuple[tuple[str, float], ...] = (),
-    warnings: tuple[str, ...] = (),
+    outlook: Outlook = NOTHING,
 ) -> Plan:
     """The plan of a mechanism whose draws are what costs.
 
     Args:
-        claim: of one unit.
+        spend: what is drawn, and what one unit costs.
         units: how many units the file has: rows or blocks, of all sets.
     """
+    claim = spend.claim
     total = claim.times(units, "dataset") if claim.is_dp else claim
+    errors, warnings = outlook
     given = rows_given(claim.relation) if total.is_dp else ""
     warnings += (given,) if given else ()
     if total.is_dp and total.epsilon > 10:
@@ -100,7 +143,6 @@ def row_plan(
                 "excludes almost nothing. adaptive_gibbs and noisy_pegs pay once for any number of rows."
             ),
         )
-    cells = sum(c.cells for c in contexts)
     return Plan(
         mechanism=mechanism.about.name,
         params=as_json(mechanism),
@@ -109,11 +151,34 @@ def row_plan(
         claim=claim,
         total=total,
         published=published,
-        spends=(Spend(what, total, detail),),
-        cells=cells,
+        spends=(replace(spend, claim=total),),
+        cells=sum(c.cells for c in contexts),
         memory_bytes=memory(contexts, rows),
         errors=errors,
         warnings=warnings,
+    )
+
+
+def unprotected_plan(
+    mechanism: Any,
+    rows: int | None,
+    sets: int,
+    *,
+    contexts: Sequence[Context],
+    what: str,
+    warning: str,
+) -> Plan:
+    """The plan of a mechanism without any guarantee: needs alone."""
+    claim = no_claim(unit="dataset", source=mechanism.about.paper)
+    return row_plan(
+        mechanism,
+        rows,
+        sets,
+        spend=Spend(what, claim, "no noise"),
+        units=paid_rows(mechanism, rows, sets),
+        contexts=contexts,
+        published="none",
+        outlook=((), (warning,)),
     )
 
 
@@ -132,16 +197,13 @@ def unused_delta(mechanism: Any) -> tuple[str, ...]:
 
 def table_plan(
     mechanism: Any,
-    schema: Schema,
     rows: int | None,
     sets: int,
     *,
-    total: Claim,
     contexts: Sequence[Context],
-    spends: tuple[Spend, ...],
+    spends: Sequence[Spend],
     published: str,
-    errors: tuple[tuple[str, float], ...] = (),
-    warnings: tuple[str, ...] = (),
+    outlook: Outlook = NOTHING,
     more_cells: int = 0,
 ) -> Plan:
     """The plan of a mechanism that publishes tables: any number of rows and sets for one price.
@@ -149,22 +211,23 @@ def table_plan(
     Args:
         more_cells: dense cells beyond `contexts`, about, where contexts are chosen at the run.
     """
-    given = rows_given(total.relation, ", or leave it out for the noisy number")
+    whole, (errors, warnings) = total(mechanism), outlook
+    given = rows_given(whole.relation, ", or leave it out for the noisy number")
     if rows is not None and given:
         warnings += (given,)
-    if total.delta > Fraction(1, 10**6):
+    if whole.delta > Fraction(1, 10**6):
         warnings += (
-            f"delta = {float(total.delta):g} is above 1e-6: keep it far below 1 / records.",
+            f"delta = {float(whole.delta):g} is above 1e-6: keep it far below 1 / records.",
         )
     return Plan(
         mechanism=mechanism.about.name,
         params=as_json(mechanism),
         rows=rows,
         sets=sets,
-        claim=total,
-        total=total,
+        claim=whole,
+        total=whole,
         published=published,
-        spends=spends,
+        spends=tuple(spends),
         cells=sum(c.cells for c in contexts) + more_cells,
         memory_bytes=memory(contexts, rows) + 24 * more_cells,
         errors=errors,

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import Claim, Relation, approximate, zcdp
-from gibbous.core.exact import exact, root_down
+from gibbous.core.claim import Relation
+from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import Rule, at_least, check, param, probability
-from gibbous.core.plan import Plan, Spend
-from gibbous.core.protocols import CuratorLike, Noise
+from gibbous.core.plan import Plan
+from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
-from gibbous.mechanisms import _adaptive_known, _plans, _rounds
-from gibbous.mechanisms._adaptive_known import Known
-from gibbous.mechanisms._adaptive_memory import working_bytes
+from gibbous.mechanisms import _plans
+from gibbous.mechanisms._adaptive_model import Known, begun, changes, concluded, finished
+from gibbous.mechanisms._adaptive_rounds import (
+    USUAL_SHARE,
+    Split,
+    measure_at_once,
+    measure_in_rounds,
+    measure_margins,
+    split_of,
+)
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
-from gibbous.privacy.noise import gaussian_for
-from gibbous.structure.cliques import Limits, pairs
 from gibbous.structure.contexts import margins as one_ways
 
-PROOF = "docs/proofs/adaptive_gibbs.md"
 part = Rule(lambda v: 0 < v < 0.5, "> 0 and < 0.5")
-
-FIRST = Fraction(1, 10)  # of rho: 1-way tables, before anything is known
-MOST_ONE_WAY = Fraction(1, 2)  # of rho, on 1-way tables altogether
-USUAL_ERROR, USUAL_SHARE, GROWTH = 0.0078, 0.3, 0.23
-PICKS = 16  # cheapest picks a column, if every pick were a cheapest one
-STILL = 0.65  # share of the expected error: a round that moves the model less buys less noise next
-FASTER = 4  # times the budget of a pick after such a round
-WIDE, MOST_WIDENED = 32, 4  # columns from which on a round takes more than a quarter of them
-PATIENCE = 40  # rounds after which each round is bought at twice the price of the last one
 
 
 @answering_class
@@ -94,176 +86,61 @@ class AdaptiveGibbs:
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data."""
-        total = approximate(
-            exact(self.epsilon), exact(self.delta), relation=self.relation, source=PROOF
-        )
-        rho, limits = self._rho(), Limits(self.cells)
-        first = self._first(schema)
-        ones = self._gaussian(schema, first, len(schema))
-        spends = [
-            Spend(
-                f"{len(schema)} one-way tables",
-                self._price(first),
-                f"gaussian noise, sigma {ones.info().scale:.6g} counts",
-            )
-        ]
-        sizes = _adaptive_known.model_sizes(schema, limits)
-        cells = sum(sizes[a] * sizes[b] for a, b in pairs(sizes, limits))
-        if first < rho:
-            spends.append(
-                Spend(
-                    self._rest(schema), self._price(rho - first), self._detail(schema, rho - first)
-                )
-            )
-        size = sorted(schema.sizes)[len(schema) // 2]
-        final = self._gaussian(schema, max(first, rho * exact(USUAL_SHARE)), len(schema))
-        two_way = self._gaussian(schema, rho / 2, max(1, 3 * len(schema)))
-        errors, warnings = _plans.noise_errors(
-            final.info(),
-            rows,
-            one_way=size * final.info().scale,
-            two_way=size * size * two_way.info().scale,
-        )
-        found = _plans.table_plan(
+        split, columns = self._split(schema), len(schema)
+        ones = split.gaussian(split.first, columns).info()
+        detail = f"gaussian noise, sigma {ones.scale:.6g} counts"
+        spends = [_plans.spend(self, f"{columns} one-way tables", split.first, detail)]
+        if split.first < split.rho:
+            what, detail = _rest(split)
+            spends.append(_plans.spend(self, what, split.rho - split.first, detail))
+        size = sorted(schema.sizes)[columns // 2]
+        final = split.gaussian(max(split.first, split.rho * exact(USUAL_SHARE)), columns).info()
+        two_way = split.gaussian(split.rho / 2, max(1, 3 * columns)).info()
+        plan = _plans.table_plan(
             self,
-            schema,
             rows,
             sets,
-            total=total,
             contexts=one_ways(schema),
-            spends=tuple(spends),
+            spends=spends,
             published="nothing: no paper describes this mechanism",
-            errors=errors,
-            warnings=warnings,
-            more_cells=min(cells, limits.all_cells),
+            outlook=_plans.noise_errors(
+                final, rows, one_way=size * final.scale, two_way=size * size * two_way.scale
+            ),
+            more_cells=min(split.two_way, split.limits.all_cells),
         )
-        return replace(found, memory_bytes=found.memory_bytes + working_bytes(sizes, limits))
+        return replace(plan, memory_bytes=plan.memory_bytes + split.memory())
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: 1-way tables, then rounds of choices and tables, to the last fraction."""
         schema = curator.schema
-        left, known = self._rho(), Known(schema, schema)
-        for share in (self._first(schema), None):
-            price = share if share is not None else self._top_up(schema, known.rows)
-            price = min(price, left)
-            if price > 0:
-                noise = self._gaussian(schema, price, len(schema))
-                known = _adaptive_known.bought(known, curator.noisy_counts(one_ways(schema), noise))
-                left -= self._cost(schema, noise, len(schema))
-        known = _adaptive_known.begun(known, Limits(self.cells))
-        merged = _adaptive_known.changes(known.model.merged if known.model else ())
-        curator = curator.recoded(merged) if merged else curator
-        if self._first(schema) < self._rho():
-            whole = _rounds.whole(schema, Limits(self.cells))
-            spend = self._at_once if whole else self._rounds
-            known = _rounds.concluded(spend(curator, known, left))
-        model = _rounds.finished(known)
+        split, known = self._split(schema), Known(schema, schema)
+        known, left = measure_margins(curator, known, split, price=split.first, left=split.rho)
+        topped = split.top_up(known.rows)
+        known, left = measure_margins(curator, known, split, price=topped, left=left)
+        known = begun(known, split.limits)
+        merged = changes(known.model.merged)
+        view = curator.recoded(merged) if merged else curator
+        if split.first < split.rho:
+            measure = measure_at_once if split.at_once else measure_in_rounds
+            known = concluded(measure(view, known, split, left))
         recipe = Recipe("loglinear", (), sweeps=self.sweeps)
-        return Tables(schema, known.tables, recipe, model=model)
+        return Tables(schema, known.tables, recipe, model=finished(known))
 
-    def _at_once(self, curator: CuratorLike, known: Known, left: Fraction) -> Known:
-        """Spend: the table of all columns, where it is smaller than those of all pairs."""
-        found = _rounds.cross_table(known)
-        noise = self._gaussian(curator.schema, left, 1)
-        return _rounds.measured(known, curator, found, (0,), noise)
+    def _split(self, schema: Schema) -> Split:
+        rho, choice = _plans.budget(self), exact(self.choice)
+        return split_of(schema, self.relation, rho, choice=choice, cells=self.cells)
 
-    def _rounds(self, curator: CuratorLike, known: Known, left: Fraction) -> Known:
-        schema, whole = curator.schema, left
-        unit = left / (PICKS * max(2, self._free(schema)))
-        picks, number, last = self._picks(schema), 0, False
-        while not last:
-            curator.report("rounds", int(100 * (1 - left / whole)), 100)
-            last = left <= (picks + 2) * unit
-            if last:
-                picks = max(1, min(picks, int(left / unit)))
-                unit = left / picks
-            choice = unit * exact(self.choice)
-            sigma = self._gaussian(schema, unit - choice, 1).info().scale
-            found = _rounds.candidates(known, sigma, Limits(self.cells))
-            epsilon = root_down(8 * choice)
-            if (
-                not found.cliques
-            ):  # merged columns may be wider than the schema's bound by a few groups
-                break
-            picked = _rounds.choose_and_measure(
-                known, curator, found, picks, epsilon=epsilon, turn=number
-            )
-            if len(found.cliques) > picks:
-                left -= len(picked) * epsilon**2 / 8
-            price = left if last else min(left, len(picked) * (unit - choice))
-            noise = self._gaussian(schema, price, len(picked))
-            known = _rounds.measured(known, curator, found, picked, noise)
-            left -= self._cost(schema, noise, len(picked))
-            known = _rounds.fitted(known, _rounds.ROUND)
-            number += 1
-            unit *= FASTER if _rounds.moved(found, picked, known) < STILL else 1
-            unit *= 2 if number >= PATIENCE else 1
-        curator.report("rounds", 100, 100)
-        return known
 
-    def _rho(self) -> Fraction:
-        return rho_from_approx(exact(self.epsilon), exact(self.delta))
-
-    def _first(self, schema: Schema) -> Fraction:
-        """Budget of the 1-way tables before anything is known; all of it where there are no pairs."""
-        rho = self._rho()
-        sizes = _adaptive_known.model_sizes(schema, Limits(self.cells))
-        return rho * FIRST if pairs(sizes, Limits(self.cells)) else rho
-
-    def _top_up(self, schema: Schema, rows: float) -> Fraction:
-        """What further 1-way tables cost: a public rule of rho, the noisy rows and the schema."""
-        rho, first = self._rho(), self._first(schema)
-        if first == rho or _rounds.whole(schema, Limits(self.cells)):
-            return Fraction(0)
-        sigma = self._gaussian(schema, rho * exact(USUAL_SHARE), len(schema)).info().scale
-        levels = sum(schema.sizes) / len(schema)
-        error = _plans.HALF * levels * sigma / rows
-        share = exact(round(USUAL_SHARE * (error / USUAL_ERROR) ** GROWTH, 6))
-        return rho * min(MOST_ONE_WAY, max(FIRST, share)) - first
-
-    def _rest(self, schema: Schema) -> str:
-        if _rounds.whole(schema, Limits(self.cells)):
-            return "the table of all columns"
-        return "rounds: one-way tables, choices, tables"
-
-    def _detail(self, schema: Schema, rest: Fraction) -> str:
-        if _rounds.whole(schema, Limits(self.cells)):
-            return (
-                f"gaussian noise, sigma {self._gaussian(schema, rest, 1).info().scale:.6g} counts"
-            )
-        low, high = self._sigmas(schema)
-        return (
-            f"at most {self._most_rounds()} rounds of {self._picks(schema)} tables, gaussian noise, "
+def _rest(split: Split) -> tuple[str, str]:
+    """What is bought after the first 1-way tables, and with how much noise, in words."""
+    if split.at_once:
+        sigma = split.gaussian(split.rho - split.first, 1).info().scale
+        return "the table of all columns", f"gaussian noise, sigma {sigma:.6g} counts"
+    low, high = split.sigmas()
+    return (
+        "rounds: one-way tables, choices, tables",
+        (
+            f"at most {split.most_rounds} rounds of {split.picks} tables, gaussian noise, "
             f"sigma {high:.6g} counts or less, never below {low:.6g}"
-        )
-
-    def _picks(self, schema: Schema) -> int:
-        """Tables a round: a quarter of the columns; of wide tables more, so that rounds stay few."""
-        free = self._free(schema)
-        widened = min(MOST_WIDENED * WIDE, max(WIDE, free))
-        return max(2, -(-free * widened // (4 * WIDE)))
-
-    def _most_rounds(self) -> int:
-        """No more rounds than this: from `PATIENCE` on the price of a pick doubles."""
-        return PATIENCE + 1 + math.ceil(math.log2(PICKS * 4))
-
-    def _sigmas(self, schema: Schema) -> tuple[float, float]:
-        """Least and greatest sigma of a round's tables."""
-        rest = self._rho() - self._first(schema)
-        least = (self._rho() * (1 - MOST_ONE_WAY)) * (1 - exact(self.choice))
-        cheapest = least / (PICKS * max(2, self._free(schema)))
-        one, most = (self._gaussian(schema, price, 1).info().scale for price in (rest, cheapest))
-        return one, most
-
-    def _gaussian(self, schema: Schema, rho: Fraction, tables: int) -> Noise:
-        return gaussian_for(rho, tables, self.relation, _plans.most_rows(schema))
-
-    def _cost(self, schema: Schema, noise: Noise, tables: int) -> Fraction:
-        return noise.cost(tables, self.relation, _plans.most_rows(schema)).rho
-
-    def _price(self, rho: Fraction) -> Claim:
-        return zcdp(rho, relation=self.relation, source=PROOF)
-
-    def _free(self, schema: Schema) -> int:
-        """Columns with more than one code in the model."""
-        return sum(size > 1 for size in _adaptive_known.model_sizes(schema, Limits(self.cells)))
+        ),
+    )

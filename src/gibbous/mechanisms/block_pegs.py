@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import Relation, pure
+from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
-from gibbous.core.context import Context
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import at_least, check, param
-from gibbous.core.plan import Plan
+from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import LARGEST, Add
-from gibbous.privacy.calibrate import block_alpha
+from gibbous.privacy.calibrate.gibbs import block_alpha
 from gibbous.structure.contexts import Given, given_or_ring, tidy
 from gibbous.synthesize.rows import ResetBlocks
 
@@ -64,9 +62,9 @@ class BlockPegs:
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: epsilon times the number of blocks."""
-        count = _plans.paid_rows(self, rows, sets)
-        blocks = -(-count // self.block)
-        contexts, alpha = self._contexts(schema), float(self._add(schema).alpha)
+        blocks = -(-_plans.paid_rows(self, rows, sets) // self.block)
+        contexts = given_or_ring(schema, self.contexts, self.parents)
+        alpha = float(self._add(schema).alpha)
         fewest = min(c.keys for c in contexts if c.levels == max(c.levels for c in contexts))
         warnings: tuple[str, ...] = ()
         if self.block * self.sweeps > fewest:
@@ -76,36 +74,27 @@ class BlockPegs:
                     "most of its draws are uniform. Use shorter blocks or more context columns."
                 ),
             )
+        detail = (
+            f"virtual records added to each level: alpha = {alpha:.6g}; "
+            "a key is uniform after its first visit"
+        )
+        claim = replace(_plans.total(self), source="docs/proofs/block.md")
         return _plans.row_plan(
             self,
-            schema,
             rows,
             sets,
-            claim=pure(
-                exact(self.epsilon),
-                unit="block",
-                relation=self.relation,
-                source="docs/proofs/block.md",
-            ),
+            spend=Spend(f"{blocks} blocks of {self.block} rows", claim, detail),
             units=blocks,
             contexts=contexts,
-            what=f"{blocks} blocks of {self.block} rows",
-            detail=f"virtual records added to each level: alpha = {alpha:.6g}; "
-            "a key is uniform after its first visit",
             published=f"epsilon = {self.epsilon:g} per block, read as the guarantee of the file",
-            errors=(("alpha, virtual records a level", alpha),),
-            warnings=warnings,
+            outlook=((("alpha, virtual records a level", alpha),), warnings),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw rows * sets rows, block after block."""
+        contexts = given_or_ring(curator.schema, self.contexts, self.parents)
         draw = ResetBlocks(self._add(curator.schema), self.block, self.sweeps)
-        return curator.draw(
-            self._contexts(curator.schema), draw, _plans.paid_rows(self, rows, sets)
-        )
-
-    def _contexts(self, schema: Schema) -> Sequence[Context]:
-        return given_or_ring(schema, self.contexts, self.parents)
+        return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
     def _add(self, schema: Schema) -> Add:
         """The least alpha under which all tables together cost epsilon a block."""

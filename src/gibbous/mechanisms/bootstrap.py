@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import no_claim
 from gibbous.core.codes import Codes
 from gibbous.core.keywords import answering_class
 from gibbous.core.plan import Plan
@@ -43,18 +42,13 @@ class Bootstrap:
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Needs only: there is no cost that could be stated."""
-        return _plans.row_plan(
+        return _plans.unprotected_plan(
             self,
-            schema,
             rows,
             sets,
-            claim=no_claim(unit="dataset", source=self.about.paper),
-            units=_plans.paid_rows(self, rows, sets),
             contexts=margins(schema),
             what="rows of the exact margins",
-            detail="no noise",
-            published="none",
-            warnings=("This method has no guarantee, and it keeps no relation between columns.",),
+            warning="This method has no guarantee, and it keeps no relation between columns.",
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:

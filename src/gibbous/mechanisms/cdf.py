@@ -90,9 +90,7 @@ class Cdf:
             sets,
             what=f"distribution functions of {len(grids)} columns, {total} rows",
             detail=f"epsilon = {float(each):.6g} a column",
-            published=f"epsilon = {self.epsilon:g}",
-            errors=errors,
-            warnings=("Columns are drawn apart: no relation between them is kept.",),
+            outlook=(errors, ("Columns are drawn apart: no relation between them is kept.",)),
             contexts=margins(schema),
         )
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import no_claim
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.keywords import answering_class
@@ -52,18 +51,13 @@ class Contingency:
                 "A cell number has at most 63 bits here.",
                 "Use bootstrap, or a method that counts a few columns at a time.",
             )
-        return _plans.row_plan(
+        return _plans.unprotected_plan(
             self,
-            schema,
             rows,
             sets,
-            claim=no_claim(unit="dataset", source=self.about.paper),
-            units=_plans.paid_rows(self, rows, sets),
             contexts=(context,),
             what="rows of the exact joint table",
-            detail="no noise",
-            published="none",
-            warnings=("This method has no guarantee: its rows are records.",),
+            warning="This method has no guarantee: its rows are records.",
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:

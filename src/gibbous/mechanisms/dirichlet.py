@@ -63,7 +63,7 @@ class Dirichlet:
         """
         total = _drawn.drawn_rows(self, rows, sets)
         posterior = self._posterior(schema, total, sets)
-        errors, warnings = _drawn.prior_facts(posterior, rows)
+        outlook = _drawn.prior_facts(posterior, rows)
         each = "" if sets == 1 else f", each of {sets} sets with epsilon / {sets}"
         return _drawn.file_plan(
             self,
@@ -71,10 +71,8 @@ class Dirichlet:
             rows,
             sets,
             what=f"{total} rows from Dirichlet probabilities",
-            detail=f"alpha = {errors[0][1]:.6g} virtual records a cell{each}",
-            published=f"epsilon = {self.epsilon:g}",
-            errors=errors,
-            warnings=warnings,
+            detail=f"alpha = {outlook[0][0][1]:.6g} virtual records a cell{each}",
+            outlook=outlook,
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:

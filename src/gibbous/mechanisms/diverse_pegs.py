@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from gibbous.core.about import About
 from gibbous.core.claim import l_diverse
 from gibbous.core.codes import Codes
-from gibbous.core.context import Context
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import at_least, check, one_of, param
-from gibbous.core.plan import Plan
+from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
@@ -79,12 +77,12 @@ class DiversePegs:
         draw = self._diverse()
         if schema.impossible:
             raise without_zeros()
-        named = [(c.name, c.size) for c in schema if c.size > 1]
-        for _, size in named:
+        sizes = {column.name: column.size for column in schema if column.size > 1}
+        for size in sizes.values():
             draw.check(size)
         worst = tuple(
             (f"q*: largest probability of one value of {name!r}", draw.largest_probability(size))
-            for name, size in named
+            for name, size in sizes.items()
         )
         warnings: tuple[str, ...] = (
             (
@@ -94,30 +92,24 @@ class DiversePegs:
         )
         if self.l == 1:
             warnings += ("l = 1 perturbs nothing: rows can be copies of records.",)
+        claim = l_diverse(exact(self.l), unit="row", source="docs/proofs/diverse.md")
+        detail = f"least {self.form} of each key, criterion {self.criterion}"
         return _plans.row_plan(
             self,
-            schema,
             rows,
             sets,
-            claim=l_diverse(exact(self.l), unit="row", source="docs/proofs/diverse.md"),
+            spend=Spend("rows of diverse conditionals", claim, detail),
             units=_plans.paid_rows(self, rows, sets),
-            contexts=self._contexts(schema),
-            what="rows of diverse conditionals",
-            detail=f"least {self.form} of each key, criterion {self.criterion}",
+            contexts=given_or_ring(schema, self.contexts, self.parents),
             published=f"synthetic l-diversity, l = {self.l:g}",
-            errors=worst,
-            warnings=warnings,
+            outlook=(worst, warnings),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Draw rows * sets rows with cryptographic words."""
+        contexts = given_or_ring(curator.schema, self.contexts, self.parents)
         draw = GibbsRows(self._diverse(), self.sweeps)
-        return curator.draw(
-            self._contexts(curator.schema), draw, _plans.paid_rows(self, rows, sets)
-        )
-
-    def _contexts(self, schema: Schema) -> Sequence[Context]:
-        return given_or_ring(schema, self.contexts, self.parents)
+        return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
     def _diverse(self) -> Diverse:
         return Diverse(exact(self.l), self.form, self.criterion)

@@ -60,17 +60,15 @@ class DpPrior:
             ParameterError: rows is None or 0.
         """
         total = _drawn.drawn_rows(self, rows, sets)
-        errors, warnings = _drawn.prior_facts(self._posterior(schema, total), rows)
+        outlook = _drawn.prior_facts(self._posterior(schema, total), rows)
         return _drawn.file_plan(
             self,
             schema,
             rows,
             sets,
             what=f"{total} rows from the posterior mean",
-            detail=f"alpha = {errors[0][1]:.6g} virtual records a cell",
-            published=f"epsilon = {self.epsilon:g}",
-            errors=errors,
-            warnings=warnings,
+            detail=f"alpha = {outlook[0][0][1]:.6g} virtual records a cell",
+            outlook=outlook,
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:

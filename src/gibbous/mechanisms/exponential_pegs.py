@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from gibbous.core.about import About
-from gibbous.core.claim import Relation, pure
+from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import at_least, check, one_of, param
-from gibbous.core.plan import Plan
+from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.tilt import Tilt
-from gibbous.privacy.calibrate import steps
+from gibbous.privacy.calibrate.scales import steps
 from gibbous.structure.contexts import lsh, minhash
 from gibbous.synthesize.rows import GibbsRows
 
@@ -67,31 +67,22 @@ class ExponentialPegs:
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: epsilon times rows times sets."""
-        count = _plans.paid_rows(self, rows, sets)
-        each = float(self._tilt(schema).epsilon)
+        count, each = _plans.paid_rows(self, rows, sets), float(self._tilt(schema).epsilon)
+        claim = replace(_plans.total(self), source="docs/proofs/exponential.md")
+        what = f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws"
+        warning = (
+            "This draw sharpens toward the most frequent value as epsilon grows: it is kept to "
+            "reproduce the paper, and its output equals the data's law only by accident."
+        )
         return _plans.row_plan(
             self,
-            schema,
             rows,
             sets,
-            claim=pure(
-                exact(self.epsilon),
-                unit="row",
-                relation=self.relation,
-                source="docs/proofs/exponential.md",
-            ),
+            spend=Spend(what, claim, f"weights exp({each:.6g} x count)"),
             units=count,
             contexts=self._contexts(schema),
-            what=f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws",
-            detail=f"weights exp({each:.6g} x count)",
             published=f"epsilon = {each:.6g} for each draw, read as the guarantee of the file",
-            errors=(("nats a draw", each),),
-            warnings=(
-                (
-                    "This draw sharpens toward the most frequent value as epsilon grows: it is kept to "
-                    "reproduce the paper, and its output equals the data's law only by accident."
-                ),
-            ),
+            outlook=((("nats a draw", each),), (warning,)),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:

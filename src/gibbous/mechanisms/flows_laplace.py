@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import Relation, pure
+from gibbous.core.claim import Relation
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import check, param, positive
-from gibbous.core.plan import Plan, Spend
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
@@ -71,9 +71,6 @@ class FlowsLaplace:
                 "flows_laplace simulates empty cells on at most 2^40.",
                 "Use coarser or fewer columns, or sba.",
             )
-        total = pure(
-            exact(self.epsilon), relation=self.relation, source="docs/proofs/flows_laplace.md"
-        )
         noise = self._noise(schema)
         info, empty = noise.info(), float(survival(noise.base.scale, noise.threshold))
         lifted = schema.cells * empty
@@ -85,27 +82,20 @@ class FlowsLaplace:
                     "the number of rows, or fewer false_cells."
                 ),
             )
+        detail = (
+            f"geometric noise, scale {info.scale:.6g} counts; cells up to {info.threshold} dropped"
+        )
+        errors = ("cells that noise alone lifts above the threshold", lifted)
         return _plans.table_plan(
             self,
-            schema,
             rows,
             sets,
-            warnings=warnings,
-            total=total,
             contexts=(joint(schema, "seen"),),
             spends=(
-                Spend(
-                    "the full cross table, every cell",
-                    total,
-                    f"geometric noise, scale {info.scale:.6g} counts; cells up to "
-                    f"{info.threshold} dropped",
-                ),
+                _plans.spend(self, "the full cross table, every cell", _plans.budget(self), detail),
             ),
             published="no figure: the paper calls this definition too strict for sparse tables",
-            errors=(
-                *_plans.noise_facts(info),
-                ("cells that noise alone lifts above the threshold", lifted),
-            ),
+            outlook=((*_plans.noise_facts(info), errors), warnings),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import no_claim
 from gibbous.core.codes import Codes
+from gibbous.core.context import Context
+from gibbous.core.cores import usable_cores
+from gibbous.core.errors import ResourceLimit
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import at_least, check, param, share
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
-from gibbous.mechanisms import _imputation_plan, _plans
-from gibbous.synthesize.imputation.draw import ImputedRows
-from gibbous.synthesize.imputation.fit import Choice, Fit
+from gibbous.mechanisms import _plans
+from gibbous.structure.contexts import joint
+from gibbous.synthesize.imputation.draw import WIDEST, ImputedRows
+from gibbous.synthesize.imputation.fit import Choice, Fit, installed
+
+FOLDS = at_least(2)
 
 
 @answering_class
@@ -44,7 +50,7 @@ class Imputation:
 
     sweeps: int = param(10, at_least(1), help="Passes a row, from a uniform seed row on.")
     mix: float = param(0.5, share, help="Penalty: 0 is ridge, 1 is lasso, between is elastic net.")
-    folds: int = param(5, _imputation_plan.FOLDS, help="Of the penalty's cross-validation.")
+    folds: int = param(5, FOLDS, help="Of the penalty's cross-validation.")
     choice: Choice = param("min", help="Penalty of the least held-out loss, or the 1-se rule.")
 
     def __post_init__(self) -> None:
@@ -53,24 +59,50 @@ class Imputation:
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Needs only: there is no cost that could be stated."""
         total = _plans.paid_rows(self, rows, sets)
-        context = _imputation_plan.context(schema)
-        plan = _plans.row_plan(
+        plan = _plans.unprotected_plan(
             self,
-            schema,
             rows,
             sets,
-            claim=no_claim(unit="dataset", source=self.about.paper),
-            units=total,
-            contexts=(context,),
+            contexts=(combinations(schema),),
             what="rows of fitted regressions",
-            detail="no noise",
-            published="none",
-            warnings=("This method has no guarantee: its regressions are fitted to the records.",),
+            warning="This method has no guarantee: its regressions are fitted to the records.",
         )
-        return replace(plan, memory_bytes=_imputation_plan.memory(schema, total))
+        return replace(plan, memory_bytes=regression_bytes(schema, total))
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Draw rows * sets rows."""
-        contexts = (_imputation_plan.context(curator.schema),)
+        contexts = (combinations(curator.schema),)
         draw = ImputedRows(None, self.sweeps, Fit(self.mix, self.folds, self.choice))
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
+
+
+def combinations(schema: Schema) -> Context:
+    """The joint table that regressions are fitted to, as the combinations that occur.
+
+    Raises:
+        ResourceLimit: a row has more than 126 bits, or a column more levels than a regression takes.
+        EngineFailure: the solver is not installed.
+    """
+    widest = max(schema, key=lambda column: column.size)
+    if widest.size > WIDEST:
+        raise ResourceLimit(
+            "LEVELS",
+            f"Column {widest.name!r} has {widest.size} levels.",
+            f"A column of a multinomial regression has at most {WIDEST} here.",
+            "Group its levels in the schema, or use noisy_pegs.",
+        )
+    context = joint(schema, "seen")
+    installed()
+    return context
+
+
+def regression_bytes(schema: Schema, rows: int | None) -> int:
+    """Bytes at the peak: distinct rows, their designs, the solver's gradients, a core each; drawn rows.
+
+    The number of records is not known: the rows asked for, or a million, stand for it. Regressions see
+    each combination of levels once, so that more of them than there are never count.
+    """
+    records = max(rows or 0, _plans.USUAL_ROWS)
+    distinct = min(records, prod(schema.sizes))
+    each = 4 * len(schema) + 8 + usable_cores() * (12 * len(schema) + 16 * max(schema.sizes))
+    return distinct * each + (rows or 0) * 4 * len(schema)

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import Relation, pure
-from gibbous.core.exact import exact
+from gibbous.core.claim import Relation
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import check, param
-from gibbous.core.plan import Plan, Spend
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _cross, _plans
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.noise import geometric_for
 from gibbous.structure.contexts import joint
 
 
@@ -62,21 +60,16 @@ class Laplace:
             ResourceLimit: the cross table has too many cells; the figure is named.
         """
         _cross.check_cells("laplace", schema)
-        total = pure(exact(self.epsilon), relation=self.relation, source="docs/proofs/laplace.md")
         info = self._noise(schema).info()
-        errors, warnings = _cross.expected_errors(schema, info, rows)
         detail = f"geometric noise, scale {info.scale:.6g} counts"
         return _plans.table_plan(
             self,
-            schema,
             rows,
             sets,
-            total=total,
             contexts=(joint(schema),),
-            spends=(Spend("the full cross table", total, detail),),
+            spends=(_plans.spend(self, "the full cross table", _plans.budget(self), detail),),
             published=f"epsilon = {self.epsilon:g}",
-            errors=errors,
-            warnings=warnings,
+            outlook=_cross.expected_errors(schema, info, rows),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
@@ -86,4 +79,4 @@ class Laplace:
         return Tables(schema, items, Recipe("ancestral", (0,), fit=self.fit))
 
     def _noise(self, schema: Schema) -> Noise:
-        return geometric_for(exact(self.epsilon), 1, self.relation, _plans.most_rows(schema))
+        return _plans.noise(self, schema, _plans.budget(self))

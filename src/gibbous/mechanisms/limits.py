@@ -7,10 +7,10 @@ from fractions import Fraction
 from gibbous.core.claim import short
 from gibbous.core.errors import BudgetExhausted, PrivacyRefused
 from gibbous.core.exact import exact
-from gibbous.core.facts import fact_words
 from gibbous.core.params import Rule
 from gibbous.core.plan import Plan
 from gibbous.core.request import Privacy
+from gibbous.core.schema import fact_words
 from gibbous.privacy.accountant import as_approximate
 
 SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(100)

@@ -10,9 +10,8 @@ from typing import ClassVar, Literal
 
 from gibbous.core.about import About
 from gibbous.core.cell_model import Draws, NoisySum, Values
-from gibbous.core.claim import Claim, Relation, approximate, pure, zcdp
+from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError, ResourceLimit
-from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.moment import Moment
 from gibbous.core.params import at_least, check, param, probability
@@ -21,27 +20,20 @@ from gibbous.core.protocols import CuratorLike, MomentNoise, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
-from gibbous.mechanisms._modips_noise import truncated_for
 from gibbous.mechanisms._modips_statistics import (
     Covariance,
     Split,
     coarsening,
     divided,
     moments,
+    truncated_for,
     weights,
 )
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
-from gibbous.privacy.noise import (
-    gaussian_for,
-    geometric_for,
-    moment_gaussian_for,
-    moment_geometric_for,
-)
+from gibbous.privacy.noise import moment_gaussian_for, moment_geometric_for
 from gibbous.synthesize.cells.fit import fitted
 from gibbous.synthesize.cells.layout import cell_context, numeric_columns
 
-PROOF = "docs/proofs/modips.md"
 MAX_CELLS = 1 << 24  # noisy numbers: at 5 to 9 microseconds of vetted noise each, two minutes
 A_MEAN = 1000  # records of the mean whose expected error a plan states
 
@@ -113,57 +105,45 @@ class Modips:
             ResourceLimit: too many cells, sums or parameters; the figure is named.
             ParameterError: outside = "truncate" for a schema with numeric columns.
         """
-        sums = self._moments(schema)
-        self._check_size(schema, sums)
-        parts = self._parts(sums)
-        noise = self._counts_noise(schema, parts[0])
-        sd, cells = math.sqrt(noise.info().variance), cell_context(schema)
-        ways = sorted(cells.target_sizes)[len(cells.target_sizes) // 2]
+        split = self._split(schema)
+        _check_size(schema, split.sums)
+        info, cells = split.counts_noise.info(), cell_context(schema)
+        sd, ways = (
+            math.sqrt(info.variance),
+            sorted(cells.target_sizes)[len(cells.target_sizes) // 2],
+        )
         errors, warnings = _plans.noise_errors(
-            noise.info(),
+            info,
             rows,
             one_way=sd * math.sqrt(cells.cells * ways),
             two_way=sd * math.sqrt(cells.cells) * ways,
         )
-        found = _plans.table_plan(
+        plan = _plans.table_plan(
             self,
-            schema,
             rows,
             sets,
-            total=self._total(),
             contexts=(cells,),
-            spends=self._spends(schema, sums, parts, noise),
+            spends=self._spends(split),
             published=f"epsilon = {self.epsilon:g}, divided over the sets",
-            errors=errors + self._mean_errors(schema, sums, parts),
-            warnings=(*warnings, *_plans.unused_delta(self)),
-            more_cells=sum(one.context.cells for one in sums),
+            outlook=(errors + split.mean_errors(), (*warnings, *_plans.unused_delta(self))),
+            more_cells=sum(one.context.cells for one in split.sums),
         )
-        return replace(found, numbers=numeric_columns(schema))
+        return replace(plan, numbers=numeric_columns(schema))
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: count the cells once, sum numbers and products once, add noise once."""
         schema = curator.schema
-        sums = self._moments(schema)
-        parts = self._parts(sums)
-        changes = coarsening(schema)
+        split, changes = self._split(schema), coarsening(schema)
         coarse = curator.recoded(changes) if changes else curator
-        counts = coarse.noisy_counts((cell_context(schema),), self._counts_noise(schema, parts[0]))
-        bought: tuple[NoisySum, ...] = ()
-        if sums:
-            noises = [
-                self._sum_noise(schema, one, part)
-                for one, part in zip(sums, parts[1:], strict=True)
-            ]
-            tables = coarse.noisy_moments(sums, noises)
-            bought = tuple(
-                NoisySum(one.factors, table) for one, table in zip(sums, tables, strict=True)
-            )
+        counts = coarse.noisy_counts((cell_context(schema),), split.counts_noise)
+        tables = coarse.noisy_moments(split.sums, split.sum_noises) if split.sums else ()
+        bought = tuple(NoisySum(one.factors, t) for one, t in zip(split.sums, tables, strict=True))
         model = fitted(
             schema, counts[0], bought, prior=self.prior, draws=self.draws, values=self.values
         )
         return Tables(schema, counts, Recipe("cells", ()), model=model)
 
-    def _moments(self, schema: Schema) -> tuple[Moment, ...]:
+    def _split(self, schema: Schema) -> _Split:
         if self.outside == "truncate" and numeric_columns(schema):
             raise ParameterError(
                 "TRUNCATE",
@@ -172,73 +152,66 @@ class Modips:
                 "records is private.",
                 "Use outside='clip', which costs nothing.",
             )
-        return moments(schema, self.covariance)
-
-    def _check_size(self, schema: Schema, sums: Sequence[Moment]) -> None:
-        cells, width = cell_context(schema).cells, len(numeric_columns(schema))
-        numbers = cells + sum(one.context.cells for one in sums)
-        model = cells * (1 + width + width**2)
-        if max(numbers, model) > MAX_CELLS:
-            raise ResourceLimit(
-                "JOINT",
-                f"The table of the categorical columns has {cells:.4g} cells, with {numbers:.4g} noisy "
-                f"numbers and {model:.4g} parameters.",
-                f"modips adds noise to every one of at most {MAX_CELLS:,}.",
-                "Use coarser or fewer columns, or adaptive_gibbs, which measures a few columns at a time.",
-            )
-
-    def _total(self) -> Claim:
-        if self.noise == "laplace":
-            return pure(exact(self.epsilon), relation=self.relation, source=PROOF)
-        return approximate(
-            exact(self.epsilon), exact(self.delta), relation=self.relation, source=PROOF
-        )
-
-    def _parts(self, sums: Sequence[Moment]) -> tuple[Fraction, ...]:
-        """Of epsilon or rho: for the counts, then for each moment."""
-        whole = exact(self.epsilon)
-        if self.noise == "gaussian":
-            whole = rho_from_approx(whole, exact(self.delta))
-        return divided(whole, weights(sums), self.split, self.noise)
-
-    def _counts_noise(self, schema: Schema, part: Fraction) -> Noise:
-        most = _plans.most_rows(schema)
-        if self.noise == "gaussian":
-            return gaussian_for(part, 1, self.relation, most)
+        sums, most = moments(schema, self.covariance), _plans.most_rows(schema)
+        first, *others = divided(_plans.budget(self), weights(sums), self.split, self.noise)
+        counts: Noise = _plans.noise(self, schema, first)
         if self.outside == "truncate":
-            return truncated_for(part, self.relation, most)
-        return geometric_for(part, 1, self.relation, most)
-
-    def _sum_noise(self, schema: Schema, one: Moment, part: Fraction) -> MomentNoise:
+            counts = truncated_for(first, self.relation, most)
         make = moment_gaussian_for if self.noise == "gaussian" else moment_geometric_for
-        return make(part, one, self.relation, _plans.most_rows(schema))
+        noises = tuple(
+            make(part, one, self.relation, most) for one, part in zip(sums, others, strict=True)
+        )
+        return _Split(schema, sums, (first, *others), counts, noises)
 
-    def _spends(
-        self, schema: Schema, sums: Sequence[Moment], parts: Sequence[Fraction], noise: Noise
-    ) -> tuple[Spend, ...]:
-        info = noise.info()
+    def _spends(self, split: _Split) -> list[Spend]:
+        info, names = split.counts_noise.info(), split.schema.names
         detail = f"{info.law} noise, scale {info.scale:.6g} counts"
-        found = [Spend("counts of all cells", self._price(parts[0]), detail)]
-        names, law = schema.names, info.law
-        for one, part in zip(sums, parts[1:], strict=True):
-            scale = self._sum_noise(schema, one, part).info().scale
+        spends = [_plans.spend(self, "counts of all cells", split.parts[0], detail)]
+        for one, part, noise in zip(split.sums, split.parts[1:], split.sum_noises, strict=True):
             what = " times ".join(names[factor] for factor in one.factors)
-            where = "in each cell" if one.context == cell_context(schema) else "of all records"
-            detail = f"{law} noise, scale {scale:.6g} grid steps, bound {one.bound}"
-            found.append(Spend(f"sums of {what} {where}", self._price(part), detail))
-        return tuple(found)
+            where = (
+                "in each cell" if one.context == cell_context(split.schema) else "of all records"
+            )
+            scale = noise.info().scale
+            detail = f"{info.law} noise, scale {scale:.6g} grid steps, bound {one.bound}"
+            spends.append(_plans.spend(self, f"sums of {what} {where}", part, detail))
+        return spends
 
-    def _price(self, part: Fraction) -> Claim:
-        if self.noise == "laplace":
-            return pure(part, relation=self.relation, source=PROOF)
-        return zcdp(part, relation=self.relation, source=PROOF)
 
-    def _mean_errors(
-        self, schema: Schema, sums: Sequence[Moment], parts: Sequence[Fraction]
-    ) -> tuple[tuple[str, float], ...]:
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """How the budget is divided: what `plan` prints and `run` spends.
+
+    Attributes:
+        sums: numbers and products that are summed.
+        parts: epsilon or rho of the counts, then of each sum.
+        counts_noise, sum_noises: what these buy.
+    """
+
+    schema: Schema
+    sums: tuple[Moment, ...]
+    parts: tuple[Fraction, ...]
+    counts_noise: Noise
+    sum_noises: tuple[MomentNoise, ...]
+
+    def mean_errors(self) -> tuple[tuple[str, float], ...]:
         """Noise of a cell's mean; the same for all columns, in units of their ranges."""
-        if not sums:
+        if not self.sums:
             return ()
-        sd = math.sqrt(self._sum_noise(schema, sums[0], parts[1]).info().variance)
+        sd = math.sqrt(self.sum_noises[0].info().variance)
         name = f"noise sd of a cell mean of {A_MEAN} records, share of the range"
-        return ((name, sd / (2 * sums[0].bound * A_MEAN)),)
+        return ((name, sd / (2 * self.sums[0].bound * A_MEAN)),)
+
+
+def _check_size(schema: Schema, sums: Sequence[Moment]) -> None:
+    cells, width = cell_context(schema).cells, len(numeric_columns(schema))
+    numbers = cells + sum(one.context.cells for one in sums)
+    model = cells * (1 + width + width**2)
+    if max(numbers, model) > MAX_CELLS:
+        raise ResourceLimit(
+            "JOINT",
+            f"The table of the categorical columns has {cells:.4g} cells, with {numbers:.4g} noisy "
+            f"numbers and {model:.4g} parameters.",
+            f"modips adds noise to every one of at most {MAX_CELLS:,}.",
+            "Use coarser or fewer columns, or adaptive_gibbs, which measures a few columns at a time.",
+        )

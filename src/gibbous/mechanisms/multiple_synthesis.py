@@ -87,20 +87,15 @@ class MultipleSynthesis:
                 f"multiple_synthesis draws at most {MAX_CELLS:,} for every set.",
                 "Use coarser or fewer columns, or covariance='pooled'.",
             )
-        found = _plans.row_plan(
+        plan = _plans.unprotected_plan(
             self,
-            schema,
             rows,
             sets,
-            claim=no_claim(unit="dataset", source=self.about.paper),
-            units=_plans.paid_rows(self, rows, sets),
             contexts=(cells, *(one.context for one in moments(schema, self.covariance))),
             what="rows of the posterior predictive law",
-            detail="no noise",
-            published="none",
-            warnings=("This method has no guarantee: exact statistics decide its rows.",),
+            warning="This method has no guarantee: exact statistics decide its rows.",
         )
-        return replace(found, numbers=numeric_columns(schema))
+        return replace(plan, numbers=numeric_columns(schema))
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Draw rows * sets rows, set after set, each set from parameters of its own."""

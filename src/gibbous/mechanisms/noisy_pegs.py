@@ -8,19 +8,17 @@ from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import Claim, Relation, approximate, zcdp
+from gibbous.core.claim import Relation
 from gibbous.core.context import Context
 from gibbous.core.exact import exact, root_down
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import Rule, at_least, check, param, probability
-from gibbous.core.plan import Plan, Spend
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Table, Tables
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
-from gibbous.privacy.noise import gaussian_for
 from gibbous.structure.choice import (
     Caution,
     Margins,
@@ -29,12 +27,10 @@ from gibbous.structure.choice import (
     expected_cells,
     network_picks,
 )
-from gibbous.structure.contexts import Given, conditional, named, tidy
+from gibbous.structure.contexts import Given, conditional, named, tidy, topological
 from gibbous.structure.contexts import margins as one_ways
-from gibbous.structure.order import topological
 from gibbous.structure.reconcile import fitted_margins
 
-PROOF = "docs/proofs/noisy_pegs.md"
 part = Rule(lambda v: 0 < v < 0.5, "> 0 and < 0.5")
 
 
@@ -89,56 +85,53 @@ class NoisyPegs:
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data."""
-        total = approximate(
-            exact(self.epsilon), exact(self.delta), relation=self.relation, source=PROOF
-        )
-        most = self._most_tables(schema)
-        ones, cell = (
-            self._noise(schema, "margins", len(schema)),
-            self._noise(schema, "tables", most),
-        )
-        bought = {
-            "margins": f"{len(schema)} one-way tables, gaussian noise, sigma {_sigma(ones):.6g} counts",
-            "choice": f"at most {self._picks(schema)} picks of context columns, exponential mechanism",
-            "tables": f"at most {most} conditional tables, gaussian noise, sigma {_sigma(cell):.6g} "
-            "counts or less",
-        }
-        spends = tuple(
-            Spend(words.split(", ")[0], self._price(rho), words.split(", ", 1)[1])
-            for name, words in bought.items()
-            if (rho := self._rho(schema)[name])
+        split = self._split(schema)
+        ones, cell = (noise.info().scale for noise in (split.ones_noise, split.tables_noise()))
+        bought = (
+            (
+                f"{len(schema)} one-way tables",
+                split.margins,
+                f"gaussian noise, sigma {ones:.6g} counts",
+            ),
+            (
+                f"at most {split.picks} picks of context columns",
+                split.choice,
+                "exponential mechanism",
+            ),
+            (
+                f"at most {split.most} conditional tables",
+                split.tables,
+                f"gaussian noise, sigma {cell:.6g} counts or less",
+            ),
         )
         size = sorted(schema.sizes)[len(schema) // 2]
-        errors, warnings = _plans.noise_errors(
-            ones.info(), rows, one_way=size * _sigma(ones), two_way=size * size * _sigma(cell)
-        )
         return _plans.table_plan(
             self,
-            schema,
             rows,
             sets,
-            total=total,
             contexts=one_ways(schema),
-            more_cells=expected_cells(schema, self.parents if most else 0, self.cells),
-            spends=spends,
+            more_cells=expected_cells(schema, self.parents if split.most else 0, self.cells),
+            spends=[_plans.spend(self, what, rho, how) for what, rho, how in bought if rho],
             published="none: the paper's own sampler costs epsilon for each row",
-            errors=errors,
-            warnings=warnings,
+            outlook=_plans.noise_errors(
+                split.ones_noise.info(), rows, one_way=size * ones, two_way=size * size * cell
+            ),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: 1-way tables, then the choice of contexts, then their tables with what is left."""
         schema = curator.schema
-        ones = curator.noisy_counts(one_ways(schema), self._noise(schema, "margins", len(schema)))
-        network, acyclic = self._network(curator, ones)
+        split = self._split(schema)
+        ones = curator.noisy_counts(one_ways(schema), split.ones_noise)
+        network, acyclic = self._network(curator, split, ones)
         given = [j for j in network.order if network.parents[j]]
-        bought: tuple[Table, ...] = ()
-        if self._most_tables(schema):
+        tables: tuple[Table, ...] = ()
+        if split.most:
             given = given or list(network.order)  # nothing is worth a table: margins once more
             contexts = [self._conditional(schema, j, network.parents[j]) for j in given]
-            noise = self._noise(schema, "tables", len(given), unused=self._unused(schema, network))
-            bought = curator.noisy_counts(contexts, noise)
-        by_column = dict(zip(given, bought, strict=True))
+            noise = split.tables_noise(len(given), unused=split.unused(network.paid))
+            tables = curator.noisy_counts(contexts, noise)
+        by_column = dict(zip(given, tables, strict=True))
         recipe = Recipe(
             "ancestral" if acyclic else "gibbs",
             tuple(range(len(schema))),
@@ -149,21 +142,22 @@ class NoisyPegs:
         items = tuple(by_column.get(j, ones[j]) for j in network.order)
         return Tables(schema, items, recipe, tuple(ones[j] for j in sorted(by_column)))
 
-    def _network(self, curator: CuratorLike, ones: Sequence[Table]) -> tuple[Network, bool]:
+    def _network(
+        self, curator: CuratorLike, split: _Split, ones: Sequence[Table]
+    ) -> tuple[Network, bool]:
         """The contexts, and whether their order lets one pass draw a row."""
         schema = curator.schema
-        if not self._picks(schema):
+        if not split.picks:
             parents = named(schema, self.contexts)
             order = topological(parents)
             return Network(order or tuple(range(len(schema))), parents), order is not None
         known = Tables(schema, tuple(ones), Recipe("ancestral", ()))
-        tables = self._noise(schema, "tables", self._most_tables(schema))
         network = choose_network(
             curator,
             Margins(fitted_margins(schema.sizes, ones), max(1.0, known.noisy_rows())),
             self.parents,
-            epsilon=self._pick_epsilon(schema),
-            caution=Caution(_sigma(tables), max_cells=self.cells),
+            epsilon=split.pick_epsilon,
+            caution=Caution(split.tables_noise().info().scale, max_cells=self.cells),
         )
         return network, True
 
@@ -171,43 +165,54 @@ class NoisyPegs:
         room = max(1, self.cells // schema.sizes[target])
         return conditional(schema, target, parents, max_keys=room)
 
-    def _picks(self, schema: Schema) -> int:
-        """Most picks; 0 where contexts are public, or there is nothing to choose from."""
+    def _split(self, schema: Schema) -> _Split:
+        """What is not chosen or counted goes to the rest."""
         free = sum(size > 1 for size in schema.sizes)
-        return 0 if self.contexts else network_picks(free, self.parents)
-
-    def _pick_epsilon(self, schema: Schema) -> Fraction:
-        return root_down(8 * self._rho(schema)["choice"] / self._picks(schema))
-
-    def _unused(self, schema: Schema, network: Network) -> Fraction:
-        """What is left of the share for choosing: how many picks were made is public."""
-        choice = self._rho(schema)["choice"]
-        return choice - network.paid * self._pick_epsilon(schema) ** 2 / 8 if choice else choice
-
-    def _most_tables(self, schema: Schema) -> int:
         if self.contexts:
-            return sum(bool(parents) for parents in named(schema, self.contexts))
-        free = sum(size > 1 for size in schema.sizes)
-        return max(0, free - 1) if self.parents else 0
-
-    def _rho(self, schema: Schema) -> dict[str, Fraction]:
-        """The concentrated budget, divided: what is not chosen or counted goes to the rest."""
-        whole = rho_from_approx(exact(self.epsilon), exact(self.delta))
-        choice = whole * exact(self.choice) if self._picks(schema) else Fraction(0)
-        ones = whole * exact(self.margins) if self._most_tables(schema) else whole
-        return {"margins": ones, "choice": choice, "tables": whole - ones - choice}
-
-    def _noise(
-        self, schema: Schema, part: str, tables: int, *, unused: Fraction = Fraction(0)
-    ) -> Noise:
-        if not tables:
-            return self._noise(schema, "margins", len(schema))
-        most = _plans.most_rows(schema)
-        return gaussian_for(self._rho(schema)[part] + unused, tables, self.relation, most)
-
-    def _price(self, rho: Fraction) -> Claim:
-        return zcdp(rho, relation=self.relation, source=PROOF)
+            picks, most = 0, sum(bool(parents) for parents in named(schema, self.contexts))
+        else:
+            picks = network_picks(free, self.parents)
+            most = max(0, free - 1) if self.parents else 0
+        whole = _plans.budget(self)
+        choice = whole * exact(self.choice) if picks else Fraction(0)
+        ones = whole * exact(self.margins) if most else whole
+        return _Split(self, schema, picks, most, ones, choice, whole - ones - choice)
 
 
-def _sigma(noise: Noise) -> float:
-    return noise.info().scale
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """How rho is divided: what `plan` prints and `run` spends.
+
+    Attributes:
+        picks: most picks; 0 where contexts are public, or there is nothing to choose from.
+        most: most conditional tables.
+        margins, choice, tables: rho of each.
+    """
+
+    method: NoisyPegs
+    schema: Schema
+    picks: int
+    most: int
+    margins: Fraction
+    choice: Fraction
+    tables: Fraction
+
+    @property
+    def ones_noise(self) -> Noise:
+        """Of the 1-way tables."""
+        return _plans.noise(self.method, self.schema, self.margins, len(self.schema))
+
+    def tables_noise(self, tables: int = 0, *, unused: Fraction = Fraction(0)) -> Noise:
+        """Of so many conditional tables, or of as many as there can be."""
+        if not self.most:
+            return self.ones_noise
+        return _plans.noise(self.method, self.schema, self.tables + unused, tables or self.most)
+
+    @property
+    def pick_epsilon(self) -> Fraction:
+        """Of one pick, by bounded range."""
+        return root_down(8 * self.choice / self.picks)
+
+    def unused(self, paid: int) -> Fraction:
+        """What is left of the share for choosing: how many picks were made is public."""
+        return self.choice - paid * self.pick_epsilon**2 / 8 if self.choice else self.choice

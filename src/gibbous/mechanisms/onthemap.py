@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from gibbous.core.about import About
+from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
+from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
+from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
-from gibbous.core.params import at_least, check, param, probability
-from gibbous.core.plan import Plan
+from gibbous.core.params import as_json, at_least, check, param, probability
+from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
-from gibbous.mechanisms import _flows
+from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
-from gibbous.structure.regions import Pairs, Places
+from gibbous.privacy.calibrate.probabilistic import check_kept, shrunken_loss, theorem44_limit
+from gibbous.structure.regions import Pairs, Places, regions
 from gibbous.synthesize.flows.rows import FlowRows
-from gibbous.synthesize.flows.scheme import Accept, Bound, Keep
+from gibbous.synthesize.flows.scheme import Accept, Bound, Keep, Scheme
+from gibbous.synthesize.flows.virtual import alpha_for, profile
+
+PROOF = "docs/proofs/onthemap.md; destination fixed, its total public"
+ALWAYS = (
+    "Probabilistic DP: except with probability delta the output discloses at most epsilon; "
+    "it implies (epsilon, delta)-DP. Destinations themselves have no protection."
+)
+NEIGHBORS = "neighbors differ in the origin of one record, destination totals are public"
+SIZES = (15, 150, 1500)  # destinations whose virtual records a plan shows
 
 
 @answering_class
@@ -79,17 +94,256 @@ class Onthemap:
             steps = tuple(tuple(s) if isinstance(s, list) else s for s in self.keep)
             object.__setattr__(self, "keep", steps)
         check(self)
-        _flows.check_choices(self)
+        _check_choices(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: (epsilon, delta) times sets, whatever the number of people."""
-        return _flows.onthemap_plan(self, schema, rows, sets)
+        _check_schema(schema)
+        if rows is not None and self.keep:
+            raise ParameterError(
+                "ROWSKEPT",
+                "A number of rows was given with keep.",
+                "Shrinking the domain is proven for as many people as a destination has records.",
+                "Leave out rows, or keep.",
+            )
+        promise, context = scheme(self, schema), by_destination(schema, self.destination)
+        each, total = claim(self), claim(self).times(sets)
+        cells = len(promise.origins) if promise.origins is not None else context.levels
+        whose = "of the whole table" if self.statement == "table" else "of each destination"
+        detail = f"virtual records in {cells:,} origins; delta {whose}; {NEIGHBORS}"
+        return Plan(
+            mechanism=self.about.name,
+            params=_parameters(self),
+            rows=rows,
+            sets=sets,
+            claim=each,
+            total=total,
+            published=f"epsilon = {self.epsilon:g}, delta = {self.delta:g}, probabilistic, "
+            "by theorem 4.4" + (" and theorem 5.2" if self.keep else ""),
+            spends=(Spend(f"origins of {context.keys:,} destinations", total, detail),),
+            cells=context.cells,
+            memory_bytes=_plans.memory((context,), rows) + 64 * (rows or _plans.USUAL_ROWS) * sets,
+            errors=_alphas(promise, cells),
+            warnings=_warnings(self, sets),
+        )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: count origins by destination once and draw the people of all sets."""
         schema = curator.schema
-        draw = FlowRows(_flows.scheme(self, schema), _flows.claim(self), rows, sets)
-        return curator.draw((self._context(schema),), draw, (rows or 0) * sets)
+        draw = FlowRows(scheme(self, schema), claim(self), rows, sets)
+        contexts = (by_destination(schema, self.destination),)
+        return curator.draw(contexts, draw, (rows or 0) * sets)
 
-    def _context(self, schema: Schema) -> Context:
-        return _flows.by_destination(schema, self.destination)
+
+def by_destination(schema: Schema, destination: str) -> Context:
+    """Origins (all other columns together) given the destination, the cells that occur.
+
+    Raises:
+        UsageError: no such column, or no other one.
+    """
+    if not destination:
+        columns = tuple(range(len(schema)))
+        return Context(columns, (), schema.sizes, (), support="seen")
+    place = schema.index(destination)
+    columns = tuple(j for j in range(len(schema)) if j != place)
+    if not columns:
+        raise UsageError(
+            "ORIGIN",
+            "The schema has a destination and nothing else.",
+            "Origins are the other column, or the other columns together.",
+            "Declare the origin column.",
+        )
+    sizes = tuple(schema.sizes[j] for j in columns)
+    return Context(columns, (place,), sizes, (schema.sizes[place],), support="seen")
+
+
+def scheme(one: Onthemap, schema: Schema) -> Scheme:
+    """The promise of one destination under a schema, its geography checked against the columns.
+
+    Raises:
+        UsageError: places and columns differ.
+    """
+    context = by_destination(schema, one.destination)
+    origins, grouped = one.origins, None
+    _check_same("origins", origins, context.levels)
+    _check_same("destinations", one.destinations, context.keys)
+    if one.level and origins is not None:
+        grouped = regions(origins, one.level)
+        origins = grouped.places
+    share = context.keys if one.statement == "table" else 1
+    if one.earlier is not None:
+        _check_earlier(one.earlier, len(origins or ()), context.keys)
+    kept = (one.bound, one.accept, one.keep, one.reach, one.spread)
+    places = (origins, one.destinations, grouped, one.earlier)
+    return Scheme(one.epsilon, one.delta / share, *kept, *places)
+
+
+def claim(one: Onthemap) -> Claim:
+    """The guarantee of one set."""
+    return Claim(
+        "probabilistic",
+        epsilon=exact(one.epsilon),
+        delta=exact(one.delta),
+        unit="dataset",
+        relation=one.relation,
+        source=PROOF,
+        fixed=(one.destination,) if one.destination else (),
+    )
+
+
+def _parameters(one: Onthemap) -> dict[str, object]:
+    """Parameters as JSON values; public geography by size and digest."""
+    public = (
+        ("origins", one.origins),
+        ("destinations", one.destinations),
+        ("earlier", one.earlier),
+    )
+    places = {name: value.to_json() for name, value in public if value is not None}
+    return as_json(one) | {"keep": [list(step) for step in one.keep]} | places
+
+
+def _alphas(promise: Scheme, cells: int) -> tuple[tuple[str, float], ...]:
+    """Virtual records of the least origin in destinations of a few sizes, on the full domain."""
+    if promise.local:
+        return ()
+    shape, out = profile(promise.weights(cells), cells), []
+    for n in SIZES:
+        alpha = shape.effective(alpha_for(promise, shape, n, n), n, n)
+        out.append((f"alpha, virtual records an origin, of {n} records", alpha))
+        out.append((f"all virtual records beside {n} records", alpha * shape.weight / shape.least))
+    return tuple(out)
+
+
+def _warnings(one: Onthemap, sets: int) -> tuple[str, ...]:
+    told = (
+        (True, ALWAYS),
+        (
+            not one.destination,
+            "No destination column was named: the whole table is one destination.",
+        ),
+        (
+            one.earlier is not None,
+            "Pairs of the earlier release stay in the domain: they are public already.",
+        ),
+        (sets > 1, f"Each of the {sets} sets is paid for."),
+        (one.epsilon > 10, f"epsilon = {one.epsilon:g} excludes almost nothing."),
+    )
+    return tuple(text for applies, text in told if applies)
+
+
+def _check_choices(one: Onthemap) -> None:
+    """Refuse parameters that have no proof together, before anything is planned."""
+    if one.accept == "rep":
+        raise ParameterError(
+            "REP",
+            "accept='rep' was asked for: outputs that are not gamma-Rep of the records rejected.",
+            "What is accepted must not depend on one record: an output at the limit of one table "
+            "is impossible for its neighbor (lemma 5.1), a privacy loss without bound.",
+            "Use accept='good', which accepts what is representative of the records or a neighbor.",
+        )
+    if one.accept == "good" and (one.keep or one.reach or one.bound == "printed"):
+        raise ParameterError(
+            "GOODONLY",
+            "accept='good' was asked for with keep, reach or bound='printed'.",
+            "Its proof is for the full domain and the exact tail.",
+            "Leave out the other option.",
+        )
+    _check_keep(one)
+    if one.bound == "printed":
+        theorem44_limit(_left(one), one.delta, 1)
+    distances = (one.keep or one.reach) and (one.origins is None or one.destinations is None)
+    if distances or ((one.level or one.spread) and one.origins is None):
+        raise ParameterError(
+            "NOPLACES",
+            f"{'keep or reach' if distances else 'level or spread'} was given without public places.",
+            "Distances need coordinates of origins and of destinations."
+            if distances
+            else "Regions and densities are declared for every origin.",
+            f"Give origins={' and destinations=' if distances else ''} "
+            "(gibbous.structure.regions.places).",
+        )
+    if one.earlier is not None and not one.keep:
+        raise ParameterError(
+            "EARLIER",
+            "An earlier release was given without keep.",
+            "It says which origins shrinking always keeps.",
+            "Give keep=, for example ((0, 0.05),).",
+        )
+
+
+def _check_keep(one: Onthemap) -> None:
+    steps = one.keep
+    miles = [float(step[0]) for step in steps if _is_step(step)]
+    rising = all(near < far < math.inf for near, far in itertools.pairwise(miles))
+    if len(miles) < len(steps) or miles[:1] not in ([], [0]) or not rising:
+        raise ParameterError(
+            "KEEP",
+            "keep is not a list of steps.",
+            "Steps are (miles, probability), the first from 0 miles, distances increasing.",
+            "For example keep=((0, 1.0), (10, 0.3), (50, 0.04)).",
+        )
+    for _, share in steps:
+        check_kept(share)
+    if steps and _left(one) <= 0:
+        least = min(share for _, share in steps)
+        raise ParameterError(
+            "SHRINKCOST",
+            f"Keeping origins with probability {least:g} costs {math.log(1 / least):.4g} nats "
+            f"and more, of epsilon = {one.epsilon:g}.",
+            "What is left after ln(1 / f) and the change of |a| must be above 0.",
+            "Raise epsilon, or the least probability in keep.",
+        )
+
+
+def _is_step(step: object) -> bool:
+    return (
+        isinstance(step, tuple)
+        and len(step) == 2
+        and not any(isinstance(v, bool) or not isinstance(v, int | float) for v in step)
+    )
+
+
+def _left(one: Onthemap) -> float:
+    """Epsilon after the least that shrinking costs."""
+    if not one.keep:
+        return one.epsilon
+    size = 1.0 if one.bound == "printed" else 0.0
+    return one.epsilon - shrunken_loss(size, 1, 1, min(s for _, s in one.keep), sharp=False)
+
+
+def _check_schema(schema: Schema) -> None:
+    if _plans.most_rows(schema) > 1:
+        raise PrivacyRefused(
+            "PERSONROWS",
+            "The privacy unit has more than one row.",
+            "onthemap is proven for one record of one destination a unit.",
+            "Keep one job a person (max_rows = 1), or use noisy_pegs or sba.",
+        )
+    if schema.impossible:
+        raise UsageError(
+            "IMPOSSIBLE",
+            "The schema declares impossible combinations.",
+            "onthemap puts virtual records in every origin of a destination's domain.",
+            "Use reach= for distances, or drop [[impossible]].",
+        )
+
+
+def _check_same(what: str, places: Places | None, codes: int) -> None:
+    if places is not None and len(places) != codes:
+        raise UsageError(
+            "PLACES",
+            f"There are {len(places):,} {what} in the geography and {codes:,} in the schema.",
+            "They are the same list in the same order.",
+            "Make the schema from the places (gibbous.flows.flow_schema).",
+        )
+
+
+def _check_earlier(pairs: Pairs, origins: int, destinations: int) -> None:
+    ends = (pairs.origins, origins), (pairs.destinations, destinations)
+    if any(codes.min(initial=0) < 0 or codes.max(initial=-1) >= most for codes, most in ends):
+        raise UsageError(
+            "EARLIER",
+            "The earlier release has a pair outside the declared places.",
+            "Its codes are positions in origins (or their regions) and destinations.",
+            "Code it against the same lists.",
+        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import ClassVar, Literal
 
 from gibbous.core.about import About
@@ -23,7 +22,7 @@ from gibbous.core.tables import Tables
 from gibbous.mechanisms import _inner, _plans
 from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import gaussian_for, geometric_for
 from gibbous.structure.contexts import margins
 from gibbous.structure.narrow_bins import Grid, merged_edges, narrow_edges, widest_edges
@@ -105,36 +104,31 @@ class PaidBins:
             PrivacyRefused: the method inside looks at numbers itself.
             UsageError: `columns` names none, or one that keeps its bins.
         """
-        whole = _inner.made(self)
         places = self._places(schema)
-        widest = recoded_schema(schema, self._widest(schema, places)) if places else schema
-        known = whole.plan(widest, rows, sets)
-        if known.numbers:
-            raise _own_numbers(str(self.method))
         if not places:
+            known = _inner.made(self).plan(schema, rows, sets)
+            _check_numbers(known, str(self.method))
             return replace(known, mechanism=self.about.name, params=as_json(self))
-        bought, inside = self._parts(widest, known)
-        found = inside.plan(widest, rows, sets)
-        noise = self._noise(schema, bought, len(places))
-        info = noise.info()
-        cells = sum(len(self._narrow(schema, j)) - 1 for j in places)
+        split = self._split(schema, places, rows, sets)
+        plan, total = split.inside.plan(split.widest, rows, sets), split.known.total
+        info, cells = split.noise.info(), sum(len(cut) - 1 for cut in split.edges.values())
         detail = f"{info.law} noise, scale {info.scale:.6g} counts, {cells} narrow bins"
-        names = ", ".join(schema.names[j] for j in places)
-        cost = noise.cost(len(places), known.total.relation, _plans.most_rows(schema))
-        sd = ("noise sd of a narrow bin, counts", math.sqrt(info.variance))
+        what = f"counts of narrow bins of {', '.join(schema.names[j] for j in places)}"
+        cost = split.noise.cost(len(places), total.relation, _plans.most_rows(schema))
+        claim = split.known.claim
         return replace(
-            found,
+            plan,
             mechanism=self.about.name,
             params=as_json(self),
-            claim=replace(known.claim, source=f"{PROOF}; {known.claim.source}"),
-            total=replace(known.total, source=f"{PROOF}; {known.total.source}"),
+            claim=replace(claim, source=f"{PROOF}; {claim.source}"),
+            total=replace(total, source=f"{PROOF}; {total.source}"),
             published="nothing: no paper describes this combinator",
-            spends=(Spend(f"counts of narrow bins of {names}", cost, detail), *found.spends),
-            cells=found.cells + cells,
-            memory_bytes=found.memory_bytes
+            spends=(Spend(what, cost, detail), *plan.spends),
+            cells=plan.cells + cells,
+            memory_bytes=plan.memory_bytes
             + 24 * cells
             + (rows or _plans.USUAL_ROWS) * (8 * len(places) + len(schema)),
-            errors=(*found.errors, sd),
+            errors=(*plan.errors, ("noise sd of a narrow bin, counts", math.sqrt(info.variance))),
             numbers=places,
         )
 
@@ -144,18 +138,15 @@ class PaidBins:
         places = self._places(schema)
         if not places:
             return _inner.made(self).run(curator, rows, sets)
-        widest = recoded_schema(schema, self._widest(schema, places))
-        bought, inside = self._parts(widest, _inner.made(self).plan(widest, rows, sets))
-        noise = self._noise(schema, bought, len(places))
-        edges = {j: self._narrow(schema, j) for j in places}
-        view = curator.recoded({j: Edges(edges[j]) for j in places})
-        tables = view.noisy_counts([margins(view.schema)[j] for j in places], noise)
+        split = self._split(schema, places, rows, sets)
+        view = curator.recoded({j: Edges(cut) for j, cut in split.edges.items()})
+        tables = view.noisy_counts([margins(view.schema)[j] for j in places], split.noise)
         merged = {}
         for j, table in zip(places, tables, strict=True):
             counts = table.cells.values.ravel()[: view.schema.columns[j].bins].astype(float)
             sigma, within = math.sqrt(max(table.noise.variance, 1e-6)), self.within == "paid"
-            merged[j] = merged_edges(edges[j], counts, sigma, self.bins, within=within)
-        return inside.run(curator.recoded(merged), rows, sets)
+            merged[j] = merged_edges(split.edges[j], counts, sigma, self.bins, within=within)
+        return split.inside.run(curator.recoded(merged), rows, sets)
 
     def _places(self, schema: Schema) -> tuple[int, ...]:
         """Columns that get new bins: those named, or all numeric ones that no structural zero names."""
@@ -172,33 +163,44 @@ class PaidBins:
             return tuple(j for j in free if schema.names[j] in self.columns)
         return tuple(j for j in free if schema.columns[j].kind == "numeric")
 
-    def _narrow(self, schema: Schema, place: int) -> tuple[float, ...]:
-        return narrow_edges(schema.columns[place], self.grid, self.narrow)
-
-    def _widest(self, schema: Schema, places: Sequence[int]) -> dict[int, Edges]:
-        return {
-            j: widest_edges(schema.columns[j], self._narrow(schema, j), self.bins) for j in places
-        }
-
-    def _parts(self, widest: Schema, known: Plan) -> tuple[tuple[bool, Fraction], Mechanism]:
-        """What buys the counts (whether that is rho, and how much), and the method on the rest."""
+    def _split(self, schema: Schema, places: Sequence[int], rows: int | None, sets: int) -> _Split:
+        edges = {j: narrow_edges(schema.columns[j], self.grid, self.narrow) for j in places}
+        most = {j: widest_edges(schema.columns[j], cut, self.bins) for j, cut in edges.items()}
+        widest = recoded_schema(schema, most)
+        known = _inner.made(self).plan(widest, rows, sets)
+        _check_numbers(known, str(self.method))
         epsilon, delta = known.total.epsilon, known.total.delta
-        rest = 1 - exact(self.share)
+        rest, shape = (
+            1 - exact(self.share),
+            (len(places), known.total.relation, _plans.most_rows(schema)),
+        )
         if _inner.gaussian(known):
-            whole = rho_from_approx(epsilon, delta)
             smaller = _inner.share_of_rho(epsilon, delta, rest)
-            left = whole - rho_from_approx(exact(smaller), delta)
-            return (True, left), _inner.made(self, epsilon=smaller)
-        smaller = float(down(epsilon * rest, DIGITS))
-        return (False, epsilon - exact(smaller)), _inner.made(self, epsilon=smaller)
+            left = rho_from_approx(epsilon, delta) - rho_from_approx(exact(smaller), delta)
+            noise: Noise = gaussian_for(left, *shape)
+        else:
+            smaller = float(down(epsilon * rest, DIGITS))
+            noise = geometric_for(epsilon - exact(smaller), *shape)
+        return _Split(edges, widest, known, noise, _inner.made(self, epsilon=smaller))
 
-    def _noise(self, schema: Schema, bought: tuple[bool, Fraction], tables: int) -> Noise:
-        make = gaussian_for if bought[0] else geometric_for
-        return make(bought[1], tables, self._relation(), _plans.most_rows(schema))
 
-    def _relation(self) -> Relation:
-        found: Relation = getattr(_inner.made(self), "relation", "add_remove")
-        return found
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """What a share of the budget buys, and the method on the rest.
+
+    Attributes:
+        edges: of the narrow bins, by position of the column.
+        widest: the schema with as many bins as they may be merged to.
+        known: the plan of the method inside at the whole budget.
+        noise: of the narrow counts.
+        inside: the method inside at what is left.
+    """
+
+    edges: dict[int, tuple[float, ...]]
+    widest: Schema
+    known: Plan
+    noise: Noise
+    inside: Mechanism
 
 
 def _check_inside(combinator: PaidBins) -> None:
@@ -239,13 +241,14 @@ def _unfit(name: str, schema: Schema) -> UsageError:
     )
 
 
-def _own_numbers(name: str) -> PrivacyRefused:
-    return PrivacyRefused(
-        "OWNBINS",
-        f"The method inside paid_bins is {name}, which looks at numbers or cuts bins itself.",
-        "Bins are bought for a method that works on the bins it is given.",
-        f"Use {name} without paid_bins, or with the schema's bins.",
-    )
+def _check_numbers(known: Plan, name: str) -> None:
+    if known.numbers:
+        raise PrivacyRefused(
+            "OWNBINS",
+            f"The method inside paid_bins is {name}, which looks at numbers or cuts bins itself.",
+            "Bins are bought for a method that works on the bins it is given.",
+            f"Use {name} without paid_bins, or with the schema's bins.",
+        )
 
 
 __all__ = ["PaidBins"]

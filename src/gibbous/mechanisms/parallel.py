@@ -31,7 +31,8 @@ few = Rule(lambda v: 1 <= v <= 1000, "between 1 and 1000")
 class Parallel:
     """Divide the records at random into parts, run a method on each part, and mix the rows.
 
-    A record lies in one part, drawn by the system's entropy whatever the record says. So the parts are
+    A record lies in one part, drawn by the system's entropy whatever the record says (on Spark by a
+    stream that is keyed with it, so that a task can be done again). So the parts are
     paid beside each other: the release costs what one part costs. Rows that are paid for one by one
     cost a part's share of them. The price is accuracy: each part has fewer records under the same noise.
 
@@ -39,8 +40,9 @@ class Parallel:
         That of the method inside on one part, add/remove or replace one, for everything together; the
         privacy unit is one row. Claimed by the paper: if each process is private, so is the collection,
         for any partition. Proven here: for a partition that does not look at the records,
-        docs/proofs/parallel.md; consecutive chunks of the rows do not do. Audited: contract, with half
-        the noise and an undivided budget as saboteurs; parts by the rows' order in tests/sets.
+        docs/proofs/parallel.md; consecutive chunks of the rows do not do. On Spark computational: for
+        whoever cannot tell SHAKE-256 under a secret key from a random function. Audited: contract,
+        with half the noise and an undivided budget as saboteurs; parts by the rows' order in tests/sets.
     Source:
         [park2013, alg. 2].
     """

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import Relation, pure
+from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
-from gibbous.core.context import Context
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import at_least, check, param
-from gibbous.core.plan import Plan
+from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import Add
-from gibbous.privacy.calibrate import epsilon_from_zcdp, pegs_alpha_published, pegs_zcdp
+from gibbous.privacy.calibrate.gibbs import pegs_alpha_published, pegs_zcdp
+from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
 from gibbous.structure.contexts import Given, given_or_ring, tidy
 from gibbous.synthesize.rows import GibbsRows
 
@@ -65,54 +64,47 @@ class Pegs:
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: epsilon times rows times sets."""
-        count = _plans.paid_rows(self, rows, sets)
-        contexts, alpha = self._contexts(schema), self._add(schema).alpha
-        claim = pure(
-            exact(self.epsilon), unit="row", relation=self.relation, source="docs/proofs/pegs.md"
+        count, add = _plans.paid_rows(self, rows, sets), self._add(schema)
+        alpha = float(add.alpha)
+        composed = "epsilon of the whole file at delta 1e-6, composed by zCDP"
+        errors = (
+            ("alpha, virtual records a level", alpha),
+            (
+                "records that outweigh the prior in a key of the widest column",
+                max(schema.sizes) * alpha,
+            ),
+            (composed, self._composed(schema, count)),
         )
-        wide = max(schema.sizes)
+        what = f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws"
+        detail = f"virtual records added to each level: alpha = {alpha:.6g}"
         return _plans.row_plan(
             self,
-            schema,
             rows,
             sets,
-            claim=claim,
+            spend=Spend(what, _plans.total(self), detail),
             units=count,
-            contexts=contexts,
-            what=f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws",
-            detail=f"virtual records added to each level: alpha = {float(alpha):.6g}",
+            contexts=given_or_ring(schema, self.contexts, self.parents),
             published=f"epsilon = {self.epsilon:g} per row, read as the guarantee of the file; "
             f"alpha = {pegs_alpha_published(self.epsilon, len(schema)):.6g}",
-            errors=(
-                ("alpha, virtual records a level", float(alpha)),
-                (
-                    "records that outweigh the prior in a key of the widest column",
-                    wide * float(alpha),
-                ),
-                (
-                    "epsilon of the whole file at delta 1e-6, composed by zCDP",
-                    self._composed(schema, count),
-                ),
-            ),
+            outlook=(errors, ()),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw rows * sets rows with cryptographic words."""
+        contexts = given_or_ring(curator.schema, self.contexts, self.parents)
         draw = GibbsRows(self._add(curator.schema), self.sweeps)
-        return curator.draw(
-            self._contexts(curator.schema), draw, _plans.paid_rows(self, rows, sets)
-        )
+        return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
-    def _contexts(self, schema: Schema) -> Sequence[Context]:
-        return given_or_ring(schema, self.contexts, self.parents)
+    def _draws(self, schema: Schema) -> int:
+        """Draws a row."""
+        return self.sweeps * _plans.redrawn(schema)
 
     def _add(self, schema: Schema) -> Add:
-        draws = self.sweeps * _plans.redrawn(schema)
-        return Add.within(exact(self.epsilon) / draws, _plans.most_rows(schema))
+        """The perturbation under which a draw costs its share of epsilon."""
+        return Add.within(exact(self.epsilon) / self._draws(schema), _plans.most_rows(schema))
 
     def _composed(self, schema: Schema, count: int) -> float:
-        alpha = self._add(schema).effective
-        draws = count * self.sweeps * _plans.redrawn(schema)
+        alpha, draws = self._add(schema).effective, count * self._draws(schema)
         if alpha is None or not draws:
             return 0.0
         rho = pegs_zcdp(alpha, draws, self.relation, _plans.most_rows(schema))

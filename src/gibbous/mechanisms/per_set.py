@@ -90,11 +90,12 @@ class PerSet:
         whole = _inner.made(self).plan(schema, rows, 1)
         if sets == 1:
             return replace(whole, mechanism=self.about.name, params=as_json(self))
-        plans = [one.plan(schema, rows, 1) for one in self._shares(schema, sets)]
+        plans = [one.plan(schema, rows, 1) for one in self._split(schema, sets)]
         first = plans[0]
         paid = [[plan.spends[i].claim for plan in plans] for i in range(len(first.spends))]
-        gaussian = self._gaussian(schema)
-        warnings = first.warnings if gaussian else (*first.warnings, _loud(sets))
+        warnings = first.warnings
+        if not _inner.gaussian(_inner.made(self).plan(schema, None, 1)):
+            warnings += (_loud(sets),)
         return replace(
             first,
             mechanism=self.about.name,
@@ -115,7 +116,7 @@ class PerSet:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: the method inside, once for every set."""
         found: list[Tables] = []
-        for number, one in enumerate(self._shares(curator.schema, sets)):
+        for number, one in enumerate(self._split(curator.schema, sets)):
             curator.report("sets", number, sets)
             tables = one.run(curator, rows, 1)
             assert isinstance(tables, Tables)
@@ -123,7 +124,7 @@ class PerSet:
         _inner.one_schema(found, curator.schema, "set")
         return replace(found[0], copies=tuple(found[1:]))
 
-    def _shares(self, schema: Schema, sets: int) -> list[Mechanism]:
+    def _split(self, schema: Schema, sets: int) -> list[Mechanism]:
         """The method inside, once for every set, each with its share of the budget."""
         if sets > MOST_SETS:
             raise ResourceLimit(
@@ -135,20 +136,16 @@ class PerSet:
         if sets == 1:
             return [_inner.made(self)]
         assert self.epsilon is not None
-        if self._gaussian(schema):
+        known = _inner.made(self).plan(schema, None, 1)
+        if _inner.gaussian(known):
             assert self.delta is not None
             each = _inner.share_of_rho(exact(self.epsilon), exact(self.delta), Fraction(1, sets))
             return [_inner.made(self, epsilon=each)] * sets
         epsilons = divided(exact(self.epsilon), sets)
         # A delta that the method does not use stays whole: a share of it would look like one given.
-        used = _inner.made(self).plan(schema, None, 1).total.delta > 0
-        none = self.delta is None or not used
+        none = self.delta is None or not known.total.delta
         deltas = [None] * sets if none else divided(exact(self.delta or 0), sets)
         return [_inner.made(self, *pair) for pair in zip(epsilons, deltas, strict=True)]
-
-    def _gaussian(self, schema: Schema) -> bool:
-        """Whether all purchases of the method inside are zero-concentrated, by its own plan."""
-        return _inner.gaussian(_inner.made(self).plan(schema, None, 1))
 
 
 def divided(whole: Fraction, sets: int) -> list[float]:

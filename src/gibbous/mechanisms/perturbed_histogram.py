@@ -7,21 +7,21 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from gibbous.core.about import About
-from gibbous.core.claim import Relation, pure
+from gibbous.core.claim import Relation
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import Rule, at_least, check, param
-from gibbous.core.plan import Plan, Spend
-from gibbous.core.protocols import CuratorLike, Noise
+from gibbous.core.plan import Plan
+from gibbous.core.protocols import CuratorLike
 from gibbous.core.recode import recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _cross, _plans
 from gibbous.mechanisms._bins import BinRule, Bins, Spreads, tidy_spreads
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.noise import geometric_for
 from gibbous.structure.contexts import joint
 
+MOMENT_RULES = ("scott", "freedman_diaconis")
 part = Rule(lambda v: 0.001 <= v <= 0.9, "between 0.001 and 0.9")
 
 
@@ -83,64 +83,60 @@ class PerturbedHistogram:
             PrivacyRefused: the rule needs a spread that would have to be read off the records.
             ResourceLimit: the cross table has too many cells; the figure is named.
         """
-        rule = self._rule(rows)
-        paid = self._pays(schema)
-        finest = rule.widest(schema) if paid else recoded_schema(schema, rule.public(schema))
+        split = self._split(schema, rows)
+        rule = split.rule
+        finest = rule.widest(schema) if split.scale else recoded_schema(schema, rule.public(schema))
         _cross.check_cells(self.about.name, finest)
-        source = "docs/proofs/perturbed_histogram.md"
-        total = pure(exact(self.epsilon), relation=self.relation, source=source)
-        for_scale, for_table = self._split(schema)
-        spends = [Spend("the histogram of all columns", replace(total, epsilon=for_table))]
-        info = self._noise(finest, for_table).info()
-        spends[0] = replace(spends[0], detail=f"geometric noise, scale {info.scale:.6g} counts")
-        if paid:
+        info = _plans.noise(self, finest, split.table).info()
+        detail = f"geometric noise, scale {info.scale:.6g} counts"
+        spends = [_plans.spend(self, "the histogram of all columns", split.table, detail)]
+        if split.scale:
             what = "quantiles" if self.bins == "quantiles" else "the scale"
-            sums = (
-                ", sums and sums of squares" if self.bins in ("scott", "freedman_diaconis") else ""
-            )
-            detail = f"noisy bins{sums}"
             what = f"{what} of numeric columns: {len(rule.columns(schema))}"
-            spends.insert(0, Spend(what, replace(total, epsilon=for_scale), detail))
+            sums = ", sums and sums of squares" if self.bins in MOMENT_RULES else ""
+            spends.insert(0, _plans.spend(self, what, split.scale, f"noisy bins{sums}"))
         errors, warnings = _cross.expected_errors(finest, info, rows)
         bins = max((finest.columns[j].bins for j in rule.columns(schema)), default=0)
         if bins:
             errors += (("most bins of a column", float(bins)),)
-        found = _plans.table_plan(
+        plan = _plans.table_plan(
             self,
-            schema,
             rows,
             sets,
-            total=total,
             contexts=(joint(finest),),
-            spends=tuple(spends),
+            spends=spends,
             published=f"epsilon = {self.epsilon:g}, whatever chose the bins",
-            errors=errors,
-            warnings=warnings,
+            outlook=(errors, warnings),
         )
-        return replace(found, numbers=rule.columns(schema))
+        return replace(plan, numbers=rule.columns(schema))
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: buy the scale if asked to, then count the histogram once and add noise once."""
-        schema = curator.schema
-        for_scale, for_table = self._split(schema)
-        paid = self._pays(schema)
-        rule = self._rule(None if paid else rows)  # a number of records that is bought comes first
-        edges = rule.bought(curator, for_scale) if paid else rule.public(schema)
+        split = self._split(curator.schema, rows)
+        rule = split.rule
+        edges = rule.bought(curator, split.scale) if split.scale else rule.public(curator.schema)
         view = curator.recoded(edges) if edges else curator
-        items = view.noisy_counts((joint(view.schema),), self._noise(view.schema, for_table))
+        items = view.noisy_counts(
+            (joint(view.schema),), _plans.noise(self, view.schema, split.table)
+        )
         return Tables(view.schema, items, Recipe("ancestral", (0,), fit=self.fit))
+
+    def _split(self, schema: Schema, rows: int | None) -> _Split:
+        whole, rule = _plans.budget(self), self._rule(rows)
+        if self.scale == "public" or not rule.columns(schema):
+            return _Split(rule, Fraction(0), whole)
+        scale = whole * exact(self.scale_share)
+        # A number of records that is bought comes before the number of rows.
+        return _Split(self._rule(None), scale, whole - scale)
 
     def _rule(self, rows: int | None) -> Bins:
         return Bins(self.bins, self.records or rows or None, self.spreads, self.most)
 
-    def _pays(self, schema: Schema) -> bool:
-        return self.scale == "paid" and bool(self._rule(None).columns(schema))
 
-    def _split(self, schema: Schema) -> tuple[Fraction, Fraction]:
-        """Epsilon of the scale and of the table."""
-        whole = exact(self.epsilon)
-        part = whole * exact(self.scale_share) if self._pays(schema) else Fraction(0)
-        return part, whole - part
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The rule of the bins, and epsilon of the scale (0: it is public) and of the table."""
 
-    def _noise(self, schema: Schema, epsilon: Fraction) -> Noise:
-        return geometric_for(epsilon, 1, self.relation, _plans.most_rows(schema))
+    rule: Bins
+    scale: Fraction
+    table: Fraction

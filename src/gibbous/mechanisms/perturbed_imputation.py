@@ -7,18 +7,20 @@ from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import Relation, pure
+from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import at_least, check, param, share
-from gibbous.core.plan import Plan
+from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
-from gibbous.mechanisms import _imputation_plan, _plans
+from gibbous.mechanisms import _plans
+from gibbous.mechanisms.imputation import FOLDS, combinations, regression_bytes
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import Add
-from gibbous.privacy.calibrate import epsilon_from_zcdp, pegs_zcdp
+from gibbous.privacy.calibrate.gibbs import pegs_zcdp
+from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
 from gibbous.synthesize.imputation.draw import PARTS, ImputedRows
 from gibbous.synthesize.imputation.fit import Choice, Fit
 
@@ -56,7 +58,7 @@ class PerturbedImputation:
     relation: Relation = param("add_remove", help="Which tables count as neighbors.")
     sweeps: int = param(1, at_least(1), help="Passes a row; each takes its share of epsilon.")
     mix: float = param(0.5, share, help="Penalty: 0 is ridge, 1 is lasso, between is elastic net.")
-    folds: int = param(5, _imputation_plan.FOLDS, help="Of the penalty's cross-validation.")
+    folds: int = param(5, FOLDS, help="Of the penalty's cross-validation.")
     choice: Choice = param("min", help="Penalty of the least held-out loss, or the 1-se rule.")
 
     def __post_init__(self) -> None:
@@ -64,56 +66,45 @@ class PerturbedImputation:
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: epsilon times rows times sets."""
-        count = _plans.paid_rows(self, rows, sets)
-        context = _imputation_plan.context(schema)
-        claim = pure(
-            exact(self.epsilon),
-            unit="row",
-            relation=self.relation,
-            source="docs/proofs/perturbed_imputation.md",
-        )
-        floor = self._floor(schema)
+        count, floor = _plans.paid_rows(self, rows, sets), self._floor(schema)
         alpha = float(floor.alpha / PARTS)
+        weight = 1 / (1 + max(schema.sizes) * alpha)
+        composed = "epsilon of the whole file at delta 1e-6, composed by zCDP"
+        errors = (
+            ("alpha, added to the probability of each level", alpha),
+            ("weight of the regression in a draw of the widest column", weight),
+            (composed, self._composed(floor, schema, count)),
+        )
+        what = f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws"
+        detail = f"added to the probability of each level: alpha = {alpha:.6g}"
         plan = _plans.row_plan(
             self,
-            schema,
             rows,
             sets,
-            claim=claim,
+            spend=Spend(what, _plans.total(self), detail),
             units=count,
-            contexts=(context,),
-            what=f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws",
-            detail=f"added to the probability of each level: alpha = {alpha:.6g}",
+            contexts=(combinations(schema),),
             published=f"epsilon = {self.epsilon:g} per row, read as the guarantee of the file",
-            errors=(
-                ("alpha, added to the probability of each level", alpha),
-                (
-                    "weight of the regression in a draw of the widest column",
-                    1 / (1 + max(schema.sizes) * alpha),
-                ),
-                (
-                    "epsilon of the whole file at delta 1e-6, composed by zCDP",
-                    self._composed(floor, schema, count),
-                ),
-            ),
+            outlook=(errors, ()),
         )
-        return replace(plan, memory_bytes=_imputation_plan.memory(schema, count))
+        return replace(plan, memory_bytes=regression_bytes(schema, count))
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: fit, then draw rows * sets rows with cryptographic words."""
-        contexts = (_imputation_plan.context(curator.schema),)
-        fit = Fit(self.mix, self.folds, self.choice)
+        contexts, fit = (combinations(curator.schema),), Fit(self.mix, self.folds, self.choice)
         draw = ImputedRows(self._floor(curator.schema), self.sweeps, fit)
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
+    def _draws(self, schema: Schema) -> int:
+        """Draws a row."""
+        return self.sweeps * _plans.redrawn(schema)
+
     def _floor(self, schema: Schema) -> Add:
         """alpha * PARTS virtual records among PARTS: two laws differ in at most all of them."""
-        draws = self.sweeps * _plans.redrawn(schema)
-        return Add.within(exact(self.epsilon) / draws, PARTS)
+        return Add.within(exact(self.epsilon) / self._draws(schema), PARTS)
 
     def _composed(self, floor: Add, schema: Schema, count: int) -> float:
-        effective = floor.effective
-        draws = count * self.sweeps * _plans.redrawn(schema)
+        effective, draws = floor.effective, count * self._draws(schema)
         if effective is None or not draws:
             return 0.0
         # Both ends of a law may move at once, so neither relation has the smaller range.

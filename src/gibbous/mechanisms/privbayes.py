@@ -8,25 +8,22 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from gibbous.core.about import About
-from gibbous.core.claim import Claim, Relation, approximate, pure, zcdp
+from gibbous.core.claim import Relation
 from gibbous.core.context import Context
 from gibbous.core.exact import exact, root_down
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import Rule, at_least, check, param, probability
-from gibbous.core.plan import Plan, Spend
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate import rho_from_approx
-from gibbous.privacy.noise import gaussian_for, geometric_for
 from gibbous.structure.choice import Network
 from gibbous.structure.contexts import conditional
 from gibbous.structure.contexts import margins as one_ways
 from gibbous.structure.greedy import choose_greedy
 
-PROOF = "docs/proofs/privbayes.md"
 CANDIDATES = 20_000  # of one pick
 MAX_CELLS = 1 << 20
 COUNT = Fraction(1, 50)  # share of the budget for the noisy number of records
@@ -76,108 +73,95 @@ class Privbayes:
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data."""
-        tables = self._most_tables(schema)
-        noise = self._noise(schema, "tables", tables)
-        picks = self._picks(schema)
-        spends = [
-            Spend("the noisy number of records", self._price(schema, "count"), "one 1-way table")
-        ]
-        if picks:
-            spends.append(
-                Spend(
-                    f"{picks} picks of a column and its parents",
-                    self._price(schema, "choice"),
-                    "exponential mechanism",
-                )
-            )
-        detail = f"{noise.info().law} noise, scale {noise.info().scale:.6g} counts or less"
-        spends.append(
-            Spend(f"at most {tables} tables of the network", self._price(schema, "tables"), detail)
-        )
-        cells = self._room(schema, rows or _plans.USUAL_ROWS)
+        split = self._split(schema)
+        info = split.tables_noise().info()
+        spends = [_plans.spend(self, "the noisy number of records", split.count, "one 1-way table")]
+        if split.picks:
+            what = f"{split.picks} picks of a column and its parents"
+            spends.append(_plans.spend(self, what, split.choice, "exponential mechanism"))
+        what = f"at most {split.most} tables of the network"
+        detail = f"{info.law} noise, scale {info.scale:.6g} counts or less"
+        spends.append(_plans.spend(self, what, split.tables, detail))
+        cells = split.room(rows or _plans.USUAL_ROWS)
         errors, warnings = _plans.noise_errors(
-            noise.info(),
+            info,
             rows,
-            one_way=math.sqrt(noise.info().variance * cells) * 4,
-            two_way=math.sqrt(noise.info().variance) * min(cells, 256),
+            one_way=math.sqrt(info.variance * cells) * 4,
+            two_way=math.sqrt(info.variance) * min(cells, 256),
         )
         return _plans.table_plan(
             self,
-            schema,
             rows,
             sets,
-            total=self._total(),
             contexts=one_ways(schema),
-            more_cells=picks * min(cells, MAX_CELLS) * len(schema),
-            spends=tuple(spends),
+            more_cells=split.picks * min(cells, MAX_CELLS) * len(schema),
+            spends=spends,
             published=f"epsilon = {self.epsilon:g}, replace one, number of records public",
-            errors=errors,
-            warnings=(*warnings, *_plans.unused_delta(self)),
+            outlook=(errors, (*warnings, *_plans.unused_delta(self))),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: the number of records, then the network, then its tables."""
         schema = curator.schema
+        split = self._split(schema)
         column = min(range(len(schema)), key=lambda j: schema.sizes[j])
-        count = curator.noisy_counts((one_ways(schema)[column],), self._noise(schema, "count", 1))
+        noise = _plans.noise(self, schema, split.count)
+        count = curator.noisy_counts((one_ways(schema)[column],), noise)
         known = Tables(schema, count, Recipe("ancestral", ()))
-        network = self._network(curator, max(1, known.noisy_rows()))
+        network = self._network(curator, split, max(1, known.noisy_rows()))
         contexts = prefix_joined(schema, network)
-        items = curator.noisy_counts(contexts, self._noise(schema, "tables", len(contexts)))
+        items = curator.noisy_counts(contexts, split.tables_noise(len(contexts)))
         recipe = Recipe("ancestral", tuple(range(len(items))), kappa=1.0, fit="rake")
         return Tables(schema, items, recipe, count)
 
-    def _network(self, curator: CuratorLike, rows: int) -> Network:
-        schema = curator.schema
-        picks = self._picks(schema)
-        if not picks:
-            return Network(tuple(range(len(schema))), ((),) * len(schema))
-        share = self._shares(schema)["choice"]
-        pure_picks = self.noise == "laplace"
+    def _network(self, curator: CuratorLike, split: _Split, rows: int) -> Network:
+        if not split.picks:
+            columns = len(curator.schema)
+            return Network(tuple(range(columns)), ((),) * columns)
+        each, pure_picks = split.choice / split.picks, self.noise == "laplace"
         return choose_greedy(
             curator,
             self.parents,
-            epsilon=share / picks if pure_picks else root_down(8 * share / picks),
+            epsilon=each if pure_picks else root_down(8 * each),
             accounting="pure" if pure_picks else "zcdp",
-            max_cells=self._room(schema, rows),
+            max_cells=split.room(rows),
             most=CANDIDATES,
         )
 
-    def _room(self, schema: Schema, rows: int) -> int:
-        """Most cells of a table: `usefulness` times the noise scale is a mean cell."""
-        scale = float(self._noise(schema, "tables", self._most_tables(schema)).info().scale)
-        return max(1, min(MAX_CELLS, int(rows / (self.usefulness * scale))))
-
-    def _picks(self, schema: Schema) -> int:
-        free = sum(size > 1 for size in schema.sizes)
-        return max(0, free - 1) if self.parents else 0
-
-    def _most_tables(self, schema: Schema) -> int:
-        return max(1, sum(size > 1 for size in schema.sizes))
-
-    def _total(self) -> Claim:
-        epsilon, delta = exact(self.epsilon), exact(self.delta)
-        if self.noise == "laplace":
-            return pure(epsilon, relation=self.relation, source=PROOF)
-        return approximate(epsilon, delta, relation=self.relation, source=PROOF)
-
-    def _shares(self, schema: Schema) -> dict[str, Fraction]:
-        """The budget divided: epsilon with laplace noise, rho with gaussian noise."""
-        epsilon, delta = exact(self.epsilon), exact(self.delta)
-        whole = epsilon if self.noise == "laplace" else rho_from_approx(epsilon, delta)
+    def _split(self, schema: Schema) -> _Split:
+        whole, free = _plans.budget(self), sum(size > 1 for size in schema.sizes)
+        picks = max(0, free - 1) if self.parents else 0
         count = whole * COUNT
-        choice = whole * exact(self.choice) if self._picks(schema) else Fraction(0)
-        return {"count": count, "choice": choice, "tables": whole - count - choice}
+        choice = whole * exact(self.choice) if picks else Fraction(0)
+        return _Split(self, schema, picks, max(1, free), count, choice, whole - count - choice)
 
-    def _price(self, schema: Schema, name: str) -> Claim:
-        share = self._shares(schema)[name]
-        make = pure if self.noise == "laplace" else zcdp
-        return make(share, relation=self.relation, source=PROOF)
 
-    def _noise(self, schema: Schema, name: str, tables: int) -> Noise:
-        share, most = self._shares(schema)[name], _plans.most_rows(schema)
-        make = geometric_for if self.noise == "laplace" else gaussian_for
-        return make(share, tables, self.relation, most)
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """How the budget is divided: what `plan` prints and `run` spends.
+
+    Attributes:
+        picks: of a column and its parents.
+        most: most tables of the network.
+        count, choice, tables: epsilon of each with laplace noise, rho with gaussian noise.
+    """
+
+    method: Privbayes
+    schema: Schema
+    picks: int
+    most: int
+    count: Fraction
+    choice: Fraction
+    tables: Fraction
+
+    def tables_noise(self, tables: int = 0) -> Noise:
+        """Of so many tables, or of as many as there can be."""
+        return _plans.noise(self.method, self.schema, self.tables, tables or self.most)
+
+    def room(self, rows: int) -> int:
+        """Most cells of a table: `usefulness` times the noise scale is a mean cell."""
+        scale = float(self.tables_noise().info().scale)
+        return max(1, min(MAX_CELLS, int(rows / (self.method.usefulness * scale))))
 
 
 def prefix_joined(schema: Schema, network: Network) -> tuple[Context, ...]:

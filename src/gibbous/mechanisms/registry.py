@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.about import About
-from gibbous.core.errors import EngineFailure, UsageError
+from gibbous.core.errors import UsageError
 from gibbous.core.keywords import did_you_mean
+from gibbous.core.plugins import loaded, registered
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Mechanism
@@ -30,21 +30,18 @@ def load(name: str) -> type[Any]:
         UsageError: there is no such name; the nearest one is offered.
         EngineFailure: the package that registered it cannot be imported, or it is not a mechanism.
     """
-    found = _found()
-    if name not in found:
+    points = _found()
+    if name not in points:
         raise UsageError(
             "UNKNOWNMETHOD",
             f"There is no method {name!r}.",
-            f"Methods are {', '.join(sorted(found))}.",
-            did_you_mean(name, found, "List them with `gibbous methods`.", likeness=0.5),
+            f"Methods are {', '.join(sorted(points))}.",
+            did_you_mean(name, points, "List them with `gibbous methods`.", likeness=0.5),
         )
-    try:
-        kind = found[name].load()
-    except Exception as error:  # noqa: BLE001 - other people's imports
-        raise _broken(found[name], type(error).__name__) from None
-    if not isinstance(getattr(kind, "about", None), About):
-        raise _broken(found[name], "no `about`")
-    return kind  # type: ignore[no-any-return]
+    kind: type[Any] = loaded(
+        points[name], "method", lambda k: isinstance(getattr(k, "about", None), About), "`about`"
+    )
+    return kind
 
 
 def instance(method: Mechanism | str) -> Mechanism:
@@ -77,15 +74,5 @@ def methods() -> tuple[About, ...]:
     return tuple(load(name).about for name in names())
 
 
-@cache
 def _found() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
-def _broken(point: EntryPoint, why: str) -> EngineFailure:
-    return EngineFailure(
-        "METHOD",
-        f"The method {point.name!r} ({point.value}) cannot be used: {why}.",
-        "A registered method is a class that imports cleanly and has `about`.",
-        "Repair or uninstall the package that registers it.",
-    )
+    return registered(GROUP)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gibbous.core.about import About
-from gibbous.core.claim import Relation, approximate
+from gibbous.core.claim import Relation
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.params import check, param, probability
@@ -56,39 +56,24 @@ class Sba:
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data."""
-        total = approximate(
-            exact(self.epsilon),
-            exact(self.delta),
-            relation=self.relation,
-            source="docs/proofs/sba.md",
-        )
         info = self._noise(schema).info()
-        context = joint(schema, "seen")
-        warnings = (
-            (
-                f"Only combinations held by more than about {info.threshold} records survive: with many "
-                "columns nearly all mass is lost. sbhg and noisy_pegs count a few columns at a time."
-            ),
+        warning = (
+            f"Only combinations held by more than about {info.threshold} records survive: with many "
+            "columns nearly all mass is lost. sbhg and noisy_pegs count a few columns at a time."
+        )
+        detail = (
+            f"geometric noise, scale {info.scale:.6g} counts; threshold {info.threshold} counts"
         )
         published = 1 + 2 / self.epsilon * math.log(1 / self.delta)
         return _plans.table_plan(
             self,
-            schema,
             rows,
             sets,
-            total=total,
-            contexts=(context,),
-            spends=(
-                Spend(
-                    "the full cross table, cells that occur",
-                    total,
-                    f"geometric noise, scale {info.scale:.6g} counts; threshold {info.threshold} counts",
-                ),
-            ),
+            contexts=(joint(schema, "seen"),),
+            spends=(Spend("the full cross table, cells that occur", _plans.total(self), detail),),
             published=f"epsilon = {self.epsilon:g}, delta = {self.delta:g}, replace one, "
             f"threshold {published:.1f} counts",
-            errors=_plans.noise_facts(info),
-            warnings=warnings,
+            outlook=(_plans.noise_facts(info), (warning,)),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:

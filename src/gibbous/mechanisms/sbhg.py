@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
 from gibbous.core.about import About
-from gibbous.core.claim import Relation, approximate, pure
+from gibbous.core.claim import Relation, pure
 from gibbous.core.context import Context
 from gibbous.core.exact import down, exact
 from gibbous.core.keywords import answering_class
@@ -78,58 +78,40 @@ class Sbhg:
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: noise and threshold for all tables together."""
-        total = approximate(
-            exact(self.epsilon),
-            exact(self.delta),
-            relation=self.relation,
-            source="docs/proofs/sbhg.md",
-        )
-        info = self._tables_noise(schema).info()
-        p = len(schema)
-        contexts = self._public(schema) or hashed(
-            schema, ring(p, self.parents), support="seen", max_keys=EXACT
-        )
-        model = approximate(
-            self._model(schema), exact(self.delta), relation=self.relation, source=total.source
-        )
+        split, total, p = self._split(schema), _plans.total(self), len(schema)
+        info = split.noise.info()
+        contexts = split.contexts or _hashed(schema, ring(p, self.parents))
         kind = "scale" if info.law == "geometric" else "sigma"
-        spends = (
-            *self._choice_spends(schema),
-            Spend(
-                f"{p} hashed tables, cells that occur",
-                model,
-                f"{info.law} noise, {kind} {info.scale:.6g} counts; threshold {info.threshold} counts",
-            ),
+        tables = Spend(
+            f"{p} hashed tables, cells that occur",
+            replace(total, epsilon=split.tables),
+            f"{info.law} noise, {kind} {info.scale:.6g} counts; threshold {info.threshold} counts",
         )
-        paper = 1 + 2 / self.epsilon * math.log(1 / self.delta)
         errors, warnings = _outlook(info, contexts, rows)
-        if not self._chooses(schema) and not self.contexts and self.parents:
+        if split.contexts and not self.contexts and self.parents:
             warnings += (
                 "Context columns are the neighbors in schema order: name better ones in contexts=.",
             )
+        paper, sizes = 1 + 2 / self.epsilon * math.log(1 / self.delta), schema.sizes
         return _plans.table_plan(
             self,
-            schema,
             rows,
             sets,
-            total=total,
-            contexts=(*contexts, *(margins(schema) if self._chooses(schema) else ())),
-            spends=spends,
+            contexts=(*contexts, *(() if split.contexts else margins(schema))),
+            spends=(*self._choice_spends(split), tables),
             published=f"epsilon = {self.epsilon:g}, delta = {self.delta:g}, replace one, for all "
             f"tables, with the noise of one (threshold {paper:.1f} counts)",
-            errors=errors,
-            warnings=warnings,
-            more_cells=self._choice_cells(schema),
+            outlook=(errors, warnings),
+            # The largest pick counts one column with each of the others at once.
+            more_cells=0 if split.contexts else max(a * (sum(sizes) - a) for a in sizes),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: choose contexts if they are not public, then release all tables at once."""
         schema = curator.schema
-        contexts = self._public(schema)
-        extra: tuple[Table, ...] = ()
-        if contexts is None:
-            contexts, extra = self._chosen(curator)
-        items = curator.noisy_counts(contexts, self._tables_noise(schema))
+        split = self._split(schema)
+        contexts, extra = (split.contexts, ()) if split.contexts else self._chosen(curator, split)
+        items = curator.noisy_counts(contexts, split.noise)
         recipe = Recipe(
             "gibbs",
             tuple(range(len(schema))),
@@ -141,94 +123,94 @@ class Sbhg:
 
     def counted(self, schema: Schema) -> Iterator[Sequence[Context]]:
         """What is counted together after the 1-way tables: the largest choice, from the schema alone."""
-        if not self._chooses(schema):
+        if self._split(schema).contexts:
             return
         sizes = schema.sizes
         widest = max(range(len(sizes)), key=lambda j: sizes[j] * (sum(sizes) - sizes[j]))
         yield [pair(schema, widest, c) for c in range(len(sizes)) if c != widest]
         largest = sorted(range(len(sizes)), key=lambda c: -sizes[c])
-        parents = [[c for c in largest if c != j][: self.parents] for j in range(len(sizes))]
-        yield hashed(schema, parents, support="seen", max_keys=EXACT)
+        yield _hashed(
+            schema, [[c for c in largest if c != j][: self.parents] for j in range(len(sizes))]
+        )
 
-    def _chosen(self, curator: CuratorLike) -> tuple[tuple[Context, ...], tuple[Table, ...]]:
+    def _chosen(
+        self, curator: CuratorLike, split: _Split
+    ) -> tuple[tuple[Context, ...], tuple[Table, ...]]:
         schema = curator.schema
-        half = self._spent_on_choice(schema) / 2
-        noise = geometric_for(half, len(schema), self.relation, _plans.most_rows(schema))
-        extra = curator.noisy_counts(margins(schema), noise)
+        extra = curator.noisy_counts(margins(schema), split.ones_noise)
         known = Tables(schema, extra, Recipe("ancestral", ()))
         parents = choose_hashed(
             curator,
             Margins(fitted_margins(schema.sizes, extra), max(1.0, known.noisy_rows())),
             self.parents,
-            epsilon=down(half / picks(_plans.redrawn(schema), self.parents)),
+            epsilon=down(split.choice / split.picks),
             accounting="pure",
             max_cells=EXACT,
         )
-        return hashed(schema, parents, support="seen", max_keys=EXACT), extra
+        return _hashed(schema, parents), extra
 
-    def _public(self, schema: Schema) -> tuple[Context, ...] | None:
-        if self._chooses(schema):
-            return None
-        chosen: Sequence[Sequence[int]] = ring(len(schema), self.parents)
-        if self.contexts:
-            chosen = named(schema, self.contexts)
-        return hashed(schema, chosen, support="seen", max_keys=EXACT)
-
-    def _chooses(self, schema: Schema) -> bool:
-        several = sum(size > 1 for size in schema.sizes) > 2  # of two there is one choice
-        return self.choice > 0 and self.parents > 0 and not self.contexts and several
-
-    def _choice_cells(self, schema: Schema) -> int:
-        """Cells that the largest pick counts at once: one column with each of the others."""
-        if not self._chooses(schema):
-            return 0
-        return max(a * (sum(schema.sizes) - a) for a in schema.sizes)
-
-    def _spent_on_choice(self, schema: Schema) -> Fraction:
-        share = exact(self.choice) if self._chooses(schema) else Fraction(0)
-        return exact(self.epsilon) * share
-
-    def _model(self, schema: Schema) -> Fraction:
-        return exact(self.epsilon) - self._spent_on_choice(schema)
-
-    def _choice_spends(self, schema: Schema) -> tuple[Spend, ...]:
-        if not self._chooses(schema):
+    def _choice_spends(self, split: _Split) -> tuple[Spend, ...]:
+        if split.contexts:
             return ()
-        half = pure(
-            self._spent_on_choice(schema) / 2,
-            relation=self.relation,
-            source="docs/proofs/noisy_pegs.md",
-        )
-        p = len(schema)
-        noise = geometric_for(half.epsilon, p, self.relation, _plans.most_rows(schema)).info()
+        half = pure(split.choice, relation=self.relation, source="docs/proofs/noisy_pegs.md")
+        detail = f"geometric noise, scale {split.ones_noise.info().scale:.6g} counts"
         return (
-            Spend(f"{p} one-way tables", half, f"geometric noise, scale {noise.scale:.6g} counts"),
-            Spend(
-                f"{picks(_plans.redrawn(schema), self.parents)} picks of context columns",
-                half,
-                "exponential mechanism",
-            ),
+            Spend(f"{len(split.schema)} one-way tables", half, detail),
+            Spend(f"{split.picks} picks of context columns", half, "exponential mechanism"),
         )
 
-    def _tables_noise(self, schema: Schema) -> Noise:
-        given = (
-            self._model(schema),
-            exact(self.delta),
-            len(schema),
-            self.relation,
-            _plans.most_rows(schema),
-        )
-        if self.noise == "geometric":
-            return stable_geometric_for(*given)
-        if self.noise == "gaussian":
-            return stable_gaussian_for(*given)
-        both = (stable_gaussian_for(*given), stable_geometric_for(*given))
-        return min(both, key=lambda noise: noise.info().threshold or 0)
+    def _split(self, schema: Schema) -> _Split:
+        whole, most = exact(self.epsilon), _plans.most_rows(schema)
+        several = sum(size > 1 for size in schema.sizes) > 2  # of two there is one choice
+        half, contexts = whole * exact(self.choice) / 2, tuple[Context, ...]()
+        if not (self.choice > 0 and self.parents > 0 and not self.contexts and several):
+            parents = ring(len(schema), self.parents)
+            contexts = _hashed(schema, named(schema, self.contexts) if self.contexts else parents)
+            half = Fraction(0)
+        tables = whole - 2 * half
+        given = (tables, exact(self.delta), len(schema), self.relation, most)
+        kinds = {"gaussian": stable_gaussian_for, "geometric": stable_geometric_for}
+        offered = [make(*given) for name, make in kinds.items() if self.noise in ("auto", name)]
+        noise = min(offered, key=lambda noise: noise.info().threshold or 0)
+        return _Split(schema, self.relation, contexts, half, self.parents, tables, noise)
 
 
-def _outlook(
-    info: NoiseInfo, contexts: Sequence[Context], rows: int | None
-) -> tuple[tuple[tuple[str, float], ...], tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """How epsilon is divided: what `plan` prints and `run` spends.
+
+    Attributes:
+        contexts: of the hashed tables, where they are public; () where they are chosen.
+        choice: epsilon of the 1-way tables, and once more of all picks together.
+        tables: epsilon of the hashed tables.
+        noise: of the hashed tables.
+    """
+
+    schema: Schema
+    relation: Relation
+    contexts: tuple[Context, ...]
+    choice: Fraction
+    parents: int
+    tables: Fraction
+    noise: Noise
+
+    @property
+    def picks(self) -> int:
+        """Picks of context columns."""
+        return picks(_plans.redrawn(self.schema), self.parents)
+
+    @property
+    def ones_noise(self) -> Noise:
+        """Of the 1-way tables."""
+        most = _plans.most_rows(self.schema)
+        return geometric_for(self.choice, len(self.schema), self.relation, most)
+
+
+def _hashed(schema: Schema, parents: Sequence[Sequence[int]]) -> tuple[Context, ...]:
+    return hashed(schema, parents, support="seen", max_keys=EXACT)
+
+
+def _outlook(info: NoiseInfo, contexts: Sequence[Context], rows: int | None) -> _plans.Outlook:
     """Expected error, and a warning where few cells will exceed the threshold."""
     errors = _plans.noise_facts(info)
     if not rows:

@@ -95,18 +95,20 @@ class SmoothedHistogram:
                     "rows: the paper releases one set."
                 ),
             )
-        found = _drawn.file_plan(
+        plan = _drawn.file_plan(
             self,
             schema,
             rows,
             sets,
             what=f"{total} rows from the smoothed histogram",
             detail=f"lambda = {share:.6g}, made for {smoothed.records} records",
-            published=f"epsilon = {self.epsilon:g}, whatever chose the bins",
-            errors=(("lambda, share of uniform rows", share), ("cells", float(view.cells))),
-            warnings=warnings,
+            outlook=(
+                (("lambda, share of uniform rows", share), ("cells", float(view.cells))),
+                warnings,
+            ),
         )
-        return replace(found, numbers=rule.columns(schema))
+        published = f"{plan.published}, whatever chose the bins"
+        return replace(plan, published=published, numbers=rule.columns(schema))
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw the rows."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError
-from gibbous.privacy.calibrate import alpha_from_eps0, block_pure, eps0_from_alpha
+from gibbous.privacy.calibrate.gibbs import alpha_from_eps0, block_pure, eps0_from_alpha
 
 _PRECISE = 25  # significant bits of alpha, when it is neither tiny nor huge
 _FINEST = 30  # alpha is a multiple of 2**-30 at least

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from gibbous.core.errors import ParameterError
-from gibbous.privacy.calibrate import (
+from gibbous.privacy.calibrate.diversity import (
     alpha_from_beta,
     conditional,
     diverse_beta,

@@ -10,7 +10,8 @@ import numpy as np
 
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError
-from gibbous.privacy.calibrate import eps0_from_alpha, steps
+from gibbous.privacy.calibrate.gibbs import eps0_from_alpha
+from gibbous.privacy.calibrate.scales import steps
 
 _UNIT = 1 << 20
 _ROOM = 1 << 62

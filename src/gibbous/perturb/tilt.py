@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError
-from gibbous.privacy.calibrate import tilt_pure
+from gibbous.privacy.calibrate.gibbs import tilt_pure
 from gibbous.privacy.calibrate.rounding import exp_down
 
 _BITS = 52

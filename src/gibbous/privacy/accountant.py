@@ -224,10 +224,10 @@ def _not_covered(names: set[str]) -> PrivacyRefused:
     )
 
 
-def _no_conversion(one: Kind, two: Kind) -> PrivacyRefused:
+def _no_conversion(source: Kind, target: Kind) -> PrivacyRefused:
     return PrivacyRefused(
         "MIXED",
-        f"A claim of kind {one} cannot be counted as {two}.",
+        f"A claim of kind {source} cannot be counted as {target}.",
         "A total is stated in one definition, and this conversion has no proof.",
         "State the two apart, or choose a budget of the same kind.",
     )

@@ -239,26 +239,26 @@ def _sampler(law: str, scale: Fraction) -> Callable[[np.ndarray], list[int]]:
     dp = _opendp()
     domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
     if law == "geometric":
-        made = dp.measurements.make_laplace(domain, dp.metrics.l1_distance(T="i64"), float(scale))
-        _check_price(Fraction(made.map(1)), 1 / scale)
+        noise = dp.measurements.make_laplace(domain, dp.metrics.l1_distance(T="i64"), float(scale))
+        _check_price(Fraction(noise.map(1)), 1 / scale)
     else:
-        made = dp.measurements.make_gaussian(domain, dp.metrics.l2_distance(T="f64"), float(scale))
-        _check_price(Fraction(made.map(1.0)), 1 / (2 * scale * scale))
-    return made  # type: ignore[no-any-return]
+        noise = dp.measurements.make_gaussian(domain, dp.metrics.l2_distance(T="f64"), float(scale))
+        _check_price(Fraction(noise.map(1.0)), 1 / (2 * scale * scale))
+    return noise  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=64)
 def _chooser(scale: Fraction, epsilon: Fraction) -> Callable[[np.ndarray], int]:
     dp = _opendp()
     domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
-    made = dp.measurements.make_noisy_max(
+    measurement = dp.measurements.make_noisy_max(
         domain,
         dp.metrics.linf_distance(T="i64"),
         dp.measures.zero_concentrated_divergence(),
         float(scale),
     )
-    _check_price(Fraction(made.map(GRID + SPARE)), epsilon * epsilon / 8)
-    return made  # type: ignore[no-any-return]
+    _check_price(Fraction(measurement.map(GRID + SPARE)), epsilon * epsilon / 8)
+    return measurement  # type: ignore[no-any-return]
 
 
 def _check_price(theirs: Fraction, ours: Fraction) -> None:

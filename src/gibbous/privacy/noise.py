@@ -10,7 +10,7 @@ import numpy as np
 from gibbous.core.claim import Claim, Relation, approximate, pure, zcdp
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.exact import Number
-from gibbous.core.moment import Moment, gaussian_price, geometric_price
+from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.tables import Cells, Dense, NoiseInfo, Sparse
 from gibbous.privacy import entropy
@@ -59,7 +59,7 @@ class Geometric:
 
     def moment_cost(self, moment: Moment, relation: Relation, max_rows: int) -> Claim:
         """Price of this noise on the sums of one moment: L1 / scale."""
-        epsilon = geometric_price(moment, self.scale, relation, max_rows)
+        epsilon = Fraction(moment.l1(relation, max_rows)) / self.scale
         return pure(epsilon, relation=relation, source=PROOF)
 
     def info(self) -> NoiseInfo:
@@ -101,7 +101,7 @@ class Gaussian:
 
     def moment_cost(self, moment: Moment, relation: Relation, max_rows: int) -> Claim:
         """Price of this noise on the sums of one moment: L2^2 / (2 sigma^2)."""
-        rho = gaussian_price(moment, self.sigma, relation, max_rows)
+        rho = moment.l2_squared(relation, max_rows) / (2 * self.sigma * self.sigma)
         return zcdp(rho, relation=relation, source=PROOF)
 
     def info(self) -> NoiseInfo:

@@ -1,0 +1,34 @@
+"""Files and frames -> columns under a schema. `Schema` and `Ledger` get the functions that read from here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gibbous.core.readers import Readers, hand_down
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gibbous.core.dataset import DataSet
+    from gibbous.core.schema import Schema
+
+
+def _load(path: str | Path) -> Schema:
+    from gibbous.read.schema_file import load_schema
+
+    return load_schema(path)
+
+
+def _infer(source: object) -> Schema:
+    from gibbous.read.infer import infer_schema
+
+    return infer_schema(source)
+
+
+def _dataset(source: object, key: bytes, schema: Schema | None, options: object) -> DataSet:
+    from gibbous.read.source import dataset
+
+    return dataset(source, key, schema, options)
+
+
+hand_down(Readers(_load, _infer, _dataset))

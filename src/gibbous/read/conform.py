@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import InputRejected, SchemaMismatch
+from gibbous.core.errors import InputRejected, ResourceLimit, SchemaMismatch
 from gibbous.core.schema import Schema
 from gibbous.read.fields import listed, shown
 
@@ -26,8 +28,8 @@ def conform(columns: Mapping[str, pl.DataType], schema: Schema) -> None:
         SchemaMismatch: both lists of names, or the column and its type.
     """
     conform_names(columns, schema)
-    wanted = set(schema.names) | ({schema.unit.column} if schema.unit else set())
-    check_types({name: dtype for name, dtype in columns.items() if name in wanted})
+    described = set(schema.names) | ({schema.unit.column} if schema.unit else set())
+    check_types({name: dtype for name, dtype in columns.items() if name in described})
 
 
 def conform_names(names: Iterable[str], schema: Schema) -> None:
@@ -132,3 +134,83 @@ def _words(dtype: Any) -> str:
     if isinstance(dtype, pl.Datetime):
         return f"datetime with time zone {dtype.time_zone}"
     return str(dtype.base_type().__name__).lower()
+
+
+def check_names(names: Sequence[str], max_columns: int) -> None:
+    """Refuse blank, double and nearly double names; by place, since a name may be a value of a record.
+
+    Args:
+        names: in the order of the input.
+        max_columns: most columns.
+    Raises:
+        ResourceLimit: too many columns.
+        InputRejected: a name is blank, occurs twice, or differs from another one only by case, by
+            Unicode form (NFC) or by outer blanks.
+    """
+    if len(names) > max_columns:
+        raise ResourceLimit(
+            "TOOMANYCOLUMNS",
+            f"The input has {len(names):,} columns.",
+            f"At most {max_columns:,}.",
+            "Keep the columns that are needed, or raise max_columns.",
+        )
+    seen: dict[str, int] = {}
+    folded: dict[str, int] = {}
+    for place, name in enumerate(names):
+        if not name.strip():
+            raise _rejected(
+                "BLANKNAME",
+                f"Column {place + 1} has no name",
+                "Name it in the header line, or leave it out (pandas: to_csv(index=False)).",
+            )
+        if name in seen:
+            places = [i + 1 for i, other in enumerate(names) if other == name]
+            raise _rejected(
+                "DUPCOL",
+                f"One column name occurs {len(places)} times (positions "
+                f"{', '.join(map(str, places[:10]))})",
+                "Rename one.",
+            )
+        seen[name] = place
+        same = folded.setdefault(unicodedata.normalize("NFC", name.strip()).casefold(), place)
+        if same != place:
+            raise _rejected(
+                "NEARNAMES",
+                f"Two column names (positions {same + 1}, {place + 1}) differ only by case, Unicode form "
+                "or outer blanks",
+                "Rename one.",
+            )
+
+
+def _rejected(name: str, wrong: str, fix: str) -> InputRejected:
+    return InputRejected(name, f"{wrong}.", "Names are unique and not blank.", fix)
+
+
+_FIRST, _LAST = datetime.date(1, 1, 1), datetime.date(9999, 12, 31)
+_DAY = datetime.timedelta(days=1)
+
+
+def check_years(frame: pl.DataFrame) -> None:
+    """Refuse days that no calendar writes: databases and files of other programs have infinite ones.
+
+    Raises:
+        SchemaMismatch: naming the column.
+    """
+    import polars as pl
+
+    for column in frame:
+        dtype = column.dtype
+        times = isinstance(dtype, pl.Datetime) and dtype.time_unit != "ns"  # which end in 2262
+        if not (dtype == pl.Date or times):
+            continue
+        first, before, last = pl.Series([_FIRST, _LAST - _DAY, _LAST]).cast(dtype).to_physical()
+        number = column.to_physical()
+        if bool(
+            ((number < first) | (number >= 2 * last - before)).any()
+        ):  # all of the last day is in
+            raise SchemaMismatch(
+                "NOTADAY",
+                f"Column {shown(column.name)} has days that are infinite, or after the year 9999.",
+                "Days lie between the years 1 and 9999.",
+                "Make them missing (NULL) in a view, and set missing = true in the schema.",
+            )

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 import numpy as np
 
 from gibbous.core.errors import InputRejected, ResourceLimit, UsageError
+from gibbous.read.conform import check_names
 from gibbous.read.csv_text import Piece, keep_records, pieces, split_header
 from gibbous.read.fields import shown
 from gibbous.read.files import blocks, format_of, memory_limit, opened
-from gibbous.read.names import check_names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -233,10 +233,10 @@ def _header(piece: Piece | None, sep: str, options: ReadOptions, expected: int |
     if count == 1 and expected != 1:
         other = [words for letter, words in _CANDIDATES.items() if letter in names[0]]
         if other or expected is not None:
-            wanted = "more" if expected is None else f"{expected:,}"
+            columns = "more" if expected is None else f"{expected:,}"
             raise InputRejected(
                 "SEPARATOR",
-                f"1 column found, {wanted} expected.",
+                f"1 column found, {columns} expected.",
                 "The separator is declared, never guessed.",
                 f"Try --sep {other[0]}." if other else "Check the file and --sep.",
             )
@@ -247,7 +247,8 @@ def _header(piece: Piece | None, sep: str, options: ReadOptions, expected: int |
 def _without_blank_end(piece: Piece, columns: int) -> Piece:
     """Blank lines at the very end of the file are no records (of more than one column)."""
     last = len(piece.ends)
-    while columns > 1 and last and _is_blank(piece, last - 1):
+    blank = np.diff(piece.ends, prepend=-1) == 1
+    while columns > 1 and last and blank[last - 1]:
         last -= 1
     if last == len(piece.ends):
         return piece
@@ -260,11 +261,6 @@ def _without_blank_end(piece: Piece, columns: int) -> Piece:
         piece.lines[:last],
         piece.ends[:last],
     )
-
-
-def _is_blank(piece: Piece, record: int) -> bool:
-    before = int(piece.ends[record - 1]) if record else -1
-    return int(piece.ends[record]) == before + 1
 
 
 def _parsed(piece: Piece, good: np.ndarray, names: list[str], sep: str, null: str) -> pl.DataFrame:

@@ -136,8 +136,8 @@ def shown(name: object) -> str:
 def listed(names: Iterable[object], most: int = 10) -> str:
     """Names for a message, the first few of them."""
     names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(shown(n) for n in names[:most]) + more
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(shown(n) for n in names[:most]) + rest
 
 
 def bad(wrong: str, allowed: str, fix: str, *, name: str = "SCHEMA") -> UsageError:

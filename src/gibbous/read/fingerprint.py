@@ -90,9 +90,9 @@ class Fingerprint:
     @staticmethod
     def of_root(root: bytes, null: str = "") -> Fingerprint:
         """One that another process fills: it is given `root_of(key)`, never the key."""
-        made = Fingerprint(b"", null)
-        made._keys = _Keys(root)
-        return made
+        fingerprint = Fingerprint(b"", null)
+        fingerprint._keys = _Keys(root)
+        return fingerprint
 
     def state(self) -> Seen:
         """What was taken in so far; secret, and small."""
@@ -180,8 +180,8 @@ class _Keys:
         return np.uint64(int.from_bytes(self.derive(b"%d:%s" % (lane, what))[:8], "little"))
 
     def text(self, value: str) -> list[int]:
-        found = hashlib.blake2b(_bytes(value), key=self._root, digest_size=8 * LANES).digest()
-        return [int.from_bytes(found[8 * i : 8 * i + 8], "little") for i in range(LANES)]
+        digest = hashlib.blake2b(_bytes(value), key=self._root, digest_size=8 * LANES).digest()
+        return [int.from_bytes(digest[8 * i : 8 * i + 8], "little") for i in range(LANES)]
 
 
 def _bytes(text: str) -> bytes:

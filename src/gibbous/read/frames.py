@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import EngineFailure, InputRejected, SchemaMismatch, UsageError
-from gibbous.read.conform import check_types
+from gibbous.read.conform import check_names, check_types
 from gibbous.read.fields import shown
-from gibbous.read.names import check_names
 
 if TYPE_CHECKING:
     import polars as pl

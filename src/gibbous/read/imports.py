@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from gibbous.core.documents import Unreadable, json_value
+from gibbous.core.documents import Unreadable, json_value, read_bytes
 from gibbous.core.errors import UsageError
-from gibbous.core.schema import Column, Schema, Unit
-from gibbous.read.fields import shown
-from gibbous.read.sdv import read_sdv
-from gibbous.read.texts import read_bytes
+from gibbous.core.schema import Column, ColumnKind, Level, Schema, Unit
+from gibbous.read.edges import all_inferred, calendar, day_format, equal_width
+from gibbous.read.fields import listed, shown
 
 MAX_BYTES = 16 << 20
 MAX_LEVELS = 10_000
@@ -75,4 +78,208 @@ def _unknown() -> UsageError:
         "The file is neither domain.json nor SDV metadata.",
         "domain.json maps column names to sizes; SDV metadata have columns with an sdtype each.",
         "Check the file, or start from gibbous schema infer.",
+    )
+
+
+VERSIONS = ("V2", "V1", "SINGLE_TABLE_V1", "MULTI_TABLE_V1")
+_TABULAR = ("categorical", "ordinal", "boolean", "numerical", "datetime")
+_BINS = 16
+
+
+def read_sdv(document: Mapping[str, Any], data: Any, options: Any) -> Schema:
+    """The schema of one table.
+
+    Args:
+        document: the metadata.
+        data: records, read where the metadata state no levels or ranges; None for none.
+        options: how they are read.
+    Returns:
+        Columns with every fact inferred; keys, personal identifiers and other sdtypes in `ignore`;
+        the privacy unit undeclared.
+    Raises:
+        UsageError: not SDV metadata, several tables, or facts that nothing states.
+    """
+    _check_version(document)
+    table = _one_table(document)
+    given = table.get("columns")
+    if not isinstance(given, dict) or not given or not all(map(_is_table, given.values())):
+        raise _malformed("columns are not a table of tables")
+    keys = {table.get("primary_key"), *_list(table.get("alternate_keys"))}
+    drafts = _drafts(given, data, options)
+    columns: list[Column] = []
+    ignore: list[str] = []
+    bare: list[str] = []
+    for name, column in given.items():
+        if column.get("sdtype") not in _TABULAR or name in keys or column.get("pii") is True:
+            ignore.append(name)
+            continue
+        described = _Stated(name, column, drafts.get(name)).column()
+        if described is None:
+            bare.append(name)
+        else:
+            columns.append(described)
+    if bare:
+        raise UsageError(
+            "SDVFACTS",
+            f"The SDV metadata state no levels, or no range of days or numbers, for {listed(bare)}.",
+            "A schema has levels or bounds for every column; times of day are not described.",
+            "Save the metadata as V2 with ranges, give the data too, or start from "
+            "gibbous schema infer.",
+        )
+    if not columns:
+        raise _malformed("no column is categorical, ordinal, boolean, numerical or datetime")
+    return Schema(tuple(columns), None, ignore=tuple(ignore))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What the metadata state of one column, and what data say where they do not."""
+
+    name: str
+    facts: Mapping[str, Any]
+    draft: Column | None
+
+    def column(self) -> Column | None:
+        kind = self.facts["sdtype"]
+        if kind == "boolean":
+            return self._levels([False, True], "binary")
+        levels = self.facts.get("range_values", self.facts.get("order"))
+        if kind in ("categorical", "ordinal") and isinstance(levels, list) and levels:
+            plain = [_level(self.name, v) for v in levels if v is not None]
+            return self._levels(plain, "ordinal" if kind == "ordinal" else "nominal")
+        if kind == "numerical":
+            return self._numeric() or self.draft
+        if kind == "datetime":
+            return self._days() or self.draft
+        usable = self.draft is not None and not self.draft.binned
+        return self.draft if usable else None
+
+    def _levels(self, levels: list[Level], kind: str) -> Column:
+        shape: Any = "binary" if len(levels) == 2 else kind
+        sources = all_inferred(binned=False)
+        return Column(self.name, shape, tuple(levels), missing=self._missing(), sources=sources)
+
+    def _numeric(self) -> Column | None:
+        low, high = self._end("min"), self._end("max")
+        if not (_is_number(low) and _is_number(high)):
+            return None
+        places = self.facts.get("decimal_places")
+        whole = places == 0 or "int" in str(self.facts.get("computer_representation", "")).lower()
+        whole = whole and low == int(low) and high == int(high)
+        if low == high and not whole:
+            return self._levels([_level(self.name, low)], "nominal")
+        bins = max(1, min(_BINS, int(high - low))) if whole else _BINS
+        kept = places if isinstance(places, int) and 0 < places <= 15 and not whole else None
+        edges = equal_width(low, high, bins, whole=whole)
+        return self._binned("numeric", edges, integer=whole, decimals=kept)
+
+    def _days(self) -> Column | None:
+        form = self.facts.get("datetime_format")
+        if form is not None and not (isinstance(form, str) and day_format(form)):
+            return None
+        ends = [_ordinal(self._end(key), form or "%Y-%m-%d") for key in ("min", "max")]
+        if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
+            return None
+        edges = calendar(ends[0], ends[1], "year" if ends[1] - ends[0] > 5 * 366 else "month")
+        own = None if form == "%Y-%m-%d" else form
+        return self._binned("date", edges, date_format=own)
+
+    def _binned(self, kind: ColumnKind, edges: tuple[float, ...], **form: Any) -> Column:
+        sources = all_inferred(binned=True)
+        return Column(
+            self.name, kind, edges=edges, missing=self._missing(), sources=sources, **form
+        )
+
+    def _end(self, which: str) -> Any:
+        return self.facts.get(f"range_{which}", self.facts.get(f"{which}_range"))
+
+    def _missing(self) -> bool:
+        stated = self.facts.get("range_is_nullable")
+        if isinstance(stated, bool):
+            return stated
+        return self.draft is not None and self.draft.missing
+
+
+def _check_version(document: Mapping[str, Any]) -> None:
+    version = document.get("METADATA_SPEC_VERSION")
+    if version is not None and version not in VERSIONS:
+        raise UsageError(
+            "SDVVERSION",
+            f"The SDV metadata have version {shown(version)}.",
+            f"Versions {', '.join(VERSIONS)} are read.",
+            "Save the metadata with one of these.",
+        )
+
+
+def _one_table(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    tables = document.get("tables")
+    if tables is None:
+        return document
+    if not isinstance(tables, dict) or not tables or not all(map(_is_table, tables.values())):
+        raise _malformed("tables are not a table of tables")
+    if len(tables) > 1:
+        raise UsageError(
+            "SDVTABLES",
+            f"The SDV metadata describe {len(tables)} tables: {listed(tables)}.",
+            "One table is read.",
+            "Save the metadata of one table.",
+        )
+    return cast(Mapping[str, Any], next(iter(tables.values())))
+
+
+def _drafts(given: Mapping[str, Any], data: Any, options: Any) -> dict[str, Column]:
+    if data is None:
+        return {}
+    from gibbous.read.infer import describe, parse_days
+    from gibbous.read.source import read_columns
+
+    frame = read_columns(data, options=options)
+    drafts = {}
+    for name in frame.columns:
+        form = given.get(name, {}).get("datetime_format")
+        form = form if isinstance(form, str) and form != "%Y-%m-%d" and day_format(form) else None
+        draft = describe(parse_days(frame[name], form) if form else frame[name])
+        if isinstance(draft, Column):
+            dated = form and draft.kind == "date"
+            drafts[name] = replace(draft, date_format=form) if dated else draft
+    return drafts
+
+
+def _level(name: str, value: object) -> Level:
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        return int(value)
+    if isinstance(value, str | int | float):
+        return value
+    raise _malformed(f"the values of column {shown(name)} are not text or numbers")
+
+
+def _ordinal(value: object, form: str) -> int | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        return datetime.datetime.strptime(
+            value[:10] if form == "%Y-%m-%d" else value, form
+        ).toordinal()
+    except ValueError:
+        return None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _list(value: object) -> list[Any]:
+    return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []
+
+
+def _malformed(what: str) -> UsageError:
+    return UsageError(
+        "SDV",
+        f"The SDV metadata are not sound: {what}.",
+        "SDV metadata have columns, each with an sdtype.",
+        "Save them again with SDV, or start from gibbous schema infer.",
     )

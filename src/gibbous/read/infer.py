@@ -15,12 +15,11 @@ from typing import Any, cast
 import polars as pl
 
 from gibbous.core.errors import InputRejected, SchemaMismatch
-from gibbous.core.schema import Column, Level, Schema, Source
+from gibbous.core.schema import Column, ColumnKind, Schema
+from gibbous.read.edges import all_inferred, calendar, equal_width
 from gibbous.read.remarks import remark
-from gibbous.read.schema_columns import calendar, equal_width, facts
 from gibbous.read.schema_write import schema_toml
-from gibbous.read.source import ReadOptions
-from gibbous.read.usable import usable_columns
+from gibbous.read.source import ReadOptions, usable_columns
 from gibbous.read.written import FEW, NUMBER, as_missing, day_forms, nothings, number_form
 
 MAX_LEVELS = 10_000
@@ -108,13 +107,13 @@ def propose(
     columns: list[Column] = []
     left, notes = list(unusable), dict.fromkeys(unusable, _UNUSABLE)
     for name in frame.columns:
-        found = describe(frame[name], bins=bins, null=null)
-        if isinstance(found, Column):
-            columns.append(found)
-            found = remark(columns[-1], frame[name], null)
+        described = describe(frame[name], bins=bins, null=null)
+        if isinstance(described, Column):
+            columns.append(described)
+            described = remark(columns[-1], frame[name], null)
         else:
             left.append(name)
-        notes |= {name: found} if found else {}
+        notes |= {name: described} if described else {}
     if not columns:
         raise SchemaMismatch(
             "NOCOLUMNS",
@@ -212,10 +211,10 @@ def _but_for_nothing(values: pl.Series, distinct: pl.Series, bins: int, null: st
     absent = nothings(distinct)
     if not absent or len(distinct) <= FEW:
         return None
-    found = describe(values.filter(~values.is_in(absent)), bins=bins, null=null)
-    if not isinstance(found, Column) or not found.binned:
+    described = describe(values.filter(~values.is_in(absent)), bins=bins, null=null)
+    if not isinstance(described, Column) or not described.binned:
         return None
-    what = "days" if found.kind == "date" else "numbers"
+    what = "days" if described.kind == "date" else "numbers"
     return (
         f"left out (ignore): looks like {what}, but for a word. {as_missing(absent, null)} "
         "Otherwise list its levels."
@@ -323,33 +322,19 @@ def _days(name: str, distinct: pl.Series, missing: bool, form: str | None = None
         edges = calendar(low, high, "year" if high - low > 5 * 366 else "month")
     else:
         edges = equal_width(low, high, max(1, min(BINS, high - low)), whole=True)
-    sources = _sources(binned=True)
+    sources = all_inferred(binned=True)
     return Column(name, "date", edges=edges, missing=missing, date_format=form, sources=sources)
 
 
 def _levels(name: str, levels: list[Any], missing: bool, *, ordered: bool = False) -> Column:
-    kind = "binary" if len(levels) == 2 else "ordinal" if ordered else "nominal"
-    found = cast(tuple[Level, ...], tuple(levels))
-    return Column(name, cast(Any, kind), found, missing=missing, sources=_sources(binned=False))
+    kind: ColumnKind = "binary" if len(levels) == 2 else "ordinal" if ordered else "nominal"
+    sources = all_inferred(binned=False)
+    return Column(name, kind, tuple(levels), missing=missing, sources=sources)
 
 
-def _binned(
-    name: str,
-    edges: tuple[float, ...],
-    missing: bool,
-    *,
-    integer: bool = False,
-    decimals: int | None = None,
-) -> Column:
-    return Column(
-        name,
-        "numeric",
-        edges=edges,
-        integer=integer,
-        decimals=decimals,
-        missing=missing,
-        sources=_sources(binned=True),
-    )
+def _binned(name: str, edges: tuple[float, ...], missing: bool, **form: Any) -> Column:
+    sources = all_inferred(binned=True)
+    return Column(name, "numeric", edges=edges, missing=missing, sources=sources, **form)
 
 
 def parse_days(values: pl.Series, form: str) -> pl.Series:
@@ -358,8 +343,3 @@ def parse_days(values: pl.Series, form: str) -> pl.Series:
         return values
     days = values.str.to_date(form, strict=False)
     return days if days.null_count() == values.null_count() else values
-
-
-def _sources(*, binned: bool) -> tuple[tuple[str, Source], ...]:
-    source: Source = "inferred"
-    return tuple((fact, source) for fact in facts(binned))

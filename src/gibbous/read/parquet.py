@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gibbous.core.errors import InputRejected, ResourceLimit, SchemaMismatch
-from gibbous.read.conform import check_types, undeclared, usable
+from gibbous.read.conform import check_names, check_types, undeclared, usable
 from gibbous.read.csv_file import ReadOptions
 from gibbous.read.fields import listed, shown
-from gibbous.read.files import check_unchanged, opened
-from gibbous.read.many import files_of, is_many
-from gibbous.read.names import check_names
+from gibbous.read.files import check_unchanged, files_of, is_many, opened
 from gibbous.read.slices import SLICE, whole_only
 from gibbous.read.trial import Trial, tried, width_of
 
@@ -30,7 +28,7 @@ def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> p
     """Read a Parquet file, or all files of a folder or pattern, whole.
 
     Args:
-        path: the file, the folder, or the pattern; see `read.many`.
+        path: the file, the folder, or the pattern; see `read.files`.
         options: limits.
         skip: columns that the schema ignores; they are left out when their type is not usable.
     Returns:
@@ -45,9 +43,9 @@ def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> p
 
     files = _sources(path, options, skip)
     _check_memory(files, options.limit)
-    frames: list[pl.DataFrame] = [_guarded(one.lazy().collect, one.path) for one in files]
-    for one in files:
-        check_unchanged(one.path, one.facts)
+    frames: list[pl.DataFrame] = [_guarded(file.lazy().collect, file.path) for file in files]
+    for file in files:
+        check_unchanged(file.path, file.facts)
     return frames[0] if len(frames) == 1 else pl.concat(frames)
 
 
@@ -104,14 +102,14 @@ class _Source:
 def _sources(path: Path, options: ReadOptions, skip: frozenset[str]) -> list[_Source]:
     """The checked files, at least one, all with the same columns."""
     many = is_many(path)
-    found: list[_Source] = []
-    for one in files_of(path) if many else [path]:
-        source = _source(one, options, skip)
-        if found:
-            _check_same(found[0], source)
-            source = replace(source, columns=found[0].columns)
-        found.append(source)
-    return found
+    sources: list[_Source] = []
+    for member in files_of(path) if many else [path]:
+        source = _source(member, options, skip)
+        if sources:
+            _check_same(sources[0], source)
+            source = replace(source, columns=sources[0].columns)
+        sources.append(source)
+    return sources
 
 
 def _source(path: Path, options: ReadOptions, skip: frozenset[str]) -> _Source:
@@ -135,11 +133,11 @@ def _scanned(path: Path) -> pl.LazyFrame:
 def _check_same(first: _Source, other: _Source) -> None:
     if first.columns == other.columns:
         return
-    names, more = set(first.columns), set(other.columns)
-    types = [n for n in names & more if first.columns[n] != other.columns[n]]
+    names, others = set(first.columns), set(other.columns)
+    types = [n for n in names & others if first.columns[n] != other.columns[n]]
     what = f"{listed(sorted(types))} of another type"
-    if names != more:
-        what = f"{undeclared(sorted(names ^ more), [*names | more])} in one of them only"
+    if names != others:
+        what = f"{undeclared(sorted(names ^ others), [*names | others])} in one of them only"
     raise SchemaMismatch(
         "FILES",
         f"The file {shown(other.path.name)} has other columns than {shown(first.path.name)}: "
@@ -152,7 +150,7 @@ def _check_same(first: _Source, other: _Source) -> None:
 def _whole(files: list[_Source]) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    yield pl.concat([_guarded(one.lazy().collect, one.path) for one in files])
+    yield pl.concat([_guarded(file.lazy().collect, file.path) for file in files])
 
 
 def _batches(
@@ -160,10 +158,10 @@ def _batches(
 ) -> Iterator[pl.DataFrame]:
     """Slices in order, one decoded ahead; none is empty."""
     coming: Future[pl.DataFrame] | None = None
-    for one in files:
-        lazy = one.lazy()  # once a file: it remembers the footer, which may be megabytes
-        for start in range(0, one.rows, at_once):
-            after = pool.submit(_decoded, lazy, one.path, start, min(at_once, one.rows - start))
+    for file in files:
+        lazy = file.lazy()  # once a file: it remembers the footer, which may be megabytes
+        for start in range(0, file.rows, at_once):
+            after = pool.submit(_decoded, lazy, file.path, start, min(at_once, file.rows - start))
             if coming is not None:
                 yield coming.result()
             coming = after
@@ -185,9 +183,9 @@ def parquet_names(path: Path, options: ReadOptions) -> list[str]:
     Raises:
         InputRejected, ResourceLimit: as `read_parquet`.
     """
-    one = files_of(path)[0] if is_many(path) else path
-    with opened(one) as file:
-        return list(_columns(file, one, options))
+    first = files_of(path)[0] if is_many(path) else path
+    with opened(first) as file:
+        return list(_columns(file, first, options))
 
 
 def _columns(file: BinaryIO, path: Path, options: ReadOptions) -> dict[str, pl.DataType]:
@@ -250,9 +248,9 @@ def _damaged(path: Path) -> InputRejected:
 
 
 def _check_memory(files: list[_Source], limit: int) -> None:
-    rows = sum(one.rows for one in files)
+    rows = sum(file.rows for file in files)
     width = sum(map(width_of, files[0].columns.values()))
-    needed = rows * width + sum(one.trial.text for one in files)
+    needed = rows * width + sum(file.trial.text for file in files)
     if needed > limit:
         raise ResourceLimit(
             "TOOLARGE",

@@ -85,7 +85,7 @@ def compiled(parts: Sequence[Part], steps: Sequence[np.uint64], rows: int) -> li
         known += part.words if part.place is None else part.words[:, part.place]
     sums = np.zeros(LANES, dtype=np.uint64)
     add_up(places, ends, words, known, np.array(steps, dtype=np.uint64), sums)
-    return [int(one) for one in sums]
+    return [int(total) for total in sums]
 
 
 def mix(words: np.ndarray) -> np.ndarray:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import datetime
 import math
-import re
 from bisect import bisect_left
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any, cast
 
 from gibbous.core.errors import UsageError
-from gibbous.core.exact import exact
 from gibbous.core.schema import (
     FACTS,
     KINDS,
@@ -23,12 +20,11 @@ from gibbous.core.schema import (
     Source,
     Within,
 )
+from gibbous.read.edges import calendar, day_format, equal_width, facts
 from gibbous.read.fields import Fields, bad, listed, nearest, shown
 
 MISSING = "(missing)"
 MAX_BINS = 1_000_000
-_DIRECTIVES = re.compile(r"%(.)")
-_DAY_FORMATS = ({"Y", "m", "d"}, {"Y", "b", "d"}, {"Y", "B", "d"}, {"Y", "j"})
 
 
 def read_column(table: Fields) -> Column:
@@ -53,48 +49,6 @@ def read_column(table: Fields) -> Column:
     sources = _sources(table, binned)
     table.finish()
     return Column(name, kind, sources=sources, **rest)
-
-
-def facts(binned: bool) -> tuple[str, ...]:
-    """The facts that a column of this sort has."""
-    return tuple(f for f in FACTS if f not in (("levels",) if binned else ("bounds", "bins")))
-
-
-def equal_width(lower: float, upper: float, bins: int, *, whole: bool) -> tuple[float, ...]:
-    """Edges of `bins` bins of (nearly, for whole numbers) equal width.
-
-    Args:
-        lower, upper: the bounds; whole numbers stay exact.
-        bins: number of bins, >= 1; for whole numbers at most upper - lower.
-        whole: whole numbers and dates: the last bin includes `upper`.
-    Returns:
-        bins + 1 edges.
-    """
-    if whole:
-        count = int(upper) - int(lower) + 1
-        starts = (int(lower) + i * count // bins for i in range(bins))
-        return (*starts, int(upper))
-    low, width = exact(lower), exact(upper) - exact(lower)
-    inner = tuple(float(low + width * Fraction(i, bins)) for i in range(bins))
-    return (*inner, float(upper))
-
-
-def calendar(lower: int, upper: int, by: str) -> tuple[float, ...]:
-    """Edges of one bin a day, month or year; the last bin includes the upper day.
-
-    Args:
-        lower, upper: proleptic ordinals of days.
-        by: "day", "month" or "year".
-    """
-    if by == "day":
-        return (*range(lower, max(upper, lower + 1)), upper)
-    first, last = datetime.date.fromordinal(lower), datetime.date.fromordinal(upper)
-    months = range(first.year * 12 + first.month, last.year * 12 + last.month)
-    starts = [datetime.date(m // 12, m % 12 + 1, 1) for m in months]
-    if by == "year":
-        starts = [s for s in starts if s.month == 1]
-    cuts = [s.toordinal() for s in starts if lower < s.toordinal() < upper]
-    return (lower, *cuts, upper)
 
 
 def read_rule(table: Fields, columns: Mapping[str, Column]) -> Impossible:
@@ -230,12 +184,6 @@ def _value(table: Fields, key: str, value: object, date: bool, whole: bool) -> f
     if whole and value == int(value):
         return int(value)
     return value if isinstance(value, int) and float(value) != value else float(value)
-
-
-def day_format(form: str) -> bool:
-    """Whether a strptime format names one day: year, month and day, each once, and nothing else."""
-    used = _DIRECTIVES.findall(form)
-    return len(used) == len(set(used)) and set(used) in _DAY_FORMATS
 
 
 def as_day(value: object) -> datetime.date | None:

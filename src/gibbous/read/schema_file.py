@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gibbous.core.documents import Unreadable, toml
+from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.schema import UNITS, Column, Schema, Unit, impossible_mask
 from gibbous.read.fields import Fields, bad, listed, nearest, shown
 from gibbous.read.schema_columns import read_column, read_rule
 from gibbous.read.schema_write import FORMAT, schema_json, schema_toml
-from gibbous.read.texts import read_text
 
 __all__ = [
     "FORMAT",
@@ -43,7 +42,19 @@ def load_schema(path: str | Path) -> Schema:
         UsageError: the file is not a schema; the message names the key and the nearest valid one.
         SchemaMismatch: its impossible combinations leave no possible row.
     """
-    return parse_schema(_text(Path(path)), name=f"The schema file {shown(Path(path))}")
+    name = f"The schema file {shown(Path(path))}"
+    try:
+        text = read_text(Path(path), MAX_BYTES)
+    except Unreadable as error:
+        fault, code = str(error), "UNREADABLE" if error.errno else "SCHEMAFILE"
+    else:
+        return parse_schema(text, name=name)
+    raise UsageError(
+        code,
+        f"{name} {fault}.",
+        f"It is a TOML text file (UTF-8) of at most {MAX_BYTES >> 20} MB.",
+        "Check the path, or make one with gibbous schema infer.",
+    )
 
 
 def parse_schema(text: str, *, name: str = "The schema") -> Schema:
@@ -83,7 +94,7 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
     columns = _columns(top)
     rules = top.list("impossible") or []
     top.finish()
-    found = tuple(
+    impossible = tuple(
         read_rule(Fields(rule, f"impossible {number}"), {c.name: c for c in columns})
         for number, rule in enumerate(rules, 1)
     )
@@ -93,22 +104,9 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
             "An identifier is not synthesized",
             "Remove its [[column]]",
         )
-    schema = Schema(columns, unit, found, null or "", ignore, name or "")
+    schema = Schema(columns, unit, impossible, null or "", ignore, name or "")
     _check_possible(schema)
     return schema
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, MAX_BYTES)
-    except Unreadable as error:
-        fault, name = str(error), "UNREADABLE" if error.errno else "SCHEMAFILE"
-    raise UsageError(
-        name,
-        f"The schema file {shown(path)} {fault}.",
-        f"It is a TOML text file (UTF-8) of at most {MAX_BYTES >> 20} MB.",
-        "Check the path, or make one with gibbous schema infer.",
-    )
 
 
 def _check_format(top: Fields) -> None:

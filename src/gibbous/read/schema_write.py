@@ -10,7 +10,8 @@ from typing import Any
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Impossible, Level, Schema
-from gibbous.read.schema_columns import MISSING, equal_width, facts
+from gibbous.read.edges import equal_width, facts
+from gibbous.read.schema_columns import MISSING
 
 FORMAT = "gibbous-schema/1"
 _LINE = 100
@@ -118,15 +119,9 @@ def _bins(column: Column) -> dict[str, Any]:
     if column.within is not None:
         table["steps"] = [show(e) for e in column.within.edges[1:-1]]
         table["weights"] = list(column.within.weights)
-    if column.integer:
-        table["integer"] = True
-    if column.decimals is not None:
-        table["decimals"] = column.decimals
-    if column.clamp:
-        table["clamp"] = True
-    if column.date_format is not None:
-        table["format"] = column.date_format
-    return table
+    numbers = {"integer": column.integer or None, "decimals": column.decimals}
+    rest = numbers | {"clamp": column.clamp or None, "format": column.date_format}
+    return table | {key: value for key, value in rest.items() if value is not None}
 
 
 def _rule(schema: Schema, rule: Impossible) -> dict[str, Any]:
@@ -177,7 +172,7 @@ def _review(schema: Schema, notes: Mapping[str, str]) -> list[str]:
 
 
 def _advice(column: Column) -> str:
-    found = {fact for fact, source in column.sources if source == "inferred"}
+    inferred = {fact for fact, source in column.sources if source == "inferred"}
     parts = {
         "kind": f"check the kind ({column.kind})",
         "levels": "list every level that can occur, not only those seen",
@@ -185,7 +180,7 @@ def _advice(column: Column) -> str:
         "bins": "choose bins or cuts",
         "missing": "say whether it can be missing",
     }
-    todo = "; ".join(words for fact, words in parts.items() if fact in found)
+    todo = "; ".join(words for fact, words in parts.items() if fact in inferred)
     if column.kind == "nominal" and column.size > _MANY:
         todo += "; if its values name persons, it belongs to [unit]; otherwise group them"
     return f"{todo}."

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from gibbous.core.dataset import DataSet
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.schema import Schema
-from gibbous.read.conform import conform, conform_names
+from gibbous.privacy.ledger.datasets import file_place, file_stamp
+from gibbous.read.conform import check_header, check_years, conform, conform_names
 from gibbous.read.csv_file import (
     DroppedLines,
     ReadOptions,
@@ -21,13 +23,11 @@ from gibbous.read.csv_file import (
     read_csv,
 )
 from gibbous.read.fields import shown
-from gibbous.read.files import TEXT_ENDINGS, format_of
+from gibbous.read.files import TEXT_ENDINGS, format_of, is_many
 from gibbous.read.frames import frame_names, from_frame
-from gibbous.read.many import is_many
 from gibbous.read.parquet import parquet_names, parquet_slices, read_parquet
 from gibbous.read.slices import row_slices
 from gibbous.read.text_files import is_text_pattern, text_slices
-from gibbous.read.years import check_years
 
 if TYPE_CHECKING:
     import polars as pl
@@ -219,3 +219,46 @@ def _null(schema: Schema | None) -> str:
                 "Choose another null in the schema, or read the data from Parquet.",
             )
     return schema.null
+
+
+def usable_columns(source: Any, options: ReadOptions | None) -> tuple[pl.DataFrame, list[str]]:
+    """Read a source as `read_columns` does; columns of other types are left out, not refused.
+
+    Args:
+        source: a path or a frame.
+        options: how files are read.
+    Returns:
+        The frame, and the names of the columns that it lacks, in order.
+    Raises:
+        InputRejected, SchemaMismatch, ResourceLimit: as `read_columns`, types aside; and names that
+            look like a record.
+    """
+    options = options or ReadOptions()
+    if not isinstance(source, str | os.PathLike):
+        names = frame_names(source)
+        frame = from_frame(source, max_columns=options.max_columns, skip=frozenset(names))
+    else:
+        seen = probe(source, options=options)
+        names = list(seen.names)
+        if seen.kind == "csv":
+            frame = read_columns(source, options=options)
+        else:
+            frame = read_parquet(Path(source), options, skip=frozenset(names))
+    check_header(names, frame)
+    check_years(frame)
+    return frame, [name for name in names if name not in frame.columns]
+
+
+def dataset(source: object, key: bytes, schema: Schema | None, options: object) -> DataSet:
+    """See `Ledger.dataset`."""
+    from gibbous.read.fingerprint import fingerprint
+    from gibbous.read.source import null_text, read_columns, usable_columns
+
+    reading = cast("ReadOptions | None", options)
+    where = file_place(source, key), file_stamp(source, key)
+    if schema is None:
+        frame, null = usable_columns(source, reading)[0], ""
+    else:
+        frame = read_columns(source, schema=schema, options=reading)
+        null = null_text(source, schema)
+    return fingerprint(frame, key, null).read_from(*where)

@@ -123,8 +123,8 @@ class _Child:
 
     def __init__(self) -> None:
         # Messages of the reader may hold values: they stay in memory.
-        made = os.memfd_create("gibbous") if hasattr(os, "memfd_create") else None
-        self._errors = os.open(os.devnull, os.O_WRONLY) if made is None else made
+        memory = os.memfd_create("gibbous") if hasattr(os, "memfd_create") else None
+        self._errors = os.open(os.devnull, os.O_WRONLY) if memory is None else memory
         code = [sys.executable, "-I", "-c", _START, json.dumps(sys.path)]
         try:
             self._process = subprocess.Popen(
@@ -139,10 +139,10 @@ class _Child:
             self.close()
             raise _limit("start")
 
-    def ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer of the child, or {"fault": ...} of one that died or was ended."""
         try:
-            _pipe(self._process.stdin).write(json.dumps(asked).encode() + b"\n")
+            _pipe(self._process.stdin).write(json.dumps(request).encode() + b"\n")
             while (line := self._line()) == b".\n":
                 pass  # a slice was read
         except OSError:
@@ -219,18 +219,18 @@ def serve() -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(2, 0)
             os.lseek(2, 0, os.SEEK_SET)
-        asked = json.loads(line)
-        found: dict[str, Any] = {"sound": False, "text": 0, "longest": 0, "at_once": 1}
+        request = json.loads(line)
+        answer: dict[str, Any] = {"sound": False, "text": 0, "longest": 0, "at_once": 1}
         try:
-            _limit_memory(os.stat(asked["path"]).st_size + max(asked["limit"], SPARE))
+            _limit_memory(os.stat(request["path"]).st_size + max(request["limit"], SPARE))
             _limit_time()
-            found |= _read(asked["path"], asked["what"], asked["batch"]) | {"sound": True}
+            answer |= _read(request["path"], request["what"], request["batch"]) | {"sound": True}
         except MemoryError:
-            found["fault"] = "memory"
+            answer["fault"] = "memory"
         except BaseException as error:  # a panic of the reader is no Exception
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
-        _say(json.dumps(found).encode())
+        _say(json.dumps(answer).encode())
 
 
 def _read(path: str, what: What, batch: int) -> dict[str, int]:
@@ -246,18 +246,18 @@ def _read(path: str, what: What, batch: int) -> dict[str, int]:
         return {}
     width = sum(map(width_of, (columns[name] for name in kept)))
     texts = [name for name in kept if columns[name] == pl.String]
-    found = {"text": 0, "longest": 0, "at_once": max(1, batch // max(1, width))}
-    for frame in _slices(lazy.select(kept), rows, found):
+    measured = {"text": 0, "longest": 0, "at_once": max(1, batch // max(1, width))}
+    for frame in _slices(lazy.select(kept), rows, measured):
         sizes = [frame[name].str.len_bytes() for name in texts]
         text = sum(max(0, int(size.sum()) - TEXT * frame.height) for size in sizes)
-        found["text"] += text
-        found["longest"] = max([found["longest"], *(int(size.max() or 0) for size in sizes)])
+        measured["text"] += text
+        measured["longest"] = max([measured["longest"], *(int(size.max() or 0) for size in sizes)])
         least = batch // max(1, width + text // frame.height)
-        found["at_once"] = max(1, min(found["at_once"], least))
-        if found["longest"] > MOST_TEXT:
+        measured["at_once"] = max(1, min(measured["at_once"], least))
+        if measured["longest"] > MOST_TEXT:
             break
         _say(b".")
-    return found
+    return measured
 
 
 def _slices(lazy: Any, rows: int, found: dict[str, int]) -> Iterator[Any]:
@@ -279,11 +279,11 @@ def width_of(dtype: Any) -> int:
     return TEXT if dtype in (pl.String, pl.Categorical, pl.Enum) else NUMBER
 
 
-def _limit_memory(more: int) -> None:
+def _limit_memory(spare: int) -> None:
     with contextlib.suppress(OSError, ValueError):  # where the system has no such figures or limits
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        most = pages * resource.getpagesize() + more
+        most = pages * resource.getpagesize() + spare
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from gibbous.core.json_values import plain
 from gibbous.report import draw
 from gibbous.report.charts import NARROW, WIDE
-from gibbous.report.numbers import short
+from gibbous.report.labels import short
 
 if TYPE_CHECKING:
     from altair import LayerChart
@@ -33,10 +33,6 @@ class Text:
     strong: str = ""
     kind: Literal["text"] = "text"
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"kind": self.kind, "text": f"{self.strong} {self.words}".strip()}
-
 
 @dataclass(frozen=True, slots=True)
 class Notice:
@@ -46,10 +42,6 @@ class Notice:
     strong: str = ""
     kind: Literal["notice"] = "notice"
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"kind": self.kind, "text": f"{self.strong} {self.words}".strip()}
-
 
 @dataclass(frozen=True, slots=True)
 class Bullets:
@@ -57,10 +49,6 @@ class Bullets:
 
     items: tuple[str, ...]
     kind: Literal["bullets"] = "bullets"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"kind": self.kind, "items": list(self.items)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +58,6 @@ class Code:
     lines: tuple[str, ...]
     kind: Literal["code"] = "code"
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"kind": self.kind, "lines": list(self.lines)}
-
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -81,10 +65,6 @@ class Terms:
 
     items: tuple[tuple[str, tuple[str, ...]], ...]
     kind: Literal["terms"] = "terms"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"kind": self.kind, "terms": {term: list(words) for term, words in self.items}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +102,6 @@ class Grid:
     def cut(self) -> int:
         """Rows that only the JSON twin has."""
         return max(0, len(self.rows) - SHOWN)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        rows = [[plain(v) for v in row] for row in self.rows]
-        return {"kind": self.kind, "caption": self.caption, "head": list(self.head), "rows": rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,19 +146,6 @@ class Figure:
     layout: Literal["wide", "grid", "pair"] = "wide"
     kind: Literal["figure"] = field(default="figure")
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values: everything but the drawing."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "title": self.title,
-            "caption": self.caption,
-            "alternative": self.alt,
-            "panels": [{"title": part.title, "note": part.note} for part in self.panels],
-            "key": [words for _, _, words in self.key],
-            "numbers": self.numbers.to_json(),
-        }
-
 
 Block = Text | Notice | Bullets | Code | Terms | Grid | Figure
 
@@ -195,14 +157,6 @@ class Section:
     name: str
     title: str
     blocks: tuple[Block, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "blocks": [block.to_json() for block in self.blocks],
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +182,35 @@ class Page:
     sections: tuple[Section, ...]
     twin: Mapping[str, Any] = field(default_factory=dict)
     foot: str = ""
+
+
+def to_json(content: Section | Block) -> dict[str, Any]:
+    """A section, or what is in it, as plain JSON values: everything but the drawings."""
+    match content:
+        case Section(name, title, blocks):
+            return {"name": name, "title": title, "blocks": [to_json(block) for block in blocks]}
+        case Text(words, strong, kind) | Notice(words, strong, kind):
+            return {"kind": kind, "text": f"{strong} {words}".strip()}
+        case Bullets(items, kind):
+            return {"kind": kind, "items": list(items)}
+        case Code(lines, kind):
+            return {"kind": kind, "lines": list(lines)}
+        case Terms(terms, kind):
+            return {"kind": kind, "terms": {term: list(words) for term, words in terms}}
+        case Grid(caption, head, rows, _, kind):
+            cells = [[plain(value) for value in row] for row in rows]
+            return {"kind": kind, "caption": caption, "head": list(head), "rows": cells}
+        case Figure():
+            return {
+                "kind": content.kind,
+                "name": content.name,
+                "title": content.title,
+                "caption": content.caption,
+                "alternative": content.alt,
+                "panels": [{"title": part.title, "note": part.note} for part in content.panels],
+                "key": [words for _, _, words in content.key],
+                "numbers": to_json(content.numbers),
+            }
 
 
 def panel(

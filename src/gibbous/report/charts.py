@@ -1,7 +1,7 @@
 """The charts of reports and studies: plain rows in, an Altair chart out, drawn to SVG by report.draw.
 
 Rows are dictionaries with the keys that each function names. Text that comes from data (levels,
-columns, terms) is a value of a row, or a constant with every odd character escaped (`texts.listed`).
+columns, terms) is a value of a row, or a constant with every odd character escaped (`labels.listed`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gibbous.core.extras import need
 from gibbous.report import theme
-from gibbous.report.numbers import MINUS
-from gibbous.report.points import front, points
-from gibbous.report.texts import clipped, listed
+from gibbous.report.labels import MINUS, clipped, listed
 
 if TYPE_CHECKING:
     from altair import LayerChart
@@ -32,23 +30,23 @@ def margins(rows: Sequence[Row], *, bars: bool = True, width: int = NARROW) -> L
         bars: whether there is something to compare with; without it `base` is not read.
         width: of the drawing, px.
     """
-    alt = _altair()
+    alt = altair()
     shown = [{**row, "name": clipped(row["level"]), "at": i} for i, row in enumerate(rows)]
     long = [{"at": r["at"], "share": r["base"] if bars else 0.0} for r in shown]
     y = _names(alt, shown, "at", width, share=0.42)
     step = 18 if len(rows) <= 30 else max(4, 540 // len(rows))
     x = _x(alt, "share", None, "%", width)
-    boxes = _of(alt, long).mark_bar(color=theme.BASE, height={"band": 0.82})
+    boxes = chart_of(alt, long).mark_bar(color=theme.BASE, height={"band": 0.82})
     layers = [boxes.encode(x=x, y=y)]
     spread = [r for r in shown if r.get("high", r["main"]) > r.get("low", r["main"])]
     if spread:
-        rule = _of(alt, spread).mark_rule(color=theme.MAIN, strokeWidth=2)
+        rule = chart_of(alt, spread).mark_rule(color=theme.MAIN, strokeWidth=2)
         layers.append(rule.encode(x=alt.X("low:Q"), x2="high", y=y))
-    dots = _of(alt, shown).mark_point(
+    dots = chart_of(alt, shown).mark_point(
         filled=True, color=theme.MAIN, size=min(60, step * 4), opacity=1
     )
     layers.append(dots.encode(x=alt.X("main:Q"), y=y))
-    return _laid(alt, layers, width, height=step * len(rows))
+    return laid(alt, layers, width, height=step * len(rows))
 
 
 def heat_map(
@@ -68,7 +66,7 @@ def heat_map(
         limit: the value of the strongest color.
         width: of the drawing, px.
     """
-    alt = _altair()
+    alt = altair()
     count = len(columns)
     names = [clipped(name, 18) for name in columns]
     many = (count > 16 and width < WIDE) or count > 60
@@ -78,7 +76,7 @@ def heat_map(
         "value:Q",
         legend=legend,
         scale=alt.Scale(
-            domain=_spaced(low, limit, len(colors)),
+            domain=[low + (limit - low) * i / (len(colors) - 1) for i in range(len(colors))],
             range=list(colors),
             clamp=True,
             interpolate="rgb",
@@ -94,7 +92,7 @@ def heat_map(
         "column:O", sort=order, scale=alt.Scale(domain=order[:-1]),
         axis=alt.Axis(**axis, labelAngle=-60),
     )  # fmt: skip
-    boxes = _of(alt, cells).mark_rect(stroke=theme.PAPER, strokeWidth=1 if count <= 30 else 0)
+    boxes = chart_of(alt, cells).mark_rect(stroke=theme.PAPER, strokeWidth=1 if count <= 30 else 0)
     layers = [boxes.encode(x=x, y=y, color=color)]
     inner = width - (10 if many else room + 12)
     if count <= 10:
@@ -106,9 +104,9 @@ def heat_map(
                 if (abs(c["value"]) > 0.55 * limit) is dark and c["value"] == c["value"]
             ]
             ink = "#fefefe" if dark else "#1c2025"
-            text = _of(alt, some).mark_text(fontSize=size, color=ink)
+            text = chart_of(alt, some).mark_text(fontSize=size, color=ink)
             layers.append(text.encode(x=x, y=y, text="text:N"))
-    return _laid(alt, layers, width, height=max(60, int(inner * (count - 1) / count)))
+    return laid(alt, layers, width, height=max(60, int(inner * (count - 1) / count)))
 
 
 def coefficients(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
@@ -118,7 +116,7 @@ def coefficients(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
         rows: term, real, real_low, real_high, synthetic, synthetic_low, synthetic_high.
         width: of the drawing, px.
     """
-    alt = _altair()
+    alt = altair()
     shown = [{**row, "name": clipped(row["term"], 40), "at": i} for i, row in enumerate(rows)]
     layers = [_zero(alt)]
     kinds = (("real", "real records", theme.INK, "circle"),
@@ -134,15 +132,15 @@ def coefficients(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
     side = alt.YOffset("kind:N", sort=[k[1] for k in kinds])
     bounded = [row for row in long if row["low"] is not None and row["high"] is not None]
     color = alt.Color("kind:N", scale=scale, legend=alt.Legend())
-    rules = _of(alt, bounded).mark_rule(strokeWidth=2)
+    rules = chart_of(alt, bounded).mark_rule(strokeWidth=2)
     x = _x(alt, "low", "estimate with its 95 % interval", None, width, zero=False)
     layers.append(rules.encode(x=x, x2="high", y=y, yOffset=side, color=color))
-    dots = _of(alt, long).mark_point(filled=True, size=64, opacity=1)
+    dots = chart_of(alt, long).mark_point(filled=True, size=64, opacity=1)
     layers.append(
         dots.encode(x=alt.X("value:Q"), y=y, yOffset=side, color=color,
                     shape=alt.Shape("kind:N", scale=shape, legend=alt.Legend()))
     )  # fmt: skip
-    return _laid(alt, layers, width, height=34 * len(rows))
+    return laid(alt, layers, width, height=34 * len(rows))
 
 
 def by_order(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
@@ -152,7 +150,7 @@ def by_order(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
         rows: who ("synthetic" or a reference), order, value; low and high where known.
         width: of the drawing, px.
     """
-    alt = _altair()
+    alt = altair()
     orders = sorted({row["order"] for row in rows})
     x = alt.X(
         "order:Q",
@@ -168,24 +166,24 @@ def by_order(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
         some = [row for row in rows if row["who"] == who]
         color, shape, dash = theme.REFERENCES.get(who, (theme.MAIN, "circle", (1, 0)))
         main = who not in theme.REFERENCES
-        line = _of(alt, some).mark_line(
+        line = chart_of(alt, some).mark_line(
             color=color, strokeWidth=2.5 if main else 1.5, strokeDash=list(dash)
         )
-        dots = _of(alt, some).mark_point(
+        dots = chart_of(alt, some).mark_point(
             color=color, shape=shape, filled=main, size=60, strokeWidth=1.5, opacity=1
         )
         layers += [line.encode(x=x, y=y), dots.encode(x=x, y=y)]
         bounded = [row for row in some if row.get("low") is not None]
         if bounded:
-            rule = _of(alt, bounded).mark_rule(color=color, strokeWidth=1.5)
+            rule = chart_of(alt, bounded).mark_rule(color=color, strokeWidth=1.5)
             layers.append(rule.encode(x=x, y=alt.Y("low:Q"), y2="high"))
     ends = _apart([max((r for r in rows if r["who"] == w), key=lambda r: r["order"])
                    for w in dict.fromkeys(row["who"] for row in rows)])  # fmt: skip
     for end in ends:
         color = theme.REFERENCES.get(end["who"], (theme.MAIN,))[0]
-        text = _of(alt, [end]).mark_text(align="left", dx=10, color=color, fontWeight="bold")
+        text = chart_of(alt, [end]).mark_text(align="left", dx=10, color=color, fontWeight="bold")
         layers.append(text.encode(x=x, y=alt.Y("place:Q"), text="who:N"))
-    return _laid(alt, layers, width, height=230)
+    return laid(alt, layers, width, height=230)
 
 
 def strip(row: Row, *, width: int = WIDE) -> LayerChart:
@@ -195,39 +193,36 @@ def strip(row: Row, *, width: int = WIDE) -> LayerChart:
         row: value; low, high (or None); null: reference -> value; ideal (or None).
         width: of the drawing, px.
     """
-    alt = _altair()
+    alt = altair()
     numbers = [row["value"], row["low"], row["high"], row["ideal"], *row["null"].values()]
     known = [float(v) for v in numbers if v is not None and v == v]
     top, bottom = max([*known, 0.0]), min([*known, 0.0])
     room = (top - bottom or 1.0) * 0.04
     scale = alt.Scale(domain=[bottom - (room if bottom < 0 else 0), top + room], nice=False)
-    axis = alt.Axis(tickCount=5, format=NUMBER, title=None)
+    x, low = (
+        alt.X(f"{name}:Q", scale=scale, axis=alt.Axis(tickCount=5, format=NUMBER, title=None))
+        for name in ("value", "low")
+    )
     layers = []
     if row["value"] is not None and row["value"] == row["value"]:
-        bar = _of(alt, [{"value": row["value"], "zero": 0}]).mark_bar(color=theme.MAIN, height=12)
-        layers.append(bar.encode(x=alt.X("value:Q", scale=scale, axis=axis), x2="zero"))
+        bar = chart_of(alt, [{"value": row["value"], "zero": 0}])
+        layers.append(bar.mark_bar(color=theme.MAIN, height=12).encode(x=x, x2="zero"))
     if row["low"] is not None and row["high"] is not None:
-        rule = _of(alt, [{"low": row["low"], "high": row["high"]}])
-        layers += [
-            rule.mark_rule(color=theme.PAPER, strokeWidth=5).encode(
-                x=alt.X("low:Q", scale=scale, axis=axis), x2="high"
-            ),
-            rule.mark_rule(color=theme.INK, strokeWidth=2).encode(
-                x=alt.X("low:Q", scale=scale, axis=axis), x2="high"
-            ),
-        ]
+        ends = chart_of(alt, [{"low": row["low"], "high": row["high"]}])
+        for color, stroke in ((theme.PAPER, 5), (theme.INK, 2)):
+            layers.append(ends.mark_rule(color=color, strokeWidth=stroke).encode(x=low, x2="high"))
     if row["ideal"] is not None:
-        ideal = _of(alt, [{"value": row["ideal"]}]).mark_tick(color=theme.INK, thickness=2, size=26)
-        layers.append(ideal.encode(x=alt.X("value:Q", scale=scale, axis=axis)))
+        ideal = chart_of(alt, [{"value": row["ideal"]}])
+        layers.append(ideal.mark_tick(color=theme.INK, thickness=2, size=26).encode(x=x))
     for name, value in row["null"].items():
         if value is None or value != value:
             continue
         color, shape, _ = theme.REFERENCES.get(name, theme.OTHER)
-        mark = _of(alt, [{"value": value}]).mark_point(
+        mark = chart_of(alt, [{"value": value}]).mark_point(
             shape=shape, color=color, size=90, strokeWidth=2, fill=theme.PAPER, opacity=1
         )
-        layers.append(mark.encode(x=alt.X("value:Q", scale=scale, axis=axis)))
-    return _laid(alt, layers or [_zero(alt)], width, height=28)
+        layers.append(mark.encode(x=x))
+    return laid(alt, layers or [_zero(alt)], width, height=28)
 
 
 def spends(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
@@ -237,20 +232,17 @@ def spends(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
         rows: what, share (of the sum of all parts), label.
         width: of the drawing, px.
     """
-    alt = _altair()
+    alt = altair()
     room = 22 if width < WIDE else 34
-    shown = [
-        {**r, "name": clipped(r["what"], room), "at": i, "text": clipped(r["label"], 30)}
-        for i, r in enumerate(rows)
-    ]
+    shown = [{**row, "name": clipped(row["what"], room), "at": i} for i, row in enumerate(rows)]
     y = _names(alt, shown, "at", width, share=0.4)
     top = max([r["share"] for r in rows], default=1.0)
     x = _x(alt, "share", "share of the budget", "%", width, domain=[0, max(top * 1.25, 1e-9)])
-    bars = _of(alt, shown).mark_bar(color=theme.MAIN, height={"band": 0.6})
-    text = _of(alt, [{**r, "text": f"{100 * r['share']:.3g} %"} for r in shown]).mark_text(
+    bars = chart_of(alt, shown).mark_bar(color=theme.MAIN, height={"band": 0.6})
+    text = chart_of(alt, [{**r, "text": f"{100 * r['share']:.3g} %"} for r in shown]).mark_text(
         align="left", dx=4
     )
-    return _laid(
+    return laid(
         alt, [bars.encode(x=x, y=y), text.encode(x=x, y=y, text="text:N")], width,
         height=STEP * len(rows),
     )  # fmt: skip
@@ -263,19 +255,19 @@ def beliefs(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
         rows: before, low, high (probabilities).
         width: of the drawing, px.
     """
-    alt = _altair()
+    alt = altair()
     x = _x(alt, "before", "belief before the release", "%", width, domain=[0, 1])
     y = alt.Y("high:Q", title="belief after it", scale=alt.Scale(domain=[0, 1]),
               axis=alt.Axis(format="%", tickCount=5))  # fmt: skip
-    band = _of(alt, rows).mark_area(color=theme.MAIN, opacity=0.16)
-    edge = _of(alt, rows).mark_line(color=theme.MAIN, strokeWidth=2)
-    same = _of(alt, [{"before": 0, "high": 0}, {"before": 1, "high": 1}]).mark_line(
+    band = chart_of(alt, rows).mark_area(color=theme.MAIN, opacity=0.16)
+    edge = chart_of(alt, rows).mark_line(color=theme.MAIN, strokeWidth=2)
+    same = chart_of(alt, [{"before": 0, "high": 0}, {"before": 1, "high": 1}]).mark_line(
         color=theme.MUTED, strokeDash=[4, 3], strokeWidth=1.5
     )
     peak = max(rows, key=lambda r: r["high"] - r["before"])
     least = max(rows, key=lambda r: r["before"] - r["low"])
     notes = [
-        _of(alt, [{"before": at["before"], "high": at[side], "text": f"at {word}"}]).mark_text(
+        chart_of(alt, [{"before": at["before"], "high": at[side], "text": f"at {word}"}]).mark_text(
             align=align, dx=shift, dy=shift, color=theme.MAIN, fontWeight="bold"
         )
         for at, side, word, align, shift in (
@@ -283,7 +275,7 @@ def beliefs(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
             (least, "low", "least", "left", 7),
         )
     ]
-    plain = _of(alt, [{"before": 0.6, "high": 0.55, "text": "no change"}]).mark_text(
+    plain = chart_of(alt, [{"before": 0.6, "high": 0.55, "text": "no change"}]).mark_text(
         align="left", dx=4, dy=8, color=theme.MUTED
     )
     layers = [
@@ -294,102 +286,21 @@ def beliefs(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
         *(note.encode(x=x, y=y, text="text:N") for note in notes),
         plain.encode(x=x, y=y, text="text:N"),
     ]
-    return _laid(alt, layers, width, height=min(280, int(width * 0.6)))
+    return laid(alt, layers, width, height=min(280, int(width * 0.6)))
 
 
-def ru_map(
-    frame: Any,
-    x: str,
-    y: str,
-    *,
-    by: str = "mechanism",
-    x_interval: tuple[str, str] | None = None,
-    y_interval: tuple[str, str] | None = None,
-    titles: tuple[str, str] | None = None,
-    better: tuple[str, str] = ("lower", "lower"),
-    label: str | None = None,
-    log: bool | None = None,
-    width: int = WIDE,
-) -> LayerChart:
-    """Risk against utility: one mark a point, one color and shape a mechanism, the Pareto front.
-
-    Args:
-        frame: a polars or pandas frame, or dictionaries; one row a point, already averaged over
-            repeats. Rows without a finite x and y are left out.
-        x, y: its columns for risk (for example a proven epsilon) and utility.
-        by: its column with the name of the mechanism.
-        x_interval, y_interval: its columns with the ends of error bars; None draws none.
-        titles: of the two axes; the column names by default.
-        better: the better direction of x and of y, "lower" or "higher"; with "near" no front is drawn.
-        label: its column with a text for each point.
-        log: a logarithmic x axis; None takes one when x is positive and spans a factor of 20.
-        width: of the drawing, px.
-    Returns:
-        A chart; `.save("map.html")` and `.to_dict()` are Altair's.
-    Raises:
-        ValueError: there is no point.
-    """
-    alt = _altair()
-    rows = points(frame, (x, y), by=by, label=label, ends=(x_interval, y_interval))
-    low, high = min(r["x"] for r in rows), max(r["x"] for r in rows)
-    wide = (low > 0 and high / low >= 20) if log is None else log
-    names = titles or (x, y)
-    there = sorted({r["x"] for r in rows})
-    ticks = {"values": there} if len(there) <= 8 else {"tickCount": 6}
-    place = {
-        "x": alt.X("x:Q", title=names[0], axis=alt.Axis(**ticks, format=NUMBER, grid=False),
-                   scale=alt.Scale(type="log" if wide else "linear", zero=False, nice=False,
-                                   padding=24)),
-        "y": alt.Y("y:Q", title=names[1], axis=alt.Axis(tickCount=6, format=NUMBER),
-                   scale=alt.Scale(zero=False, padding=12)),
-    }  # fmt: skip
-    layers = []
-    best = front(rows, better=better) if "near" not in better else []
-    if len(best) > 1:
-        step = "step-after" if better[1] == "lower" else "step-before"
-        line = _of(alt, best).mark_line(
-            color=theme.MUTED, strokeDash=[3, 3], strokeWidth=1.5, interpolate=step
-        )
-        layers.append(line.encode(**place))
-    layers += _marked(alt, rows, place, width)
-    if label:
-        text = _of(alt, rows).mark_text(align="left", dx=8, dy=-7, color=theme.MUTED, fontSize=11)
-        layers.append(text.encode(**place, text="text:N"))
-    return _laid(alt, layers, width, height=320)
-
-
-def _marked(alt: Any, rows: Sequence[Row], place: dict[str, Any], width: int) -> list[Any]:
-    """Error bars and marks of a risk-utility map, a color and a shape for each name."""
-    kinds = sorted({str(r["by"]) for r in rows})
-    marks = [theme.SERIES[i % len(theme.SERIES)] for i in range(len(kinds))]
-    legend = alt.Legend(columns=2 if width < WIDE else 5)
-    hue = alt.Scale(domain=kinds, range=[m[0] for m in marks])
-    form = alt.Scale(domain=kinds, range=[m[1] for m in marks])
-    color = alt.Color("by:N", scale=hue, legend=legend)
-    layers = []
-    for axis in "xy":
-        bounded = [r for r in rows if f"{axis}_low" in r]
-        if bounded:
-            rule = _of(alt, bounded).mark_rule(strokeWidth=1.5, opacity=0.7)
-            start = (alt.X if axis == "x" else alt.Y)(f"{axis}_low:Q")
-            across = {**place, axis: start, f"{axis}2": f"{axis}_high"}
-            layers.append(rule.encode(**across, color=color))
-    dots = _of(alt, rows).mark_point(
-        filled=True, size=110, opacity=1, stroke=theme.PAPER, strokeWidth=0.5
-    )
-    shape = alt.Shape("by:N", scale=form, legend=legend)
-    return [*layers, dots.encode(**place, color=color, shape=shape)]
-
-
-def _altair() -> Any:
+def altair() -> Any:
+    """The library; importing it is slow."""
     return need("altair", "report")
 
 
-def _of(alt: Any, rows: Iterable[Row]) -> Any:
+def chart_of(alt: Any, rows: Iterable[Row]) -> Any:
+    """A chart that holds these rows."""
     return alt.Chart(alt.InlineData(values=[dict(row) for row in rows]))
 
 
-def _laid(alt: Any, layers: Sequence[Any], width: int, *, height: int) -> LayerChart:
+def laid(alt: Any, layers: Sequence[Any], width: int, *, height: int) -> LayerChart:
+    """Layers as one chart of this size, px."""
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     chart = alt.layer(*layers).properties(width=width, height=height, autosize=fit)
     return cast("LayerChart", chart.configure(**theme.config()))
@@ -423,12 +334,8 @@ def _x(
 
 
 def _zero(alt: Any) -> Any:
-    rule = _of(alt, [{"zero": 0}]).mark_rule(color=theme.MUTED, strokeDash=[3, 3])
+    rule = chart_of(alt, [{"zero": 0}]).mark_rule(color=theme.MUTED, strokeDash=[3, 3])
     return rule.encode(x=alt.X("zero:Q"))
-
-
-def _spaced(low: float, high: float, count: int) -> list[float]:
-    return [low + (high - low) * i / (count - 1) for i in range(count)]
 
 
 def _apart(ends: Sequence[Row]) -> list[dict[str, Any]]:

@@ -79,8 +79,8 @@ def cleaned(text: str, name: str) -> str:
     """
     root = ElementTree.fromstring(text)  # noqa: S314 - the renderer made it, in this process
     # The renderer counts its ids on from one drawing to the next: they are numbered anew.
-    found = [element.get("id") for element in root.iter()]
-    ids = {old: f"{name}-{k}" for k, old in enumerate(dict.fromkeys(i for i in found if i))}
+    named = [element.get("id") for element in root.iter()]
+    ids = {old: f"{name}-{k}" for k, old in enumerate(dict.fromkeys(i for i in named if i))}
     _strip(root, ids)
     for key in ("width", "height"):
         root.attrib.pop(key, None)

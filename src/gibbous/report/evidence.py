@@ -13,8 +13,7 @@ from gibbous.evaluate.findings import Findings
 from gibbous.evaluate.tables import REFERENCES
 from gibbous.report import charts, theme
 from gibbous.report.blocks import Block, Cell, Figure, Grid, Panel, Terms, panel
-from gibbous.report.numbers import short
-from gibbous.report.points import finite, records
+from gibbous.report.labels import finite, short
 
 DRAWN: Final = 24  # columns with a chart of their own; the numbers of all are in the table
 NAMED: Final = 5  # columns in the title of a finding
@@ -114,16 +113,16 @@ def overlays(finding: Finding, sets: int) -> Figure | None:
 
 def by_order(findings: Findings) -> Figure | None:
     """Distances of one- to four-way margins with what the references score."""
-    found = [(k, f) for k in range(1, 5) for f in findings.named(f"tv{k}")]
-    if len(found) < 2:
+    orders = [(k, f) for k in range(1, 5) for f in findings.named(f"tv{k}")]
+    if len(orders) < 2:
         return None
     rows: list[dict[str, Any]] = []
-    for k, f in found:
+    for k, f in orders:
         low, high = f.interval or (None, None)
         rows.append({"who": "synthetic", "order": k, "value": f.value, "low": low, "high": high})
         rows += [{"who": n, "order": k, "value": v} for n, v in f.null]
     rows = [r for r in rows if finite(r["value"])]
-    words = ", ".join(f"{k}-way {short(f.value)}" for k, f in found)
+    words = ", ".join(f"{k}-way {short(f.value)}" for k, f in orders)
     return Figure(
         "orders",
         "Distance by number of columns",
@@ -131,7 +130,7 @@ def by_order(findings: Findings) -> Figure | None:
         "together. Zero is the real table itself; bootstrap is a resample of the records.",
         f"Lines over one to four columns; synthetic: {words}.",
         (panel("orders", partial(charts.by_order, rows)),),
-        glance([f for _, f in found], "Distances by number of columns"),
+        glance([f for _, f in orders], "Distances by number of columns"),
     )
 
 
@@ -223,7 +222,7 @@ def details(findings: Sequence[Finding], *, without: Sequence[str] = ()) -> Iter
         for number, rows in enumerate(groups, 1):
             part = f", part {number}" if len(groups) > 1 else ""
             head = tuple(str(k) for k in rows[0])
-            cells = tuple(tuple(_value(row[k]) for k in rows[0]) for row in rows)
+            cells = tuple(tuple(table_cell(row[k]) for k in rows[0]) for row in rows)
             yield Grid(f"{titled(finding)}: behind it{part}", head, cells, folded=True)
 
 
@@ -251,54 +250,6 @@ def _defined(finding: Finding) -> Iterator[str]:
     better = BETTER.get(finding.better, "near its ideal is better")
     yield f"{better[:1].upper()}{better[1:]}. Interval: {finding.interval_of or 'none'}."
     yield f"Source: {finding.source}."
-
-
-def ru_map(
-    rows: Any,
-    axes: tuple[str, str],
-    better: tuple[str, str] = ("lower", "lower"),
-) -> Figure | None:
-    """Risk against utility over the mechanisms of a study.
-
-    Args:
-        rows: a frame or dictionaries with "label" or "mechanism", both axes, and `<axis>_low` and
-            `<axis>_high` where they are known.
-        axes: columns for x and y.
-        better: the better direction of each, "lower" or "higher"; "near": near its ideal.
-    """
-    x, y = axes
-    points = [r for r in records(rows) if finite(r.get(x)) and finite(r.get(y))]
-    if not points:
-        return None
-    by = "label" if "label" in points[0] else "mechanism"
-    ends = {
-        name: (f"{name}_low", f"{name}_high") if any(f"{name}_low" in p for p in points) else None
-        for name in axes
-    }
-    draw = partial(
-        charts.ru_map, points, x, y, by=by, x_interval=ends[x], y_interval=ends[y], better=better
-    )
-    head = tuple(dict.fromkeys(k for p in points for k in p))
-    sides = ({"lower": "left", "higher": "right"}, {"lower": "down", "higher": "up"})
-    where = [
-        f"further {side[b]} is better" if b in side else f"near its ideal is better for {axis}"
-        for b, side, axis in zip(better, sides, axes, strict=True)
-    ]
-    line = (
-        ""
-        if "near" in better
-        else " The dotted line joins points that no other point beats in both."
-    )
-    return Figure(
-        "ru-map",
-        "Risk and utility",
-        f"{x} and {y}: {where[0]}, and {where[1]}.{line}",
-        f"{len(points)} points of {len({str(p[by]) for p in points})} mechanisms.",
-        (panel("ru-map", draw),),
-        Grid(
-            "Points of the map", head, tuple(tuple(_value(p.get(k)) for k in head) for p in points)
-        ),
-    )
 
 
 def titled(finding: Finding) -> str:
@@ -355,10 +306,11 @@ def _known(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _value(value: object) -> Cell:
-    found = plain(value)
-    if found is None and value is not None:
+def table_cell(value: object) -> Cell:
+    """A value as a table shows it."""
+    shown = plain(value)
+    if shown is None and value is not None:
         return "not defined"
-    if isinstance(found, Mapping | list):
-        return str(found)
-    return found if found is None or isinstance(found, str | int | float) else str(found)
+    if isinstance(shown, Mapping | list):
+        return str(shown)
+    return shown if shown is None or isinstance(shown, str | int | float) else str(shown)

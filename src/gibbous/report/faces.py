@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import answering
@@ -14,14 +15,16 @@ from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.evaluate import run
 from gibbous.evaluate.findings import Findings
+from gibbous.evaluate.measure import NOTHING, Options
 from gibbous.flows import Flows, Geography, load_geography, read_flows
-from gibbous.report import place
-from gibbous.report.flow_figures import Mapped
+from gibbous.report import release_report
+from gibbous.report.flow_map import Mapped
 from gibbous.report.internal import internal_report
 from gibbous.report.public import public_report
 from gibbous.report.saved import read_findings
 
 Audience = Literal["public", "internal"]
+Columns = str | Sequence[str] | None
 
 
 @answering
@@ -69,15 +72,11 @@ def evaluate(
         InputRejected, SchemaMismatch: a table is not what it says, or does not fit the schema.
         EngineFailure: a library of the extra "evaluate" is not installed.
     """
+    chosen = _options(keys, sensitive, targets, formulas, given, only, fraction)
     if isinstance(schema, Geography):
-        other = (keys, sensitive, targets, formulas, given, fraction, holdout)
-        return _flows(real, synthetic, schema, other, seed=seed, only=only, options=options)
-    found = run.evaluate(
-        real, synthetic, schema, keys=keys, sensitive=sensitive, targets=targets,
-        formulas=formulas, given=given, fraction=fraction, holdout=holdout, seed=seed, only=only,
-        progress=progress, options=options,
-    )  # fmt: skip
-    return Findings(found.items, found.facts, partial(internal_report, release=_release(synthetic)))
+        return _flows(real, synthetic, schema, chosen, holdout, seed, options)
+    findings = run.evaluate(real, synthetic, schema, chosen, holdout, seed, progress, options)
+    return _reporting(findings, synthetic)
 
 
 @answering
@@ -120,24 +119,68 @@ def report(
         EngineFailure: the extra "report" is not installed.
     """
     mapped = _mapped(geography, destinations, flows, options)
-    if audience == "public":
-        if findings is not None or study is not None or flows is not None:
-            raise UsageError(
-                "AUDIENCE",
-                "A public report was given findings, a study or confidential flows.",
-                "A public report is made from the release alone.",
-                "Leave them out, or ask for audience='internal'.",
-            )
-        if out is None:
-            return place.into_release(_folder(release), mapped=mapped, overwrite=overwrite)
-        return public_report(release, out, mapped=mapped, overwrite=overwrite)
-    if audience != "internal":
+    _check_audience(audience)
+    if audience == "internal":
+        findings, out = _given(findings, out)
+        return internal_report(
+            findings,
+            out,
+            release=release,
+            study=study,
+            axes=axes,
+            mapped=mapped,
+            overwrite=overwrite,
+        )
+    _check_public(findings, study, flows)
+    if out is None:
+        return release_report.into_release(_folder(release), mapped=mapped, overwrite=overwrite)
+    return public_report(release, out, mapped=mapped, overwrite=overwrite)
+
+
+def _options(
+    keys: Columns,
+    sensitive: Columns,
+    targets: Columns,
+    formulas: Columns,
+    given: Columns,
+    only: Columns,
+    fraction: float | None,
+) -> Options:
+    return Options(
+        keys=_listed(keys),
+        sensitive=_listed(sensitive),
+        targets=_listed(targets),
+        formulas=_listed(formulas),
+        given=_listed(given),
+        fraction=fraction,
+        only=_listed(only),
+    )
+
+
+def _check_audience(audience: str) -> None:
+    if audience not in get_args(Audience):
         raise UsageError(
             "AUDIENCE",
             f"There is no audience {str(audience)!r}.",
             "Audiences are 'public' and 'internal'.",
             "Correct the audience.",
         )
+
+
+def _check_public(*confidential: Any) -> None:
+    if any(thing is not None for thing in confidential):
+        raise UsageError(
+            "AUDIENCE",
+            "A public report was given findings, a study or confidential flows.",
+            "A public report is made from the release alone.",
+            "Leave them out, or ask for audience='internal'.",
+        )
+
+
+def _given(
+    findings: Findings | str | Path | None, out: str | Path | None
+) -> tuple[Findings, str | Path]:
+    """What an internal report shows, and the file to write."""
     if findings is None or out is None:
         raise UsageError(
             "FINDINGS",
@@ -145,39 +188,47 @@ def report(
             "It shows what gibbous.evaluate found, in a file outside the release.",
             "Pass findings=evaluate(...), or the path of findings.json, and out='report.internal.html'.",
         )
-    found = findings if isinstance(findings, Findings) else read_findings(findings)
-    return internal_report(
-        found, out, release=release, study=study, axes=axes, mapped=mapped, overwrite=overwrite
-    )
+    return findings if isinstance(findings, Findings) else read_findings(findings), out
 
 
 def _flows(
-    real: Any, synthetic: Any, geography: Geography, other: tuple[Any, ...], **chosen: Any
+    real: Any,
+    synthetic: Any,
+    geography: Geography,
+    chosen: Options,
+    holdout: Any,
+    seed: int,
+    reading: Any,
 ) -> Findings:
     """Findings about flows; their report has maps of the release, the records beside it."""
     from gibbous.evaluate.flows import evaluate_flows
 
-    if any(value not in (None, (), [], "") for value in other):
+    if holdout is not None or replace(chosen, only=()) != NOTHING:
         raise UsageError(
             "FLOWOPTIONS",
             "keys, sensitive, targets, formulas, given, fraction or holdout was given with a geography.",
             "Findings about flows compare origins and distances by destination; they have no such parts.",
             "Leave them out, or give a schema in place of the geography.",
         )
-    only = chosen.pop("only")
-    only = (only,) if isinstance(only, str) else only or None
     # Read once; unlike a frame, secret flows cannot be pickled with the findings that hold them.
-    truth = (
-        real
-        if isinstance(real, Flows)
-        else read_flows(real, geography, options=chosen["options"])[0]
+    truth = real if isinstance(real, Flows) else read_flows(real, geography, options=reading)[0]
+    findings = evaluate_flows(
+        truth, synthetic, geography, seed=seed, only=chosen.only or None, options=reading
     )
-    found = evaluate_flows(truth, synthetic, geography, only=only, **chosen)
-    release = _release(synthetic)
-    mapped = Mapped(geography, real=truth) if release else None
-    return Findings(
-        found.items, found.facts, partial(internal_report, release=release, mapped=mapped)
-    )
+    return _reporting(findings, synthetic, Mapped(geography, real=truth))
+
+
+def _reporting(findings: Findings, synthetic: Any, mapped: Mapped | None = None) -> Findings:
+    """The findings with a report: of the one release that was evaluated, if it was one."""
+    release: Release | Path | None = None
+    if isinstance(synthetic, Release):
+        release = synthetic
+    elif isinstance(synthetic, str | Path) and Path(synthetic).is_dir():
+        release = Path(synthetic)
+    reporter = partial(internal_report, release=release)
+    if mapped is not None:
+        reporter = partial(reporter, mapped=mapped if release else None)
+    return replace(findings, reporter=reporter)
 
 
 def _mapped(
@@ -196,17 +247,11 @@ def _mapped(
             )
         return None
     public = geography if isinstance(geography, Geography) else load_geography(geography)
-    named = (destinations,) if isinstance(destinations, str) else tuple(destinations)
-    return Mapped(public, named, flows, options)
+    return Mapped(public, _listed(destinations), flows, options)
 
 
-def _release(synthetic: Any) -> Release | Path | None:
-    """The one release that was evaluated, if it was one."""
-    if isinstance(synthetic, Release):
-        return synthetic
-    if isinstance(synthetic, str | Path) and Path(synthetic).is_dir():
-        return Path(synthetic)
-    return None
+def _listed(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value or ())
 
 
 def _folder(release: Release | str | Path) -> Path:

@@ -1,29 +1,43 @@
-"""A release of flows and coordinates in, a map around one destination out: HTML page, SVG or PNG."""
+"""A release of flows and coordinates in; out a map around one destination, or figures of a report."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from gibbous import __version__
-from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.core.release import Release
 from gibbous.evaluate.flows_files import Named, opened
+from gibbous.flows import (
+    Flows,
+    Geography,
+    check_same,
+    coarse,
+    flows_of,
+    level_of,
+    read_flows,
+    to_regions,
+)
 from gibbous.report import flow_map_draw, page, theme
+from gibbous.report.blocks import Block, Figure, Grid, Panel, Text
 from gibbous.report.flow_map_data import VIEWS, MapData, map_data
 from gibbous.report.flow_map_draw import picture
 from gibbous.report.flow_map_outlines import read_outlines
 from gibbous.structure.regions import EARTH
-from gibbous.write import files
+from gibbous.write.rendering import render
 
 ROWS: Final = 20  # origins of the table under the map
+DRAWN: Final = 3  # destinations of a report, unless they are named
+MOST: Final = 6_000  # circles of all drawings of a report: about 1 MB
 KINDS: Final = (".html", ".htm", ".svg", ".png")
 FOOT: Final = (
     "Made by gibbous. The file asks for nothing from the network: its policy allows the one script in it, "
@@ -71,21 +85,21 @@ def flow_map(
     path = Path(out)
     check_out(path, view, overwrite=overwrite)
     shapes = () if outlines is None else read_outlines(outlines)
-    found = opened(release, coordinates, real=real, named=named or Named(), options=options)
+    request = opened(release, coordinates, real=real, named=named or Named(), options=options)
     data = map_data(
-        found.synthetic, found.geography, destination=str(destination), real=found.real,
+        request.synthetic, request.geography, destination=str(destination), real=request.real,
         outlines=shapes,
     )  # fmt: skip
     at = data.place(str(destination))
     if path.suffix.lower() in (".html", ".htm"):
-        made = html(data, at, view, title=found.title, headline=found.headline).encode()
+        content = html(data, at, view, title=request.title, headline=request.headline).encode()
     else:
         edge = view or data.view(at)
-        title = f"{found.title}: origins around {destination}"
+        title = f"{request.title}: origins around {destination}"
         notes = [facts(data, k, at, edge) for k in range(len(data.layers))]
-        drawn = picture(data, at, edge, title=title, notes=[*notes, found.headline])
-        made = f"{drawn}\n".encode() if path.suffix.lower() == ".svg" else _png(drawn)
-    _write(path, made, overwrite)
+        drawn = picture(data, at, edge, title=title, notes=[*notes, request.headline])
+        content = f"{drawn}\n".encode() if path.suffix.lower() == ".svg" else _png(drawn)
+    page.write_file(path, content, overwrite=overwrite)
     return path
 
 
@@ -98,33 +112,22 @@ def html(data: MapData, destination: int, view: int | None, *, title: str, headl
         view: miles to the edge; None holds 95 % of the people.
         title: of the page.
         headline: what is promised of the release.
-    Raises:
-        EngineFailure: jinja2 is not installed.
     """
-    jinja = need("jinja2", "report")
-    environment = jinja.Environment(
-        loader=jinja.PackageLoader("gibbous.report", "templates"),
-        autoescape=True,
-        undefined=jinja.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     audience = "internal" if data.internal else "public"
-    style = environment.get_template("style.css").render(dark=theme.DARK, audience=audience)
-    style += environment.get_template("flow_map.css").render(panels=len(data.layers))
-    assert environment.loader is not None
-    script = "\n" + environment.loader.get_source(environment, "flow_map.js")[0] + "\n"
+    style = page.style_sheet(audience)
+    style += render(page.PACKAGE, "flow_map.css", panels=len(data.layers))
+    source = resources.files(page.PACKAGE).joinpath("templates/flow_map.js").read_text()
+    script = f"\n{source}\n"
     edge = view or data.view(destination)
     areas = any(outline.closed and outline.id for outline in data.outlines)
     rows = _rows(data, destination)
-    text: str = environment.get_template("flow_map.html").render(
-        internal=page.INTERNAL if data.internal else "",
-        audience=audience,
+    return page.templated(
+        "flow_map.html",
+        audience,
+        style,
         allowed=allowed(script),
-        version=__version__,
         title=title,
         headline=headline,
-        style=style,
         destination=data.ids[int(data.destinations[destination])],
         said=" ".join(facts(data, k, destination, edge) for k in range(len(data.layers))),
         drawings=[
@@ -141,7 +144,6 @@ def html(data: MapData, destination: int, view: int | None, *, title: str, headl
         payload=_payload(data, destination),
         script=script,
     )
-    return text
 
 
 def allowed(script: str) -> str:
@@ -189,15 +191,7 @@ def check_out(path: Path, view: int | None = None, *, overwrite: bool = False) -
             f"Views are {', '.join(map(str, VIEWS))} miles.",
             "Choose one of these, or none for 95 % of the people.",
         )
-    if not overwrite and os.path.lexists(path):
-        raise files.exists(path)
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise OutputNotWritten(
-            "NOTWRITABLE",
-            f"The folder {str(path.parent)!r} does not exist or cannot be written.",
-            "A map is written into a folder that is there.",
-            "Make the folder, or choose another path.",
-        )
+    page.check_targets((path,), "map", overwrite=overwrite)
 
 
 def _payload(data: MapData, destination: int) -> str:
@@ -235,19 +229,117 @@ def _rows(data: MapData, destination: int) -> list[tuple[str, ...]]:
 
 def _png(drawn: str) -> bytes:
     renderer = need("vl_convert", "report")
-    made: bytes = renderer.svg_to_png(drawn, scale=2)
-    return made
+    image: bytes = renderer.svg_to_png(drawn, scale=2)
+    return image
 
 
-def _write(path: Path, made: bytes, overwrite: bool) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        files.write_bytes(fresh, made)
-        if overwrite:
-            fresh.replace(path)
-        else:
-            os.link(fresh, path)  # unlike a rename, this replaces nothing
-    except FileExistsError:
-        raise files.exists(path) from None
-    finally:
-        fresh.unlink(missing_ok=True)
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What a report needs to draw flows.
+
+    Attributes:
+        geography: of the records.
+        destinations: ids; empty for the largest of the release.
+        real: confidential flows (a path, a frame, `Flows`) for the internal report; None for none.
+        options: how text files are read (`gibbous.read.source.ReadOptions`).
+    """
+
+    geography: Geography
+    destinations: tuple[str, ...] = ()
+    real: Any = field(default=None, repr=False)
+    options: Any = None
+
+
+def flow_blocks(release: Release, mapped: Mapped) -> Iterator[Block]:
+    """What a report says of flows: its figures, or why there are none."""
+    figures = flow_figures(release, mapped)
+    if not figures:
+        yield Text(
+            f"No destination has between 1 and {MOST:,} origins to draw; gibbous map has a page for all."
+        )
+        return
+    which = "named" if mapped.destinations else "largest"
+    yield Text(
+        f"Maps of the {which} destinations, from the first set. gibbous map makes a page with all "
+        "destinations, to be searched."
+    )
+    yield from figures
+
+
+def flow_figures(release: Release, mapped: Mapped) -> tuple[Figure, ...]:
+    """One figure a destination, of the first set: origins around it, and their numbers.
+
+    Args:
+        release: of flows.
+        mapped: the public geography, and for internal use the records.
+    Returns:
+        Figures; fewer than asked for where their circles would make the page too large.
+    Raises:
+        UsageError: the release was made of other places, or nobody goes to a named destination.
+    """
+    level = level_of(mapped.geography, release.schema)
+    geography = coarse(mapped.geography, level) if level else mapped.geography
+    check_same(release.plan.params, mapped.geography, geography)
+    drawn = flows_of(release.sets[0], geography)
+    real = None if mapped.real is None else _real(mapped, level)
+    figures = []
+    for k, name in enumerate(_chosen(drawn, real, geography, mapped.destinations)):
+        data = map_data(drawn, geography, destination=name, real=real, most=1)
+        figures.append(_figure(data, f"flows-{k + 1}", name))
+    return tuple(figures)
+
+
+def _real(mapped: Mapped, level: str) -> Flows:
+    flows = mapped.real
+    if not isinstance(flows, Flows):
+        flows, _ = read_flows(flows, mapped.geography, options=mapped.options)
+    return to_regions(flows, mapped.geography, level) if level else flows
+
+
+def _chosen(
+    drawn: Flows, real: Flows | None, geography: Geography, named: Sequence[str]
+) -> tuple[str, ...]:
+    """Ids of the destinations to draw: those named, or the largest whose circles fit."""
+    if named:
+        return tuple(dict.fromkeys(named))
+    ids = geography.destinations.ids
+    people = drawn.totals(len(ids))
+    circles = np.bincount(drawn.destinations, minlength=len(ids))
+    if real is not None:
+        circles = circles + np.bincount(real.destinations, minlength=len(ids))
+    chosen: list[str] = []
+    left = MOST
+    for at in np.argsort(-people, kind="stable")[: 20 * DRAWN].tolist():
+        if people[at] and circles[at] <= left and len(chosen) < DRAWN:
+            chosen.append(str(ids[at]))
+            left -= int(circles[at])
+    return tuple(chosen)
+
+
+def _figure(data: MapData, name: str, destination: str) -> Figure:
+    at = data.place(destination)
+    edge = data.view(at)
+    said = " ".join(facts(data, k, at, edge) for k in range(len(data.layers)))
+    panels = tuple(
+        Panel(layer.name, flow_map_draw.panel(data, layer, at, edge)) for layer in data.layers
+    )
+    key = [
+        (flow_map_draw.COLORS[layer.name], "dot", f"{layer.name} people") for layer in data.layers
+    ]
+    head = ("origin", "miles", *(layer.name for layer in data.layers))
+    rows = tuple(
+        (data.ids[place], None if far != far else round(far, 1), *counts)
+        for place, far, counts in data.rows(at)
+    )
+    return Figure(
+        name,
+        f"Origins around {destination}",
+        f"{said} Circles are origins, their area in proportion to people; the lower left corner has "
+        "sizes. Each lies at its great-circle distance and bearing from the destination; rings are miles.",
+        f"Map of origins around {destination}, {edge:,} miles to its edge. {said} The table below "
+        "the map has every origin.",
+        panels,
+        Grid(f"Origins of {destination}, all of them", head, rows),
+        ((theme.INK, "diamond", "destination"), *key),
+        "pair" if len(panels) > 1 else "wide",
+    )

@@ -197,15 +197,15 @@ def _kept(
     tables: Sequence[Flows], geography: Geography, destination: str, most: int
 ) -> tuple[np.ndarray, int]:
     """Destinations of the page in order of their codes, and how many were left out."""
-    found = np.flatnonzero(geography.destinations.ids == destination)
+    first = np.flatnonzero(geography.destinations.ids == destination)
     count = len(geography.destinations)
     pairs = np.bincount(np.concatenate([t.destinations for t in tables]), minlength=count)
-    if len(found) == 0 or pairs[found[0]] == 0:
+    if len(first) == 0 or pairs[first[0]] == 0:
         # Of the synthetic flows alone: which destinations occur in records may be nobody's business.
         raise no_destination(destination, geography.destinations.ids[tables[0].totals(count) > 0])
     people = tables[0].totals(count)
     order = np.argsort(-people, kind="stable")
-    order = np.concatenate([found[:1], order[order != found[0]]])
+    order = np.concatenate([first[:1], order[order != first[0]]])
     order = order[pairs[order] > 0]
     fits = np.cumsum(pairs[order]) <= most
     fits[0] = True

@@ -128,15 +128,15 @@ class Scale:
     def legend(self) -> tuple[tuple[float, str], ...]:
         """Radii and what they stand for, the largest first."""
         small = max(1, int(max(self.most, 4) * (LEAST / self.largest) ** 2))
-        found = [
+        sizes = [
             (self.radius(self.most), f"{self.most:,} {'people' if self.most > 1 else 'person'}")
         ]
         middle = round(self.most / 4)
         if small < middle:
-            found.append((self.radius(middle), f"{middle:,}"))
+            sizes.append((self.radius(middle), f"{middle:,}"))
         if small < self.most:
-            found.append((self.radius(1), "1" if small == 1 else f"1 to {small:,}"))
-        return tuple(found)
+            sizes.append((self.radius(1), "1" if small == 1 else f"1 to {small:,}"))
+        return tuple(sizes)
 
     def radius(self, count: int) -> float:
         """Radius of a circle whose area is in proportion to its people, px; never too small to see."""
@@ -251,12 +251,12 @@ def _text(
     root: Element, x: float, y: float, words: str, *, size: int = 13, ink: str = theme.INK,
     anchor: str = "start",
 ) -> Element:  # fmt: skip
-    made = SubElement(root, "text", x=_n(x), y=_n(y), fill=ink)
-    made.set("font-family", theme.FONT)
-    made.set("font-size", str(size))
-    made.set("text-anchor", anchor)
-    made.text = words
-    return made
+    label = SubElement(root, "text", x=_n(x), y=_n(y), fill=ink)
+    label.set("font-family", theme.FONT)
+    label.set("font-size", str(size))
+    label.set("text-anchor", anchor)
+    label.text = words
+    return label
 
 
 def _n(value: float) -> str:

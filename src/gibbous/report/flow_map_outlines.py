@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gibbous.core.documents import Unreadable, json_value
+from gibbous.core.documents import Unreadable, json_value, read_bytes
 from gibbous.core.errors import InputRejected
-from gibbous.read.texts import read_bytes
 
 MOST_BYTES: Final = 64 << 20
 MOST_POINTS: Final = 200_000

@@ -12,15 +12,20 @@ from gibbous.core.release import Release
 from gibbous.evaluate.findings import Findings
 from gibbous.report import evidence, internal_words, page
 from gibbous.report.blocks import Block, Grid, Notice, Page, Section, Text
-from gibbous.report.flow_figures import Mapped, flow_blocks
-from gibbous.report.numbers import short
+from gibbous.report.flow_map import Mapped, flow_blocks
+from gibbous.report.labels import short
 from gibbous.report.public import opened
 from gibbous.report.public_figures import spends
+from gibbous.report.risk_utility import ru_map_figure
 
 WARNING = (
     "The numbers in this file were computed against confidential records. No guarantee covers them: "
     "to publish one of them is a release of its own. They are for the holder of the data and for a "
     "review board that may see them. The certificate of the synthetic data is not affected by them."
+)
+RISK = (
+    "Each risk on an axis of its own, beside what others score: a value near that of outsiders, or of "
+    "rows without association, does not come from single records being in the data."
 )
 DRAWN = ("tv1", "association", "correlation", "coefficients", "ci_overlap")  # details with a figure
 
@@ -56,9 +61,9 @@ def internal_report(
     target = Path(path)
     _check_outside(release, target)
     page.check_path(target, overwrite=overwrite)
-    found = None if release is None else opened(release)
+    opened_release = None if release is None else opened(release)
     return page.write(
-        internal_page(findings, found, study, axes, mapped), target, overwrite=overwrite
+        internal_page(findings, opened_release, study, axes, mapped), target, overwrite=overwrite
     )
 
 
@@ -77,8 +82,16 @@ def internal_page(
         Section("summary", "Summary", tuple(_summary(findings))),
         Section("glance", "All findings", tuple(_glance(findings, groups, other))),
         Section("utility", "Utility", tuple(_utility(findings, groups["utility"]))),
-        Section("risk", "Risk", tuple(_risk(groups["risk"]))),
-        Section("more", "Inference and flows", tuple(_more(other))),
+        Section(
+            "risk",
+            "Risk",
+            tuple(_strips("risk", "Risk beside its references", groups["risk"], RISK)),
+        ),
+        Section(
+            "more",
+            "Inference and flows",
+            tuple(_strips("other", "Other findings", other, "Each finding on an axis of its own.")),
+        ),
         Section("flows", "Maps of flows", tuple(_flows(release, mapped))),
         Section("map", "Risk-utility map", tuple(_map(study, axes))),
         Section("release", "What was released", tuple(_release(release))),
@@ -153,11 +166,10 @@ def _summary(findings: Findings) -> Iterator[Block]:
 def _glance(
     findings: Findings, groups: Mapping[str, list[Finding]], other: list[Finding]
 ) -> Iterator[Block]:
-    for group, words in (("utility", "Utility"), ("risk", "Risk")):
-        if groups[group]:
-            yield evidence.glance(groups[group], f"{words}: value, interval and references")
-    if other:
-        yield evidence.glance(other, "Inference and flows: value, interval and references")
+    named = {"Utility": groups["utility"], "Risk": groups["risk"], "Inference and flows": other}
+    for name, group in named.items():
+        if group:
+            yield evidence.glance(group, f"{name}: value, interval and references")
     if not len(findings):
         yield Text("Nothing was measured.")
 
@@ -176,42 +188,22 @@ def _utility(findings: Findings, group: list[Finding]) -> Iterator[Block]:
             "Utility beside its references",
             "Each finding on an axis of its own, beside its references.",
         )
-    for finding in findings.named("tv1"):
-        figure = evidence.overlays(finding, len(finding.sets))
-        if figure is not None:
-            yield figure
-    for name in ("association", "correlation"):
-        for finding in findings.named(name):
-            figure = evidence.associations(finding)
-            if figure is not None:
-                yield figure
+    figures = [
+        *(evidence.overlays(finding, len(finding.sets)) for finding in findings.named("tv1")),
+        *map(evidence.associations, findings.named("association") + findings.named("correlation")),
+    ]
+    yield from (figure for figure in figures if figure is not None)
     yield from evidence.coefficients(findings)
     yield from evidence.notes(group)
     yield from evidence.details(group, without=DRAWN)
 
 
-def _risk(group: list[Finding]) -> Iterator[Block]:
-    if not group:
-        return
-    yield evidence.strips(
-        group,
-        "risk-strips",
-        "Risk beside its references",
-        "Each risk on an axis of its own, beside what others score: a value near that of outsiders, "
-        "or of rows without association, does not come from single records being in the data.",
-    )
-    yield from evidence.notes(group)
-    yield from evidence.details(group)
-
-
-def _more(group: list[Finding]) -> Iterator[Block]:
-    if not group:
-        return
-    yield evidence.strips(
-        group, "other-strips", "Other findings", "Each finding on an axis of its own."
-    )
-    yield from evidence.notes(group)
-    yield from evidence.details(group)
+def _strips(name: str, title: str, group: list[Finding], caption: str) -> Iterator[Block]:
+    """Findings, each on an axis of its own, and what is behind them."""
+    if group:
+        yield evidence.strips(group, f"{name}-strips", title, caption)
+        yield from evidence.notes(group)
+        yield from evidence.details(group)
 
 
 def _flows(release: Release | None, mapped: Mapped | None) -> Iterator[Block]:
@@ -223,10 +215,10 @@ def _map(study: Any, axes: tuple[str, str]) -> Iterator[Block]:
     if study is None:
         return
     if hasattr(study, "ru_map"):
-        found = study.ru_map(*axes)
-        figure = evidence.ru_map(found.points, axes, found.better)
+        drawn = study.ru_map(*axes)
+        figure = ru_map_figure(drawn.points, axes, drawn.better)
     else:
-        figure = evidence.ru_map(study, axes)
+        figure = ru_map_figure(study, axes)
     if figure is not None:
         yield figure
 

@@ -46,10 +46,10 @@ def noisy(tables: Tables, column: int) -> Noisy | None:
     Returns:
         None when no table has the column as a target.
     """
-    found = [t for t in (*tables.items, *tables.extra) if _has_levels_of(t, column, tables)]
-    if not found:
+    counting = [t for t in (*tables.items, *tables.extra) if _has_levels_of(t, column, tables)]
+    if not counting:
         return None
-    table = min(found, key=lambda t: (not isinstance(t.cells, Dense), _variance(t, column)))
+    table = min(counting, key=lambda t: (not isinstance(t.cells, Dense), _variance(t, column)))
     counts = _summed(table, column)
     whole = isinstance(table.cells, Dense)
     names = tables.schema.names

@@ -8,37 +8,41 @@ from pathlib import Path
 from typing import Any, Final
 
 from gibbous import __version__
-from gibbous.core.extras import need
+from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.json_values import plain
 from gibbous.report import theme
-from gibbous.report.blocks import Page
+from gibbous.report.blocks import Page, to_json
 from gibbous.write import files
+from gibbous.write.rendering import render
 
 FORMAT: Final = "gibbous-report/1"
+PACKAGE: Final = __name__.rpartition(".")[0]  # whose templates reports are made of
 # `gibbous verify` refuses a release that holds a file which begins with these words.
 INTERNAL: Final = "contains unprotected statistics of the confidential data: internal"
-MAX_BYTES: Final = 3_000_000
 
 
 def html(page: Page) -> str:
-    """The page as one HTML document; every value in it is escaped.
-
-    Raises:
-        EngineFailure: jinja2 is not installed.
-    """
-    jinja = need("jinja2", "report")
-    environment = jinja.Environment(
-        loader=jinja.PackageLoader("gibbous.report", "templates"),
-        autoescape=True,
-        undefined=jinja.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = environment.get_template("style.css").render(dark=theme.DARK, audience=page.audience)
-    text: str = environment.get_template("page.html").render(
-        page=page, style=style, internal=INTERNAL, version=__version__
-    )
+    """The page as one HTML document; every value in it is escaped."""
+    text = templated("page.html", page.audience, style_sheet(page.audience), page=page)
     return "\n".join(line for line in text.split("\n") if line.strip()) + "\n"
+
+
+def style_sheet(audience: str) -> str:
+    """What all pages look like."""
+    return render(PACKAGE, "style.css", dark=theme.DARK, audience=audience)
+
+
+def templated(name: str, audience: str, style: str, **facts: Any) -> str:
+    """A page out of its template; every value in it is escaped.
+
+    Args:
+        name: of the template.
+        audience: public or internal.
+        style: its style sheet.
+        facts: what else it shows.
+    """
+    frame = {"audience": audience, "style": style, "internal": INTERNAL, "version": __version__}
+    return render(PACKAGE, name, **frame, **facts)
 
 
 def twin(page: Page) -> str:
@@ -51,7 +55,7 @@ def twin(page: Page) -> str:
         "subtitle": page.subtitle,
         "headline": page.headline,
         "at_a_glance": dict(page.facts),
-        "sections": [section.to_json() for section in page.sections],
+        "sections": [to_json(section) for section in page.sections],
         "foot": page.foot,
         **page.twin,
     }
@@ -76,20 +80,28 @@ def write(page: Page, path: Path, *, overwrite: bool = False) -> Path:
         UsageError: the name does not end in .html.
     """
     check_path(path, overwrite=overwrite)
-    texts = {path: html(page), twin_path(path): twin(page)}
-    for target, text in texts.items():
-        fresh = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            files.write_bytes(fresh, text.encode("utf-8", "replace"))
-            if overwrite:
-                fresh.replace(target)
-            else:
-                os.link(fresh, target)  # unlike a rename, this replaces nothing
-        except FileExistsError:
-            raise files.exists(target) from None
-        finally:
-            fresh.unlink(missing_ok=True)
+    for target, text in ((path, html(page)), (twin_path(path), twin(page))):
+        write_file(target, text.encode("utf-8", "replace"), overwrite=overwrite)
     return path
+
+
+def write_file(path: Path, content: bytes, *, overwrite: bool) -> None:
+    """Write a file that its owner alone may read, in one step.
+
+    Raises:
+        OutputNotWritten: it exists, or cannot be written.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        files.write_bytes(fresh, content)
+        if overwrite:
+            fresh.replace(path)
+        else:
+            os.link(fresh, path)  # unlike a rename, this replaces nothing
+    except FileExistsError:
+        raise files.exists(path) from None
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def check_path(path: Path, *, overwrite: bool = False) -> None:
@@ -99,8 +111,6 @@ def check_path(path: Path, *, overwrite: bool = False) -> None:
         OutputNotWritten: the file or its twin exists, or the folder does not.
         UsageError: the name does not end in .html.
     """
-    from gibbous.core.errors import OutputNotWritten, UsageError
-
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(
             "REPORTNAME",
@@ -108,19 +118,31 @@ def check_path(path: Path, *, overwrite: bool = False) -> None:
             "It is an HTML file; its JSON twin lies beside it.",
             "Choose a name that ends in .html.",
         )
-    if not overwrite:
-        for target in (path, twin_path(path)):
-            if os.path.lexists(target):
-                raise OutputNotWritten(
-                    "EXISTS",
-                    f"The output {str(target)!r} exists.",
-                    "Nothing is replaced without being asked.",
-                    "Choose another name, or pass --overwrite (overwrite=True).",
-                )
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+    check_targets((path, twin_path(path)), "report", overwrite=overwrite)
+
+
+def check_targets(targets: tuple[Path, ...], what: str, *, overwrite: bool) -> None:
+    """Refuse files that are there, or whose folder cannot be written.
+
+    Args:
+        targets: files of one folder.
+        what: they are.
+    Raises:
+        OutputNotWritten: one exists, or the folder does not.
+    """
+    for target in () if overwrite else targets:
+        if os.path.lexists(target):
+            raise OutputNotWritten(
+                "EXISTS",
+                f"The output {str(target)!r} exists.",
+                "Nothing is replaced without being asked.",
+                "Choose another name, or pass --overwrite (overwrite=True).",
+            )
+    folder = targets[0].parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise OutputNotWritten(
             "NOTWRITABLE",
-            f"The folder {str(path.parent)!r} does not exist or cannot be written.",
-            "A report is written into a folder that is there.",
+            f"The folder {str(folder)!r} does not exist or cannot be written.",
+            f"A {what} is written into a folder that is there.",
             "Make the folder, or choose another path.",
         )

@@ -12,9 +12,11 @@ from gibbous.core.errors import UsageError
 from gibbous.core.imprint import Imprint
 from gibbous.core.plan import Plan
 from gibbous.core.release import Release
-from gibbous.report import codebook, page, public_figures, public_words
+from gibbous.core.schema import Schema
+from gibbous.report import page, public_figures, public_words
 from gibbous.report.blocks import Block, Bullets, Code, Grid, Notice, Page, Section, Text
-from gibbous.report.flow_figures import Mapped, flow_blocks
+from gibbous.report.flow_map import Mapped, flow_blocks
+from gibbous.write.codebook import COLUMNS, combinations, overview
 from gibbous.write.words import origin, words_used
 
 MAPPED = "the release package and the public places of a map alone"
@@ -79,7 +81,7 @@ def public_page(release: Release, mapped: Mapped | None = None) -> Page:
         Section("method", "Method: published, proven, audited", tuple(_method(receipt))),
         Section("data", "Noisy tables and synthetic rows", tuple(public_figures.data(release))),
         Section("flows", "Maps of flows", tuple(_flows(release, mapped))),
-        Section("codebook", "Codebook", tuple(codebook.blocks(release.schema))),
+        Section("codebook", "Codebook", tuple(_codebook(release.schema))),
         Section("receipt", "Receipt", tuple(_receipt(receipt))),
         Section("verify", "How to verify", tuple(_verify(receipt))),
         Section("words", "Words", (Grid("Words of this report", ("word", "meaning"),
@@ -200,7 +202,7 @@ def _limits(release: Release) -> Iterator[Block]:
     yield Text("The guarantee holds if:" if promised else "What was assumed; no guarantee follows:")
     yield Bullets(tuple(f"{a[:1].upper()}{a[1:]}." for a in receipt["assumptions"]))
     if receipt["uncovered"]:
-        from gibbous.core.facts import fact_words
+        from gibbous.core.schema import fact_words
 
         yield Notice(f"{fact_words(receipt['uncovered'])}.", "Read off the data, and not covered:")
     yield Text("It does not protect:")
@@ -208,6 +210,32 @@ def _limits(release: Release) -> Iterator[Block]:
     if release.plan.warnings:
         yield Text("The plan warned, before the data were opened:")
         yield Bullets(release.plan.warnings)
+
+
+def _codebook(schema: Schema) -> Iterator[Block]:
+    """Every column with its kind, levels or bins, bounds, and where each fact comes from."""
+    inferred = schema.inferred()
+    yield Text(
+        f"{len(schema)} columns. "
+        + (
+            "Every fact was declared, which means known without looking at the data."
+            if not inferred
+            else f"{len(inferred)} facts were read off the data (inferred); all others were declared."
+        )
+    )
+    yield Grid("Columns", COLUMNS, tuple(overview(schema)))
+    yield Grid(
+        "All levels and bins",
+        ("column", "code", "level or bin"),
+        tuple((c.name, k, label) for c in schema for k, label in enumerate(c.labels())),
+        folded=True,
+    )
+    if schema.impossible:
+        yield Grid(
+            "Declared impossible combinations: public facts that never occur in the output",
+            ("combination",),
+            tuple((sentence,) for sentence in combinations(schema)),
+        )
 
 
 def _receipt(receipt: Any) -> Iterator[Block]:

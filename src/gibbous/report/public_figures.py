@@ -16,17 +16,17 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Sparse, Table, Tables
 from gibbous.report import charts, margins, odds, theme
 from gibbous.report.blocks import Block, Cell, Figure, Grid, Text, panel
-from gibbous.report.numbers import percent
+from gibbous.report.labels import percent
 
 DRAWN = 24  # columns with a chart of their own; the numbers of all are in the table
 
 
 def meaning(total: Claim) -> Iterator[Block]:
     """Beliefs before and after, and what other budgets would mean."""
-    found = odds.stated(total)
-    if found is None:
+    bound = odds.stated(total)
+    if bound is None:
         return
-    epsilon, delta = found
+    epsilon, delta = bound
     yield _beliefs(total, epsilon)
     rows: list[tuple[Cell, ...]] = []
     for value in sorted({*odds.GRID, epsilon}):

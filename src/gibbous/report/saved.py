@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from gibbous.core.documents import Unreadable, json_value
+from gibbous.core.documents import Unreadable, json_value, read_bytes
 from gibbous.core.errors import InputRejected
 from gibbous.core.finding import GROUPS, Finding
 from gibbous.evaluate.findings import Findings
-from gibbous.read.texts import read_bytes
 
 MAX_BYTES: Final = 256 << 20
 _WORDS: Final = ("name", "title", "definition", "source", "interval_of", "note")
@@ -30,7 +29,7 @@ def read_findings(path: str | Path) -> Findings:
     file = Path(path)
     try:
         data = json_value(read_bytes(file, MAX_BYTES))
-        items = tuple(_finding(one) for one in data["findings"])
+        items = tuple(_finding(entry) for entry in data["findings"])
         facts = data.get("facts", {})
         if not isinstance(facts, Mapping):
             raise TypeError("facts")

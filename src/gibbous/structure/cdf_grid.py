@@ -50,8 +50,8 @@ class CdfGrid:
         sizes = np.diff(self.ends(), prepend=0)
         shared = math.lcm(*sizes.tolist())
         each = np.diff(function, prepend=0) * (shared // sizes)
-        found: np.ndarray = np.repeat(each, sizes).astype(np.uint64)
-        return found
+        weights: np.ndarray = np.repeat(each, sizes).astype(np.uint64)
+        return weights
 
 
 def cdf_grid(size: int, groups: int, most: int) -> CdfGrid:
@@ -85,5 +85,5 @@ def distances(grid: CdfGrid, functions: np.ndarray, counts: np.ndarray) -> np.nd
     """
     below = np.cumsum(counts)[grid.ends() - 1]
     apart = np.abs(below * grid.steps - below[-1] * functions).max(axis=1)
-    found: np.ndarray = apart / grid.steps
-    return found
+    counts_apart: np.ndarray = apart / grid.steps
+    return counts_apart

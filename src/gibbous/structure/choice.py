@@ -17,11 +17,11 @@ import numpy as np
 from gibbous.core.context import Context
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Counts, Dense
-from gibbous.privacy.calibrate import steps
+from gibbous.core.tables import Counts
+from gibbous.privacy.calibrate.scales import steps
+from gibbous.structure.cliques import dense, whole
 
 Score = Callable[[Sequence[Counts]], np.ndarray]
-MOST = float(1 << 40)  # what public expectations of a score add up to at most
 DIGIT = 1 << 21
 
 
@@ -100,7 +100,7 @@ def choose_hashed(
         at most 1 when one row is added or removed, 2 when one is replaced. docs/proofs/noisy_pegs.md.
     """
     schema = curator.schema
-    found: list[tuple[int, ...]] = []
+    contexts_of: list[tuple[int, ...]] = []
     for j, size in enumerate(schema.sizes):
         chosen: tuple[int, ...] = ()
         for _ in range(min(parents, len(schema) - 1) if size > 1 else 0):
@@ -121,8 +121,8 @@ def choose_hashed(
                 accounting=accounting,
             )
             chosen = (*chosen, fits[picked])
-        found.append(chosen)
-    return tuple(found)
+        contexts_of.append(chosen)
+    return tuple(contexts_of)
 
 
 def choose_network(
@@ -206,18 +206,6 @@ def pair(schema: Schema, one: int, two: int) -> Context:
     """The 2-way table of two columns, the same context for (one, two) and (two, one)."""
     parent, target = sorted((one, two))
     return Context((target,), (parent,), (schema.sizes[target],), (schema.sizes[parent],))
-
-
-def whole(public: np.ndarray) -> np.ndarray:
-    """Public numbers of a score in multiples of 2^-11, together at most 2^40 (in absolute value).
-
-    Differences to whole counts of up to 2^40 records, and sums of these in any order, are then exact in
-    float64: all of them are multiples of 2^-11 below 2^42. docs/proofs/noise.md, float error.
-    """
-    total = float(np.abs(public).sum())
-    held = public * (MOST / total) if total > MOST else public
-    found: np.ndarray = np.rint(held * 2048.0) / 2048.0
-    return found
 
 
 def pair_scores(
@@ -354,15 +342,3 @@ def _tree(search: _Search, free: list[int]) -> tuple[list[int], dict[int, tuple[
         order.append(j)
         chosen[j] = (a,)
     return order, chosen
-
-
-def dense(secret: Counts) -> np.ndarray:
-    """Secret counts as float64 (keys, levels), whatever way they are kept."""
-    context = secret.context
-    if isinstance(secret.cells, Dense):
-        return secret.cells.values.astype(np.float64)
-    table = np.zeros((context.keys, context.levels))
-    table[secret.cells.keys.astype(np.int64), secret.cells.levels.astype(np.int64)] = (
-        secret.cells.values
-    )
-    return table

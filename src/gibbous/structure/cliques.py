@@ -19,10 +19,10 @@ import numpy as np
 from gibbous.core.context import Context, mix64
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.tables import Counts, Dense
-from gibbous.privacy.calibrate import steps
-from gibbous.structure.choice import whole
+from gibbous.privacy.calibrate.scales import steps
 
 Clique = tuple[int, ...]
+MOST = float(1 << 40)  # what public expectations of a score add up to at most
 MEAN = math.sqrt(2 / math.pi)  # E|z| of a standard normal
 PAIR_CARE, TRIPLE_CARE = 0.55, 1.0  # share of a cell's raw noise that is left after smoothing
 OVERLAP = (
@@ -66,12 +66,12 @@ def pairs(
         among: pairs that may be taken; None for all.
     """
     free = [j for j, size in enumerate(sizes) if size > 1]
-    found = [
+    fitting = [
         pair
         for pair in itertools.combinations(free, 2)
         if sizes[pair[0]] * sizes[pair[1]] <= limits.cells and (among is None or pair in among)
     ]
-    return _within(found, sizes, limits.all_cells)
+    return _within(fitting, sizes, limits.all_cells)
 
 
 def triples(sizes: Sequence[int], known: Collection[Clique], limits: Limits) -> tuple[Clique, ...]:
@@ -85,14 +85,14 @@ def triples(sizes: Sequence[int], known: Collection[Clique], limits: Limits) -> 
         for a, b in itertools.combinations(clique, 2):
             near.setdefault(a, set()).add(b)
             near.setdefault(b, set()).add(a)
-    found = [
+    fitting = [
         (a, b, c)
         for a in sorted(near)
         for b in sorted(x for x in near[a] if x > a)
         for c in sorted(x for x in near[a] & near[b] if x > b)
         if sizes[a] * sizes[b] * sizes[c] <= limits.cells
     ]
-    return _within(found, sizes, limits.all_cells)
+    return _within(fitting, sizes, limits.all_cells)
 
 
 def expected_errors(
@@ -112,13 +112,13 @@ def expected_errors(
     Returns:
         float64 (cliques,).
     """
-    found = np.empty(len(expected))
+    errors = np.empty(len(expected))
     for low, high, starts in _batches(expected):
         cells, sizes = np.concatenate(expected[low:high]), [len(one) for one in expected[low:high]]
         noise = np.repeat(cares[low:high], sizes) * np.minimum(MEAN * sigma, 2.0 * cells)
         spread = np.minimum(2.0 * cells, MEAN * np.sqrt(cells * (1.0 + chains)))
-        found[low:high] = np.add.reduceat(np.sqrt(noise * noise + spread * spread), starts)
-    return found
+        errors[low:high] = np.add.reduceat(np.sqrt(noise * noise + spread * spread), starts)
+    return errors
 
 
 def _batches(tables: Sequence[np.ndarray]) -> Iterator[tuple[int, int, np.ndarray]]:
@@ -204,8 +204,8 @@ def parts_of(candidates: int, picks: int, turn: int) -> np.ndarray:
     """Which part each candidate falls into, int64 (candidates,); all into one where looks are few."""
     parts = min(picks, -(-candidates * picks // LOOKS))
     words = mix64(np.arange(candidates, dtype=np.uint64) + np.uint64(turn << 32))
-    found: np.ndarray = (words % np.uint64(max(1, parts))).astype(np.int64)
-    return found
+    part: np.ndarray = (words % np.uint64(max(1, parts))).astype(np.int64)
+    return part
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,17 +225,41 @@ class _Worth:
 def gaps(counts: Sequence[Counts], expected: Sequence[np.ndarray]) -> np.ndarray:
     """L1 distance of each secret table from what the model expects, float64 (tables,).
 
-    Exact where `choice.whole` rounded the expectations.
+    Exact where `whole` rounded the expectations.
     """
-    found = np.empty(len(expected))
+    distances = np.empty(len(expected))
     for low, high, starts in _batches(expected):
         values = []
         for one in counts[low:high]:
             assert isinstance(one.cells, Dense)
             values.append(one.cells.values.ravel())
         far = np.abs(np.concatenate(values) - np.concatenate(expected[low:high]))
-        found[low:high] = np.add.reduceat(far, starts)
-    return found
+        distances[low:high] = np.add.reduceat(far, starts)
+    return distances
+
+
+def whole(public: np.ndarray) -> np.ndarray:
+    """Public numbers of a score in multiples of 2^-11, together at most 2^40 (in absolute value).
+
+    Differences to whole counts of up to 2^40 records, and sums of these in any order, are then exact in
+    float64: all of them are multiples of 2^-11 below 2^42. docs/proofs/noise.md, float error.
+    """
+    total = float(np.abs(public).sum())
+    held = public * (MOST / total) if total > MOST else public
+    rounded: np.ndarray = np.rint(held * 2048.0) / 2048.0
+    return rounded
+
+
+def dense(secret: Counts) -> np.ndarray:
+    """Secret counts as float64 (keys, levels), whatever way they are kept."""
+    context = secret.context
+    if isinstance(secret.cells, Dense):
+        return secret.cells.values.astype(np.float64)
+    table = np.zeros((context.keys, context.levels))
+    table[secret.cells.keys.astype(np.int64), secret.cells.levels.astype(np.int64)] = (
+        secret.cells.values
+    )
+    return table
 
 
 def _held(cliques: Sequence[Clique]) -> np.ndarray:
@@ -262,13 +286,13 @@ def _kept(held: np.ndarray, sizes: np.ndarray, kept: np.ndarray, picked: Clique)
     return lowered
 
 
-def _within(found: Sequence[Clique], sizes: Sequence[int], most: int) -> tuple[Clique, ...]:
+def _within(cliques: Sequence[Clique], sizes: Sequence[int], most: int) -> tuple[Clique, ...]:
     """As many cliques as fit, the smallest tables first; in the given order."""
-    cells: Mapping[Clique, int] = {c: math.prod(sizes[j] for j in c) for c in found}
+    cells: Mapping[Clique, int] = {c: math.prod(sizes[j] for j in c) for c in cliques}
     kept, used = set(), 0
-    for clique in sorted(found, key=lambda c: (cells[c], c)):
+    for clique in sorted(cliques, key=lambda c: (cells[c], c)):
         if used + cells[clique] > most:
             break
         kept.add(clique)
         used += cells[clique]
-    return tuple(c for c in found if c in kept)
+    return tuple(c for c in cliques if c in kept)

@@ -95,19 +95,19 @@ def named(schema: Schema, given: Given) -> tuple[tuple[int, ...], ...]:
     Raises:
         UsageError: an unknown name, a column twice, or a column among its own parents.
     """
-    found: dict[int, tuple[int, ...]] = {}
+    positions: dict[int, tuple[int, ...]] = {}
     for target, parents in given:
         j = _position(schema, target)
         places = tuple(_position(schema, name) for name in parents)
-        if j in found or j in places or len(set(places)) < len(places):
+        if j in positions or j in places or len(set(places)) < len(places):
             raise UsageError(
                 "CONTEXTS",
                 f"The contexts given for column {target!r} repeat a column.",
                 "A column is listed once, and is not among its own context columns.",
                 "Correct contexts=.",
             )
-        found[j] = places
-    return tuple(found.get(j, ()) for j in range(len(schema)))
+        positions[j] = places
+    return tuple(positions.get(j, ()) for j in range(len(schema)))
 
 
 def hashed(
@@ -185,6 +185,25 @@ def given_or_ring(
     """
     chosen = named(schema, given) if given else ring(len(schema), parents)
     return hashed(schema, chosen, support=support)
+
+
+def topological(parents: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+    """Positions of all columns, each after its parents, the smallest position first among equals.
+
+    Args:
+        parents: context columns of each column.
+    Returns:
+        The order, or None when the contexts form a cycle.
+    """
+    order: list[int] = []
+    left = list(range(len(parents)))
+    while left:
+        ready = [j for j in left if all(c in order for c in parents[j])]
+        if not ready:
+            return None
+        order.append(ready[0])
+        left.remove(ready[0])
+    return tuple(order)
 
 
 def tidy(mechanism: Any) -> None:

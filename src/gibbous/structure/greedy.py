@@ -14,8 +14,9 @@ from gibbous.core.context import Context
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
-from gibbous.privacy.calibrate import steps
-from gibbous.structure.choice import Network, dense
+from gibbous.privacy.calibrate.scales import steps
+from gibbous.structure.choice import Network
+from gibbous.structure.cliques import dense
 
 WIDE = 1 << 31  # records from which products of two counts need more than 63 bits
 
@@ -66,8 +67,8 @@ def choose_greedy(
         column, chosen_parents = options[picked]
         order.append(column)
         chosen[column] = chosen_parents
-    found = tuple(chosen.get(j, ()) for j in range(len(schema)))
-    return Network((*still, *order), found, len(free) - 1 if free else 0)
+    parents_of = tuple(chosen.get(j, ()) for j in range(len(schema)))
+    return Network((*still, *order), parents_of, len(free) - 1 if free else 0)
 
 
 def candidates(
@@ -126,7 +127,7 @@ def scores(
     Returns:
         float64 (options,).
     """
-    found = np.zeros(len(options))
+    distances = np.zeros(len(options))
     for place, ((column, _), context, secret) in enumerate(
         zip(options, tables, counts, strict=True)
     ):
@@ -138,5 +139,5 @@ def scores(
             joint = joint.astype(object)
         if rows > 0:  # times 2 n, in whole numbers
             apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-            found[place] = int(np.abs(rows * joint - apart).sum()) / (2 * rows)
-    return found
+            distances[place] = int(np.abs(rows * joint - apart).sum()) / (2 * rows)
+    return distances

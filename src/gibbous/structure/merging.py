@@ -79,14 +79,14 @@ def level_shares(counts: np.ndarray, sigma: float, rows: float, frequent: np.nda
     Returns:
         float64 (levels,), > 0, sum 1.
     """
-    found = np.maximum(counts.astype(np.float64), 1.0)
+    cells_of = np.maximum(counts.astype(np.float64), 1.0)
     rest = counts[~frequent]
     if len(rest):
         # What is left for them is known better from their sum than from the projected cells.
         total = min(max(float(rest.sum()), 1e-3 * rows), rows)
         cells = denoised(rest, sigma, [np.full(len(rest), total / len(rest))])
-        found[~frequent] = cells * (total / cells.sum())
-    shares: np.ndarray = found / found.sum()
+        cells_of[~frequent] = cells * (total / cells.sum())
+    shares: np.ndarray = cells_of / cells_of.sum()
     return shares
 
 
@@ -145,8 +145,8 @@ def kinds_of(schema: Schema, column: int) -> np.ndarray:
                 hit[list(codes)] = 1
                 marks.append(hit)
     _, kinds = np.unique(np.stack(marks, axis=1), axis=0, return_inverse=True)
-    found: np.ndarray = kinds.reshape(-1).astype(np.int64)
-    return found
+    numbered: np.ndarray = kinds.reshape(-1).astype(np.int64)
+    return numbered
 
 
 def _stretches(alone: np.ndarray, *, ordered: bool, alike: np.ndarray) -> list[np.ndarray]:

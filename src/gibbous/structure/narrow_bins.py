@@ -71,8 +71,8 @@ def narrow_shares(counts: np.ndarray, sigma: float) -> np.ndarray:
     """
     rows = max(1.0, float(counts.sum()))
     even = np.full(len(counts), rows / len(counts))
-    found = denoised(counts, sigma, [halved(counts, sigma, rows), even])
-    shares: np.ndarray = found / found.sum()
+    cells = denoised(counts, sigma, [halved(counts, sigma, rows), even])
+    shares: np.ndarray = cells / cells.sum()
     return shares
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from gibbous.core.context import Context, Radix
 from gibbous.core.tables import Dense, Table, Tables
+from gibbous.structure.smoothing import rake, simplex
 
-PASSES = 20
 UNITS = 1 << 20  # fitted counts are given in millionths: the smallest cells keep three digits
 
 
@@ -64,69 +64,17 @@ def fitted_margins(sizes: Sequence[int], tables: Sequence[Table]) -> tuple[np.nd
     return tuple(shares)
 
 
-def simplex(values: np.ndarray, total: float) -> np.ndarray:
-    """The nearest non-negative array (least squares) with a given sum.
-
-    Args:
-        values: float64, any shape.
-        total: > 0.
-    Source:
-        Held, Wolfe and Crowder (1974): subtract one constant, clip at 0.
-    """
-    ordered = np.sort(values, axis=None)[::-1]
-    excess = np.cumsum(ordered) - total
-    constants = excess / np.arange(1, ordered.size + 1)
-    last = int(np.nonzero(ordered > constants)[0][-1])
-    near: np.ndarray = np.maximum(values - constants[last], 0.0)
-    return near
-
-
-def rake(
-    values: np.ndarray,
-    shares: Sequence[np.ndarray],
-    passes: int = PASSES,
-    *,
-    compiled: bool = True,
-) -> np.ndarray:
-    """Iterative proportional fitting of a positive array to one distribution an axis.
-
-    Args:
-        values: float64, one axis a column.
-        shares: one distribution an axis, summing to 1; a level of share 0 gets mass 0.
-        passes: over all axes.
-        compiled: False takes the numpy twin, which differs by rounding alone.
-    Returns:
-        float64 of the same shape, summing to 1; the margin of the last axis is met exactly.
-    Source:
-        Deming and Stephan (1940).
-    """
-    fitted: np.ndarray = values / values.sum()
-    if compiled and fitted.ndim:
-        from gibbous.structure import table_kernels
-
-        cells, sizes = fitted.ravel(), np.array(fitted.shape, dtype=np.int64)
-        table_kernels.rake(cells, sizes, np.concatenate(shares, dtype=np.float64), passes)
-        return cells.reshape(fitted.shape)
-    for _ in range(passes):
-        for axis, wanted in enumerate(shares):
-            others = tuple(a for a in range(fitted.ndim) if a != axis)
-            have = fitted.sum(axis=others)
-            factor = np.divide(wanted, have, out=np.zeros_like(wanted), where=have > 0)
-            fitted = fitted * np.expand_dims(factor, others)
-    return fitted
-
-
 def _one_ways(table: Table) -> list[tuple[int, np.ndarray, int]]:
     """(column, noisy 1-way counts, cells summed for each) of every column whose code is readable."""
     context, values = table.context, table.cells.values.astype(np.float64)
     shape, columns = _axes(context)
     cube = values.reshape(shape)
-    found = []
+    margins = []
     for axis, column in enumerate(columns):
         if column is not None:
             others = tuple(a for a in range(cube.ndim) if a != axis)
-            found.append((column, cube.sum(axis=others), values.size // shape[axis]))
-    return found
+            margins.append((column, cube.sum(axis=others), values.size // shape[axis]))
+    return margins
 
 
 def _axes(context: Context) -> tuple[tuple[int, ...], tuple[int | None, ...]]:

@@ -14,7 +14,6 @@ import numpy as np
 from gibbous.core.errors import UsageError
 
 EARTH = 3958.7613  # miles, mean radius (IUGG)
-MILE = 1.609344  # kilometers
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -127,8 +126,8 @@ class Pairs:
 
     def of(self, destination: int) -> np.ndarray:
         """Origins paired with a destination, int64."""
-        found: np.ndarray = self.origins[self.destinations == destination]
-        return found
+        origins: np.ndarray = self.origins[self.destinations == destination]
+        return origins
 
     def to_json(self) -> dict[str, object]:
         """Number of pairs and digest."""
@@ -205,16 +204,16 @@ def miles(
     one, two = np.radians(lat), np.radians(lats)
     across = np.radians(np.asarray(lons) - lon) / 2
     part = np.sin((two - one) / 2) ** 2 + np.cos(one) * np.cos(two) * np.sin(across) ** 2
-    found: np.ndarray = 2 * EARTH * np.arcsin(np.sqrt(np.clip(part, 0.0, 1.0)))
-    return found
+    distance: np.ndarray = 2 * EARTH * np.arcsin(np.sqrt(np.clip(part, 0.0, 1.0)))
+    return distance
 
 
 def _centers(of: np.ndarray, weights: np.ndarray, total: np.ndarray, at: np.ndarray) -> np.ndarray:
     known = np.isfinite(at)
     mass = np.bincount(of[known], weights[known] + 1e-12, len(total))
     sums = np.bincount(of[known], (weights[known] + 1e-12) * at[known], len(total))
-    found: np.ndarray = np.where(mass > 0, sums / np.where(mass > 0, mass, 1.0), np.nan)
-    return found
+    centers: np.ndarray = np.where(mass > 0, sums / np.where(mass > 0, mass, 1.0), np.nan)
+    return centers
 
 
 def _texts(values: Sequence[object] | np.ndarray) -> np.ndarray:

@@ -2,18 +2,32 @@
 
 Post-processing of public numbers alone. Where a cell's noise swamps its count, the best guess is
 not the noisy count clipped at 0, but what cells like it turn out to be.
+
+Several tables are combined by their interaction components: for each subset of its columns, sum the
+other columns of a table out and center every axis. Components of one table carry independent noise
+when the cells do, so equal components of different tables are averaged by inverse variance, and added
+up again. Linear and exact for Gaussian noise; overlapping tables agree afterwards.
+
+Source:
+    [Xiao, He, Ding, Kifer 2023] (ResidualPlanner) for the split; inverse-variance means are Gauss's.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from gibbous.structure.reconcile import simplex
+from gibbous.structure import table_kernels
+from gibbous.structure.table_kernels import Ratios
 
+Columns = tuple[int, ...]
+
+PASSES = 20  # of raking
 GRID = 40  # ratios a reference is multiplied by
 STEPS = 40  # of the fixed-point iteration
 SMALLEST, LARGEST = 0.02, 1000.0
@@ -47,9 +61,9 @@ def denoised(
     best, means = -np.inf, noisy
     for reference in references:
         base = np.maximum(reference.ravel(), 1e-3)
-        likelihood, found = _likeliest(noisy, sigma, base, compiled=compiled)
+        likelihood, candidate = _likeliest(noisy, sigma, base, compiled=compiled)
         if likelihood > best:
-            best, means = likelihood, found
+            best, means = likelihood, candidate
     out: np.ndarray = np.maximum(means, TINY).reshape(counts.shape)
     return out
 
@@ -59,28 +73,24 @@ def _likeliest(
 ) -> tuple[float, np.ndarray]:
     """Log-likelihood at the estimated law of ratios, and the posterior mean of each cell."""
     seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
-    ratios, width, before = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
-    means = np.empty_like(noisy)
-    given = (noisy, base, float(sigma), ratios, width, before, EXPECTED, STEPS, means)
-    if not compiled:
-        return posterior_means(*given), means
-    from gibbous.structure import table_kernels
-
-    return float(table_kernels.posterior(*given)), means
+    atoms, width, before = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
+    known = table_kernels.Ratios(atoms, width, before, EXPECTED, STEPS)
+    means, likely = np.empty_like(noisy), np.empty((len(noisy), len(atoms)))
+    law = table_kernels.posterior if compiled else posterior_means
+    laws = np.empty((2, len(atoms)))
+    return float(law(noisy, base, float(sigma), known, means, likely, laws)), means
 
 
 def posterior_means(
     noisy: np.ndarray,
     base: np.ndarray,
     sigma: float,
-    ratios: np.ndarray,
-    width: float,
-    before: np.ndarray,
-    expected: float,
-    steps: int,
+    known: Ratios,
     means: np.ndarray,
+    *_room: np.ndarray,
 ) -> float:
     """Twin of `table_kernels.posterior`."""
+    ratios, width, before, expected, steps = known
     cells = base[:, None] * ratios
     between = cells * width
     spread = between**2 + sigma**2
@@ -158,3 +168,142 @@ def smoothed(counts: np.ndarray, sigma: float) -> np.ndarray:
             best, kept = risk, keep
     out: np.ndarray = basis @ (kept * parts)
     return out
+
+
+def simplex(values: np.ndarray, total: float) -> np.ndarray:
+    """The nearest non-negative array (least squares) with a given sum.
+
+    Args:
+        values: float64, any shape.
+        total: > 0.
+    Source:
+        Held, Wolfe and Crowder (1974): subtract one constant, clip at 0.
+    """
+    ordered = np.sort(values, axis=None)[::-1]
+    excess = np.cumsum(ordered) - total
+    constants = excess / np.arange(1, ordered.size + 1)
+    last = int(np.nonzero(ordered > constants)[0][-1])
+    near: np.ndarray = np.maximum(values - constants[last], 0.0)
+    return near
+
+
+def rake(
+    values: np.ndarray,
+    shares: Sequence[np.ndarray],
+    passes: int = PASSES,
+    *,
+    compiled: bool = True,
+) -> np.ndarray:
+    """Iterative proportional fitting of a positive array to one distribution an axis.
+
+    Args:
+        values: float64, one axis a column.
+        shares: one distribution an axis, summing to 1; a level of share 0 gets mass 0.
+        passes: over all axes.
+        compiled: False takes the numpy twin, which differs by rounding alone.
+    Returns:
+        float64 of the same shape, summing to 1; the margin of the last axis is met exactly.
+    Source:
+        Deming and Stephan (1940).
+    """
+    fitted: np.ndarray = values / values.sum()
+    if compiled and fitted.ndim:
+        cells, sizes = fitted.ravel(), np.array(fitted.shape, dtype=np.int64)
+        goals, room = np.concatenate(shares, dtype=np.float64), np.empty(max(fitted.shape))
+        table_kernels.rake(cells, sizes, goals, room, passes)
+        return cells.reshape(fitted.shape)
+    for _ in range(passes):
+        for axis, wanted in enumerate(shares):
+            others = tuple(a for a in range(fitted.ndim) if a != axis)
+            have = fitted.sum(axis=others)
+            factor = np.divide(wanted, have, out=np.zeros_like(wanted), where=have > 0)
+            fitted = fitted * np.expand_dims(factor, others)
+    return fitted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Component:
+    """What is known of one interaction.
+
+    Attributes:
+        total: sum over tables of precision x component, float64, an axis a column.
+        precision: sum of 1 / (variance of a cell x cells summed out), > 0.
+    """
+
+    total: np.ndarray
+    precision: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """All measurements so far. Public.
+
+    Attributes:
+        found: component of each subset of columns that some table holds; () is the total.
+    """
+
+    found: Mapping[Columns, Component] = field(default_factory=dict)
+
+    def holds(self, columns: Columns) -> bool:
+        """Whether a table over these columns can be put together."""
+        return columns in self.found
+
+    def total(self) -> float:
+        """Number of records, by the noisy totals; may be negative."""
+        own = self.found[()]
+        return float(own.total) / own.precision
+
+    def table(self, columns: Columns) -> tuple[np.ndarray, float]:
+        """The combined table over columns that were measured together.
+
+        Args:
+            columns: positions, increasing.
+        Returns:
+            float64 counts, an axis a column, possibly negative; standard deviation of a cell, in
+            counts (root mean square over cells).
+        Raises:
+            KeyError: no table held them together.
+        """
+        shape = self.found[columns].total.shape
+        counts, variance = np.zeros(shape), 0.0
+        for subset in subsets(range(len(columns))):
+            own = self.found[tuple(columns[a] for a in subset)]
+            spread = math.prod(shape[a] for a in range(len(shape)) if a not in subset)
+            place = tuple(slice(None) if a in subset else None for a in range(len(shape)))
+            counts = counts + (own.total / own.precision)[place] / spread
+            freedom = math.prod((shape[a] - 1) / shape[a] for a in subset)
+            variance += freedom / own.precision / spread**2
+        return counts, math.sqrt(variance)
+
+
+def added(before: Components, tables: Iterable[tuple[Columns, np.ndarray, float]]) -> Components:
+    """The same measurements and further ones.
+
+    Args:
+        tables: (columns, noisy counts with an axis a column, variance of one cell's noise > 0).
+    """
+    combined = dict(before.found)
+    for columns, counts, variance in tables:
+        for subset in subsets(range(len(columns))):
+            out = tuple(a for a in range(counts.ndim) if a not in subset)
+            part = centered(counts.sum(axis=out))
+            precision = 1.0 / (variance * math.prod(counts.shape[a] for a in out))
+            key = tuple(columns[a] for a in subset)
+            own = combined.get(key, Component(np.zeros(part.shape), 0.0))
+            combined[key] = Component(own.total + precision * part, own.precision + precision)
+    return Components(combined)
+
+
+def centered(values: np.ndarray) -> np.ndarray:
+    """Values with mean 0 along every axis."""
+    part: np.ndarray = np.asarray(values, dtype=np.float64)
+    for axis in range(part.ndim):
+        part = part - part.mean(axis=axis, keepdims=True)
+    return part
+
+
+def subsets(items: Sequence[int]) -> list[Columns]:
+    """All subsets, the empty one first, each in the given order."""
+    return [
+        chosen for size in range(len(items) + 1) for chosen in itertools.combinations(items, size)
+    ]

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbous.core.compiled import njit
+from gibbous.core.kernel import kernel
 
 Array = Any
 U = np.uint64
 SUMS = {"reassoc", "contract"}  # sums may be taken in another order, as numpy's are
 
 
-@njit("void(float64[::1], int64[::1], float64[::1], int64)", fastmath=SUMS)
-def rake(cells: Array, sizes: Array, shares: Array, passes: int) -> None:
-    """Proportional fitting in place; twin: `reconcile.rake`.
+@kernel(fastmath=SUMS)
+def rake(cells: Array, sizes: Array, shares: Array, have: Array, passes: int) -> None:
+    """Proportional fitting in place; twin: `smoothing.rake`.
 
     Args:
         cells: float64 (cells,), one axis a column, the last one fastest.
         sizes: int64 (axes,).
         shares: float64: one distribution an axis, one after the other.
+        have: float64, as many as the largest of the sizes: room.
         passes: over all axes.
     """
-    have = np.empty(len(shares))
     for _ in range(passes):
         first, inner = 0, len(cells)
         for axis in range(len(sizes)):
@@ -48,21 +48,27 @@ def rake(cells: Array, sizes: Array, shares: Array, passes: int) -> None:
             first += size
 
 
-@njit(
-    "float64(float64[::1], float64[::1], float64, float64[::1], float64, float64[::1], "
-    "float64, int64, float64[::1])",
-    fastmath=SUMS,
-)
+class Ratios(NamedTuple):
+    """What is expected of the ratios of a table's cells to their bases.
+
+    Attributes:
+        atoms: ratios, float64 (atoms,).
+        width: standard deviation of the ratios that an atom stands for, in shares of its own.
+        before: the law that is expected, float64 (atoms,).
+        expected: its weight, in cells.
+        steps: of the fixed-point iteration.
+    """
+
+    atoms: Array
+    width: float
+    before: Array
+    expected: float
+    steps: int
+
+
+@kernel(fastmath=SUMS)
 def posterior(
-    noisy: Array,
-    base: Array,
-    sigma: float,
-    ratios: Array,
-    width: float,
-    before: Array,
-    expected: float,
-    steps: int,
-    means: Array,
+    noisy: Array, base: Array, sigma: float, known: Ratios, means: Array, likely: Array, laws: Array
 ) -> float:
     """Posterior mean of each cell under the law of ratios that makes all cells likeliest.
 
@@ -72,18 +78,14 @@ def posterior(
         noisy: counts, float64 (cells,).
         base: of each cell, what the ratios are of, > 0.
         sigma: standard deviation of the noise of a cell.
-        ratios: float64 (atoms,).
-        width: standard deviation of the ratios that an atom stands for, in shares of its own.
-        before: the law of ratios that is expected, float64 (atoms,).
-        expected: its weight, in cells.
-        steps: of the fixed-point iteration.
         means: float64 (cells,): room for the answer.
+        likely, laws: float64 (cells, atoms) and (2, atoms): room.
     Returns:
         The logarithm of the likelihood.
     """
+    ratios, width, before, expected, steps = known
     cells, atoms = len(noisy), len(ratios)
-    likely = np.empty((cells, atoms))
-    found = 0.0
+    likelihood = 0.0
     for i in range(cells):
         top = -np.inf
         for a in range(atoms):
@@ -93,10 +95,13 @@ def posterior(
             top = max(top, likely[i, a])
         for a in range(atoms):
             likely[i, a] = np.exp(likely[i, a] - top)
-        found += top
-    law, summed = before.copy(), np.empty(atoms)
+        likelihood += top
+    law, summed = laws[0], laws[1]
+    for a in range(atoms):
+        law[a] = before[a]
     for _ in range(steps):
-        summed[:] = 0.0
+        for a in range(atoms):
+            summed[a] = 0.0
         for i in range(cells):
             mixed = 0.0
             for a in range(atoms):
@@ -119,5 +124,5 @@ def posterior(
             mixed += likely[i, a] * law[a]
             mean += likely[i, a] * law[a] * within
         means[i] = mean / mixed
-        found += np.log(mixed)
-    return float(found)
+        likelihood += np.log(mixed)
+    return float(likelihood)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from gibbous.studies.registry import names
-from gibbous.studies.runner import run
+from gibbous.studies.study_run import run
 
 __all__ = ["names", "run"]

@@ -15,8 +15,8 @@ import numpy as np
 from gibbous.studies import panels
 from gibbous.studies.bowen2016_laws import SYNTHESIZERS, Floats, Synthesizer, shared_variance
 from gibbous.studies.laws import Draws
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
-from gibbous.studies.scores import Inferred, scored, several, single
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
+from gibbous.studies.scores import Inferred, by_budget, scored, several, single
 
 ORIGINAL: Final = "original records"
 _NUMBER: Final = 1  # of this study, in the path of every draw
@@ -60,9 +60,9 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
     rows = [facts | {"method": ORIGINAL, "true_epsilon": None} | scored(_single(s, n), pi)]
     for method in SYNTHESIZERS:
         draws = scenario.at(method.number, power + 1000)
-        found = inferred(method, draws, s, n=n, epsilon=epsilon, sets=sets)
+        intervals = inferred(method, draws, s, n=n, epsilon=epsilon, sets=sets)
         cost = None if method.loss is None else method.loss(n, epsilon, sets)
-        rows.append(facts | {"method": method.label, "true_epsilon": cost} | scored(found, pi))
+        rows.append(facts | {"method": method.label, "true_epsilon": cost} | scored(intervals, pi))
     return rows
 
 
@@ -103,10 +103,10 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     )
     drawn = []
     for measure, title, reference, limits in named:
-        chart = panels.lines(
-            shown, x="ln_epsilon", y=measure, by="method", panel="scenario", order=_SHOWN,
+        chart = panels.Lines(
+            x="ln_epsilon", y=measure, by="method", panel="scenario", order=_SHOWN,
             titles=("ln ε of the whole release", title), reference=reference, limits=limits,
-        )  # fmt: skip
+        ).chart(shown)  # fmt: skip
         drawn.append(Figure(f"bowen2016-1-{measure}", title, chart))
     return (*drawn, Figure("bowen2016-1-guarantee", "true over charged epsilon", _guarantee(rows)))
 
@@ -131,18 +131,14 @@ def _usable(rows: Sequence[Row], settings: Settings) -> Table:
 
 
 def _measures(rows: Sequence[Row]) -> tuple[Table, ...]:
-    powers = sorted({row["ln_epsilon"] for row in rows})
-    kept = [p for p in powers if p % 2 == 0] if len(powers) > 6 else powers
-    found = []
-    for measure in ("bias", "rmse", "coverage", "width"):
-        groups: dict[tuple[Any, ...], dict[int, Any]] = {}
-        for row in rows:
-            key = (row["n"], row["pi"], row["method"])
-            groups.setdefault(key, {})[row["ln_epsilon"]] = row[measure]
-        lines = tuple((*key, *(_rounded(by.get(p)) for p in kept)) for key, by in groups.items())
-        headers = ("n", "pi", "method", *(f"e^{p}" for p in kept))
-        found.append(Table(measure, f"{measure} by epsilon, usable repeats only", headers, lines))
-    return tuple(found)
+    return tuple(
+        Table(
+            measure,
+            f"{measure} by epsilon, usable repeats only",
+            *by_budget(rows, ("n", "pi", "method"), measure),
+        )
+        for measure in ("bias", "rmse", "coverage", "width")
+    )
 
 
 def _costs(rows: Sequence[Row]) -> Table:
@@ -151,7 +147,7 @@ def _costs(rows: Sequence[Row]) -> Table:
         cost = row["true_epsilon"]
         if row["method"] == "modips, truncated as printed" and row["pi"] == rows[0]["pi"]:
             line = (row["n"], row["ln_epsilon"], row["epsilon"], cost, cost / row["epsilon"])
-            lines.append(tuple(_rounded(value) for value in line))
+            lines.append(tuple(rounded(value) for value in line))
     headers = ("n", "ln epsilon", "epsilon charged", "true epsilon", "ratio")
     title = "Truncation as printed: what the paper charges, and what it costs (replace one record)"
     return Table("truncation", title, headers, tuple(lines))
@@ -163,14 +159,10 @@ def _guarantee(rows: Sequence[Row]) -> Any:
         for row in rows
         if row["pi"] == rows[0]["pi"] and row["true_epsilon"] is not None
     ]
-    return panels.lines(
-        shown, x="ln_epsilon", y="ratio", by="method", panel="title",
+    return panels.Lines(
+        x="ln_epsilon", y="ratio", by="method", panel="title",
         titles=("ln ε that the paper charges", "true over charged ε"), reference=1.0,
-    )  # fmt: skip
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+    ).chart(shown)  # fmt: skip
 
 
 STUDY = Study(

@@ -19,7 +19,7 @@ from gibbous.studies.bowen2016_1 import ORIGINAL
 from gibbous.studies.histograms import Floats, Ints, counted, moments, scott, shares, smoothed_share
 from gibbous.studies.laws import Draws
 from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
-from gibbous.studies.scores import Inferred, scored, several, single
+from gibbous.studies.scores import Inferred, by_budget, scored, several, single
 
 _NUMBER: Final = 2  # of this study, in the path of every draw
 BOUNDS: Final = {"asymmetric": (-3.0, 4.0), "symmetric": (-4.0, 4.0)}
@@ -84,11 +84,11 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
             "bounds": bounds, "n": n, "sigma": sigma, "ln_epsilon": power, "epsilon": epsilon,
             "method": method, "true_epsilon": true_epsilon(method, epsilon), "bins": bins,
         }  # fmt: skip
-        for parameter, found, truth in zip(
+        for parameter, intervals, truth in zip(
             ("mean", "variance"), _inferred(q, v, n), (0.0, float(sigma) ** 2), strict=True
         ):
             unit = float(sigma) if parameter == "mean" else float(sigma) ** 2
-            score = scored(Inferred(found.estimate / unit, found.half / unit), truth / unit)
+            score = scored(Inferred(intervals.estimate / unit, intervals.half / unit), truth / unit)
             rows.append(facts | {"parameter": parameter} | score)
     return rows
 
@@ -122,8 +122,8 @@ def released(
     else:
         weight = smoothed_share(epsilon, bins, held.n)[:, None]
         p = ((1 - weight) * shares(counts, bins) + weight * shares(0 * counts, bins))[None]
-    found = moments(draws.at(2), p, bins, held.n, held.low, held.high)
-    return *found, float(np.median(bins))
+    statistics = moments(draws.at(2), p, bins, held.n, held.low, held.high)
+    return *statistics, float(np.median(bins))
 
 
 def sanitized(
@@ -180,23 +180,16 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     """Bins beside the printed medians, then each measure of both parameters."""
     del settings
     shown = [row for row in rows if row["sigma"] == rows[0]["sigma"]]
-    powers = sorted({row["ln_epsilon"] for row in rows})
-    kept = [p for p in powers if p % 2 == 0] if len(powers) > 6 else powers
-    found = [_bin_table(rows)]
+    shown_tables = [_bin_table(rows)]
     for parameter in ("mean", "variance"):
+        mine = [row for row in shown if row["parameter"] == parameter]
         for measure in ("bias", "rmse", "coverage", "width"):
-            groups: dict[tuple[Any, ...], dict[int, Any]] = {}
-            for row in shown:
-                if row["parameter"] == parameter:
-                    key = (row["bounds"], row["n"], row["method"])
-                    groups.setdefault(key, {})[row["ln_epsilon"]] = row[measure]
-            lines = tuple((*k, *(_rounded(by.get(p)) for p in kept)) for k, by in groups.items())
-            headers = ("bounds", "n", "method", *(f"e^{p}" for p in kept))
+            headers, lines = by_budget(mine, ("bounds", "n", "method"), measure)
             title = f"{measure} of the {parameter} by epsilon, sigma = {rows[0]['sigma']}"
             title += "" if measure == "coverage" else ", in units of sigma"
             title += "^2" if parameter == "variance" and measure != "coverage" else ""
-            found.append(Table(f"{parameter}-{measure}", title, headers, lines))
-    return tuple(found)
+            shown_tables.append(Table(f"{parameter}-{measure}", title, headers, lines))
+    return tuple(shown_tables)
 
 
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
@@ -219,8 +212,7 @@ def _figure(rows: Sequence[Row], measure: str, *, columns: int) -> Figure:
     title = f"{'RMSE' if measure == 'rmse' else measure} of the {parameter}"
     if measure != "coverage":
         title += {"mean": ", σ", "variance": ", σ²"}[parameter]
-    chart = panels.lines(
-        [{**row, "panel": f"n = {row['n']:,}, σ = {row['sigma']}"} for row in rows],
+    chart = panels.Lines(
         x="ln_epsilon",
         y=measure,
         by="method",
@@ -230,23 +222,19 @@ def _figure(rows: Sequence[Row], measure: str, *, columns: int) -> Figure:
         titles=("ln ε of the whole release", title),
         limits=(0.0, 1.0) if measure == "coverage" else None,
         reference={"bias": 0.0, "coverage": 0.95}.get(measure),
-    )
+    ).chart([{**row, "panel": f"n = {row['n']:,}, σ = {row['sigma']}"} for row in rows])
     return Figure(f"bowen2016-2-{bounds}-{parameter}-{measure}", f"{title}, {bounds} bounds", chart)
 
 
 def _bin_table(rows: Sequence[Row]) -> Table:
-    found = {
+    medians = {
         (r["bounds"], r["n"], r["sigma"], r["method"]): r["bins"]
         for r in rows
         if r["bins"] is not None
     }
-    lines = tuple((*key, PRINTED_BINS.get(key[1]), bins) for key, bins in found.items())
+    lines = tuple((*key, PRINTED_BINS.get(key[1]), bins) for key, bins in medians.items())
     headers = ("bounds", "n", "sigma", "method", "printed median", "median here")
     return Table("bins", "Bins of the histograms", headers, lines)
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 STUDY = Study(

@@ -17,8 +17,8 @@ from gibbous.studies.bowen2016_1 import ORIGINAL
 from gibbous.studies.laws import Draws
 from gibbous.studies.mixed_histograms import histogram, public_bins, scott_bins
 from gibbous.studies.mixed_laws import Floats, Records, Summary, modips, multiple_synthesis, records
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
-from gibbous.studies.scores import Inferred, scored, several, single
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
+from gibbous.studies.scores import Inferred, budgets_of, scored, several, single
 
 _NUMBER: Final = 3  # of this study, in the path of every draw
 LEVELS: Final = (2, 3, 4)
@@ -36,8 +36,8 @@ def chances() -> Floats:
     The paper prints the two ends alone.
     """
     even = np.linspace(0.007, 0.076, CELLS)
-    found: Floats = even / even.sum()
-    return found
+    probabilities: Floats = even / even.sum()
+    return probabilities
 
 
 def cells(settings: Settings) -> tuple[Cell, ...]:
@@ -53,14 +53,14 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
     held = records(study.at(0), settings.reps, values["n"], chances(), values["correlation"])
     rows = []
     for number, method in enumerate(METHODS):
-        found = released(method, study.at(number + 1, power + 1000), held, epsilon, sets)
+        summary = released(method, study.at(number + 1, power + 1000), held, epsilon, sets)
         facts = {
             "ln_epsilon": power, "epsilon": epsilon, "method": method,
             "true_epsilon": epsilon if method in (MODIPS[1], HISTOGRAMS[1]) else None,
             "bins": median_bins(method, held),
-            "empty_cells": float((found.counts == 0).sum(axis=-1).mean()),
+            "empty_cells": float((summary.counts == 0).sum(axis=-1).mean()),
         }  # fmt: skip
-        for parameter, part, truth, inferred in components(found, values["correlation"]):
+        for parameter, part, truth, inferred in components(summary, values["correlation"]):
             score = scored(inferred, truth)
             rows.append(facts | {"parameter": parameter, "component": part} | score)
     return rows
@@ -86,28 +86,30 @@ def median_bins(method: str, held: Records) -> list[float] | None:
     return [float(medians.min()), float(medians.max())]
 
 
-def components(found: Summary, correlation: float) -> list[tuple[str, str, float, Inferred]]:
+def components(summary: Summary, correlation: float) -> list[tuple[str, str, float, Inferred]]:
     """(parameter, component, truth, intervals) of everything that is inferred."""
     out = []
-    p, n = chances(), found.counts.sum(axis=-1)
+    p, n = chances(), summary.counts.sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         for k in range(CELLS):
             for j in (0, 1):
-                v = found.pooled[..., j] / found.counts[..., k]
-                out.append(("mu", f"cell {k + 1}, {j + 1}", 0.0, _both(found.means[..., k, j], v)))
+                v = summary.pooled[..., j] / summary.counts[..., k]
+                out.append(
+                    ("mu", f"cell {k + 1}, {j + 1}", 0.0, _both(summary.means[..., k, j], v))
+                )
     for axis, levels in enumerate(LEVELS):
         for level in range(levels - 1):
             member = np.indices(LEVELS)[axis].ravel() == level
-            q = found.counts[..., member].sum(axis=-1) / n
+            q = summary.counts[..., member].sum(axis=-1) / n
             truth = float(p[member].sum())
             out.append(
                 ("pi", f"factor {axis + 1}, level {level + 1}", truth, _both(q, q * (1 - q) / n))
             )
-    first, second, both = (found.pooled[..., i] for i in range(3))
+    first, second, both = (summary.pooled[..., i] for i in range(3))
     out += [
-        ("Sigma", "variance 1", 1.0, _both(first, 2 * first**2 / found.df)),
-        ("Sigma", "variance 2", 1.0, _both(second, 2 * second**2 / found.df)),
-        ("Sigma", "covariance", correlation, _both(both, (first * second + both**2) / found.df)),
+        ("Sigma", "variance 1", 1.0, _both(first, 2 * first**2 / summary.df)),
+        ("Sigma", "variance 2", 1.0, _both(second, 2 * second**2 / summary.df)),
+        ("Sigma", "covariance", correlation, _both(both, (first * second + both**2) / summary.df)),
     ]
     return out
 
@@ -121,9 +123,8 @@ def _both(q: Floats, v: Floats) -> Inferred:
 def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     """Each measure averaged over the components of a parameter; bins and empty cells."""
     del settings
-    powers = sorted({row["ln_epsilon"] for row in rows})
-    kept = [p for p in powers if p % 2 == 0] if len(powers) > 6 else powers
-    found = []
+    kept = budgets_of(rows)
+    shown_tables = []
     for measure in ("bias", "rmse", "coverage", "width"):
         lines = []
         for parameter in PARAMETERS:
@@ -132,8 +133,8 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
                 lines.append((PARAMETERS[parameter], method, *shown))
         words = "mean absolute bias" if measure == "bias" else f"mean {measure}"
         headers = ("parameter", "method", *(f"e^{p}" for p in kept))
-        found.append(Table(measure, f"{words} over the components", headers, tuple(lines)))
-    return (*found, _extras(rows))
+        shown_tables.append(Table(measure, f"{words} over the components", headers, tuple(lines)))
+    return (*shown_tables, _extras(rows))
 
 
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
@@ -151,12 +152,12 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
         ("bias", "mean absolute bias"), ("rmse", "mean RMSE"), ("coverage", "mean coverage"),
     ):  # fmt: skip
         own = measure != "coverage"
-        chart = panels.lines(
-            points, x="ln_epsilon", y=measure, by="method", panel="panel", order=METHODS,
+        chart = panels.Lines(
+            x="ln_epsilon", y=measure, by="method", panel="panel", order=METHODS,
             titles=("ln ε of the whole release", title), shared=not own,
             limits=None if own else (0.0, 1.0), reference=None if own else 0.95, height=190,
             scales=("linear", "log" if own else "linear"),
-        )  # fmt: skip
+        ).chart(points)  # fmt: skip
         drawn.append(Figure(f"bowen2016-3-{measure}", title, chart))
     return tuple(drawn)
 
@@ -168,18 +169,18 @@ def _average(rows: Sequence[Row], method: str, parameter: str, power: int, measu
         if (row["method"], row["parameter"], row["ln_epsilon"]) == (method, parameter, power)
         and row[measure] is not None
     ]
-    return float(f"{np.mean(values):.4g}") if values else None
+    return rounded(float(np.mean(values))) if values else None
 
 
 def _extras(rows: Sequence[Row]) -> Table:
-    found = {}
+    lines = {}
     for row in rows:
         low, high = row["bins"] or (None, None)
         key = (row["method"], row["ln_epsilon"])
-        found[key] = (*key, low, high, float(f"{row['empty_cells']:.4g}"))
+        lines[key] = (*key, low, high, rounded(row["empty_cells"]))
     headers = ("method", "ln epsilon", "least median squares", "largest", "empty cells a set")
     title = "Squares of the histograms (printed medians: 16 to 49) and cells without rows"
-    return Table("squares-and-empty-cells", title, headers, tuple(found.values()))
+    return Table("squares-and-empty-cells", title, headers, tuple(lines.values()))
 
 
 STUDY = Study(

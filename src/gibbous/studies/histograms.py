@@ -28,8 +28,8 @@ def scott(spread: Floats, n: npt.ArrayLike, width: float) -> Ints:
     """
     wanted = width * np.cbrt(np.asarray(n, dtype=np.float64)) / 3.49
     with np.errstate(divide="ignore"):
-        found = np.ceil(wanted / np.asarray(spread, dtype=np.float64) - 1e-9)
-    return np.clip(found, 1, 64).astype(np.int64)
+        bins = np.ceil(wanted / np.asarray(spread, dtype=np.float64) - 1e-9)
+    return np.clip(bins, 1, 64).astype(np.int64)
 
 
 def counted(x: Floats, low: float, high: float, bins: Ints) -> Floats:
@@ -42,8 +42,8 @@ def counted(x: Floats, low: float, high: float, bins: Ints) -> Floats:
     repeats, most = x.shape[0], int(bins.max())
     place = ((x - low) / (high - low) * bins[:, None]).astype(np.int64)
     place = np.minimum(place, bins[:, None] - 1) + most * np.arange(repeats)[:, None]
-    found = np.bincount(place.ravel(), minlength=repeats * most)
-    return found.reshape(repeats, most).astype(np.float64)
+    counts = np.bincount(place.ravel(), minlength=repeats * most)
+    return counts.reshape(repeats, most).astype(np.float64)
 
 
 def shares(counts: Floats, bins: Ints) -> Floats:
@@ -77,12 +77,12 @@ def moments(
         Two arrays of the shape of p without its last axis.
     """
     most, shape = p.shape[-1], p.shape[:-1]
-    found = multinomial(draws.at(1), n, p).reshape(-1, most).astype(np.int64)
+    counts = multinomial(draws.at(1), n, p).reshape(-1, most).astype(np.int64)
     step = ((high - low) / np.broadcast_to(bins, shape)).reshape(-1)
     mean, variance = np.empty(step.size), np.empty(step.size)
     chunk = max(1, ROWS // n)
     for start in range(0, step.size, chunk):
-        some = found[start : start + chunk]
+        some = counts[start : start + chunk]
         inside = draws.at(2).uniform(len(some), n, start=start)
         whole = np.repeat(np.tile(np.arange(most), len(some)), some.ravel()).reshape(len(some), n)
         x = low + (whole + inside) * step[start : start + chunk, None]

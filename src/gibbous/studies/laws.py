@@ -50,8 +50,8 @@ class Draws:
 
     def normal(self, *shape: int) -> Floats:
         """Standard normal."""
-        found: Floats = _special().ndtri(self.uniform(*shape))
-        return found
+        normal: Floats = _special().ndtri(self.uniform(*shape))
+        return normal
 
     def laplace(self, *shape: int) -> Floats:
         """Laplace of mean 0 and scale 1."""
@@ -59,8 +59,8 @@ class Draws:
 
     def gamma(self, a: npt.ArrayLike, *shape: int) -> Floats:
         """Gamma of shape a (broadcast) and rate 1."""
-        found: Floats = _special().gammaincinv(a, self.uniform(*shape))
-        return found
+        gamma: Floats = _special().gammaincinv(a, self.uniform(*shape))
+        return gamma
 
     def beta(self, a: npt.ArrayLike, b: npt.ArrayLike, *shape: int) -> Floats:
         """Beta of a and b (broadcast)."""
@@ -74,8 +74,8 @@ class Draws:
 def laplace(unit: Floats) -> Floats:
     """Laplace of scale 1 by its inverse."""
     side = np.minimum(unit, 1 - unit)
-    found: Floats = np.sign(unit - 0.5) * -np.log(2 * side)
-    return found
+    noise: Floats = np.sign(unit - 0.5) * -np.log(2 * side)
+    return noise
 
 
 def beta(unit: Floats, a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
@@ -102,9 +102,9 @@ def beta(unit: Floats, a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
 def binomial(unit: Floats, n: npt.ArrayLike, p: npt.ArrayLike) -> Floats:
     """Binomial by its inverse, exact at p = 0 and p = 1."""
     n, p = np.asarray(n, dtype=np.float64), np.clip(np.asarray(p, dtype=np.float64), 0.0, 1.0)
-    found = need("scipy.stats", "evaluate").binom.ppf(unit, n, p)
-    found = np.where(p <= 0, 0.0, np.where(p >= 1, n, found))
-    inside: Floats = np.clip(found, 0.0, n)
+    counts = need("scipy.stats", "evaluate").binom.ppf(unit, n, p)
+    counts = np.where(p <= 0, 0.0, np.where(p >= 1, n, counts))
+    inside: Floats = np.clip(counts, 0.0, n)
     return inside
 
 

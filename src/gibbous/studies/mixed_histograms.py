@@ -32,7 +32,7 @@ def histogram(draws: Draws, held: Records, epsilon: float, sets: int, *, sound: 
     sizes = _whole(shares(noisy, np.full((sets, repeats), cells)), n)
     bins = np.full((repeats, cells, 2), public_bins(n, cells)) if sound else scott_bins(held)
     most = int(bins.max())
-    found = []
+    sets_seen = []
     for one in range(sets):
         parts = []
         for start in range(0, repeats, _CHUNK):
@@ -42,11 +42,11 @@ def histogram(draws: Draws, held: Records, epsilon: float, sets: int, *, sound: 
             p = _squares(table + scale * laplace(noise), bins[some])
             cell, x = _rows(draws.at(3, one), p, sizes[one, some], bins[some], start)
             parts.append(summarized(cell, x, cells))
-        found.append(_joined(parts))
+        sets_seen.append(_joined(parts))
     return Summary(
-        np.stack([s.counts for s in found]),
-        np.stack([s.means for s in found]),
-        np.stack([s.pooled for s in found]),
+        np.stack([s.counts for s in sets_seen]),
+        np.stack([s.means for s in sets_seen]),
+        np.stack([s.pooled for s in sets_seen]),
     )
 
 
@@ -84,8 +84,8 @@ def _binned(cell: Ints, x: Floats, bins: Ints, most: int) -> Floats:
     own = bins[row, cell]
     place = np.minimum(((x + REACH) / RANGE * own).astype(np.int64), own - 1)
     flat = ((row * cells + cell) * most + place[..., 0]) * most + place[..., 1]
-    found = np.bincount(flat.ravel(), minlength=repeats * cells * most * most)
-    return found.reshape(repeats, cells, most * most).astype(np.float64)
+    counts = np.bincount(flat.ravel(), minlength=repeats * cells * most * most)
+    return counts.reshape(repeats, cells, most * most).astype(np.float64)
 
 
 def _squares(counts: Floats, bins: Ints) -> Floats:

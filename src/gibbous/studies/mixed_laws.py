@@ -43,8 +43,8 @@ class Summary:
     @property
     def df(self) -> Floats:
         """Degrees of freedom of the pooled covariance: rows less cells that have rows."""
-        found: Floats = self.counts.sum(axis=-1) - (self.counts > 0).sum(axis=-1)
-        return found
+        freedom: Floats = self.counts.sum(axis=-1) - (self.counts > 0).sum(axis=-1)
+        return freedom
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,8 +85,8 @@ def summarized(cell: Ints, x: Floats, cells: int) -> Summary:
     place = (cell + cells * np.arange(repeats)[:, None]).ravel()
 
     def summed(values: Floats) -> Floats:
-        found = np.bincount(place, values.ravel(), minlength=repeats * cells).astype(np.float64)
-        return found.reshape(repeats, cells)
+        sums = np.bincount(place, values.ravel(), minlength=repeats * cells).astype(np.float64)
+        return sums.reshape(repeats, cells)
 
     counts = np.bincount(place, minlength=repeats * cells).reshape(repeats, cells).astype(float)
     filled = np.maximum(counts, 1)

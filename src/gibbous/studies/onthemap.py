@@ -75,13 +75,13 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
 def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     """Bias and error by size of destination, all and short trips; classes of commutes."""
     del settings
-    found = []
+    shown_tables = []
     for kind, title in (("", "all trips"), ("short_", "short trips")):
         lines = [
             (f"{r['reach']:g}", *(r[name] for name in _SHOWN))
             for r in _by_size(rows, kind)
         ]  # fmt: skip
-        found.append(
+        shown_tables.append(
             Table(
                 "bias" if not kind else "bias-short",
                 f"Mean commute a destination, {title}: synthetic minus true, miles, by people",
@@ -98,7 +98,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
                 tuple(lines),
             )
         )
-    return (*found, _classes(rows))
+    return (*shown_tables, _classes(rows))
 
 
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
@@ -119,11 +119,11 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
             for r in _by_size(rows, kind)
             if r["error"] is not None
         ]
-        chart = panels.lines(
-            shown, x="middle", y="error", by="method", panel="panel", order=order, columns=2,
+        chart = panels.Lines(
+            x="middle", y="error", by="method", panel="panel", order=order, columns=2,
             titles=("people of the destination", f"error of mean commute, miles, {title}"),
             scales=("log", "log"), height=240,
-        )  # fmt: skip
+        ).chart(shown)  # fmt: skip
         drawn.append(
             Figure(f"onthemap-error{'-short' if kind else ''}", f"error by size, {title}", chart)
         )
@@ -232,13 +232,7 @@ def _points(rows: Sequence[Row], kind: str) -> Any:
             if row["method"] in names:
                 points.append({"x": row["people"], "y": row[f"{kind}first"], "by": row["method"]})
         drawn.append(_panel(alt, points, names, f"within {reach:g} miles"))
-    titled = {
-        "fontSize": theme.TITLE,
-        "color": theme.INK,
-        "fontWeight": "normal",
-        "anchor": "start",
-    }
-    return alt.concat(*drawn, columns=2, spacing=14).configure(**theme.config(), title=titled)
+    return panels.grid(drawn, 2)
 
 
 def _panel(alt: Any, points: list[Mapping[str, Any]], names: list[str], title: str) -> Any:

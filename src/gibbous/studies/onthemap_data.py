@@ -21,7 +21,6 @@ NEAR: Final = 120_690  # candidate origins within 100 miles of the center [onthe
 FAR: Final = 233_726  # and within 200 miles
 BEYOND: Final = 270.0  # miles: where the constructed country ends
 DESTINATIONS: Final = 120
-JOBS: Final = 15  # of the average destination
 QUANTILES: Final = ((0.0, 0.0), (0.5, 6.23), (0.75, 13.1), (0.9, 21.54), (0.99, 95.0), (1.0, 190.0))
 """Share of commutes and miles: three are printed; "beyond the 99th percentile" stands for 100 miles."""
 TOWNS: Final = ((0.0, 0.0), (0.25, 12.0), (0.4, 25.0), (0.55, 45.0), (1.0, 100.0))
@@ -174,8 +173,8 @@ def _moved(away: np.ndarray, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _sizes(normal: np.ndarray, jobs: float) -> np.ndarray:
     """Log-normal people of destinations with this mean: most are small, a few large."""
     raw = np.exp(1.1 * normal)
-    found: np.ndarray = raw * jobs / raw.mean()
-    return found
+    sizes: np.ndarray = raw * jobs / raw.mean()
+    return sizes
 
 
 def _chosen(
@@ -201,9 +200,9 @@ def _beside(data: Path) -> Path:
     for start in starts:
         for kind in ("cells", "places"):
             for end in (".parquet", ".csv"):
-                found = data.with_name(f"{start}_{kind}{end}")
-                if found.exists() and found != data:
-                    return found
+                file = data.with_name(f"{start}_{kind}{end}")
+                if file.exists() and file != data:
+                    return file
     raise UsageError(
         "NOCOORDINATES",
         f"There is no table of coordinates beside {data.name!r}.",

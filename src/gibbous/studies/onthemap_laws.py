@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
+import gibbous as gb
 from gibbous.core.exact import exact
 from gibbous.core.protocols import Words64
 from gibbous.core.request import Privacy
-from gibbous.core.schema import Impossible, Schema
+from gibbous.core.schema import Impossible
 from gibbous.core.stream import stream_key, words
 from gibbous.core.tables import Tables
 from gibbous.flows import (
@@ -26,14 +27,13 @@ from gibbous.flows import (
     coarse,
     collected,
     flow_schema,
+    miles,
+    regions,
     to_places,
     to_regions,
 )
-from gibbous.mechanisms._flows import by_destination, claim, scheme
-from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.mechanisms.onthemap import Onthemap
+from gibbous.mechanisms.onthemap import by_destination, claim, scheme
 from gibbous.privacy.calibrate.stable import stable_geometric
-from gibbous.structure.regions import miles, regions
 from gibbous.studies.laws import Draws
 from gibbous.studies.onthemap_data import Commutes, within
 from gibbous.synthesize.flows.grid import exponential_gaps, survivors, threshold_for
@@ -143,8 +143,8 @@ def threshold(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Fl
 def every_cell(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flows:
     """The noisy table of `flows_laplace`: pure DP, pairs beyond reach dropped afterwards."""
     del delta
-    found = _grid(truth.flows, len(truth.geography.origins), truth, epsilon, draws)
-    return within(found, truth.geography)
+    noisy = _grid(truth.flows, len(truth.geography.origins), truth, epsilon, draws)
+    return within(noisy, truth.geography)
 
 
 def every_region(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flows:
@@ -168,16 +168,16 @@ def adaptive(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flo
     place = coarse(truth.geography, "cell")
     schema, people = _masked(truth.geography, place), truth.flows.records
     engine = FlowEngine.holding(place, to_regions(truth.flows, truth.geography, "cell"), schema)
-    method = AdaptiveGibbs(epsilon, delta, "replace_one", cells=MOST_CELLS)
+    method = gb.AdaptiveGibbs(epsilon, delta, "replace_one", cells=MOST_CELLS)
     made = spend(Privacy(schema, method), method.plan(schema, people), engine)
     assert isinstance(made, Tables)
     first, second = (int(word >> 1) for word in seeded(draws.at(8))(2))
     codes = sample(made, people, seed=first).by_column
-    found = collected(codes[0].astype(np.int64), codes[1].astype(np.int64))
-    return within(to_places(found, truth.geography, "cell", seed=second), truth.geography)
+    flows = collected(codes[0].astype(np.int64), codes[1].astype(np.int64))
+    return within(to_places(flows, truth.geography, "cell", seed=second), truth.geography)
 
 
-def _masked(whole: Geography, place: Geography) -> Schema:
+def _masked(whole: Geography, place: Geography) -> gb.Schema:
     """The schema of regions, those without a place within reach declared impossible."""
     of, rules = regions(whole.origins, "cell").of, []
     here, there = whole.origins, whole.destinations
@@ -205,7 +205,7 @@ METHODS: Final = (
 
 def _onthemap(truth: Commutes, draws: Draws, **chosen: Any) -> Flows:
     place = truth.geography
-    one = Onthemap(
+    one = gb.Onthemap(
         destination=place.destination,
         reach=place.reach,
         origins=place.origins,
@@ -217,8 +217,8 @@ def _onthemap(truth: Commutes, draws: Draws, **chosen: Any) -> Flows:
     draw = FlowRows(scheme(one, schema), claim(one))
     counts = engine.tally([by_destination(schema, place.destination)])
     codes = draw(counts, schema, 0, seeded(draws)).by_column
-    found = collected(codes[0].astype(np.int64), codes[1].astype(np.int64))
-    return found if not one.level else within(found, place)
+    flows = collected(codes[0].astype(np.int64), codes[1].astype(np.int64))
+    return flows if not one.level else within(flows, place)
 
 
 def _noise(count: int, scale: Fraction, draws: Draws) -> np.ndarray:
@@ -227,8 +227,8 @@ def _noise(count: int, scale: Fraction, draws: Draws) -> np.ndarray:
         exponential_gaps(np.full(count, scale.numerator), seeded(draws.at(k))) // scale.denominator
         for k in (1, 2)
     )
-    found: np.ndarray = one - two
-    return found
+    noise: np.ndarray = one - two
+    return noise
 
 
 def _grid(flows: Flows, width: int, truth: Commutes, epsilon: float, draws: Draws) -> Flows:

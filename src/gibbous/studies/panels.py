@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from gibbous.core.extras import need
@@ -18,29 +19,17 @@ _FEW: Final = 10  # marks of an axis, and the largest of them
 _DASHES: Final = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
 
 
-def lines(
-    rows: Sequence[Row],
-    *,
-    x: str,
-    y: str,
-    by: str,
-    panel: str,
-    order: Sequence[str] = (),
-    titles: tuple[str, str] = ("", ""),
-    columns: int = 3,
-    scales: tuple[Literal["linear", "log"], Literal["linear", "log"]] = ("linear", "linear"),
-    limits: tuple[float, float] | None = None,
-    reference: float | None = None,
-    shared: bool = True,
-    height: int = HEIGHT,
-) -> Any:
+Kind = Literal["linear", "log"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
     """A grid of panels, in each one line a method; color, shape and dash tell methods apart.
 
-    Args:
-        rows: one a point; those without a finite x and y are left out.
-        x, y: their numbers.
-        by: the name of the line.
-        panel: the title of the panel, in the order of the rows.
+    Attributes:
+        x, y: names of the numbers of a row.
+        by: name of the line.
+        panel: title of the panel, in the order of the rows.
         order: names of lines in the order of colors and legend; by default as they come.
         titles: of the two axes.
         columns: panels side by side.
@@ -49,65 +38,79 @@ def lines(
         reference: a dashed horizontal line.
         shared: one y axis for all panels; False: each panel its own.
         height: of one panel, px.
-    Returns:
-        A chart for `gibbous.report.draw.svg`.
-    Raises:
-        EngineFailure: the extra "report" is not installed.
     """
+
+    x: str
+    y: str
+    by: str
+    panel: str
+    order: Sequence[str] = ()
+    titles: tuple[str, str] = ("", "")
+    columns: int = 3
+    scales: tuple[Kind, Kind] = ("linear", "linear")
+    limits: tuple[float, float] | None = None
+    reference: float | None = None
+    shared: bool = True
+    height: int = HEIGHT
+
+    def chart(self, rows: Sequence[Row]) -> Any:
+        """The drawing, for `gibbous.report.draw.svg`.
+
+        Args:
+            rows: one a point; those without a finite x and y are left out.
+        Raises:
+            EngineFailure: the extra "report" is not installed.
+        """
+        alt = need("altair", "report")
+        shown = [row for row in map(dict, rows) if _drawn(row, (self.x, self.y), self.scales)]
+        known = dict.fromkeys(str(row[self.by]) for row in shown)
+        names = [name for name in (self.order or known) if name in known]
+        limits = self.limits
+        if limits is None and self.shared and shown:
+            limits = _range([float(row[self.y]) for row in shown], self.reference, self.scales[1])
+        groups: dict[str, list[Row]] = {}
+        for row in shown:
+            point = {"x": row[self.x], "y": row[self.y], "by": str(row[self.by])}
+            groups.setdefault(str(row[self.panel]), []).append(point)
+        size = {"width": max(90, WIDTH // self.columns - _EDGE), "height": self.height}
+        drawn = []
+        for at, (title, points) in enumerate(groups.items()):
+            outer = (at + self.columns >= len(groups), at % self.columns == 0)
+            axes = self._axes(alt, points, limits, outer)
+            layers = _layers(alt, points, names, axes, self.reference)
+            drawn.append(alt.layer(*layers).properties(title=title, **size))
+        return grid(drawn, self.columns)
+
+    def _axes(
+        self,
+        alt: Any,
+        points: Sequence[Row],
+        limits: tuple[float, float] | None,
+        outer: tuple[bool, bool],
+    ) -> dict[str, Any]:
+        """The two axes of a panel, with a title where it stands at the edge (`outer`) of the grid."""
+        titles = [t if edge and t else None for t, edge in zip(self.titles, outer, strict=True)]
+        x = _marks([p["x"] for p in points], self.scales[0])
+        y = _marks(limits or [p["y"] for p in points], self.scales[1], whole=limits is None)
+        return {
+            "x": alt.X("x:Q", title=titles[0], axis=alt.Axis(format=NUMBER, grid=False, **x),
+                       scale=alt.Scale(type=self.scales[0], zero=False, nice=False, padding=6)),
+            "y": alt.Y("y:Q", title=titles[1], axis=alt.Axis(format=NUMBER, **y),
+                       scale=_scale(alt, limits, self.scales[1])),
+        }  # fmt: skip
+
+
+def grid(charts: Sequence[Any], columns: int) -> Any:
+    """Charts side by side, in the style of the reports."""
     alt = need("altair", "report")
-    shown = [row for row in map(dict, rows) if _drawn(row, (x, y), scales)]
-    names = [n for n in (order or dict.fromkeys(str(r[by]) for r in shown))
-             if any(str(r[by]) == n for r in shown)]  # fmt: skip
-    if limits is None and shared and shown:
-        limits = _range([float(r[y]) for r in shown], reference, scales[1])
-    size = {"width": max(90, WIDTH // columns - _EDGE), "height": height}
-    panels = list(dict.fromkeys(str(row[panel]) for row in shown))
-    drawn = []
-    for at, title in enumerate(panels):
-        points = [
-            {"x": row[x], "y": row[y], "by": str(row[by])}
-            for row in shown
-            if str(row[panel]) == title
-        ]
-        outer = (at + columns >= len(panels), at % columns == 0)
-        marks = (
-            _marks([p["x"] for p in points], scales[0]),
-            _marks(limits or [p["y"] for p in points], scales[1], whole=limits is None),
-        )
-        axes = _axes(alt, (titles, outer), scales, limits, marks)
-        layers = _layers(alt, points, names, axes, reference)
-        drawn.append(alt.layer(*layers).properties(title=title, **size))
-    grid = alt.concat(*drawn, columns=columns, spacing=14)
-    titled = {
+    title = {
         "fontSize": theme.TITLE,
         "color": theme.INK,
         "fontWeight": "normal",
         "anchor": "start",
     }
-    return grid.configure(**theme.config(), title=titled, concat={"spacing": 14})
-
-
-def _axes(
-    alt: Any,
-    named: tuple[tuple[str, str], tuple[bool, bool]],
-    scales: tuple[str, str],
-    limits: tuple[float, float] | None,
-    marks: tuple[dict[str, Any], dict[str, Any]],
-) -> dict[str, Any]:
-    """The two axes of a panel, with a title where the panel stands at the edge of the grid.
-
-    Args:
-        named: titles of both, and which of them stands at an edge.
-        marks: options of both axes: where lines and labels are.
-    """
-    words = [title if edge and title else None for title, edge in zip(*named, strict=True)]
-    x, y = marks
-    return {
-        "x": alt.X("x:Q", title=words[0], axis=alt.Axis(format=NUMBER, grid=False, **x),
-                   scale=alt.Scale(type=scales[0], zero=False, nice=False, padding=6)),
-        "y": alt.Y("y:Q", title=words[1], axis=alt.Axis(format=NUMBER, **y),
-                   scale=_scale(alt, limits, scales[1])),
-    }  # fmt: skip
+    drawn = alt.concat(*charts, columns=columns, spacing=14)
+    return drawn.configure(**theme.config(), title=title, concat={"spacing": 14})
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -123,14 +126,14 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
     tens = [10.0**k for k in range(first, last + 1)]
     for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0)):
-        found = [float(f"{t * s:.6g}") for t in tens for s in steps]
-        found = [v for v in found if low / 1.001 <= v <= high * 1.001]
-        if len(found) >= 3:
-            return found[:: -(-len(found) // most)]
+        at = [float(f"{t * s:.6g}") for t in tens for s in steps]
+        at = [v for v in at if low / 1.001 <= v <= high * 1.001]
+        if len(at) >= 3:
+            return at[:: -(-len(at) // most)]
     step = 10.0 ** math.floor(math.log10((high - low or high) / 2))
     step *= max(s for s in (1, 2, 5) if 2 * s * step <= (high - low or high))
-    found = [float(f"{k * step:.6g}") for k in range(math.ceil(low / step), int(high / step) + 1)]
-    return found or [low]
+    at = [float(f"{k * step:.6g}") for k in range(math.ceil(low / step), int(high / step) + 1)]
+    return at or [low]
 
 
 def _marks(values: Sequence[float], scale: str, *, whole: bool = True) -> dict[str, Any]:

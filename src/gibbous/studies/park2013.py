@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
 from math import exp, log
 from typing import Any, Final
 
@@ -12,13 +10,14 @@ import numpy as np
 
 from gibbous.core.extras import need
 from gibbous.evaluate.utility.lasso import Moments, moments_of, path
-from gibbous.privacy.calibrate import q_star
+from gibbous.privacy.calibrate.diversity import q_star
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
-from gibbous.studies.park2014_data import Microdata, table_of
+from gibbous.studies.nearest_keys import Nearest
+from gibbous.studies.park2014_data import Microdata, table_of, tagged
 from gibbous.studies.park2014_laws import diverse, seeds, tilted
 from gibbous.studies.park2014_measures import shares
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, hashed, mixed
 from gibbous.studies.sbhg_laws import Noised, gibbs
 
@@ -33,21 +32,21 @@ SHOWN: Final = ("days", "icd9_prcdr=NA")
 
 def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a method and parameter."""
-    name = "given" if settings.data else table_of(settings, "claims7").source
-    tag = "".join(c if c.isalnum() else "-" for c in name.lower())
+    start = tagged(settings, "claims7")
     values = settings.values
-    found = [Cell(f"{tag}.records", {"method": ORIGINAL, "value": None})]
-    found += [
-        Cell(f"{tag}.diverse={share:g}", {"method": DIVERSE, "value": share})
+    grid = [Cell(f"{start}.records", {"method": ORIGINAL, "value": None})]
+    grid += [
+        Cell(f"{start}.diverse={share:g}", {"method": DIVERSE, "value": share})
         for share in values["log_l"]
     ]
-    found += [
+    grid += [
         Cell(
-            f"{tag}.exponential={epsilon or 'infinity'}", {"method": EXPONENTIAL, "value": epsilon}
+            f"{start}.exponential={epsilon or 'infinity'}",
+            {"method": EXPONENTIAL, "value": epsilon},
         )
         for epsilon in values["epsilon"]
     ]
-    return tuple(found)
+    return tuple(grid)
 
 
 def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
@@ -55,15 +54,15 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
     table = table_of(settings, "claims7")
     method, value = cell.params["method"], cell.params["value"]
     target = TARGET if TARGET in table.names else table.names[-1]
-    found = []
+    measured = []
     for repeat in range(1 if method == ORIGINAL else settings.reps):
         draws = Draws(settings.seed, (_NUMBER, round((value or 0) * 1e3), repeat))
         rows = synthetic(table, method, value, draws, settings)
-        found.append(_measured(table, rows, target, settings) | _marginals(table, rows))
-    facts = table.facts | {"method": method, "value": value, "repeats": len(found)}
+        measured.append(_measured(table, rows, target, settings) | _marginals(table, rows))
+    facts = table.facts | {"method": method, "value": value, "repeats": len(measured)}
     facts |= _prices(table, method, value, settings)
     penalties = settings.values["penalties"]
-    means = {name: np.mean([one[name] for one in found], axis=0) for name in found[0]}
+    means = {name: np.mean([one[name] for one in measured], axis=0) for name in measured[0]}
     flat = {name: float(mean) for name, mean in means.items() if np.ndim(mean) == 0}
     return [
         facts | flat
@@ -80,8 +79,8 @@ def synthetic(
         return table.codes
     values = settings.values
     tables = hashes(table, values["kept"], settings.seed)
-    found = diverse(tables, value or 0.0) if method == DIVERSE else tilted(tables, value)
-    near = Noised(tuple(Nearest.of(t) for t in found.tables), found.cumulative)
+    conditionals = diverse(tables, value or 0.0) if method == DIVERSE else tilted(tables, value)
+    near = Noised(tuple(Nearest.of(t) for t in conditionals.tables), conditionals.cumulative)
     start = seeds(table, values["rows"], draws.at(0), records=False)
     return gibbs(near, start, draws.at(1), sweeps=values["sweeps"], records=None)
 
@@ -100,93 +99,17 @@ def hashes(table: Microdata, kept: int, seed: int) -> tuple[Hashed, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Nearest(Hashed):
-    """Conditionals in which an unknown key is read as one that occurs: a nearest by Hamming distance.
-
-    Where several are as near, each has the same probability. On raw keys this leaks which of them occur.
-
-    Attributes:
-        distances: place d groups the keys by every set of all but d columns of the key.
-    """
-
-    distances: tuple[tuple[_Alike, ...], ...]
-
-    @staticmethod
-    def of(table: Hashed) -> Nearest:
-        """The same counts, their keys grouped by what they have in common."""
-        columns = range(len(table.context))
-        codes = np.stack(np.unravel_index(table.keys, table.radices), axis=1)
-        found = tuple(
-            tuple(_Alike.of(codes, table.radices, kept) for kept in combinations(columns, many))
-            for many in range(len(columns), -1, -1)
-        )
-        own = (table.target, table.context, table.radices, table.keys, table.counts)
-        return Nearest(*own, found)
-
-    def lines(self, state: Ints, draws: Draws | None = None) -> Ints:
-        """Line of a nearest key that occurs, int64 (rows,)."""
-        assert draws is not None
-        codes = state[:, self.context]
-        unit = draws.uniform(len(state))
-        found = np.full(len(state), -1)
-        for stage in self.distances:
-            left = np.flatnonzero(found < 0)
-            if not len(left):
-                break
-            # Of a row without any nearer key, each key here agrees with it in one set of columns.
-            spans = [alike.span(codes[left]) for alike in stage]
-            many = np.stack([stop - start for start, stop in spans])
-            ends = np.cumsum(many, axis=0)
-            point = (unit[left] * ends[-1]).astype(np.int64)
-            which = (ends <= point).sum(axis=0)
-            for place, (alike, (start, _)) in enumerate(zip(stage, spans, strict=True)):
-                hit = which == place
-                inside = point[hit] - (ends[place] - many[place])[hit]
-                found[left[hit]] = alike.order[start[hit] + inside]
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Alike:
-    """Keys by their codes in some of the columns.
-
-    Attributes:
-        kept: places of these columns.
-        radices: of these columns.
-        order: keys, those that agree in them side by side.
-        values: of these columns in that order, as one number.
-    """
-
-    kept: tuple[int, ...]
-    radices: tuple[int, ...]
-    order: Ints
-    values: Ints
-
-    @staticmethod
-    def of(codes: Ints, radices: Sequence[int], kept: tuple[int, ...]) -> _Alike:
-        own = tuple(radices[place] for place in kept)
-        values = mixed(codes[:, kept], own)
-        order = np.argsort(values, kind="stable")
-        return _Alike(kept, own, order, values[order])
-
-    def span(self, codes: Ints) -> tuple[Ints, Ints]:
-        """Where the keys that agree with each row start and stop in the order."""
-        wanted = mixed(codes[:, self.kept], self.radices)
-        return np.searchsorted(self.values, wanted), np.searchsorted(self.values, wanted, "right")
-
-
 def _marginals(table: Microdata, rows: Ints) -> dict[str, Any]:
     """Half L1 distances of the code columns from the records and from the uniform law, and entropies."""
-    found: dict[str, Any] = {}
+    distances: dict[str, Any] = {}
     for place, name in enumerate(CODES):
         j = table.index(name) if name in table.names else place
         real, made = (shares(codes[:, j], table.sizes[j]) for codes in (table.codes, rows))
-        found[f"far{place}"] = float(np.abs(real - made).sum() / 2)
-        found[f"even{place}"] = float(np.abs(1 / table.sizes[j] - made).sum() / 2)
-        found[f"levels{place}"] = float((made > 0).sum())
+        distances[f"far{place}"] = float(np.abs(real - made).sum() / 2)
+        distances[f"even{place}"] = float(np.abs(1 / table.sizes[j] - made).sum() / 2)
+        distances[f"levels{place}"] = float((made > 0).sum())
     copied = np.isin(mixed(rows, table.sizes), mixed(table.codes, table.sizes))
-    return found | {"copied": float(copied.mean())}
+    return distances | {"copied": float(copied.mean())}
 
 
 def _measured(table: Microdata, rows: Ints, target: str, settings: Settings) -> dict[str, Any]:
@@ -200,25 +123,25 @@ def _measured(table: Microdata, rows: Ints, target: str, settings: Settings) -> 
     decreasing = np.argsort(-penalties)
     slopes = np.zeros((len(penalties), len(terms)))
     slopes[decreasing] = path(moments, penalties[decreasing])
-    found: dict[str, Any] = {"mse": _errors(moments, slopes, real, goal)}
+    measures: dict[str, Any] = {"mse": _errors(moments, slopes, real, goal)}
     for place, name in enumerate(SHOWN):
         known = terms.index(name) if name in terms else None
-        found[f"b{place}"] = slopes[:, known] if known is not None else 0 * penalties
-    return found
+        measures[f"b{place}"] = slopes[:, known] if known is not None else 0 * penalties
+    return measures
 
 
 def _errors(moments: Moments, slopes: Floats, real: Any, goal: Floats) -> Floats:
     guess = moments.target + (real @ slopes.T) - (slopes @ moments.mean)[None, :]
-    found: Floats = ((goal[:, None] - guess) ** 2).mean(axis=0)
-    return found
+    errors: Floats = ((goal[:, None] - guess) ** 2).mean(axis=0)
+    return errors
 
 
 def _numbers(table: Microdata, rows: Ints, name: str) -> Floats:
     """log(1 + number) of a column: the paper's target is in classes, and stays have a long tail."""
     values = table.numbers(name, np.arange(table.sizes[table.index(name)]))
     values = np.where(np.isfinite(values), values, np.arange(len(values)))
-    found: Floats = np.log1p(values)[rows[:, table.index(name)]]
-    return found
+    logs: Floats = np.log1p(values)[rows[:, table.index(name)]]
+    return logs
 
 
 def _design(table: Microdata, rows: Ints, target: str) -> tuple[list[str], Any]:
@@ -262,7 +185,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     first = [row for row in rows if row["penalty"] == settings.values["penalties"][0]]
     where = f"{rows[0]['table']}, {rows[0]['records']:,} records"
     marginals = tuple(
-        (row["method"], _named(row), *(_rounded(row[n]) for n in (
+        (row["method"], _named(row), *(rounded(row[n]) for n in (
             "far0", "even0", "levels0", "far1", "even1", "levels1", "copied")))
         for row in first
     )  # fmt: skip
@@ -270,7 +193,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     of = tuple(
         f"{code}: {what}" for code in CODES for what in ("to records", "to uniform", "levels")
     )
-    found = [
+    shown_tables = [
         Table("marginals", f"Half L1 distances of the marginals: {where}",
               (*headers, *of, "rows that are records"), marginals)
     ]  # fmt: skip
@@ -280,26 +203,28 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     for measure, title in named:
         lines = [
             (row["method"], _named(row),
-             *(_rounded(r[measure]) for r in rows
+             *(rounded(r[measure]) for r in rows
                if (r["method"], r["value"]) == (row["method"], row["value"])))
             for row in first
         ]  # fmt: skip
         shown = (*headers, *(f"penalty {p:g}" for p in penalties))
-        found.append(Table(measure, f"{title}, target log(1 + {TARGET})", shown, tuple(lines)))
+        shown_tables.append(
+            Table(measure, f"{title}, target log(1 + {TARGET})", shown, tuple(lines))
+        )
     costs = tuple(
         (
             row["method"],
             _named(row),
             row["charged"],
             row["file_epsilon"],
-            _rounded(row["likeliest"]),
+            rounded(row["likeliest"]),
         )
         for row in first
         if row["method"] != ORIGINAL
     )
     shown = (*headers, "epsilon charged", "epsilon of the file, without the nearest key",
              "largest probability of a level that the entropy allows")  # fmt: skip
-    return (*found, Table("costs", "What is charged, and what it costs", shown, costs))
+    return (*shown_tables, Table("costs", "What is charged, and what it costs", shown, costs))
 
 
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
@@ -321,24 +246,24 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
         for line in lines
         if line["method"] in (title, ORIGINAL)
     ]
-    return (
-        Figure("park2013-mse", "LASSO: error on the records", panels.lines(
-            panes, y="mse", panel="panel", scales=("log", "log"),
-            titles=("penalty λ", "mean squared error"), **common)),
-        Figure("park2013-paths", "LASSO: coefficients", panels.lines(
-            paths, y="b", panel="panel", scales=("log", "linear"), shared=False,
-            titles=("penalty λ", "coefficient"), reference=0.0, **common)),
+    errors = panels.Lines(
+        y="mse", panel="panel", scales=("log", "log"), titles=("penalty λ", "mean squared error"),
+        **common,
     )  # fmt: skip
+    slopes = panels.Lines(
+        y="b", panel="panel", scales=("log", "linear"), shared=False,
+        titles=("penalty λ", "coefficient"), reference=0.0, **common,
+    )  # fmt: skip
+    return (
+        Figure("park2013-mse", "LASSO: error on the records", errors.chart(panes)),
+        Figure("park2013-paths", "LASSO: coefficients", slopes.chart(paths)),
+    )
 
 
 def _named(row: Row) -> str:
     if row["method"] == ORIGINAL:
         return ""
     return "infinity" if row["value"] is None else f"{row['value']:g}"
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 STUDY = Study(

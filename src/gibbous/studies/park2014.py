@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
+import gibbous as gb
 from gibbous.studies import panels
 from gibbous.studies import park2014_measures as measures
 from gibbous.studies.laws import Draws
-from gibbous.studies.park2014_data import Microdata, table_of
+from gibbous.studies.park2014_data import Microdata, table_of, tagged
 from gibbous.studies.park2014_laws import Imputer, added, alpha_printed, blocks, imputer, seeds
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.sbhg_conditionals import Floats, Ints, disintegrated
 from gibbous.studies.sbhg_laws import gibbs, released
 
@@ -44,14 +45,14 @@ LOGISTIC: Final = ("cat", ("age_yrs", "sex", "los", "sev", "nproc"))
 
 def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a method, the sampling demonstration, and the histograms."""
-    tag = _tag(settings)
-    found = [Cell(f"{tag}.demonstration", {"part": "demonstration"})]
-    found.append(Cell(f"{tag}.histograms", {"part": "histograms"}))
-    found += [
-        Cell(f"{tag}.map{place}", {"part": "map", "method": method})
+    start = tagged(settings, "discharge13")
+    grid = [Cell(f"{start}.demonstration", {"part": "demonstration"})]
+    grid.append(Cell(f"{start}.histograms", {"part": "histograms"}))
+    grid += [
+        Cell(f"{start}.map{place}", {"part": "map", "method": method})
         for place, method in enumerate(METHODS)
     ]
-    return tuple(found)
+    return tuple(grid)
 
 
 def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
@@ -67,11 +68,11 @@ def _demonstration(table: Microdata, settings: Settings) -> list[dict[str, Any]]
     """Table 3: a record as seed (of a given table, whose records stay there, a uniform row), then draws."""
     values, draws = settings.values, Draws(settings.seed, (_NUMBER, 1))
     alpha = alpha_printed(values["shown_epsilon"], len(table.names))
-    found = added(disintegrated(table.codes, table.sizes, values["parents"]), alpha)
+    conditionals = added(disintegrated(table.codes, table.sizes, values["parents"]), alpha)
     state = seeds(table, 1, draws.at(0), records=settings.data is None)
     rows = [{"step": "seed"} | _labels(table, state[0])]
-    for hashed, sums in zip(found.tables, found.cumulative, strict=True):
-        one = type(found)((hashed,), (sums,))
+    for hashed, sums in zip(conditionals.tables, conditionals.cumulative, strict=True):
+        one = type(conditionals)((hashed,), (sums,))
         state = gibbs(one, state, draws.at(1, hashed.target), sweeps=1, records=None)
         rows.append({"step": table.names[hashed.target]} | _labels(table, state[0]))
     return rows
@@ -88,16 +89,16 @@ def _histograms(table: Microdata, settings: Settings) -> list[dict[str, Any]]:
     """Figure 4: shares of two columns in the records, in PeGS and in one long block."""
     values, draws = settings.values, Draws(settings.seed, (_NUMBER, 2))
     alpha = alpha_printed(values["shown_epsilon"], len(table.names))
-    found = added(disintegrated(table.codes, table.sizes, values["parents"]), alpha)
+    conditionals = added(disintegrated(table.codes, table.sizes, values["parents"]), alpha)
     n = values["rows"]
     start = seeds(table, n, draws.at(0), records=False)
     epsilon = values["shown_epsilon"]
     drawn = {
         "records": (table.codes, None),
-        PEGS: (gibbs(found, start, draws.at(1), sweeps=1, records=None), n * epsilon),
-        f"{BLOCK}, one block": (blocks(found, start[:1], draws.at(2), block=n), epsilon),
+        PEGS: (gibbs(conditionals, start, draws.at(1), sweeps=1, records=None), n * epsilon),
+        f"{BLOCK}, one block": (blocks(conditionals, start[:1], draws.at(2), block=n), epsilon),
         f"{BLOCK}, blocks of {values['block']}": (
-            blocks(found, start[: n // values["block"]], draws.at(3), block=values["block"]),
+            blocks(conditionals, start[: n // values["block"]], draws.at(3), block=values["block"]),
             n // values["block"] * epsilon,
         ),
     }
@@ -118,13 +119,15 @@ def _map(table: Microdata, cell: Cell, settings: Settings) -> list[dict[str, Any
     place = METHODS.index(method)
     rows = []
     for epsilon in _epsilons(method, values):
-        found, coefficients = [], []
+        measured_rows, coefficients = [], []
         for repeat in range(settings.reps):
             draws = Draws(settings.seed, (_NUMBER, 3, place, round((epsilon or 0) * 1e6), repeat))
             one = measured(table, sampler(epsilon, draws), truth, settings)
             coefficients.append(one.pop("coefficients"))
-            found.append(one)
-        means = {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+            measured_rows.append(one)
+        means = {
+            name: float(np.mean([one[name] for one in measured_rows])) for name in measured_rows[0]
+        }
         terms = {f"b_{k}": float(b) for k, b in enumerate(np.mean(coefficients, axis=0))}
         rows.append(
             {"method": method, "repeats": settings.reps}
@@ -146,9 +149,7 @@ def _sampler(
     if method == UNIFORM:
         return lambda _, draws: seeds(table, n, draws, records=False)
     if method == NOISY:
-        from gibbous.mechanisms.noisy_pegs import NoisyPegs
-
-        return lambda e, draws: released(NoisyPegs(e or 0.0), table, n, draws.path[-1])
+        return lambda e, draws: released(gb.NoisyPegs(e or 0.0), table, n, draws.path[-1])
     if method == PMI:
         models = imputer(table, values["fit_records"])
         return lambda e, draws: Imputer(models, alpha_printed(e or 0.0, p)).rows(
@@ -205,13 +206,13 @@ def measured(
     Args:
         truth: coefficients on the records; None leaves out what needs the columns of the paper.
     """
-    found: dict[str, Any] = {"marginal": measures.marginal_distance(table, rows)}
+    figures_of: dict[str, Any] = {"marginal": measures.marginal_distance(table, rows)}
     made = fitted(table, rows)
     if truth is None or made is None:
-        return found | {"coefficients": np.zeros(0)}
+        return figures_of | {"coefficients": np.zeros(0)}
     places = Draws(settings.seed, (_NUMBER, 4)).uniform(settings.values["targets"]) * table.rows
     targets = table.codes[places.astype(np.int64)]
-    return found | {
+    return figures_of | {
         "given_age": measures.conditional_distance(table, rows, "age_yrs"),
         "given_hosp": measures.conditional_distance(table, rows, "hosp"),
         "linear": float(np.linalg.norm(made[0] - truth[0])),
@@ -245,32 +246,32 @@ def _far(rows: Sequence[Row]) -> Table:
         if row["part"] == "histograms":
             groups.setdefault((row["column"], row["method"]), []).append(row)
     lines = []
-    for (column, method), found in groups.items():
+    for (column, method), lines_of in groups.items():
         real = groups[column, "records"]
-        share = [row["share"] for row in found]
+        share = [row["share"] for row in lines_of]
         far = sum(abs(a["share"] - b) for a, b in zip(real, share, strict=True)) / 2
         even = sum(abs(1 / len(share) - b) for b in share) / 2
-        lines.append((column, method, _rounded(far), _rounded(even), found[0]["true_epsilon"]))
+        lines.append((column, method, rounded(far), rounded(even), lines_of[0]["true_epsilon"]))
     headers = ("column", "method", "distance to records", "distance to uniform", "true epsilon")
     return Table("histograms", "Histograms: half L1 distances", headers, tuple(lines))
 
 
 def _mapped(rows: Sequence[Row]) -> Table:
-    found = [row for row in rows if row["part"] == "map"]
-    names = [name for name in MEASURES if name in found[0]]
+    maps = [row for row in rows if row["part"] == "map"]
+    names = [name for name in MEASURES if name in maps[0]]
     lines = tuple(
-        (row["method"], row["epsilon"], row["file_epsilon"], *(_rounded(row[n]) for n in names))
-        for row in found
+        (row["method"], row["epsilon"], row["file_epsilon"], *(rounded(row[n]) for n in names))
+        for row in maps
     )
     headers = ("method", "epsilon a row", "true epsilon of the file", *names)
     return Table("map", "Utility and risk", headers, lines)
 
 
 def _coefficients(rows: Sequence[Row]) -> Table:
-    found = [row for row in rows if row["part"] == "map" and "b_0" in row]
+    maps = [row for row in rows if row["part"] == "map" and "b_0" in row]
     names = [f"b_{k}" for k in range(len(LINEAR[1]) + 1)]
     lines = tuple(
-        (row["method"], row["epsilon"], *(_rounded(row[name]) for name in names)) for row in found
+        (row["method"], row["epsilon"], *(rounded(row[name]) for name in names)) for row in maps
     )
     headers = ("method", "epsilon a row", "intercept", *LINEAR[1])
     title = f"Linear model of {LINEAR[0]}: coefficients per real standard deviation"
@@ -280,7 +281,7 @@ def _coefficients(rows: Sequence[Row]) -> Table:
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     """Figure 4; figures 5 to 7 and 9 with what is charged and what is true side by side."""
     del settings
-    found = [row for row in rows if row["part"] == "map"]
+    maps = [row for row in rows if row["part"] == "map"]
     drawn = [_histogram_figure([row for row in rows if row["part"] == "histograms"])]
     groups = {
         "utility": ("marginal", "given_age", "given_hosp", "linear", "logistic"),
@@ -291,39 +292,30 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
             {"x": row[axis], "y": row[name], "method": row["method"],
              "panel": f"{MEASURES[name]}; {words}"}
             for name in names
-            if name in found[0]
+            if name in maps[0]
             for axis, words in (("epsilon", "by row, charged"), ("file_epsilon", "whole file, true"))
-            for row in found
+            for row in maps
             if row[axis]
         ]  # fmt: skip
-        chart = panels.lines(
-            shown, x="x", y="y", by="method", panel="panel", order=METHODS, columns=2,
+        chart = panels.Lines(
+            x="x", y="y", by="method", panel="panel", order=METHODS, columns=2,
             titles=("ε", "measure"), scales=("log", "linear"), shared=False, height=110,
-        )  # fmt: skip
+        ).chart(shown)  # fmt: skip
         drawn.append(Figure(f"park2014-{group}", f"R-U maps: {group}", chart))
     return tuple(drawn)
 
 
 def _histogram_figure(rows: Sequence[Row]) -> Figure:
-    chart = panels.lines(
-        rows, x="level", y="share", by="method", panel="column", columns=2,
+    chart = panels.Lines(
+        x="level", y="share", by="method", panel="column", columns=2,
         titles=("level", "share"), shared=False,
-    )  # fmt: skip
+    ).chart(rows)  # fmt: skip
     return Figure("park2014-histograms", "Histograms of PeGS and Block PeGS", chart)
 
 
 def _present(table: Microdata, wanted: Sequence[str]) -> Sequence[str]:
-    found = [name for name in wanted if name in table.names]
-    return found or table.names[:2]
-
-
-def _tag(settings: Settings) -> str:
-    name = "given" if settings.data else table_of(settings, "discharge13").source
-    return "".join(c if c.isalnum() else "-" for c in name.lower())
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+    names = [name for name in wanted if name in table.names]
+    return names or table.names[:2]
 
 
 STUDY = Study(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from gibbous.core.schema import Column, Schema
+import gibbous as gb
 from gibbous.studies.laws import Draws
 from gibbous.studies.parts import Settings
 
@@ -84,17 +84,17 @@ class Microdata:
 
     def numbers(self, name: str, codes: Ints) -> Floats:
         """The first number in the label of each code; NaN where there is none."""
-        found = [re.search(r"\d+", label) for label in self.labels[self.index(name)]]
-        values = np.array([float(match[0]) if match else np.nan for match in found])
+        numbers = [re.search(r"\d+", label) for label in self.labels[self.index(name)]]
+        values = np.array([float(match[0]) if match else np.nan for match in numbers])
         return values[codes]
 
-    def schema(self) -> Schema:
+    def schema(self) -> gb.Schema:
         """Nominal columns with the levels of the table."""
         columns = (
-            Column(name, "nominal", levels)
+            gb.Column(name, "nominal", levels)
             for name, levels in zip(self.names, self.labels, strict=True)
         )
-        return Schema(tuple(columns), name=self.source)
+        return gb.Schema(tuple(columns), unit=gb.Unit("row"), name=self.source)
 
     def frame(self) -> pl.DataFrame:
         """The table as text."""
@@ -102,6 +102,14 @@ class Microdata:
 
         columns = zip(self.names, self.labels, self.codes.T, strict=True)
         return pl.DataFrame({name: np.array(levels)[codes] for name, levels, codes in columns})
+
+    def coded(self, frame: pl.DataFrame) -> Ints:
+        """Codes of a table with these columns and labels, int64 (rows, columns)."""
+        columns = [
+            frame[name].cast(str).replace_strict(labels, range(len(labels)))
+            for name, labels in zip(self.names, self.labels, strict=True)
+        ]
+        return np.stack([column.to_numpy().astype(np.int64) for column in columns], axis=1)
 
 
 def table_of(settings: Settings, name: str) -> Microdata:
@@ -120,6 +128,12 @@ def table_of(settings: Settings, name: str) -> Microdata:
         return sampled(read(path, None, keep=tuple(SHAPES[name])), most, settings.seed)
     rows = ROWS[name] if most is None else min(most, ROWS[name])
     return like(name, rows, settings.seed, settings.values.get("levels"))
+
+
+def tagged(settings: Settings, name: str) -> str:
+    """How the names of cells on that table begin; the public one may not be there."""
+    source = "given" if settings.data else table_of(settings, name).source
+    return "".join(c if c.isalnum() else "-" for c in source.lower())
 
 
 def like(name: str, rows: int, seed: int, levels: int | None = None) -> Microdata:
@@ -178,9 +192,9 @@ def read(path: Path, schema: Path | None, *, keep: tuple[str, ...] = ()) -> Micr
     if schema is not None:
         from gibbous.evaluate.tables import plain, side
 
-        found = side(path, plain(Schema.load(schema))).codes
-        names, labels = found.schema.names, tuple(c.labels() for c in found.schema)
-        return Microdata(path.name, names, found.values.astype(np.int64), labels)
+        codes_read = side(path, plain(gb.Schema.load(schema))).codes
+        names, labels = codes_read.schema.names, tuple(c.labels() for c in codes_read.schema)
+        return Microdata(path.name, names, codes_read.values.astype(np.int64), labels)
     frame = read_columns(path)
     names = keep or tuple(frame.columns)
     columns = [_coded(frame[name]) for name in names]

@@ -12,8 +12,8 @@ from math import exp, log
 
 import numpy as np
 
-from gibbous.privacy.calibrate import conditional, diverse_beta, mixed_with_uniform
-from gibbous.privacy.calibrate import pegs_alpha_published as alpha_printed
+from gibbous.privacy.calibrate.diversity import conditional, diverse_beta, mixed_with_uniform
+from gibbous.privacy.calibrate.gibbs import pegs_alpha_published as alpha_printed
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, drawn
@@ -60,11 +60,13 @@ def seeds(table: Microdata, rows: int, draws: Draws, *, records: bool) -> Ints:
     """Seed rows: records of the table, or uniform over the public levels."""
     if records:
         return table.codes[(draws.uniform(rows) * table.rows).astype(np.int64)].copy()
-    found: Ints = (draws.uniform(rows, len(table.sizes)) * np.array(table.sizes)).astype(np.int64)
-    return found
+    rows_drawn: Ints = (draws.uniform(rows, len(table.sizes)) * np.array(table.sizes)).astype(
+        np.int64
+    )
+    return rows_drawn
 
 
-def blocks(found: Noised, start: Ints, draws: Draws, *, block: int) -> Ints:
+def blocks(conditionals: Noised, start: Ints, draws: Draws, *, block: int) -> Ints:
     """Chains of rows; a conditional is uniform from its second visit in a chain on.
 
     Args:
@@ -76,10 +78,12 @@ def blocks(found: Noised, start: Ints, draws: Draws, *, block: int) -> Ints:
         [park2014, s3.4].
     """
     chains = np.arange(len(start))
-    used = [np.zeros((len(start), len(t.counts)), dtype=bool) for t in found.tables]
+    used = [np.zeros((len(start), len(t.counts)), dtype=bool) for t in conditionals.tables]
     state, out = start.copy(), []
     for row in range(block):
-        for j, (table, sums) in enumerate(zip(found.tables, found.cumulative, strict=True)):
+        for j, (table, sums) in enumerate(
+            zip(conditionals.tables, conditionals.cumulative, strict=True)
+        ):
             lines, unit = table.lines(state), draws.at(row, j).uniform(len(start))
             level, _ = drawn(sums, lines, unit)
             uniform = (unit * table.levels).astype(np.int64)

@@ -15,8 +15,10 @@ _RIDGE = 1e-6  # keeps the logistic fit finite where a synthetic table separates
 
 def marginal_distance(table: Microdata, rows: Ints) -> float:
     """Mean over columns of half the L1 distance of the shares; the printed formula is lost."""
-    found = [_distance(table.codes[:, j], rows[:, j], size) for j, size in enumerate(table.sizes)]
-    return float(np.mean(found))
+    distances = [
+        _distance(table.codes[:, j], rows[:, j], size) for j, size in enumerate(table.sizes)
+    ]
+    return float(np.mean(distances))
 
 
 def conditional_distance(table: Microdata, rows: Ints, given: str) -> float:

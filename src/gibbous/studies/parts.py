@@ -64,12 +64,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A drawing: `runner` writes it as NAME.svg.
+    """A drawing: `run` writes it as NAME.svg.
 
     Attributes:
         name: of letters, digits and hyphens.
         title: what it shows, in one line.
-        chart: of Altair, for example from `gibbous.studies.panels.lines`.
+        chart: of Altair, for example from `gibbous.studies.panels.Lines`.
     """
 
     name: str
@@ -106,3 +106,8 @@ class Study:
     tables: Callable[[Sequence[Row], Settings], tuple[Table, ...]]
     figures: Callable[[Sequence[Row], Settings], tuple[Figure, ...]]
     takes_data: bool = False
+
+
+def rounded(value: Any) -> Any:
+    """A number as a table shows it, with four digits; anything else as it is."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value

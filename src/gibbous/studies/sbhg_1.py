@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gibbous.privacy.calibrate import proposition1, proposition1_published
+from gibbous.privacy.calibrate.sba import proposition1, proposition1_published
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata
@@ -69,7 +69,7 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
         for start in starts
     ]
     tables = true_delta(3, delta)
-    found: dict[str, tuple[float, float, float]] = {
+    errors: dict[str, tuple[float, float, float]] = {
         SERIES[0]: (proposition1_published(x, epsilon, delta), 0.0, delta / 2),
         SERIES[1]: (proposition1(x, epsilon, delta), 0.0, delta / 2),
         SERIES[2]: (*_mean(simulated), delta / 2),
@@ -79,7 +79,7 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
     facts = {"table": kind, "epsilon": epsilon, "delta": delta}
     return [
         facts | {"series": name, "l1": l1, "se": se, "true_delta": true}
-        for name, (l1, se, true) in found.items()
+        for name, (l1, se, true) in errors.items()
     ]
 
 
@@ -96,8 +96,8 @@ def _sbhg(
         table, draws, parents=1, epsilon=epsilon, delta=values["delta"], sweeps=values["sweeps"],
         start=start,
     )  # fmt: skip
-    found = error(table.codes, rows, table.sizes)
-    return float(found["l1"]), float(found["shown"] or 0.0)
+    errors = error(table.codes, rows, table.sizes)
+    return float(errors["l1"]), float(errors["shown"] or 0.0)
 
 
 def _sba_errors(x: Ints, draws: Draws, epsilon: float, delta: float, reps: int) -> Any:
@@ -119,14 +119,14 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     lines = []
     for kind in TABLES:
         for epsilon in settings.values["epsilon"]:
-            found = {
+            by_series = {
                 row["series"]: row
                 for row in rows
                 if (row["table"], row["epsilon"]) == (kind, epsilon)
             }
             lines.append(
-                (kind, epsilon, *(round(found[s]["l1"], 1) for s in SERIES),
-                 round(found[SERIES[2]]["se"], 2), round(found[SERIES[3]]["se"], 2))
+                (kind, epsilon, *(round(by_series[s]["l1"], 1) for s in SERIES),
+                 round(by_series[SERIES[2]]["se"], 2), round(by_series[SERIES[3]]["se"], 2))
             )  # fmt: skip
     headers = ("table", "epsilon", *SERIES, "s.e. of SBA", "s.e. of SBHG")
     title = (
@@ -145,10 +145,10 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
         if (row["epsilon"] <= 1) is small or row["epsilon"] == 1
     ]
     shown.sort(key=lambda row: str(row["panel"]))
-    chart = panels.lines(
-        shown, x="epsilon", y="l1", by="series", panel="panel", order=SERIES, columns=2,
+    chart = panels.Lines(
+        x="epsilon", y="l1", by="series", panel="panel", order=SERIES, columns=2,
         titles=("ε", "L1 error, records"), reference=0.0, limits=(-500.0, 6500.0),
-    )  # fmt: skip
+    ).chart(shown)  # fmt: skip
     return (Figure("sbhg-1-l1", "L1 error of the stability-based algorithm", chart),)
 
 

@@ -8,10 +8,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+import gibbous as gb
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata, correlated
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.sbhg_1 import LEVELS, RECORDS, TABLES, dense
 from gibbous.studies.sbhg_conditionals import Ints
 from gibbous.studies.sbhg_laws import error, printed, released, true_delta
@@ -46,17 +47,17 @@ def table_of(kind: str, seed: int) -> Microdata:
 def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a table, method and parameter."""
     values = settings.values
-    found = []
+    grid = []
     for kind in DATA:
         widest = len(table_of(kind, settings.seed).names) - 1
-        found += [_cell(kind, EMPIRICAL, 0, 0.0, 0.0), _cell(kind, GIBBS, widest, 0.0, 0.0)]
+        grid += [_cell(kind, EMPIRICAL, 0, 0.0, 0.0), _cell(kind, GIBBS, widest, 0.0, 0.0)]
         for k in [k for k in values["parents"] if k <= widest]:
-            found += [_cell(kind, method, k, 0.1, 0.1) for method in (LINE_9, RECORD, KEY)]
-            found.append(_cell(kind, SOUND, k, 0.1, values["sound_delta"]))
+            grid += [_cell(kind, method, k, 0.1, 0.1) for method in (LINE_9, RECORD, KEY)]
+            grid.append(_cell(kind, SOUND, k, 0.1, values["sound_delta"]))
     for other in values["budgets"]:
         for epsilon, delta in ((other, 0.1), (0.1, other)):
-            found += [_cell("sparse", m, 2, epsilon, delta) for m in (LINE_9, RECORD)]
-    return tuple({cell.name: cell for cell in found}.values())
+            grid += [_cell("sparse", m, 2, epsilon, delta) for m in (LINE_9, RECORD)]
+    return tuple({cell.name: cell for cell in grid}.values())
 
 
 def _cell(kind: str, method: str, k: int, epsilon: float, delta: float) -> Cell:
@@ -110,9 +111,7 @@ def synthetic(table: Microdata, cell: Cell, draws: Draws, settings: Settings) ->
         places = (draws.uniform(table.rows) * table.rows).astype(np.int64)
         return table.codes[places]
     if method == SOUND:
-        from gibbous.mechanisms.sbhg import Sbhg
-
-        mechanism = Sbhg(
+        mechanism = gb.Sbhg(
             epsilon=cell.params["epsilon"], delta=cell.params["delta"], parents=k,
             relation="replace_one", sweeps=settings.values["sweeps"],
         )  # fmt: skip
@@ -125,12 +124,12 @@ def synthetic(table: Microdata, cell: Cell, draws: Draws, settings: Settings) ->
     )  # fmt: skip
 
 
-def _spread(name: str, found: Sequence[dict[str, Any]]) -> dict[str, float]:
-    values = np.array([one["u"] for one in found])
+def _spread(name: str, errors: Sequence[dict[str, Any]]) -> dict[str, float]:
+    values = np.array([one["u"] for one in errors])
     return {
         name: float(values.mean()),
         f"{name}_sd": float(values.std(ddof=1)) if len(values) > 1 else 0.0,
-        f"{name}_degrees": found[0]["degrees"],
+        f"{name}_degrees": errors[0]["degrees"],
     }
 
 
@@ -173,13 +172,13 @@ def _beside(rows: Sequence[Row]) -> Table:
 
 def _figures(row: Row) -> tuple[Any, ...]:
     names = ("u", "u_sd", "u_degrees", "u3", "u3_sd", "u3_degrees", "outside", "shown")
-    return tuple(_rounded(row[name]) for name in names)
+    return tuple(rounded(row[name]) for name in names)
 
 
 def _by_k(rows: Sequence[Row]) -> Table:
     lines = tuple(
         (row["kind"], row["method"], row["k"],
-         *(_rounded(row[n]) for n in ("u", "u3", "u2", "outside", "shown", "seconds")))
+         *(rounded(row[n]) for n in ("u", "u3", "u2", "outside", "shown", "seconds")))
         for row in rows
         if _usual(row) and row["method"] not in (EMPIRICAL,)
     )  # fmt: skip
@@ -192,7 +191,7 @@ def _by_k(rows: Sequence[Row]) -> Table:
 
 def _by_budget(rows: Sequence[Row]) -> Table:
     lines = tuple(
-        (row["method"], row["epsilon"], row["delta"], *(_rounded(row[n]) for n in ("u", "u3", "true_delta")))
+        (row["method"], row["epsilon"], row["delta"], *(rounded(row[n]) for n in ("u", "u3", "true_delta")))
         for row in rows
         if row["kind"] == "sparse" and row["k"] == 2 and row["method"] in (LINE_9, RECORD)
     )  # fmt: skip
@@ -213,26 +212,22 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     ]
     budgets.sort(key=lambda row: (row["panel"], row["value"]))
     common: dict[str, Any] = {"by": "method", "panel": "panel", "order": METHODS, "columns": 2}
-    scales: tuple[Literal["linear"], Literal["log"]] = ("linear", "log")
-    return (
-        Figure("sbhg-2-k", "U by k", panels.lines(
-            by_k, x="k", y="u3", titles=("columns kept by the hash, k", "U of three columns"),
-            scales=scales, **common)),
-        Figure("sbhg-2-seconds", "Run time by k", panels.lines(
-            by_k, x="k", y="seconds", titles=("columns kept by the hash, k", "CPU seconds"),
-            scales=("linear", "linear"), **common)),
-        Figure("sbhg-2-budget", "U by epsilon and delta", panels.lines(
-            budgets, x="value", y="u3", titles=("ε or δ", "U of three columns"),
-            scales=scales, **common)),
-    )  # fmt: skip
+    of_three, by_hash = "U of three columns", "columns kept by the hash, k"
+    drawn = (
+        ("k", "U by k", by_k, "k", "u3", (by_hash, of_three)),
+        ("seconds", "Run time by k", by_k, "k", "seconds", (by_hash, "CPU seconds")),
+        ("budget", "U by epsilon and delta", budgets, "value", "u3", ("ε or δ", of_three)),
+    )
+    charts = []
+    for name, title, points, x, y, titles in drawn:
+        scales: tuple[panels.Kind, panels.Kind] = ("linear", "linear" if y == "seconds" else "log")
+        lines = panels.Lines(x=x, y=y, titles=titles, scales=scales, **common)
+        charts.append(Figure(f"sbhg-2-{name}", title, lines.chart(points)))
+    return tuple(charts)
 
 
 def _usual(row: Row) -> bool:
     return bool(row["epsilon"] == 0.1 and (row["delta"] == 0.1 or row["method"] == SOUND))
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 STUDY = Study(

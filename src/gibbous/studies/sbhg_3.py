@@ -7,10 +7,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+import gibbous as gb
 from gibbous.studies import panels
 from gibbous.studies.laws import Draws
-from gibbous.studies.park2014_data import Microdata, table_of
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.park2014_data import Microdata, table_of, tagged
+from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.sbhg_conditionals import Ints
 from gibbous.studies.sbhg_laws import error, printed, projected, released, true_delta
 
@@ -27,22 +28,22 @@ PRINTED_DELTA: Final = 0.1
 def cells(settings: Settings) -> tuple[Cell, ...]:
     """One cell a method, epsilon and k; they are named after the table, which may not be there."""
     values = settings.values
-    name = "given" if settings.data else table_of(settings, "adult").source
-    tag = "".join(c if c.isalnum() else "-" for c in name.lower())
-    found = [Cell(f"{tag}.method4", {"method": EMPIRICAL, "k": 0, "epsilon": None})]
+    start = tagged(settings, "adult")
+    grid = [Cell(f"{start}.method4", {"method": EMPIRICAL, "k": 0, "epsilon": None})]
     for epsilon in values["epsilon"]:
         for k in values["parents"]:
-            found += [
-                Cell(f"{tag}.method{METHODS.index(m)}.k={k}.eps={epsilon:g}",
+            grid += [
+                Cell(f"{start}.method{METHODS.index(m)}.k={k}.eps={epsilon:g}",
                      {"method": m, "k": k, "epsilon": epsilon})
                 for m in (SURVIVED, RECORD, SOUND)
             ]  # fmt: skip
-        found.append(
+        grid.append(
             Cell(
-                f"{tag}.method3.eps={epsilon:g}", {"method": PRIVBAYES, "k": 0, "epsilon": epsilon}
+                f"{start}.method3.eps={epsilon:g}",
+                {"method": PRIVBAYES, "k": 0, "epsilon": epsilon},
             )
         )
-    return tuple(found)
+    return tuple(grid)
 
 
 def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
@@ -87,13 +88,9 @@ def synthetic(table: Microdata, cell: Cell, draws: Draws, settings: Settings) ->
 
 def _mechanism(method: str, k: int, epsilon: float, settings: Settings) -> Any:
     if method == SOUND:
-        from gibbous.mechanisms.sbhg import Sbhg
-
         delta, sweeps = settings.values["sound_delta"], settings.values["sweeps"]
-        return Sbhg(epsilon, delta, relation="replace_one", parents=k, sweeps=sweeps)
-    from gibbous.mechanisms.privbayes import Privbayes
-
-    return Privbayes(epsilon, relation="replace_one")
+        return gb.Sbhg(epsilon, delta, relation="replace_one", parents=k, sweeps=sweeps)
+    return gb.Privbayes(epsilon, relation="replace_one")
 
 
 def delta_of(method: str, settings: Settings) -> float:
@@ -129,19 +126,19 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
         ("two_outside", "share of rows outside the support, two-way tables"),
         ("u_shown", "share of singletons shown"),
     )
-    found = []
+    shown_tables = []
     for measure, what in named:
         groups: dict[tuple[Any, ...], dict[Any, Any]] = {}
         for row in rows:
             key = (row["method"], row["k"] or None)
-            groups.setdefault(key, {})[row["epsilon"]] = _rounded(row[measure])
+            groups.setdefault(key, {})[row["epsilon"]] = rounded(row[measure])
         lines = tuple(
             (*key, *(by.get(e, by.get(None)) for e in epsilons))
             for key, by in sorted(groups.items(), key=lambda g: METHODS.index(g[0][0]))
         )
         headers = ("method", "k", *(f"epsilon {e:g}" for e in epsilons))
-        found.append(Table(measure.replace("_", "-"), f"{what}: {title}", headers, lines))
-    return (*found, _costs(rows))
+        shown_tables.append(Table(measure.replace("_", "-"), f"{what}: {title}", headers, lines))
+    return (*shown_tables, _costs(rows))
 
 
 def _costs(rows: Sequence[Row]) -> Table:
@@ -149,7 +146,7 @@ def _costs(rows: Sequence[Row]) -> Table:
     for row in rows:
         if row["method"] != EMPIRICAL:
             found.setdefault((row["method"], row["delta"]), []).append(row["true_delta"])
-    lines = tuple((*key, _rounded(min(v)), _rounded(max(v))) for key, v in found.items())
+    lines = tuple((*key, rounded(min(v)), rounded(max(v))) for key, v in found.items())
     headers = ("method", "delta charged", "least of its bounds over epsilon and k", "largest")
     return Table("delta", "What is charged, and lower bounds of what it costs", headers, lines)
 
@@ -164,22 +161,18 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
             for row in rows
             if row["epsilon"] is not None and row["k"] in (0, k)
         ]
-        chart = panels.lines(
-            shown, x="epsilon", y="y", by="method", panel="panel", order=METHODS, columns=2,
+        chart = panels.Lines(
+            x="epsilon", y="y", by="method", panel="panel", order=METHODS, columns=2,
             titles=("ε", what), scales=("log", "log"),
             reference=1.0 if measure == "two_ratio" else rows[0]["u_degrees"],
-        )  # fmt: skip
+        ).chart(shown)  # fmt: skip
         drawn.append(Figure(f"sbhg-3-{measure.replace('_', '-')}", what, chart))
     return tuple(drawn)
 
 
-def _mean(found: Sequence[dict[str, Any]], name: str) -> float | None:
-    values = [one[name] for one in found if one[name] is not None]
+def _mean(errors: Sequence[dict[str, Any]], name: str) -> float | None:
+    values = [one[name] for one in errors if one[name] is not None]
     return float(np.mean(values)) if values else None
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 STUDY = Study(

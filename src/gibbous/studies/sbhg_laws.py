@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+import gibbous as gb
 from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, disintegrated, drawn, mixed
@@ -33,12 +34,12 @@ class Noised:
 
     def survives(self, state: Ints) -> npt.NDArray[np.bool_]:
         """Whether the cell of each row survived, a column a table: bool (rows, columns)."""
-        found = []
+        survived = []
         for table, sums in zip(self.tables, self.cumulative, strict=True):
             lines, level = table.lines(state), state[:, table.target]
             before = np.where(level > 0, sums[lines, np.maximum(level - 1, 0)], 0.0)
-            found.append(sums[lines, level] > before)
-        return np.stack(found, axis=1)
+            survived.append(sums[lines, level] > before)
+        return np.stack(survived, axis=1)
 
 
 def sba(counts: npt.NDArray[Any], draws: Draws, *, scale: float, threshold: float) -> Floats:
@@ -102,9 +103,9 @@ def printed(
         int64 (rows, columns).
     """
     tables = disintegrated(table.codes, table.sizes, parents)
-    found = noised(tables, draws.at(1), epsilon=epsilon, delta=delta)
-    state = starts(table.codes, found if start == "surviving" else None, draws.at(2))
-    return gibbs(found, state, draws.at(3), sweeps=sweeps, records=known(table, accept))
+    conditionals = noised(tables, draws.at(1), epsilon=epsilon, delta=delta)
+    state = starts(table.codes, conditionals if start == "surviving" else None, draws.at(2))
+    return gibbs(conditionals, state, draws.at(3), sweeps=sweeps, records=known(table, accept))
 
 
 def known(table: Microdata, accept: Accept) -> Ints | None:
@@ -112,19 +113,23 @@ def known(table: Microdata, accept: Accept) -> Ints | None:
     return np.unique(mixed(table.codes, table.sizes)) if accept == "record" else None
 
 
-def starts(codes: Ints, found: Noised | None, draws: Draws) -> Ints:
+def starts(codes: Ints, conditionals: Noised | None, draws: Draws) -> Ints:
     """Records whose cells survived in all tables, or in most where there is none; None: any."""
-    surviving = np.zeros(len(codes)) if found is None else found.survives(codes).sum(axis=1)
+    surviving = (
+        np.zeros(len(codes)) if conditionals is None else conditionals.survives(codes).sum(axis=1)
+    )
     pool = np.flatnonzero(surviving == surviving.max(initial=0))
     chosen = pool[(draws.uniform(len(codes)) * len(pool)).astype(np.int64)]
     return codes[chosen].copy()
 
 
-def gibbs(found: Noised, state: Ints, draws: Draws, *, sweeps: int, records: Ints | None) -> Ints:
+def gibbs(
+    conditionals: Noised, state: Ints, draws: Draws, *, sweeps: int, records: Ints | None
+) -> Ints:
     """Passes over the columns; a row without a conditional, or that is refused, stays as it was."""
-    sizes = [table.levels for table in found.tables]
+    sizes = [table.levels for table in conditionals.tables]
     for sweep in range(sweeps):
-        for table, sums in zip(found.tables, found.cumulative, strict=True):
+        for table, sums in zip(conditionals.tables, conditionals.cumulative, strict=True):
             j = table.target
             lines = table.lines(state, draws.at(sweep, j, 1))
             level, taken = drawn(sums, lines, draws.at(sweep, j).uniform(len(state)))
@@ -139,8 +144,8 @@ def gibbs(found: Noised, state: Ints, draws: Draws, *, sweeps: int, records: Int
 def isin_sorted(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
     """Whether each value is among the increasing known ones."""
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    found: npt.NDArray[np.bool_] = known[at] == values
-    return found
+    present: npt.NDArray[np.bool_] = known[at] == values
+    return present
 
 
 def error(real: Ints, synthetic: Ints, sizes: Sequence[int]) -> dict[str, Any]:
@@ -174,15 +179,15 @@ def error(real: Ints, synthetic: Ints, sizes: Sequence[int]) -> dict[str, Any]:
 
 def projected(real: Ints, synthetic: Ints, sizes: Sequence[int], columns: int) -> dict[str, float]:
     """Means of u, degrees and outside over all tables of so many columns, and u over degrees."""
-    found = []
+    errors = []
     for chosen in combinations(range(len(sizes)), columns):
         part = [sizes[c] for c in chosen]
-        found.append(error(real[:, chosen], synthetic[:, chosen], part))
+        errors.append(error(real[:, chosen], synthetic[:, chosen], part))
     return {
-        "u": float(np.mean([one["u"] for one in found])),
-        "degrees": float(np.mean([one["degrees"] for one in found])),
-        "outside": float(np.mean([one["outside"] for one in found])),
-        "ratio": float(np.mean([one["u"] / max(one["degrees"], 1) for one in found])),
+        "u": float(np.mean([one["u"] for one in errors])),
+        "degrees": float(np.mean([one["degrees"] for one in errors])),
+        "outside": float(np.mean([one["outside"] for one in errors])),
+        "ratio": float(np.mean([one["u"] / max(one["degrees"], 1) for one in errors])),
     }
 
 
@@ -198,21 +203,14 @@ def true_delta(tables: int, delta: float) -> float:
 def released(mechanism: Any, table: Microdata, rows: int, seed: int) -> Ints:
     """Rows of a mechanism as it runs: its noise is the operating system's and differs every time.
 
-    Nothing is charged: no row leaves the study.
+    Nothing is charged to a ledger that lasts: no row leaves the study.
 
     Args:
         mechanism: an instance.
         seed: of sampling from the noisy tables.
     """
-    from gibbous.core.request import Privacy
-    from gibbous.core.tables import Tables
-    from gibbous.disintegrate import engine
-    from gibbous.privacy.spend import spend
-    from gibbous.synthesize.sample import sample
-
-    schema = table.schema()
-    holder = engine("local", None, threads=1)
-    holder.scan(table.frame(), schema, key=bytes(32))
-    made = spend(Privacy(schema, mechanism), mechanism.plan(schema, rows), holder)
-    codes = sample(made, rows, seed=seed, threads=1) if isinstance(made, Tables) else made
-    return np.asarray(codes.values, dtype=np.int64)
+    release = gb.synthesize(
+        table.frame(), table.schema(), mechanism,
+        rows=rows, seed=seed, ledger=gb.Ledger.ephemeral(), understand=True,
+    )  # fmt: skip
+    return table.coded(release.sets[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from gibbous.core.extras import need
 from gibbous.evaluate.inference import rules
+from gibbous.studies.parts import Row, rounded
 
 Floats = npt.NDArray[np.float64]
 LEVEL: Final = 0.95
@@ -52,25 +54,25 @@ def several(q: Floats, v: Floats, *, noise: float | Floats = 0.0) -> Inferred:
     Source:
         [bowen2016, eq. 8-10] (reiter2003); docs/reference/combining-rules.md for V_s.
     """
-    found = rules.spread(q, v)
-    variance = rules.reiter2003(found)
-    return Inferred(found.mean, _quantile(variance.df) * np.sqrt(variance.total + noise))
+    spread = rules.spread(q, v)
+    variance = rules.reiter2003(spread)
+    return Inferred(spread.mean, _quantile(variance.df) * np.sqrt(variance.total + noise))
 
 
-def scored(found: Inferred, truth: float) -> dict[str, Any]:
+def scored(inferred: Inferred, truth: float) -> dict[str, Any]:
     """Bias, RMSE, coverage and mean width over the usable repeats, with Monte Carlo errors.
 
     Returns:
         bias, bias_se, rmse, coverage, coverage_se, width and usable (share of the repeats); None
         where no repeat is usable.
     """
-    usable = found.usable
+    usable = inferred.usable
     count = int(usable.sum())
     share = count / usable.size
     if not count:
         names = ("bias", "bias_se", "rmse", "coverage", "coverage_se", "width")
         return dict.fromkeys(names) | {"usable": share}
-    error, half = found.estimate[usable] - truth, found.half[usable]
+    error, half = inferred.estimate[usable] - truth, inferred.half[usable]
     coverage = float(np.mean(np.abs(error) <= half))
     return {
         "bias": float(error.mean()),
@@ -81,6 +83,29 @@ def scored(found: Inferred, truth: float) -> dict[str, Any]:
         "width": float(2 * half.mean()),
         "usable": share,
     }
+
+
+def by_budget(
+    rows: Sequence[Row], keys: Sequence[str], measure: str
+) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
+    """A table of a measure: its headers and lines, a line a combination of the keys, a column a budget.
+
+    Args:
+        rows: with "ln_epsilon", the keys and the measure.
+    """
+    budgets = budgets_of(rows)
+    groups: dict[tuple[Any, ...], dict[int, Any]] = {}
+    for row in rows:
+        group = groups.setdefault(tuple(row[key] for key in keys), {})
+        group[row["ln_epsilon"]] = row[measure]
+    lines = ((*key, *(rounded(of.get(b)) for b in budgets)) for key, of in groups.items())
+    return (*keys, *(f"e^{b}" for b in budgets)), tuple(lines)
+
+
+def budgets_of(rows: Sequence[Row]) -> list[int]:
+    """The logarithms of epsilon that tables show: the even ones where there are many."""
+    every = sorted({row["ln_epsilon"] for row in rows})
+    return [b for b in every if b % 2 == 0] if len(every) > 6 else every
 
 
 def _quantile(df: Floats) -> Floats:

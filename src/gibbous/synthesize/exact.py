@@ -45,13 +45,15 @@ def draw_levels(cumulative: np.ndarray, slots: np.ndarray, words: Words64) -> np
     points = bounded(cumulative[slots, -1], words)
     if len(slots) * cumulative.shape[1] < _COMPILED_FROM:
         return search(cumulative, slots, points)
-    from gibbous.synthesize.kernels import search_rows
+    from gibbous.synthesize.alias_kernels import search_rows
 
-    return search_rows(cumulative, slots, points)
+    levels = np.empty(len(slots), dtype=np.int64)
+    search_rows(cumulative, slots, points, levels)
+    return levels
 
 
 def search(cumulative: np.ndarray, slots: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """First level whose running sum exceeds the point; the twin of `kernels.search_rows`."""
+    """First level whose running sum exceeds the point; the twin of `alias_kernels.search_rows`."""
     level: np.ndarray = (cumulative[slots] <= points[:, None]).sum(axis=1)
     return level
 

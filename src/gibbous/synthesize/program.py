@@ -11,9 +11,12 @@ from gibbous.core.context import Context, Hashed, MinHash, Radix, hash_weights, 
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear, Tables
+from gibbous.synthesize.alias_kernels import fill_hash, vose
 from gibbous.synthesize.cells.rows import CellsReady, ready_cells
 from gibbous.synthesize.conditionals import Conditional, conditionals, margins, parent_codes
-from gibbous.synthesize.layout import (
+from gibbous.synthesize.loglinear.rows import Ready, ready
+from gibbous.synthesize.masks import Rule, rules_of
+from gibbous.synthesize.step_fields import (
     AT_CELLS,
     AT_HASH,
     AT_MAP,
@@ -35,9 +38,8 @@ from gibbous.synthesize.layout import (
     SMALL,
     TARGET,
     WIDTH,
+    Flat,
 )
-from gibbous.synthesize.loglinear.rows import Ready, ready
-from gibbous.synthesize.masks import Rule, rules_of
 
 _MOST_CELLS = 1 << 32
 _SPREAD = 1 << 18  # cells up to which every key gets a conditional of its own, instead of a map
@@ -68,16 +70,6 @@ class Step:
     def compiled(self) -> bool:
         """Whether a kernel can run it: one target, no structural zeros."""
         return self.packed is not None and not self.rules
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Flat:
-    """The steps of a program as flat arrays (see layout)."""
-
-    steps: np.ndarray
-    parents: np.ndarray
-    cells: np.ndarray
-    tables: tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,11 +152,10 @@ def pack(shares: np.ndarray, wide: bool) -> np.ndarray:
     Returns:
         (slots + 1, levels).
     """
-    from gibbous.synthesize.kernels import vose
-
     slots, levels = shares.shape
     threshold, alias = np.empty(shares.shape), np.empty(shares.shape, dtype=np.int64)
-    vose(np.ascontiguousarray(shares), threshold, alias)
+    lists, scaled = np.empty((2, levels), dtype=np.int64), np.empty(levels)
+    vose(np.ascontiguousarray(shares), threshold, alias, lists, scaled)
     bits, low, keep = (32, 32, KEEP64) if wide else (24, 8, KEEP32)
     kind = np.uint64 if wide else np.uint32
     points = np.rint(threshold * 2.0**bits).astype(np.uint64)
@@ -249,9 +240,9 @@ def _flatten(steps: tuple[Step, ...], wide: bool) -> Flat:
             _key_fields(row, step.conditional.context, parents, pools["weights"])
             packed = _lookup_fields(row, step, pools)
         row[AT_CELLS] = cells.add(packed)
-    flat = tuple(pools[n].join() for n in names)
-    shaped = (*flat[:2], flat[2].reshape(-1, 3), *flat[3:])
-    return Flat(matrix, parents.join().reshape(-1, 3), cells.join(), shaped)
+    joined = {name: pool.join() for name, pool in pools.items()}
+    joined["probes"] = joined["probes"].reshape(-1, 3)
+    return Flat(matrix, parents.join().reshape(-1, 3), cells.join(), **joined)
 
 
 def _key_fields(row: np.ndarray, context: Context, parents: _Pool, weights: _Pool) -> None:
@@ -288,8 +279,6 @@ def _lookup_fields(row: np.ndarray, step: Step, pools: dict[str, _Pool]) -> np.n
 
 
 def _hash_fields(row: np.ndarray, conditional: Conditional, pools: dict[str, _Pool]) -> None:
-    from gibbous.synthesize.kernels import fill_hash
-
     wanted, slots = [conditional.keys], [np.arange(len(conditional.keys), dtype=np.int64)]
     offset = conditional.context.keys  # ids of different probes share one table, in turn
     row[AT_PROBES] = pools["probes"].size // 3

@@ -13,7 +13,7 @@ from gibbous.core.errors import UsageError
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import Tables
-from gibbous.synthesize import reference
+from gibbous.synthesize import alias_kernels, reference
 from gibbous.synthesize.cells.rows import CellRows, CellsReady
 from gibbous.synthesize.loglinear.rows import ModelRows, Ready, checked
 from gibbous.synthesize.masks import possible
@@ -196,11 +196,9 @@ class _Run:
         start: int,
     ) -> None:
         """Kernels for the runs of steps they can run, numpy for the others."""
-        from gibbous.synthesize import kernels
-
         order, keys = what
         flat, steps = self.program.flat, (*self.program.start, *self.program.steps)
-        kernel = kernels.run32 if flat.cells.dtype == np.uint32 else kernels.run64
+        room = alias_kernels.room()
         fast = np.array([steps[at].compiled for at in order], dtype=bool)
         cuts = np.flatnonzero(np.diff(fast)) + 1
         for part in np.split(np.arange(len(order)), cuts):
@@ -209,18 +207,7 @@ class _Run:
             if not fast[part[0]]:
                 self._plain((order[part], keys[part]), state, low, high, start)
                 continue
-            kernel(
-                state,
-                low,
-                high,
-                start + low,
-                order[part],
-                keys[part],
-                flat.steps,
-                flat.parents,
-                flat.cells,
-                flat.tables,
-            )
+            alias_kernels.run(state, low, high, start + low, order[part], keys[part], flat, room)
 
     def _repair(
         self, state: np.ndarray, first: int, *what: tuple[np.ndarray, np.ndarray]

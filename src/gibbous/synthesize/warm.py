@@ -7,8 +7,11 @@ import numpy as np
 from gibbous.core.context import Context
 from gibbous.core.protocols import Progress
 from gibbous.core.schema import Column, Schema
-from gibbous.core.tables import Dense, NoiseInfo, Recipe, Table, Tables
+from gibbous.core.tables import Dense, Goal, NoiseInfo, Recipe, Table, Tables
+from gibbous.structure.smoothing import denoised, rake
 from gibbous.synthesize.exact import draw_levels
+from gibbous.synthesize.loglinear import Schedule, Target, fit, independent, start
+from gibbous.synthesize.loglinear.closing import close
 from gibbous.synthesize.sample import sample
 
 WIDTHS = (2, 257)  # 32-bit cells with 8-bit codes, and 64-bit cells with 16-bit codes
@@ -23,15 +26,22 @@ def compile_all(progress: Progress) -> None:
     progress("compile", len(WIDTHS), total)
     sums = np.array([[1, 2]], dtype=np.uint64)
     draw_levels(sums, np.zeros(1 << 16, dtype=np.int64), lambda n: np.ones(n, dtype=np.uint64))
-    _log_linear()
+    _log_linear(41, 3)  # 8-bit codes
+    _log_linear(300, 2)  # 16-bit codes
     progress("compile", total, total)
 
 
-def _log_linear() -> tuple[object, ...]:
-    # These modules compile everything when they are imported: all types are stated in them.
-    from gibbous.synthesize.loglinear import closing_kernels, fit_kernels, kernels
-
-    return (kernels, fit_kernels, closing_kernels)
+def _log_linear(size: int, columns: int) -> None:
+    """Fit a model of too many cells to be listed to a pair, and close its rows to a column."""
+    even = np.full(size, 1.0 / size)
+    edges = tuple(float(i) for i in range(size + 1))
+    schema = Schema(tuple(Column(f"c{j}", "numeric", edges=edges) for j in range(columns)))
+    model, shares = independent([even] * columns), [even] * columns
+    chains = start(model, schema, shares, 8, seed=0)
+    pair = denoised(np.outer(even, even), 1.0, [np.outer(even, even)])
+    target = Target((0, 1), rake(pair, shares[:2], 1))
+    fitted = fit(model, chains, [target], Schedule(steps=1, sweeps=1, passes=1))
+    close(model, schema, fitted.chains.state, [Goal((0,), even)], seed=0)
 
 
 def _tables(width: int) -> Tables:

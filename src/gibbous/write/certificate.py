@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation
-from gibbous.core.facts import fact_words
 from gibbous.core.imprint import NONE_GIVEN, Imprint
-from gibbous.core.plan import Plan
+from gibbous.core.plan import Plan, Spend
 from gibbous.core.release import Receipt
-from gibbous.core.schema import Schema
+from gibbous.core.schema import Schema, fact_words
 from gibbous.core.tables import Tables
 from gibbous.privacy.ledger import Hold
 
 FORMAT = "gibbous-receipt/1"
 LIBRARIES = ("gibbous", "numpy", "opendp", "polars", "numba")
 NOT_DP = "not differentially private"
+_CARD = ("name", "title", "paper", "claimed", "proven", "audited")  # what it says of the method
 
 _ASSUMED = (
     "the person who ran it, their account, the kernel and its random source are trusted",
@@ -73,6 +74,9 @@ def certify(
         files: formats and guarded cells of the written sets.
     """
     plan, about, unit = facts.plan, facts.about, facts.schema.unit
+    # Whether all sets come from one noisy answer.
+    once = about.shared if tables is None else tables.noisings == 1
+    drawn_from = "number of records" if tables is None else "noisy count"
     values: dict[str, Any] = {
         "format": FORMAT,
         "imprint": facts.imprint.to_json(),
@@ -84,12 +88,7 @@ def certify(
         "unit": {"words": unit.words(), "max_rows": unit.max_rows} if unit else None,
         "published": plan.published,
         "method": {
-            "name": about.name,
-            "title": about.title,
-            "paper": about.paper,
-            "claimed": about.claimed,
-            "proven": about.proven,
-            "audited": about.audited,
+            **{name: getattr(about, name) for name in _CARD},
             "params": plan.params,
         },
         "uncovered": list(facts.uncovered),
@@ -97,9 +96,9 @@ def certify(
         "assumptions": assumptions(facts.schema, plan),
         "plan": plan.to_json(),
         "rows": list(rows),
-        "rows_from": rows_from(plan, tables),
+        "rows_from": drawn_from if plan.rows is None else "given",
         "sets": len(rows),
-        "sanitized": "once" if _once(about, tables) else "per set",
+        "sanitized": "once" if once else "per set",
         "seed": seed,
         "digest": digest,
         "tables": None if tables is None else len(tables.published()),
@@ -111,28 +110,27 @@ def certify(
     return Receipt(values)
 
 
-def _once(about: About, tables: Tables | None) -> bool:
-    """Whether all sets come from one noisy answer."""
-    return about.shared if tables is None else tables.noisings == 1
+def guarantee(plan: Plan, uncovered: tuple[str, ...] = (), given: tuple[str, ...] = ()) -> str:
+    """The guarantee in words, the total of everything first.
 
-
-def rows_from(plan: Plan, tables: Tables | None) -> str:
-    """Where the number of rows is from: "given", "noisy count", or a public "number of records"."""
-    if plan.rows is not None:
-        return "given"
-    return "number of records" if tables is None else "noisy count"
-
-
-def guarantee(plan: Plan, uncovered: tuple[str, ...] = ()) -> str:
-    """The guarantee in words, the total of everything first."""
+    Args:
+        uncovered: facts read off the data.
+        given: columns that were given, not drawn.
+    """
     total = plan.total.words()
     if not plan.total.is_dp:
-        return total if NOT_DP in total else f"{total}; {NOT_DP}"
+        total += "" if NOT_DP in total else f"; {NOT_DP}"
+        return total + given_gap(given)
     if plan.claim.unit in ("row", "block"):
         total += f"; {plan.headline()}"
     if uncovered:
         total += f"; {NOT_DP} with respect to {fact_words(uncovered)}"
-    return total
+    return total + given_gap(given)
+
+
+def given_gap(given: tuple[str, ...]) -> str:
+    """What a guarantee in words ends with where some columns were given."""
+    return f"; {NOT_DP} with respect to the given columns {', '.join(given)}" if given else ""
 
 
 def discovered(schema: Schema) -> list[str]:
@@ -145,36 +143,39 @@ def discovered(schema: Schema) -> list[str]:
     ]
 
 
-def assumptions(schema: Schema, plan: Plan) -> list[str]:
+def assumptions(schema: Schema, plan: Plan, given: tuple[str, ...] = ()) -> list[str]:
     """What must hold for the guarantee to hold."""
-    found = list(_ASSUMED)
-    unit, claim = schema.unit, plan.total
+    assumed, unit, claim = list(_ASSUMED), schema.unit, plan.total
     if unit is not None and unit.kind == "person":
-        found.append(
+        assumed.append(
             f"column {unit.column} identifies persons; of each, at most {unit.max_rows} rows were kept, "
             "chosen at random"
         )
     if plan.rows is not None and claim.is_dp:
-        found.append("the number of rows asked for was chosen without counting the records")
+        assumed.append("the number of rows asked for was chosen without counting the records")
     if claim.is_dp and claim.relation == "replace_one":
-        found.append("the number of records is public")
-    return found
+        assumed.append("the number of records is public")
+    if given:
+        assumed.append(
+            "the given rows, and how many they are, were not taken from the data behind the tables"
+        )
+    return assumed
 
 
 def versions() -> dict[str, str]:
     """Versions of this package and of what it computes with."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in LIBRARIES:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+            installed[name] = "unknown"
+    return installed
 
 
-def claim_of(values: dict[str, Any], name: str) -> Claim:
+def claim_of(values: Mapping[str, Any], name: str) -> Claim:
     """A claim of a receipt that was read from a file.
 
     Raises:
@@ -184,3 +185,47 @@ def claim_of(values: dict[str, Any], name: str) -> Claim:
     if min(claim.epsilon, claim.delta, claim.rho) < 0:
         raise ValueError("a negative claim")
     return claim
+
+
+def facts_of(receipt: Mapping[str, Any], schema: Schema) -> Facts:
+    """What the run knew, as far as the certificate says it."""
+    method, claim = receipt["method"], claim_of(receipt, "claim")
+    about = About(
+        **{name: method[name] for name in _CARD},
+        unit=claim.unit,
+        kind=claim.kind,
+        releases="rows" if receipt["tables"] is None else "tables",
+    )
+    return Facts(
+        schema=schema,
+        plan=plan_of(receipt["plan"]),
+        about=about,
+        relation=receipt["relation"],
+        uncovered=tuple(receipt["uncovered"]),
+        imprint=Imprint.from_json(receipt.get("imprint", {})),
+    )
+
+
+def plan_of(data: Mapping[str, Any]) -> Plan:
+    """The plan of a certificate.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is not one.
+    """
+    return Plan(
+        mechanism=str(data["mechanism"]),
+        params=dict(data["params"]),
+        rows=data["rows"],
+        sets=int(data["sets"]),
+        claim=claim_of(data, "claim"),
+        total=claim_of(data, "total"),
+        published=str(data["published"]),
+        spends=tuple(
+            Spend(str(s["what"]), Claim.from_json(s["claim"]), str(s["detail"]))
+            for s in data["spends"]
+        ),
+        cells=int(data["cells"]),
+        memory_bytes=int(data["memory_bytes"]),
+        errors=tuple((str(k), float(v)) for k, v in data["errors"].items()),
+        warnings=tuple(str(w) for w in data["warnings"]),
+    )

@@ -23,32 +23,32 @@ def digest_of(result: Tables | Codes) -> str:
     Returns:
         Hex digest: this is what the ledger commits to.
     """
-    found = hashlib.sha256(b"gibbous-release-1")
-    found.update(_json(schema_json(result.schema)))
+    sums = hashlib.sha256(b"gibbous-release-1")
+    sums.update(_json(schema_json(result.schema)))
     if isinstance(result, Codes):
-        drawn = [place for place, _ in result.numbers]
-        found.update(_json({"rows": result.rows} | ({"numbers": drawn} if drawn else {})))
+        drawn = [column for column, _ in result.numbers]
+        sums.update(_json({"rows": result.rows} | ({"numbers": drawn} if drawn else {})))
         for column in result.by_column:
-            found.update(np.ascontiguousarray(column, dtype="<u4").tobytes())
-        for place, numbers in result.numbers:
-            found.update(as_written(result, place, numbers).astype("<f8").tobytes())
-        return found.hexdigest()
-    _add_tables(found, result)
-    return found.hexdigest()
+            sums.update(np.ascontiguousarray(column, dtype="<u4").tobytes())
+        for number, values in result.numbers:
+            sums.update(as_written(result, number, values).astype("<f8").tobytes())
+        return sums.hexdigest()
+    _add_tables(sums, result)
+    return sums.hexdigest()
 
 
 def as_written(codes: Codes, place: int, numbers: np.ndarray) -> np.ndarray:
     """Numbers of one column as a file holds them: within the bounds, rounded; the lower bound if missing."""
     column = codes.schema.columns[place]
     low, high = float(column.edges[0]), float(column.edges[-1])
-    found = np.clip(numbers, low, high)
+    written = np.clip(numbers, low, high)
     if column.integer or column.kind == "date":
-        found = np.rint(found)
+        written = np.rint(written)
     elif column.decimals is not None:
-        found = np.round(found, column.decimals)
+        written = np.round(written, column.decimals)
     if column.missing:
-        found = np.where(codes.by_column[place] == column.missing_code, low, found)
-    return np.asarray(found + 0.0)  # -0.0 and 0.0 are one number
+        written = np.where(codes.by_column[place] == column.missing_code, low, written)
+    return np.asarray(written + 0.0)  # -0.0 and 0.0 are one number
 
 
 def recipe_json(tables: Tables) -> dict[str, Any]:
@@ -94,11 +94,6 @@ def model_arrays(model: LogLinear | CellModel) -> dict[str, np.ndarray]:
     }
 
 
-def further(tables: Tables) -> dict[str, tuple[Tables, ...]]:
-    """What a release of tables is made of beyond its own: tables of further sets, or of parts."""
-    return {"set": tables.copies, "part": tables.parts}
-
-
 def table_json(table: Table) -> dict[str, Any]:
     """Context and noise of one table as plain JSON values."""
     noise = table.noise
@@ -113,24 +108,29 @@ def table_json(table: Table) -> dict[str, Any]:
     }
 
 
-def _add_tables(found: Any, tables: Tables) -> None:
+def _add_tables(sums: Any, tables: Tables) -> None:
     """Add the numbers of one set of tables, then those of its further sets or parts."""
-    found.update(_json({"recipe": recipe_json(tables), "items": len(tables.items)}))
+    sums.update(_json({"recipe": recipe_json(tables), "items": len(tables.items)}))
     for table in tables.items + tables.extra:
-        found.update(_json(table_json(table)))
-        for array in _arrays(table):
-            found.update(_json(array.shape))
-            found.update(array.tobytes())
+        sums.update(_json(table_json(table)))
+        cells = table.cells
+        kinds = [(cells.values, "<i8")]
+        if not isinstance(cells, Dense):
+            kinds = [(cells.keys, "<u8"), (cells.levels, "<u8"), *kinds]
+        for values, kind in kinds:
+            array = np.ascontiguousarray(values, dtype=kind)
+            sums.update(_json(array.shape))
+            sums.update(array.tobytes())
     if tables.model is not None:
-        found.update(_json({"model": model_json(tables.model)}))
+        sums.update(_json({"model": model_json(tables.model)}))
         for name, values in model_arrays(tables.model).items():
-            found.update(_json([name, len(values)]))
-            found.update(values.tobytes())
-    for kind, others in further(tables).items():
+            sums.update(_json([name, len(values)]))
+            sums.update(values.tobytes())
+    for kind, others in (("set", tables.copies), ("part", tables.parts)):
         if others:
-            found.update(_json([kind, len(others), list(tables.shares)]))
+            sums.update(_json([kind, len(others), list(tables.shares)]))
         for other in others:
-            _add_tables(found, other)
+            _add_tables(sums, other)
 
 
 def _cells_json(model: CellModel) -> dict[str, Any]:
@@ -152,14 +152,6 @@ def _cells_arrays(model: CellModel) -> dict[str, np.ndarray]:
         for name in ("counts", "support", "means", "covariances", "freedom")
     }
     return floats | {"sums": _flat([one.table.cells.values for one in model.sums], "<i8")}
-
-
-def _arrays(table: Table) -> list[np.ndarray]:
-    cells = table.cells
-    if isinstance(cells, Dense):
-        return [np.ascontiguousarray(cells.values, dtype="<i8")]
-    kinds = ((cells.keys, "<u8"), (cells.levels, "<u8"), (cells.values, "<i8"))
-    return [np.ascontiguousarray(values, dtype=kind) for values, kind in kinds]
 
 
 def _flat(arrays: Sequence[np.ndarray], kind: str) -> np.ndarray:

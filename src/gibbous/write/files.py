@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gibbous.core.documents import Unreadable, json_value
+from gibbous.core.documents import Unreadable, json_value, read_bytes
 from gibbous.core.errors import GibbousError, ModelRejected, OutputNotWritten, ResourceLimit
-from gibbous.read.texts import read_bytes
 
 NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2)
 _AT_FDCWD = -100
@@ -202,14 +201,31 @@ def rejected(name: str, wrong: str) -> ModelRejected:
     )
 
 
+def check_format(value: object, known: str, what: str) -> None:
+    """Refuse a document that another version wrote.
+
+    Args:
+        value: its format.
+        known: the format that is read here.
+        what: has it, for example "its tables have".
+    Raises:
+        ModelRejected: named VERSION.
+    """
+    if value != known:
+        raise rejected(
+            "VERSION",
+            f"{what} the format {str(value)[:40]!r}, this gibbous reads {known!r}",
+        )
+
+
 def refuse_unreadable(path: Path, error: BaseException) -> None:
     """Raise, if an error is one of the system: it says nothing about what is in the file.
 
     Raises:
         ModelRejected: named UNREADABLE; what is damaged, or not there, has other names.
     """
-    told = re.search(r"\(os error (\d+)\)", str(error))  # as Polars has it
-    number = getattr(error, "errno", None) or (int(told[1]) if told else None)
+    code = re.search(r"\(os error (\d+)\)", str(error))  # as Polars has it
+    number = getattr(error, "errno", None) or (int(code[1]) if code else None)
     if number is None or number in (errno.ENOENT, errno.ENOTDIR):
         return
     raise ModelRejected(

@@ -21,13 +21,12 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear, Tables
 from gibbous.read.schema_write import schema_toml
 from gibbous.write import files, manifest, partial
-from gibbous.write.certificate import Facts, assumptions, guarantee, versions
+from gibbous.write.certificate import Facts, assumptions, facts_of, guarantee, versions
 from gibbous.write.digest import digest_of
 from gibbous.write.further import paid_rows
 from gibbous.write.load import load
-from gibbous.write.methods_text import given_assumptions, given_gap
 from gibbous.write.more import Given, drawn, drawn_seed, encoded, part_of, unusable
-from gibbous.write.papers import facts_of, papers
+from gibbous.write.release_texts import release_texts
 from gibbous.write.sets import Sets
 from gibbous.write.table_files import write_tables
 
@@ -164,7 +163,7 @@ def _together(sets: Sequence[Codes]) -> Codes:
 def _describe(
     folder: Path, release: Release, tables: Tables, written: Sets, names: tuple[str, ...]
 ) -> None:
-    """Everything but the rows: tables as released, and papers that name what was given."""
+    """Everything but the rows: tables as released, and texts that name what was given."""
     receipt, job = release.receipt.to_json(), written.job
     facts = facts_of(receipt, release.schema)
     facts = replace(facts, plan=replace(release.plan, rows=job.rows, sets=job.output.sets))
@@ -181,7 +180,7 @@ def _describe(
     files.write_bytes(folder / "schema.toml", schema_toml(release.schema).encode())
     write_tables(tables, folder / "tables")
     files.write_json(folder / "ledger.json", fresh)
-    for name, text in papers(fresh, release.schema, tables).items():
+    for name, text in release_texts(fresh, release.schema, tables).items():
         files.write_bytes(folder / name, text)
     manifest.seal(folder, known=written.sums)
 
@@ -189,10 +188,10 @@ def _describe(
 def _amended(facts: Facts, given: tuple[str, ...]) -> dict[str, Any]:
     """What a certificate says otherwise; price, method and ledger entry stay those of the release."""
     return {
-        "guarantee": guarantee(facts.plan, facts.uncovered) + given_gap(given),
+        "guarantee": guarantee(facts.plan, facts.uncovered, given),
         "differentially_private": False,
         "given": {"columns": list(given), "covered": False},
-        "assumptions": assumptions(facts.schema, facts.plan) + given_assumptions(given),
+        "assumptions": assumptions(facts.schema, facts.plan, given),
         "plan": facts.plan.to_json(),
         "rows_from": "given rows",
         "versions": versions(),

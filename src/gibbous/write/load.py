@@ -13,12 +13,11 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.read.schema_file import load_schema
 from gibbous.write import manifest
-from gibbous.write.certificate import FORMAT, claim_of
+from gibbous.write.certificate import FORMAT, claim_of, plan_of
 from gibbous.write.digest import digest_of
-from gibbous.write.files import read_json, refusing, rejected
+from gibbous.write.files import check_format, read_json, refusing, rejected
 from gibbous.write.further import FORMAT as FURTHER_FORMAT
 from gibbous.write.more import draw
-from gibbous.write.papers import plan_of
 from gibbous.write.read_sets import lazy_sets
 from gibbous.write.receipt_fields import check_fields
 from gibbous.write.table_files import listed_files, read_tables
@@ -56,12 +55,7 @@ def read_receipt(folder: Path) -> dict[str, Any]:
         raise rejected("FURTHER", "these are further rows of a release, without a certificate")
     receipt = read_json(folder / "ledger.json")
     with refusing("RECEIPT", "ledger.json does not describe a release"):
-        if receipt["format"] != FORMAT:
-            raise rejected(
-                "VERSION",
-                f"its certificate has the format {str(receipt['format'])[:40]!r}, this gibbous reads "
-                f"{FORMAT!r}",
-            )
+        check_format(receipt["format"], FORMAT, "its certificate has")
         check_fields(receipt)
         _check_sizes(receipt, "ledger.json")
         Imprint.from_json(receipt.get("imprint", {}))
@@ -76,12 +70,7 @@ def read_origin(folder: Path) -> dict[str, Any]:
     """
     origin = read_json(folder / manifest.FURTHER)
     with refusing("ROWS", f"{manifest.FURTHER} does not say which release its rows are from"):
-        if origin["format"] != FURTHER_FORMAT:
-            raise rejected(
-                "VERSION",
-                f"its rows have the format {str(origin['format'])[:40]!r}, this gibbous reads "
-                f"{FURTHER_FORMAT!r}",
-            )
+        check_format(origin["format"], FURTHER_FORMAT, "its rows have")
         if os.path.lexists(folder / "ledger.json") or os.path.lexists(folder / "tables"):
             raise rejected("ROWS", "it has a certificate or tables beside further rows")
         _check_sizes(origin, manifest.FURTHER)

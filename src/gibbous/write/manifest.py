@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 from gibbous import __version__
-from gibbous.read.texts import read_text
+from gibbous.core.documents import read_text
 from gibbous.write.files import (
     read_json,
     refusing,
@@ -169,23 +168,17 @@ def found(folder: Path) -> list[str]:
         prefix = todo.pop()
         with os.scandir(folder / prefix) as entries:
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False) and _FOLDER.fullmatch(prefix + entry.name):
-                    todo.append(f"{prefix}{entry.name}/")
-                else:
-                    names += _name(entry, prefix)
+                name = prefix + entry.name
+                if entry.is_dir(follow_symlinks=False) and _FOLDER.fullmatch(name):
+                    todo.append(f"{name}/")
+                elif not entry.is_file(follow_symlinks=False):
+                    raise rejected("KIND", f"{_shown(name)} is a link, folder or device")
+                elif name not in ("manifest.json", "SHA256SUMS"):
+                    _role(name)
+                    names.append(name)
                 if len(names) + len(todo) > MAX_FILES:
                     raise rejected("FILES", f"it has more than {MAX_FILES:,} files")
     return sorted(names)
-
-
-def _name(entry: os.DirEntry[str], prefix: str) -> list[str]:
-    name, mode = prefix + entry.name, entry.stat(follow_symlinks=False).st_mode
-    if not stat.S_ISREG(mode):
-        raise rejected("KIND", f"{_shown(name)} is a link, folder or device")
-    if name in ("manifest.json", "SHA256SUMS"):
-        return []
-    _role(name)
-    return [name]
 
 
 def _role(name: str) -> str:

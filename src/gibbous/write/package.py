@@ -35,8 +35,8 @@ from gibbous.write.certificate import Facts, certify
 from gibbous.write.digest import digest_of
 from gibbous.write.files import new_file, not_written
 from gibbous.write.more import draw, drawn_seed
-from gibbous.write.papers import papers
 from gibbous.write.read_sets import lazy_sets
+from gibbous.write.release_texts import release_texts
 from gibbous.write.sets import Sets
 from gibbous.write.table_files import read_tables, write_tables
 
@@ -244,7 +244,7 @@ class Package:
         for name in ("ledger.json", "METHODS.md", "codebook.html", "manifest.json", "SHA256SUMS"):
             (package / name).unlink(missing_ok=True)  # of a killed run
         files.write_json(package / "ledger.json", receipt.to_json())
-        for name, text in papers(receipt.to_json(), facts.schema, tables).items():
+        for name, text in release_texts(receipt.to_json(), facts.schema, tables).items():
             files.write_bytes(package / name, text)
         manifest.seal(package, known=self._sets.sums)
         files.move_into_place(package, self._target, overwrite=self._output.overwrite)

@@ -56,8 +56,7 @@ def guarded_read(path: Path) -> pl.DataFrame:
     tried(path, "all", memory_limit(), lambda: _damaged(path))
     with _translated(path):
         frame = pl.read_parquet(path, glob=False, hive_partitioning=False)
-        text = _dictionaries(frame.schema)
-        return frame.with_columns(pl.col(text).cast(pl.String)) if text else frame
+        return frame.with_columns(_texts(frame.schema))
 
 
 def guarded_slices(path: Path, rows: int) -> Iterator[pl.DataFrame]:
@@ -71,11 +70,9 @@ def guarded_slices(path: Path, rows: int) -> Iterator[pl.DataFrame]:
     whole, start = metadata(path).rows, 0
     while start < whole or not start:
         with _translated(path):
-            found = pl.scan_parquet(path, glob=False, hive_partitioning=False)
-            frame = found.slice(start, rows).collect()
-            text = _dictionaries(frame.schema)
-            frame = frame.with_columns(pl.col(text).cast(pl.String)) if text else frame
-        yield frame
+            scan = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+            frame = scan.slice(start, rows).collect()
+        yield frame.with_columns(_texts(frame.schema))
         start += rows
 
 
@@ -88,16 +85,19 @@ def guarded_scan(paths: Sequence[Path]) -> pl.LazyFrame:
     import polars as pl
 
     columns = [metadata(path).columns for path in paths]
-    text = _dictionaries(columns[0])
     with _translated(paths[0]):
-        found = pl.scan_parquet(list(paths), glob=False, hive_partitioning=False)
-        return found.with_columns(pl.col(text).cast(pl.String)) if text else found
+        scan = pl.scan_parquet(list(paths), glob=False, hive_partitioning=False)
+        return scan.with_columns(_texts(columns[0]))
 
 
-def _dictionaries(columns: Mapping[str, pl.DataType]) -> list[str]:
+def _texts(columns: Mapping[str, pl.DataType]) -> list[pl.Expr]:
+    """Columns that are dictionaries, as text."""
     import polars as pl
 
-    return [name for name, kind in columns.items() if isinstance(kind, pl.Enum | pl.Categorical)]
+    kinds = (pl.Enum, pl.Categorical)
+    return [
+        pl.col(name).cast(pl.String) for name, kind in columns.items() if isinstance(kind, kinds)
+    ]
 
 
 @contextlib.contextmanager

@@ -93,6 +93,6 @@ def _first(values: dict[Any, Any], kinds: list[tuple[str, Any]], place: str) -> 
             if written.endswith("?"):
                 continue
             return below
-        if found := _wrong(known[name], kind, below):
-            return found
+        if wrong := _wrong(known[name], kind, below):
+            return wrong
     return ""

@@ -77,12 +77,12 @@ def _texts(path: Path, schema: Schema, *, raw: bool) -> Iterator[pl.DataFrame]:
     left = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     for text, head in _whole_records(path):
         try:
-            found = pl.read_csv(BytesIO(text), has_header=head, infer_schema=False)
+            part = pl.read_csv(BytesIO(text), has_header=head, infer_schema=False)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
             raise _other_shape(path) from None
-        if found.width != len(names) or (head and found.columns != names):
+        if part.width != len(names) or (head and part.columns != names):
             raise _other_shape(path)
-        left = pl.concat([left, found.rename(dict(zip(found.columns, names, strict=True)))])
+        left = pl.concat([left, part.rename(dict(zip(part.columns, names, strict=True)))])
         while left.height >= SLICE:
             yield left.head(SLICE)
             left = left.slice(SLICE)
@@ -107,7 +107,7 @@ def _whole_records(path: Path) -> Iterator[tuple[bytes, bool]]:
 
 
 def _check_text(
-    found: pl.DataFrame | None,
+    written_rows: pl.DataFrame | None,
     path: Path,
     schema: Schema,
     frame: pl.DataFrame,
@@ -118,7 +118,7 @@ def _check_text(
     """Compare a slice of a CSV set with that of the Parquet set beside it.
 
     Args:
-        found: the same rows as text; None where the file has ended before.
+        written_rows: the same rows as text; None where the file has ended before.
         path: of the CSV file.
         frame, codes: from `check_set`.
     Raises:
@@ -126,11 +126,11 @@ def _check_text(
     """
     import polars as pl
 
-    if found is None or found.height != frame.height:
+    if written_rows is None or written_rows.height != frame.height:
         raise _other_shape(path)
     shown = frame if raw else guard(frame)[0]
     for index, column in enumerate(schema):
-        text, wanted = found.to_series(index).fill_null(""), shown.to_series(index)
+        text, expected = written_rows.to_series(index).fill_null(""), shown.to_series(index)
         if column.binned:
             empty = pl.when(pl.first() == schema.null).then(None).otherwise(pl.first())
             values = text.to_frame().select(empty.alias(column.name))
@@ -139,7 +139,7 @@ def _check_text(
                 _codes(values, one, path.name).values[:, 0], codes.by_column[index]
             )
         else:
-            written = wanted.cast(pl.String).fill_null(schema.null)
+            written = expected.cast(pl.String).fill_null(schema.null)
             same = bool((text == written).all())
         if not same:
             raise rejected(
@@ -153,9 +153,9 @@ def _other_shape(path: Path) -> ModelRejected:
 
 def _codes(frame: pl.DataFrame, schema: Schema, name: str) -> Codes:
     try:
-        found = encode(frame, schema, max_levels=_ANY)
+        codes = encode(frame, schema, max_levels=_ANY)
     except GibbousError as error:
         why = error.wrong.rstrip(".")
     else:
-        return Codes(schema, found.values)
+        return Codes(schema, codes.values)
     raise rejected("SCHEMA", f"{name} does not fit its schema ({why})")

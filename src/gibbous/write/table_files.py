@@ -16,14 +16,14 @@ from gibbous.core.tables import (
     Dense,
     Fallback,
     Fit,
-    NoiseInfo,
     Recipe,
     Sparse,
     Table,
     Tables,
 )
-from gibbous.write.digest import further, recipe_json, table_json
+from gibbous.write.digest import recipe_json, table_json
 from gibbous.write.files import (
+    check_format,
     make_folder,
     new_file,
     read_json,
@@ -32,7 +32,7 @@ from gibbous.write.files import (
     sync_folder,
     write_json,
 )
-from gibbous.write.model_files import model_files, read_model, write_model
+from gibbous.write.model_files import model_files, noise_of, read_model, write_model
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,7 +72,7 @@ def write_tables(tables: Tables, folder: Path) -> None:
     }
     if tables.model is not None:
         document["model"] = write_model(tables.model, folder)
-    for kind, others in further(tables).items():
+    for kind, others in (("set", tables.copies), ("part", tables.parts)):
         if others:
             document[f"{kind}s"] = len(others)
             for name, other in zip(member_names(kind, len(others)), others, strict=True):
@@ -95,12 +95,7 @@ def read_tables(folder: Path, schema: Schema, *, depth: int = 0) -> Tables:
     """
     document = read_json(folder / "tables.json")
     with refusing("TABLES", "tables.json does not describe tables"):
-        if document["format"] != FORMAT:
-            raise rejected(
-                "VERSION",
-                f"its tables have the format {str(document['format'])[:40]!r}, this gibbous reads "
-                f"{FORMAT!r}",
-            )
+        check_format(document["format"], FORMAT, "its tables have")
         model = read_model(folder, document["model"], schema) if "model" in document else None
         sizes = schema.sizes if model is None else model.sizes
         items = tuple(_read_table(folder, entry, schema, sizes) for entry in document["items"])
@@ -146,10 +141,10 @@ def _members(document: dict[str, Any], kind: str, depth: int) -> tuple[str, ...]
 
 def _shares(document: dict[str, Any], parts: int) -> tuple[float, ...]:
     shares = document.get("shares", [])
-    whole = all(type(one) in (int, float) and 0 <= one <= 1 for one in shares)
+    whole = all(type(share) in (int, float) and 0 <= share <= 1 for share in shares)
     if not whole or (shares and (len(shares) != parts or not 0.99 < sum(shares) < 1.01)):
         raise rejected("MEMBERS", "the shares of its parts are not shares")
-    return tuple(float(one) for one in shares)
+    return tuple(float(share) for share in shares)
 
 
 def _frame(table: Table, schema: Schema) -> pl.DataFrame:
@@ -193,7 +188,7 @@ def _read_table(
     name = _file_name(entry["file"])
     with refusing("TABLE", f"tables.json does not describe {name}"):
         context = _context(entry["context"], schema, merged, name)
-        noise = _noise(entry["noise"], name)
+        noise = noise_of(entry["noise"], name)
         dense, rows = entry["cells"] == "dense", entry["rows"]
         if entry["cells"] not in ("dense", "sparse") or type(rows) is not int:
             raise rejected("TABLE", f"{name} is neither dense nor sparse")
@@ -209,11 +204,11 @@ def _read_frame(path: Path, names: list[str], rows: int) -> pl.DataFrame:
 
     from gibbous.write.parquet_guard import guarded_read, metadata
 
-    found = metadata(path)
-    if list(found.columns) != names or found.rows != rows:
+    footer = metadata(path)
+    if list(footer.columns) != names or footer.rows != rows:
         raise rejected("SHAPE", f"{path.name} does not have the columns or cells that are listed")
-    if any(not kind.is_integer() for kind in found.columns.values()) or (
-        found.columns["count"] != pl.Int64
+    if any(not kind.is_integer() for kind in footer.columns.values()) or (
+        footer.columns["count"] != pl.Int64
     ):
         raise rejected("TYPE", f"{path.name} holds something else than whole numbers")
     frame = guarded_read(path)
@@ -234,8 +229,8 @@ def _cells(frame: pl.DataFrame, context: Context, dense: bool, name: str) -> Cel
     levels = _mixed(columns[width:-1], context.target_sizes, frame.height, name)
     values = np.ascontiguousarray(columns[-1], dtype=np.int64)
     if dense:
-        place = keys * np.uint64(context.levels) + levels
-        if not np.array_equal(place, np.arange(len(place), dtype=np.uint64)):
+        position = keys * np.uint64(context.levels) + levels
+        if not np.array_equal(position, np.arange(len(position), dtype=np.uint64)):
             raise rejected("ORDER", f"{name} does not have each cell once and in order")
         return Dense(values.reshape(context.keys, context.levels))
     later = (keys[1:] > keys[:-1]) | ((keys[1:] == keys[:-1]) & (levels[1:] > levels[:-1]))
@@ -277,17 +272,6 @@ def _context(data: dict[str, Any], schema: Schema, merged: tuple[int, ...], name
     return context
 
 
-def _noise(data: dict[str, Any], name: str) -> NoiseInfo:
-    law, scale, threshold = data["law"], data["scale"], data["threshold"]
-    if law not in ("geometric", "gaussian"):
-        raise rejected("NOISE", f"{name} has an unknown noise")
-    if type(scale) not in (int, float) or not math.isfinite(scale) or scale <= 0:
-        raise rejected("NOISE", f"the noise scale of {name} is not positive and finite")
-    if threshold is not None and type(threshold) is not int:
-        raise rejected("NOISE", f"the threshold of {name} is not a whole number")
-    return NoiseInfo(law, float(scale), threshold)
-
-
 def _recipe(
     data: dict[str, Any], items: tuple[Table, ...], schema: Schema, *, parted: bool
 ) -> Recipe:
@@ -327,8 +311,8 @@ def _recipe(
 def _check_ancestral(recipe: Recipe, items: tuple[Table, ...], schema: Schema) -> None:
     # A table whose parents were not drawn before draws them together with its targets.
     known: set[int] = set()
-    for place in recipe.order:
-        context = items[place].context
+    for table in recipe.order:
+        context = items[table].context
         fresh = set(context.targets) | (set(context.parents) - known)
         if set(context.targets) & known:
             raise rejected("RECIPE", "its order draws a column twice (a cycle)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gibbous.core.cell_model import CellModel
 from gibbous.core.claim import Claim
@@ -78,19 +78,22 @@ def row_price(plan: Plan) -> str:
 
 def groups(plan: Plan) -> str:
     """What the total says of several units together, with numbers for some sizes."""
-    total, parts = plan.total, [spend.claim for spend in plan.spends]
+    total, parts = plan.total, tuple(spend.claim for spend in plan.spends)
     rule = "epsilon is g times as large"
     if total.kind == "zcdp":
         rule = "rho is g^2 times as large"
     elif total.delta > 0:
         rule += ", and delta grows to delta (e^(g epsilon) - 1) / (e^epsilon - 1)"
+    whole, added = (
+        "; ".join(f"{g} units have {for_group(total, g, some).amount()}" for g in GROUPS)
+        for some in ((), parts)
+    )
     text = (
         "Groups: several units together, such as a household, are protected less than one. For g units "
-        f"{rule}: {_sizes(total, ())}."
+        f"{rule}: {whole}."
     )
-    own = _sizes(total, parts)
-    if own != _sizes(total, ()):
-        text += f" Added up from the parts of the price, each by its own rule: {own}. Both hold."
+    if added != whole:
+        text += f" Added up from the parts of the price, each by its own rule: {added}. Both hold."
     return text
 
 
@@ -100,11 +103,6 @@ def of_two(total: Claim) -> str:
     return (
         f"For telling apart two values of a unit that is known to be present, the bound is {pair}."
     )
-
-
-def _sizes(total: Claim, parts: Sequence[Claim]) -> str:
-    """The claim for groups of the sizes that are shown."""
-    return "; ".join(f"{g} units have {for_group(total, g, parts).amount()}" for g in GROUPS)
 
 
 def words_used(plan: Plan, unit: Unit | None) -> Iterator[tuple[str, str]]:

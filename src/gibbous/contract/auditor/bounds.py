@@ -4,15 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
+from gibbous.core.claim import Claim
 from gibbous.core.tables import NoiseInfo
 
 LARGEST = 60.0  # nats; no number of runs shows more
 STEPS = 30  # halvings of an interval of epsilon: to 1e-7
 FAILING = np.concatenate([[0.25, 0.5], np.arange(1.0, 13.0)])  # runs whose delta may have struck
+
+
+def lower_bound(hits_one: int, hits_two: int, runs: int, delta: float, level: float) -> float:
+    """Largest epsilon that (hits_one, hits_two) out of `runs` contradict at `level`.
+
+    Clopper-Pearson on both rates, each at level / 2: log((p_low - delta) / q_high), at least 0.
+    """
+    from scipy.stats import beta
+
+    low = float(beta.ppf(level / 2, hits_one, runs - hits_one + 1)) if hits_one else 0.0
+    high = float(beta.ppf(1 - level / 2, hits_two + 1, runs - hits_two)) if hits_two < runs else 1.0
+    return max(0.0, math.log((low - delta) / high)) if low > delta else 0.0
+
+
+def stated(claim: Claim) -> tuple[float, float]:
+    """Epsilon and delta that a claim implies, rounded for it (upward); infinity for no claim."""
+    if not claim.is_dp:
+        return math.inf, 0.0
+    if claim.kind == "zcdp":
+        from gibbous.privacy.accountant import as_approximate
+
+        claim = as_approximate(claim, Fraction(1, 10**6))
+    return float(claim.epsilon), float(claim.delta)
 
 
 def guess_p_value(
@@ -91,8 +116,8 @@ def quick_bounds(guesses: np.ndarray, correct: np.ndarray, level: float) -> np.n
     rate = beta.ppf(level, np.maximum(correct, 1), guesses - np.maximum(correct, 1) + 1)
     rate = np.where(correct > 0, rate, 0.0)
     with np.errstate(divide="ignore"):
-        found: np.ndarray = np.maximum(0.0, np.log(rate) - np.log1p(-rate))
-    return found
+        bounds: np.ndarray = np.maximum(0.0, np.log(rate) - np.log1p(-rate))
+    return bounds
 
 
 def diversity_bound(levels: int, most: int, draws: int, level: float) -> float:
@@ -160,8 +185,8 @@ def _failures(runs: np.ndarray, of: int, delta: float) -> np.ndarray:
     """P(so many of all runs fail), by Chernoff at the best u >= 1; delta < 1/2."""
     best = np.maximum(1.0, runs * (1 - 2 * delta) / (2 * delta * (of - runs)))
     logs = -runs * np.log(best) + of * np.log1p(2 * delta * (best - 1))
-    found: np.ndarray = np.exp(np.minimum(0.0, logs))
-    return found
+    chances: np.ndarray = np.exp(np.minimum(0.0, logs))
+    return chances
 
 
 def _share(law: NoiseInfo, values: np.ndarray) -> np.ndarray:
@@ -193,5 +218,5 @@ def _log_choose(trials: int) -> np.ndarray:
     from scipy.special import gammaln
 
     counts = np.arange(trials + 1)
-    found: np.ndarray = gammaln(trials + 1) - gammaln(counts + 1) - gammaln(trials - counts + 1)
-    return found
+    logs: np.ndarray = gammaln(trials + 1) - gammaln(counts + 1) - gammaln(trials - counts + 1)
+    return logs

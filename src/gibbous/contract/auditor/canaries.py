@@ -66,10 +66,10 @@ class Seen:
 
 def coins_of(canaries: int, seed: int, *stream: int) -> np.ndarray:
     """Fair coins, bool (canaries,), from a seed of their own: never the mechanism's randomness."""
-    found: np.ndarray = words(stream_key(seed, 0x636F696E, *stream), 0, canaries) >> np.uint64(
+    coins: np.ndarray = words(stream_key(seed, 0x636F696E, *stream), 0, canaries) >> np.uint64(
         63
     ) == np.uint64(1)
-    return found
+    return coins
 
 
 class Reader:
@@ -86,16 +86,16 @@ class Reader:
         """What one output shows of each canary."""
         if isinstance(output, Codes):
             return self._rows(output, coins)
-        found = Seen(coins, {}, np.zeros(len(coins)))
+        seen = Seen(coins, {}, np.zeros(len(coins)))
         own = output.schema == self.setup.schema
         codes = self._codes if own else translated(self.setup, output.schema)
         for table in output.published():
             places = self._places(table, codes, own)
             noisy = places.noisy(table)
-            self._cells(table, places, noisy, found)
+            self._cells(table, places, noisy, seen)
             if own:
-                _note_noise(table, places, noisy, coins, found)
-        return found
+                _note_noise(table, places, noisy, coins, seen)
+        return seen
 
     def _places(self, table: Table, codes: tuple[np.ndarray, ...], own: bool) -> Places:
         name = (table.context, isinstance(table.cells, Dense))
@@ -105,7 +105,7 @@ class Reader:
             self._known[name] = Places(self.setup, table, codes)
         return self._known[name]
 
-    def _cells(self, table: Table, places: Places, noisy: np.ndarray, found: Seen) -> None:
+    def _cells(self, table: Table, places: Places, noisy: np.ndarray, seen: Seen) -> None:
         expected = places.expected()
         slot = (table.context.targets, table.noise.law, table.noise.threshold is None)
         for role, numbers, sign in (("in", places.first, 1), ("out", places.second, -1)):
@@ -116,12 +116,12 @@ class Reader:
                 shared = 0.5 * (places.first == places.second)
             raw = np.where(numbers >= 0, noisy[numbers], np.nan)
             others = expected[numbers] - 0.5 - shared
-            _put(found, (*slot, role), np.where(raw == 0, ZERO, raw - others))
+            _put(seen, (*slot, role), np.where(raw == 0, ZERO, raw - others))
             ratio = _by_law(table.noise, raw - others)
-            found.by_law[:] += sign * np.where(np.isnan(ratio), 0.0, ratio)
+            seen.by_law[:] += sign * np.where(np.isnan(ratio), 0.0, ratio)
 
     def _rows(self, output: Codes, coins: np.ndarray) -> Seen:
-        found = Seen(coins, {}, np.zeros(len(coins)))
+        seen = Seen(coins, {}, np.zeros(len(coins)))
         drawn = output.values.astype(np.int64)
         for role, record, sign in (
             ("in", self.setup.inside, 1),
@@ -130,9 +130,9 @@ class Reader:
             if record is None:
                 continue
             same = (drawn[:, None, :] == record[None, :, :]).sum(axis=(0, 2)).astype(float)
-            _put(found, role, same)
-            found.by_law[:] += sign * same
-        return found
+            _put(seen, role, same)
+            seen.by_law[:] += sign * same
+        return seen
 
 
 def attacked(runs: Sequence[Seen], delta: float, level: float) -> Guesses:
@@ -173,7 +173,7 @@ def attacked(runs: Sequence[Seen], delta: float, level: float) -> Guesses:
 
 
 def _note_noise(
-    table: Table, places: Places, noisy: np.ndarray, coins: np.ndarray, found: Seen
+    table: Table, places: Places, noisy: np.ndarray, coins: np.ndarray, seen: Seen
 ) -> None:
     """Noise of cells that a threshold cannot have dropped."""
     exact = places.exact(coins)
@@ -182,19 +182,19 @@ def _note_noise(
         keep &= exact > table.noise.threshold + CLEAR * table.noise.scale
     if keep.any():
         name = (table.context.targets, table.noise)
-        before = found.noise.get(name, np.zeros(0))
-        found.noise[name] = np.concatenate([before, (noisy - exact)[keep]])
+        before = seen.noise.get(name, np.zeros(0))
+        seen.noise[name] = np.concatenate([before, (noisy - exact)[keep]])
 
 
 CLEAR = 12.0  # scales above a threshold from which a cell is practically never dropped
 
 
-def _put(found: Seen, name: Hashable, values: np.ndarray) -> None:
+def _put(seen: Seen, name: Hashable, values: np.ndarray) -> None:
     """Two tables of one role: the second gets a name of its own."""
     number = 0
-    while (name, number) in found.values:
+    while (name, number) in seen.values:
         number += 1
-    found.values[name, number] = values
+    seen.values[name, number] = values
 
 
 def _by_law(law: NoiseInfo, value: np.ndarray) -> np.ndarray:
@@ -238,8 +238,8 @@ def _ratios(values: np.ndarray, coins: np.ndarray, told: np.ndarray) -> np.ndarr
     spread = np.sqrt((heads + tails) / (n_heads + n_tails) * (1 / n_heads + 1 / n_tails))
     clear = np.abs(heads / n_heads - tails / n_tails) > Z * spread
     ratio = np.log((heads + 0.5) / (n_heads + 1)) - np.log((tails + 0.5) / (n_tails + 1))
-    found: np.ndarray = np.where(clear, ratio, 0.0)[groups]
-    return found
+    ratios: np.ndarray = np.where(clear, ratio, 0.0)[groups]
+    return ratios
 
 
 def _cuts(

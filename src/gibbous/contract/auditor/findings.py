@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from gibbous.core.claim import Relation
@@ -62,22 +62,14 @@ class Evidence:
         """Whether a violation is a statement about the claim itself, not about declared noise."""
         return self.kind != "noise"
 
+    @property
+    def holds(self) -> bool:
+        """Whether the claim survives."""
+        return not self.violated
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "relation": self.relation,
-            "runs": self.runs,
-            "violated": self.violated,
-            "refutes_claim": self.refutes,
-            "claimed": self.claimed,
-            "delta": self.delta,
-            "bound": self.bound,
-            "ceiling": self.ceiling,
-            "level": self.level,
-            "words": self.words,
-        }
+        return asdict(self) | {"refutes_claim": self.refutes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +172,10 @@ class Audit:
         if self.best is None:
             sound = f"verdict: {self.verdict} at {sure} confidence."
             return f"{sound} {'; '.join(_shown(e) for e in self.evidence)}. {tail}"
-        found = self.best
+        nearest = self.best
         return (
-            f"verdict: {self.verdict}. Claimed epsilon = {found.claimed:.4g}, at least "
-            f"{found.bound:.4g} is shown ({sure} confidence); up to {found.ceiling:.4g} could have "
+            f"verdict: {self.verdict}. Claimed epsilon = {nearest.claimed:.4g}, at least "
+            f"{nearest.bound:.4g} is shown ({sure} confidence); up to {nearest.ceiling:.4g} could have "
             f"been. {tail}"
         )
 

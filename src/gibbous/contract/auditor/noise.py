@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from gibbous.contract.auditor.bounds import expected_energy, law_of, scale_p_value
 from gibbous.contract.auditor.canaries import Seen, pooled_noise
+from gibbous.contract.auditor.findings import Evidence
+from gibbous.core.claim import Relation
 from gibbous.core.tables import NoiseInfo
 
 SURE = 2.326  # standard errors: 99 of 100
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleTest:
-    """The group of cells whose noise fits its stated scale worst.
-
-    Attributes:
-        cells: noisy cells compared with exact counts, in all groups.
-        group: in words.
-        p_value: after correction for the number of groups.
-        scale: the scale that fits, as a share of the stated one.
-        shows: shares below it are shown in 99 of 100 audits, over all cells.
-    """
-
-    cells: int
-    group: str
-    p_value: float
-    scale: float
-    shows: float
-
-
-def scale_test(runs: Iterable[Seen], level: float) -> ScaleTest | None:
+def by_scale(runs: Sequence[Seen], relation: Relation, level: float) -> Evidence | None:
     """Test all noisy cells together, and those of each table's target columns by themselves.
 
     Args:
         runs: of one relation; all setups.
-        level: of the test, for what it could have shown.
+        level: of the test.
     Returns:
-        None when no table was seen.
+        The group of cells whose noise fits its stated scale worst; None when no table was seen.
     """
     pooled = pooled_noise(runs)
     if not pooled:
@@ -49,19 +32,25 @@ def scale_test(runs: Iterable[Seen], level: float) -> ScaleTest | None:
     groups: dict[str, dict[NoiseInfo, tuple[int, float]]] = {"all cells": _merged(pooled.values())}
     if len(pooled) > 1:
         groups |= {f"tables of column {_named(t)}": laws for t, laws in pooled.items()}
-    found = []
+    fits = []
     for name, laws in groups.items():
         cells = {law: n for law, (n, _) in laws.items()}
         energy = sum(e for _, e in laws.values())
-        found.append((scale_p_value(cells, energy), name, cells, energy))
-    p_value, name, cells, energy = min(found, key=lambda f: f[0])
+        fits.append((scale_p_value(cells, energy), name, cells, energy))
+    p_value, name, cells, energy = min(fits, key=lambda f: f[0])
     every = {law: n for law, (n, _) in groups["all cells"].items()}
-    return ScaleTest(
-        cells=sum(every.values()),
-        group=name,
-        p_value=min(1.0, p_value * len(groups)),
-        scale=_fitting(cells, energy),
-        shows=_fitting(every, _flagged(every, level / len(groups))),
+    p_value = min(1.0, p_value * len(groups))
+    return Evidence(
+        kind="noise",
+        name=f"noisy less exact counts, {sum(every.values()):,} cells",
+        relation=relation,
+        runs=len(runs),
+        violated=p_value <= level,
+        claimed=1.0,
+        bound=_fitting(cells, energy),
+        ceiling=_fitting(every, _flagged(every, level / len(groups))),
+        level=level,
+        words=f"{name}, p = {p_value:.2g}",
     )
 
 

@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
-from gibbous.contract.audit import Verdict, audit, stated
+from gibbous.contract.audit import audit
+from gibbous.contract.auditor.bounds import diversity_bound, stated
 from gibbous.contract.auditor.canaries import Reader, Seen, attacked, coins_of
 from gibbous.contract.auditor.findings import Evidence
-from gibbous.contract.auditor.noise import scale_test
 from gibbous.contract.auditor.places import Setup, translated
-from gibbous.contract.auditor.setups import CLEAR, laws_of
+from gibbous.contract.auditor.setups import CLEAR, laws_of, schema_of
 from gibbous.contract.blind import differing
-from gibbous.contract.cases import Neighbors, neighbors, secret, uneven
+from gibbous.contract.cases import Neighbors, neighbors, uneven
 from gibbous.contract.coupled import uncovered
-from gibbous.contract.runs import relation_of
-from gibbous.core.claim import Relation
+from gibbous.contract.runs import exact_counts, relation_of
+from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.plan import Plan
-from gibbous.core.protocols import Mechanism, Words64
-from gibbous.core.request import Privacy
+from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
 from gibbous.core.tables import NoiseInfo, Table, Tables
-from gibbous.disintegrate.records import LocalEngine
-from gibbous.privacy.spend import spend
 
 Run = Callable[[Mechanism, Schema, np.ndarray, int | None, Plan], Tables | Codes]
-"""run(mechanism, schema, values, rows, plan): what comes out of one fit."""
-
+SHARES = {"canaries": 0.12, "pairs": 0.14, "self-test": 0.04}  # of the seconds, for each such part
 CANARIES = 200_000  # in all runs of one setup
 ROW_RUNS = 40_000  # of one setup, where a run draws few rows
 PAIR_RUNS = 2_000  # on each side
 FEWEST = 4
+RECORDS = 1000  # all of them alike: the conditional that needs most perturbation
+DRAWS = 20_000
 SCORING = 2.0  # reading and scoring a pair's outputs takes about as long as the fits
 CROWD = {"tables": 60, "rows": 4}  # equal records beside the one that differs
 
@@ -53,27 +53,15 @@ class Effort:
     seconds: float
     runs: int | None = None
 
+    def part(self, kind: str) -> Effort:
+        """What one part of a kind gets of it."""
+        return Effort(self.seconds * SHARES[kind], self.runs)
+
     def count(self, each: float, most: int, least: int = FEWEST) -> int:
         """Runs, from the CPU seconds that one of them takes."""
         if self.runs is not None:
             return min(self.runs, max(most, least))
         return int(min(max(self.seconds / max(each, 1e-6), least), most))
-
-
-def fits(draw_words: Words64) -> Run:
-    """One run of a mechanism in memory: an engine, a curator, no ledger.
-
-    Args:
-        draw_words: cryptographic words of methods that draw rows.
-    """
-
-    def run(
-        mechanism: Mechanism, schema: Schema, values: np.ndarray, rows: int | None, plan: Plan
-    ) -> Tables | Codes:
-        engine = LocalEngine.from_codes(secret(schema, values))
-        return spend(Privacy(schema, mechanism), plan, engine, words=draw_words)
-
-    return run
 
 
 def without_noise(run: Run, seed: int) -> Run:
@@ -93,15 +81,18 @@ def without_noise(run: Run, seed: int) -> Run:
         # A broken method may state another schema: the records are then read under that one.
         whole = Setup("", schema, np.asarray(values), np.asarray(values)[:0])
         codes = translated(whole, output.schema)[0]
-        engine = LocalEngine.from_codes(secret(output.schema, codes[(codes >= 0).all(axis=1)]))
+        known = codes[(codes >= 0).all(axis=1)]
         items, extra = (
             tuple(
                 Table(table.context, counts.cells, table.noise)
-                for table, counts in zip(part, engine.tally([t.context for t in part]), strict=True)
+                for table, counts in zip(
+                    part,
+                    exact_counts(output.schema, known, [table.context for table in part]),
+                    strict=True,
+                )
             )
             for part in (output.items, output.extra)
         )
-        engine.close()
         return replace(output, items=items, extra=extra)
 
     return bare
@@ -128,20 +119,22 @@ def by_canaries(
         seen.append(reader.read(output, coins))
 
     _repeat(once, effort, ROW_RUNS if setup.rows else -(-CANARIES // len(setup)))
-    found = attacked(seen, delta, level)
-    wrong = f"{found.correct:,} of {found.guesses:,} guesses right, {found.canaries:,} canaries"
-    words_ = f"{wrong}, {found.attack}" if found.guesses else "no attack was learnt"
+    guesses = attacked(seen, delta, level)
+    wrong = (
+        f"{guesses.correct:,} of {guesses.guesses:,} guesses right, {guesses.canaries:,} canaries"
+    )
+    words_ = f"{wrong}, {guesses.attack}" if guesses.guesses else "no attack was learnt"
     return (
         Evidence(
             kind="canaries",
             name=setup.name,
             relation=plan.total.relation,
             runs=len(seen),
-            violated=found.lower > epsilon,
+            violated=guesses.lower > epsilon,
             claimed=epsilon,
             delta=delta,
-            bound=found.lower,
-            ceiling=found.ceiling,
+            bound=guesses.lower,
+            ceiling=guesses.ceiling,
             level=level,
             words=words_,
         ),
@@ -174,38 +167,34 @@ def by_pair(
         run(mechanism, pair.schema, table, rows, plan)
     each = (time.process_time() - began) * SCORING
     runs = effort.count(each, PAIR_RUNS, 100)
-    found: Verdict = audit(mechanism, pair, runs=runs, rows=rows, level=level, run=run)
-    return Evidence(
-        kind="pairs",
-        name=pair.name,
-        relation=pair.relation,
-        runs=runs,
-        violated=not found.holds,
-        claimed=found.claimed[0],
-        delta=found.claimed[1],
-        bound=found.lower,
-        ceiling=found.ceiling,
-        level=level,
-        words=found.event if found.lower else "no event was learnt",
-    )
+    return audit(mechanism, pair, runs=runs, rows=rows, level=level, run=run)
 
 
-def by_scale(seen: Sequence[Seen], relation: Relation, level: float) -> Evidence | None:
-    """Compare the noise in all tables that were seen with the law that they state."""
-    found = scale_test(seen, level)
-    if found is None:
-        return None
+def by_diversity(mechanism: Mechanism, run: Run, *, level: float) -> Evidence:
+    """Draw rows of one column from records that are all alike, and bound the law's l from above.
+
+    Rows of such a table are drawn independently from one law. Its likeliest level bounds its
+    entropy: the bound is below the claim only if the method is not diverse.
+    """
+    total: Claim = mechanism.plan(schema_of(1, 2), 1).total
+    levels = max(4, 2 * math.ceil(total.l))
+    schema = schema_of(1, levels)
+    alike = np.zeros((RECORDS, 1), dtype=np.int64)
+    output = run(mechanism, schema, alike, DRAWS, mechanism.plan(schema, DRAWS))
+    assert isinstance(output, Codes)
+    counts = np.bincount(output.values[:, 0].astype(np.int64), minlength=levels)
+    most = int(counts.max())
+    bound = diversity_bound(levels, most, output.rows, level)
     return Evidence(
-        kind="noise",
-        name=f"noisy less exact counts, {found.cells:,} cells",
-        relation=relation,
-        runs=len(seen),
-        violated=found.p_value <= level,
-        claimed=1.0,
-        bound=found.scale,
-        ceiling=found.shows,
+        kind="diversity",
+        name=f"one column of {levels} levels, all records alike",
+        relation=total.relation,
+        runs=1,
+        violated=Fraction(bound) < total.l,
+        claimed=float(total.l),
+        bound=bound,
         level=level,
-        words=f"{found.group}, p = {found.p_value:.2g}",
+        words=f"the likeliest level came {most:,} times in {output.rows:,} draws",
     )
 
 
@@ -213,21 +202,21 @@ def without_statistics(
     mechanism: Mechanism, relation: Relation, rows: int | None
 ) -> tuple[Evidence, ...]:
     """Price and doors: see `gibbous.contract.coupled` and `gibbous.contract.blind`."""
-    found = []
+    evidence = []
     name = "what purchases show of real neighbors"
     try:
         told, seen = uncovered(mechanism, relation, rows), True
     except PrivacyRefused:  # the curator protects persons of several rows where a plan does not
         told, seen = "not compared: the plan does not cover persons of several rows", False
-    found.append(Evidence("price", name, relation, 1, seen and bool(told), words=told))
+    evidence.append(Evidence("price", name, relation, 1, seen and bool(told), words=told))
     told = ""
     pairs = (*neighbors(relation, 6), uneven(relation))
     for pair in pairs:
         told = told or differing(mechanism, pair, rows)
     told = f"{told} shows" if told else ""
     name = "every random answer held fixed"
-    found.append(Evidence("doors", name, relation, 3 * len(pairs), bool(told), words=told))
-    return tuple(found)
+    evidence.append(Evidence("doors", name, relation, 3 * len(pairs), bool(told), words=told))
+    return tuple(evidence)
 
 
 def _repeat(once: Callable[[], None], effort: Effort, most: int) -> None:

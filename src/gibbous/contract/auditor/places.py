@@ -84,7 +84,7 @@ class Places:
         if isinstance(cells, Dense):
             flat = cells.values.ravel().astype(float)
             return flat if self.dense else self._picked(flat)
-        found = np.full(self.cells, np.nan)
+        released = np.full(self.cells, np.nan)
         place = np.searchsorted(self._keys, cells.keys)
         known = place < len(self._keys)
         known[known] = self._keys[place[known]] == cells.keys[known]
@@ -92,8 +92,8 @@ class Places:
         at = np.searchsorted(self._numbers, packed)
         inside = at < len(self._numbers)
         inside[inside] = self._numbers[at[inside]] == packed[inside]
-        found[at[inside]] = cells.values[known][inside]
-        return found
+        released[at[inside]] = cells.values[known][inside]
+        return released
 
     def exact(self, coins: np.ndarray) -> np.ndarray:
         """The exact counts of these cells under the coins, int64."""
@@ -134,16 +134,16 @@ def translated(setup: Setup, schema: Schema) -> tuple[np.ndarray, ...]:
     parts = [setup.base, setup.inside]
     if setup.outside is not None:
         parts.append(setup.outside)
-    found = [np.asarray(part, dtype=np.int64) for part in parts]
+    records = [np.asarray(part, dtype=np.int64) for part in parts]
     if schema == setup.schema:
-        return tuple(found)
+        return tuple(records)
     maps = []
     for column in setup.schema:
         stated = schema[column.name].labels() if column.name in schema.names else ()
         places = {label: code for code, label in enumerate(stated)}
         maps.append(np.array([places.get(label, -1) for label in column.labels()]))
     return tuple(
-        np.stack([maps[j][part[:, j]] for j in range(len(maps))], axis=1) for part in found
+        np.stack([maps[j][part[:, j]] for j in range(len(maps))], axis=1) for part in records
     )
 
 

@@ -8,30 +8,31 @@ scale test, which reads the law that the tables state, shows that noise is not w
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from itertools import count
 from typing import Any, get_args, get_type_hints
 
-from gibbous.contract.audit import lower_bound, stated
+from gibbous.contract.auditor.bounds import lower_bound, stated
 from gibbous.contract.auditor.canaries import Seen
-from gibbous.contract.auditor.diversity import by_diversity
-from gibbous.contract.auditor.findings import Audit, Evidence, SelfTest
+from gibbous.contract.auditor.findings import Audit, Evidence, SelfTest, Verdict
+from gibbous.contract.auditor.noise import by_scale
 from gibbous.contract.auditor.parts import (
     Effort,
     Run,
     by_canaries,
+    by_diversity,
     by_pair,
-    by_scale,
-    fits,
     pairs_of,
     without_noise,
     without_statistics,
 )
 from gibbous.contract.auditor.setups import crowded, free_rows, setups
 from gibbous.contract.cases import Neighbors, binary_schema
-from gibbous.contract.runs import relation_of
-from gibbous.core.claim import Claim, Relation
+from gibbous.contract.runs import relation_of, release
+from gibbous.core.claim import Relation
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.params import as_json, build, describe
 from gibbous.core.protocols import Mechanism, Progress, Words64, silent
@@ -41,7 +42,6 @@ from gibbous.privacy.entropy import words as system_words
 
 LEVEL = 1e-4  # ten methods together: 1e-3
 TESTS = 7  # of one relation at most: four tables with canaries, two pairs, one scale test
-SHARES = {"canaries": 0.12, "pairs": 0.14, "self-test": 0.04}  # of the seconds, for each such part
 SELF_RUNS, MOST_SELF_RUNS = 200, 3200  # on each side, of a pair without noise
 
 
@@ -83,127 +83,97 @@ def audit(
     """
     _check(seconds, runs, level)
     began = time.process_time()
-    given = dict(params or {}) | _named(epsilon=epsilon, delta=delta)
-    builds = _builds(method, given)
-    total = _claim(builds[0])
-    base = _Base(builds[0], total, level, seed)
-    if total.kind == "none":
-        return base.done("nothing to audit", began)
-    run = fits(words)
-    if total.kind == "l_diversity":
-        return _diversity(builds[0], base, run, began)
-    steps = _Steps(progress, len(builds))
-    effort = _Efforts(seconds / len(builds), runs)
-    share = level / (TESTS * len(builds))
-    found: list[Evidence] = []
-    test: list[Evidence] = []
+    builds = _builds(method, dict(params or {}) | _named(epsilon=epsilon, delta=delta))
+    result, run = _unaudited(builds[0], level, seed), partial(release, words=words)
+    if result.kind == "l_diversity":
+        result = _diversity(result, builds[0], run)
+    elif result.kind != "none":
+        effort = Effort(seconds / len(builds), runs)
+        result = _tested(result, builds, run, effort, progress)
+    return replace(result, seconds=time.process_time() - began)
+
+
+def _unaudited(one: Mechanism, level: float, seed: int) -> Audit:
+    """The facts of an audit that are known before it runs."""
+    kind = one.plan(binary_schema(), 1 if one.about.releases == "rows" else None).total.kind
+    return Audit(
+        method=one.about.name,
+        params=as_json(one),
+        claim=one.plan(binary_schema(), 1).claim.words(),
+        kind=kind,
+        verdict="nothing to audit",
+        level=level if kind != "none" else 0.0,
+        seed=seed,
+    )
+
+
+def _tested(
+    result: Audit, builds: list[Mechanism], run: Run, effort: Effort, progress: Progress
+) -> Audit:
+    """The audit with the evidence of all relations, and its self-test."""
+    done, level = count(), result.level / (TESTS * len(builds))
+    evidence: list[Evidence] = []
+    bare: list[Evidence] = []
+
+    def step() -> None:
+        progress("audit", next(done), (TESTS - 1) * len(builds))
+
     for one in builds:
         try:
-            more, bare = _relation(one, run, effort, share, seed, steps)
+            evidence_of, flagged = _relation(one, run, effort, level, result.seed, step)
         except PrivacyRefused as error:
             if error.name != "OVERSPEND":
                 raise
-            more, bare = [_overspent(one, error.wrong)], []
-        found, test = found + more, test + bare
-    self_test = SelfTest(any(e.violated for e in test), tuple(test))
-    return base.done(_verdict(found, self_test), began, tuple(found), self_test)
+            evidence_of, flagged = [_overspent(one, error.wrong)], []
+        evidence, bare = evidence + evidence_of, bare + flagged
+    return _judged(result, evidence, bare)
+
+
+def _judged(result: Audit, evidence: list[Evidence], bare: list[Evidence]) -> Audit:
+    """The audit with its verdict; `bare` is what the same attacks found without noise."""
+    self_test = SelfTest(any(one.violated for one in bare), tuple(bare))
+    verdict: Verdict = "nothing found" if self_test.flagged else "cannot tell"
+    if any(one.violated for one in evidence):
+        verdict = "VIOLATION"
+    return replace(result, verdict=verdict, evidence=tuple(evidence), self_test=self_test)
 
 
 def _relation(
-    one: Mechanism, run: Run, effort: _Efforts, level: float, seed: int, steps: _Steps
+    one: Mechanism, run: Run, effort: Effort, level: float, seed: int, step: Callable[[], None]
 ) -> tuple[list[Evidence], list[Evidence]]:
     """All tests of one instance under its relation, and their self-test."""
-    found: list[Evidence] = []
+    evidence_of: list[Evidence] = []
     bare: list[Evidence] = []
     seen: list[Seen] = []
     laws: set[NoiseInfo] = set()
     for number, setup in enumerate(setups(one)):
         tables = [setup]
         for place, table in enumerate(tables):
-            steps()
+            step()
             stream = 2 * number + place + 1000 * seed
-            part = effort.of("canaries")
+            part = effort.part("canaries")
             evidence, more, stated = by_canaries(
                 one, table, run, effort=part, level=level, seed=stream
             )
-            found, seen, laws = [*found, evidence], seen + more, laws | stated
+            evidence_of, seen, laws = [*evidence_of, evidence], seen + more, laws | stated
             crowd = crowded(setup, stated) if place == 0 else None
             tables += [crowd] if crowd is not None else []
         if number == 0:
-            few, nothing = effort.of("self-test"), without_noise(run, seed)
+            few, nothing = effort.part("self-test"), without_noise(run, seed)
             bare.append(
                 by_canaries(one, tables[-1], nothing, effort=few, level=level, seed=seed)[0]
             )
     scale = by_scale(seen, relation_of(one), level)
-    found += [scale] if scale is not None else []
+    evidence_of += [scale] if scale is not None else []
     rows = free_rows(one, binary_schema()) if one.about.releases == "rows" else None
     pairs = pairs_of(one, laws)
     for pair in pairs:
-        steps()
-        found.append(by_pair(one, pair, run, effort=effort.of("pairs"), level=level, rows=rows))
+        step()
+        evidence_of.append(
+            by_pair(one, pair, run, effort=effort.part("pairs"), level=level, rows=rows)
+        )
     bare.append(_self_pair(one, pairs[0], run, level=level, seed=seed, rows=rows))
-    return [*found, *without_statistics(one, relation_of(one), rows)], bare
-
-
-class _Efforts:
-    """The seconds of one relation, divided."""
-
-    __slots__ = ("_runs", "_seconds")
-
-    def __init__(self, seconds: float, runs: int | None) -> None:
-        self._seconds, self._runs = seconds, runs
-
-    def of(self, part: str) -> Effort:
-        """What one part of this kind gets."""
-        return Effort(self._seconds * SHARES[part], self._runs)
-
-
-class _Steps:
-    """Tells how far an audit is."""
-
-    __slots__ = ("_done", "_progress", "_total")
-
-    def __init__(self, progress: Progress, relations: int) -> None:
-        self._progress, self._done, self._total = progress, 0, (TESTS - 1) * relations
-
-    def __call__(self) -> None:
-        self._progress("audit", self._done, self._total)
-        self._done += 1
-
-
-class _Base:
-    """The facts of an audit that are known before it runs."""
-
-    __slots__ = ("_audit",)
-
-    def __init__(self, one: Mechanism, total: Claim, level: float, seed: int) -> None:
-        self._audit = Audit(
-            method=one.about.name,
-            params=as_json(one),
-            claim=one.plan(binary_schema(), 1).claim.words(),
-            kind=total.kind,
-            verdict="nothing to audit",
-            level=level if total.kind != "none" else 0.0,
-            seed=seed,
-        )
-
-    def done(
-        self,
-        verdict: Any,
-        began: float,
-        evidence: tuple[Evidence, ...] = (),
-        self_test: SelfTest | None = None,
-        notes: tuple[str, ...] = (),
-    ) -> Audit:
-        """The finished audit."""
-        return replace(
-            self._audit,
-            verdict=verdict,
-            evidence=evidence,
-            self_test=self_test,
-            seconds=time.process_time() - began,
-            notes=notes,
-        )
+    return [*evidence_of, *without_statistics(one, relation_of(one), rows)], bare
 
 
 def _overspent(one: Mechanism, words: str) -> Evidence:
@@ -212,18 +182,14 @@ def _overspent(one: Mechanism, words: str) -> Evidence:
     return Evidence("price", name, relation_of(one), 1, violated=True, words=words)
 
 
-def _diversity(one: Mechanism, base: _Base, run: Run, began: float) -> Audit:
-    level = base._audit.level
-    found = by_diversity(one, run, level=level)
-    bare = by_diversity(one, without_noise(run, base._audit.seed), level=level)
-    notes = (
-        (
-            "l-diversity is not differential privacy: there is no epsilon to bound. The l of a "
-            "whole output is the finding output_l of `gibbous evaluate`."
-        ),
+def _diversity(result: Audit, one: Mechanism, run: Run) -> Audit:
+    drawn = by_diversity(one, run, level=result.level)
+    bare = by_diversity(one, without_noise(run, result.seed), level=result.level)
+    note = (
+        "l-diversity is not differential privacy: there is no epsilon to bound. The l of a whole "
+        "output is the finding output_l of `gibbous evaluate`."
     )
-    self_test = SelfTest(bare.violated, (bare,))
-    return base.done(_verdict([found], self_test), began, (found,), self_test, notes)
+    return replace(_judged(result, [drawn], [bare]), notes=(note,))
 
 
 def _self_pair(
@@ -239,10 +205,10 @@ def _self_pair(
     bare = without_noise(run, seed)
     for runs in looks:
         effort, share = Effort(0.0, runs), level / len(looks)
-        found = by_pair(one, pair, bare, effort=effort, level=share, rows=rows)
-        if found.violated:
+        evidence = by_pair(one, pair, bare, effort=effort, level=share, rows=rows)
+        if evidence.violated:
             break
-    return found
+    return evidence
 
 
 def _self_runs(one: Mechanism, rows: int | None, level: float) -> int:
@@ -256,12 +222,6 @@ def _self_runs(one: Mechanism, rows: int | None, level: float) -> int:
     ):
         runs *= 2
     return runs if runs < MOST_SELF_RUNS else SELF_RUNS
-
-
-def _verdict(found: list[Evidence], self_test: SelfTest) -> str:
-    if any(one.violated for one in found):
-        return "VIOLATION"
-    return "nothing found" if self_test.flagged else "cannot tell"
 
 
 def _builds(method: str | type[Any] | Mechanism, given: dict[str, object]) -> list[Mechanism]:
@@ -281,11 +241,6 @@ def _builds(method: str | type[Any] | Mechanism, given: dict[str, object]) -> li
         return [build(kind, given)]
     offered: tuple[Relation, ...] = get_args(get_type_hints(kind)["relation"])
     return [build(kind, given | {"relation": relation}) for relation in offered]
-
-
-def _claim(one: Mechanism) -> Claim:
-    rows = 1 if one.about.releases == "rows" else None
-    return one.plan(binary_schema(), rows).total
 
 
 def _named(**given: object) -> dict[str, object]:

@@ -17,7 +17,6 @@ import polars as pl
 from gibbous.core.errors import EngineFailure
 from gibbous.core.schema import Schema
 from gibbous.disintegrate.spark import slabs
-from gibbous.disintegrate.spark.people import bounded_rows, person_words
 from gibbous.disintegrate.spark.shield import Batches, rows, shielded, task
 
 ENCODED = "rows bigint, sum bigint, bucket int, codes binary, numbers binary, people binary, report string"
@@ -124,10 +123,10 @@ def _timed(batches: Batches) -> Iterator[Any]:
 
 
 def _encoded(job: EncodeJob, frames: Iterable[pl.DataFrame]) -> Iterator[Any]:
-    from gibbous.encode.dictionary import coded, dictionaries
     from gibbous.encode.encode import SliceEncoder
+    from gibbous.encode.levels import coded, dictionaries
+    from gibbous.read.conform import check_years
     from gibbous.read.fingerprint import Fingerprint
-    from gibbous.read.years import check_years
 
     encoder = SliceEncoder(job.schema, numbers=job.numbers)
     mark = Fingerprint.of_root(job.root, job.schema.null if job.paths else "")
@@ -194,7 +193,7 @@ def _cut(job: EncodeJob, batches: Batches) -> Iterator[Any]:
     values, kept = np.concatenate(codes, axis=1), np.concatenate(numbers, axis=1)
     unit = job.schema.unit
     assert unit is not None
-    stay = bounded_rows(values, kept, np.concatenate(people, axis=1), unit.max_rows, job.key)
+    stay = slabs.bounded_rows(values, kept, np.concatenate(people, axis=1), unit.max_rows, job.key)
     values, kept = values[:, stay], kept[:, stay]
     for start in range(0, values.shape[1], job.slab):
         which = slice(start, start + job.slab)
@@ -212,7 +211,7 @@ def _people(job: EncodeJob, frame: pl.DataFrame, report: dict[str, Any]) -> np.n
         unknown |= values.is_nan().fill_null(value=False)
     if unknown.any():
         report["nobody"] = int(unknown.arg_max() or 0) + 1
-    return person_words(values, job.root)
+    return slabs.person_words(values, job.root)
 
 
 def _settled(frame: pl.DataFrame, job: EncodeJob) -> pl.DataFrame:

@@ -17,8 +17,8 @@ from gibbous.disintegrate import layout
 from gibbous.disintegrate.records import out_of_memory
 from gibbous.disintegrate.spark.collect import Kept, scanned, tallied
 from gibbous.disintegrate.spark.estimate import tally_bytes
+from gibbous.disintegrate.spark.jobs import check_workers
 from gibbous.disintegrate.spark.partial import Recoding, Share
-from gibbous.disintegrate.spark.probe import check_workers
 from gibbous.disintegrate.spark.session import Held, held
 from gibbous.disintegrate.spark.sources import is_frame, rows_of
 from gibbous.disintegrate.spark.workers import SparkWorkers
@@ -207,10 +207,11 @@ class SparkEngine:
     def split(self, parts: int, words: Words64) -> tuple[SparkEngine, ...]:
         """Engines of random parts of the same kept codes; see `core.protocols.Engine`.
 
-        A record goes where a word keyed with `words` says; a task that is done again says the same.
+        A task that is done again divides its records in the same way, so the parts come from a stream
+        keyed with the system's entropy: see `slabs.parts_of` for what that promises.
         """
         _, schema = self._look()
-        key = int(words(1)[0])
+        key = words(4).tobytes()
         return tuple(self._with(Share(parts, which, key), schema) for which in range(parts))
 
     def estimate(self, contexts: Sequence[Context], rows: int) -> int:

@@ -91,17 +91,11 @@ def tally_bytes(contexts: Sequence[Context], rows: int, partitions: int) -> int:
     return counts + 3 * largest + arriving
 
 
-def estimate(
-    plan: Plan | Sequence[Context],
-    schema: Schema,
-    rows: int,
-    partitions: int,
-) -> dict[str, Any]:
+def estimate(plan: Plan, schema: Schema, rows: int, partitions: int) -> dict[str, Any]:
     """What a run on Spark needs, without touching a record.
 
     Args:
-        plan: a plan (its `cells` are taken as one table each 2^20 cells or part of it), or the contexts
-            themselves, which gives closer figures.
+        plan: its `cells` are taken as one table each 2^20 cells or part of it.
         schema: public.
         rows: number of rows; public, or a guess.
         partitions: of the records.
@@ -112,57 +106,32 @@ def estimate(
             `shuffle` that moves between them, `collected` by the driver, `driver` memory, `task` memory
             of one Python worker at its peak, about; `notes` in words.
     """
-    contexts = None if isinstance(plan, Plan) else tuple(plan)
-    width = schema.code_dtype().itemsize
-    numbers = len(plan.numbers) if isinstance(plan, Plan) else 0
-    kept = rows * (len(schema) * width + 8 * numbers)
+    width = len(schema) * schema.code_dtype().itemsize + 8 * len(plan.numbers)
+    kept = rows * width
     person = schema.unit is not None and schema.unit.column is not None
     cut = kept + 16 * rows if person else 0
-    if contexts is None:
-        assert isinstance(plan, Plan)
-        counting = _of_cells(plan.cells, rows, partitions)
-        counting["count_passes"] = max(counting["count_passes"], len(plan.spends))
-    else:
-        found = passes(contexts, rows, partitions)
-        counting = {
-            "count_passes": len(found),
-            "moved": sum(one.moved for one in found if one.shuffled),
-            "collected": sum(one.result if one.shuffled else one.moved for one in found),
-            "driver": tally_bytes(contexts, rows, partitions),
-        }
-    share = math.ceil(rows / max(1, partitions)) * (len(schema) * width + 8 * numbers)
-    gathered = min(3 * share, 3 * GATHER + 24 * GATHER // max(1, len(schema) * width))
+    table = 8 * plan.cells
+    counting = max(1, math.ceil(table / TABLES))
+    moved = min(table * partitions, 16 * rows * max(1, math.ceil(plan.cells / DENSE)))
+    shuffled = moved > DIRECT * counting
+    share = math.ceil(rows / max(1, partitions)) * width
+    gathered = min(3 * share, 3 * GATHER + 24 * GATHER // max(1, width - 8 * len(plan.numbers)))
     meeting = 3 * (share + cut // max(1, partitions)) if person else 0
-    notes = ["Bytes are bounds for rows that all differ; real tables move less."]
-    if contexts is None:
-        notes.append("A method that chooses in rounds counts in each: passes are at least these.")
-    if person:
-        notes.append("Rows move once, as codes, so that the rows of a person meet.")
-    else:
-        notes.append("Codes move once where --partitions is given; without it they stay.")
     return {
         "source_passes": 1,
-        "count_passes": counting["count_passes"],
+        "count_passes": max(counting, len(plan.spends)),
         "codes": kept,
-        "shuffle": max(cut, kept) + counting["moved"],
-        "collected": counting["collected"],
-        "driver": DRIVER + counting["driver"],
+        "shuffle": max(cut, kept) + (moved if shuffled else 0),
+        "collected": table if shuffled else moved,
+        "driver": DRIVER + 4 * table + DIRECT,
         "task": PYTHON + TABLES + max(gathered, meeting),
-        "notes": tuple(notes),
-    }
-
-
-def _of_cells(cells: int, rows: int, partitions: int) -> dict[str, int]:
-    """The same from a number of cells alone."""
-    tables = max(1, math.ceil(cells / DENSE))
-    counting = max(1, math.ceil(8 * cells / TABLES))
-    moved = min(8 * cells * partitions, 16 * rows * tables)
-    shuffled = moved > DIRECT * counting
-    return {
-        "count_passes": counting,
-        "moved": moved if shuffled else 0,
-        "collected": 8 * cells if shuffled else moved,
-        "driver": 4 * 8 * cells + DIRECT,
+        "notes": (
+            "Bytes are bounds for rows that all differ; real tables move less.",
+            "A method that chooses in rounds counts in each: passes are at least these.",
+            "Rows move once, as codes, so that the rows of a person meet."
+            if person
+            else "Codes move once where --partitions is given; without it they stay.",
+        ),
     }
 
 

@@ -60,7 +60,7 @@ def translated(error: BaseException, state: str) -> GibbousError:
     condition = _condition_of(error)
     missing = _LIBRARY.search(text)
     if missing or "PYTHON_VERSION_MISMATCH" in text:
-        return _workers(f"It misses {missing[1]}." if missing else "Its Python differs.", state)
+        return incapable(f"It misses {missing[1]}." if missing else "Its Python differs.", state)
     if any(word in text for word in _DISK):
         return ResourceLimit(
             "DISK",
@@ -122,13 +122,14 @@ def _condition_of(error: Any) -> str:
     return ""
 
 
-def _workers(what: str, state: str) -> EngineFailure:
+def incapable(what: str, state: str = UNSPENT) -> EngineFailure:
+    """The error where a worker lacks what it needs."""
     return EngineFailure(
         "WORKERS",
         f"A worker of the cluster cannot run gibbous. {what}",
         "Every executor has the same Python and the same gibbous[spark] as the driver.",
         "Install it there, ship an environment (spark.archives), or set spark.pyspark.python; or use "
-        "engine='duckdb'.",
+        "engine='local'.",
         state=state,
     )
 

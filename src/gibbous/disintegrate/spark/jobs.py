@@ -1,18 +1,24 @@
-"""Jobs: an action of Spark is waited for; it tells how far it is, and an interrupt calls it off."""
+"""Jobs: an action of Spark is waited for and tells how far it is; the first asks what workers have."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from threading import Thread
 from typing import Any, TypeVar
 
-from gibbous.core.protocols import Progress
-from gibbous.disintegrate.spark.faults import UNSPENT, guarded
+from gibbous import __version__
+from gibbous.core.protocols import Progress, silent
+from gibbous.disintegrate.spark.faults import UNSPENT, guarded, incapable
+from gibbous.disintegrate.spark.session import quiet
 
 T = TypeVar("T")
+NEEDED = ("numpy", "polars", "pyarrow", "gibbous")
+_VERSION = re.compile(r"[0-9A-Za-z.+]{1,40}")
 TICK = 0.25  # seconds between two looks at how far a job is
 _numbers = itertools.count(1)
 
@@ -78,3 +84,47 @@ def _share(context: Any, group: str) -> float:
                 if info:
                     done, total = done + info.numCompletedTasks, total + info.numTasks
     return done / total if total else 0.0
+
+
+def check_workers(session: Any) -> None:
+    """Refuse a cluster whose workers lack a library or have another gibbous.
+
+    Raises:
+        EngineFailure: one line, before Spark prints pages of its own.
+    """
+    tasks = max(1, min(64, 2 * int(session.sparkContext.defaultParallelism)))
+    with quiet():
+        frame = session.range(0, tasks, 1, tasks).mapInArrow(_asking(NEEDED), "told string")
+        found = awaited(session, frame.toArrow, stage="start", progress=silent)
+    for words in found.column("told").to_pylist():
+        told = json.loads(words)
+        if told["missing"]:
+            raise incapable(f"It misses {', '.join(told['missing'])}.")
+        theirs = told["version"]
+        if theirs != __version__ and _VERSION.fullmatch(theirs):
+            raise incapable(f"It has gibbous {theirs}, the driver has {__version__}.")
+
+
+def _asking(needed: tuple[str, ...]) -> Callable[[Any], Iterator[Any]]:
+    """A function that travels by value: where gibbous is missing, it can still say so."""
+
+    def ask(batches: Any) -> Any:
+        import importlib
+        import json
+
+        import pyarrow
+
+        for _ in batches:
+            pass
+        missing, version = [], ""
+        for name in needed:
+            try:
+                module = importlib.import_module(name)
+            except ImportError:
+                missing.append(name)
+            else:
+                version = str(getattr(module, "__version__", ""))
+        told = json.dumps({"missing": missing, "version": version})
+        yield pyarrow.RecordBatch.from_pydict({"told": pyarrow.array([told])})
+
+    return ask

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gibbous.core.codes import Codes
-from gibbous.core.context import Context, mix64
+from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure
 from gibbous.core.moment import Moment
 from gibbous.core.recode import Change, recoded
@@ -35,11 +35,11 @@ class Recoding:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Share:
-    """A step of a view: one of `parts` random parts of the records, by words keyed with `key`."""
+    """A step of a view: one of `parts` random parts of the records; see `slabs.parts_of`."""
 
     parts: int
     which: int
-    key: int
+    key: bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -142,10 +142,8 @@ def _view(job: CountJob, codes: Codes) -> Codes:
             continue
         kept = [kept for _, kept in codes.numbers]
         numbers = np.stack(kept) if kept else np.empty((0, codes.rows))
-        words = slabs.row_words(codes.by_column, numbers, step.key)
-        place = int(mix64(np.array([task()], dtype=np.uint64))[0])
-        chosen = slabs.shuffled_words(words, None, step.key ^ place)
-        codes = codes.part(chosen % np.uint64(step.parts) == np.uint64(step.which))
+        part = slabs.parts_of(codes.by_column, numbers, step.parts, key=step.key, task=task())
+        codes = codes.part(part == np.uint64(step.which))
     return codes
 
 

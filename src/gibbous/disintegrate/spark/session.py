@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
-import logging
 import os
 import re
 import shutil
@@ -148,7 +147,8 @@ def held(
     """
     found = given if given is not None else _active()
     if found is not None:
-        _classic(found)
+        if ".connect" in type(found).__module__:
+            raise _connect()
         if given is None and (master is not None or conf):
             raise UsageError(
                 "SESSION",
@@ -173,7 +173,13 @@ def quiet() -> Iterator[None]:
     Its logger of failed queries writes the text of the exception to the terminal, and that text may
     hold what a column held.
     """
-    loggers = _loggers()
+    loggers: list[Any] = []
+    if sys.modules.get("pyspark") is not None:
+        from pyspark.logger import (
+            PySparkLogger,
+        )  # its own class, else its next user finds a plain one
+
+        loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [one.disabled for one in loggers]
     for one in loggers:
         one.disabled = True
@@ -184,16 +190,6 @@ def quiet() -> Iterator[None]:
     finally:
         for one, was in zip(loggers, before, strict=True):
             one.disabled = was
-
-
-def _loggers() -> list[logging.Logger]:
-    if sys.modules.get("pyspark") is None:
-        return []
-    from pyspark.logger import (
-        PySparkLogger,  # of its own class, else its next user finds a plain one
-    )
-
-    return [PySparkLogger.getLogger(name) for name in _LOGGERS]
 
 
 def sweep() -> None:
@@ -223,11 +219,6 @@ def _active() -> Any:
         if found is None and SparkContext._active_spark_context is not None:
             found = SparkSession.builder.getOrCreate()  # of another thread: there is one a process
         return found
-
-
-def _classic(session: Any) -> None:
-    if ".connect" in type(session).__module__:
-        raise _connect()
 
 
 def _new(master: str, conf: dict[str, str]) -> Held:
@@ -343,7 +334,7 @@ def _no_java(wrong: str) -> EngineFailure:
         wrong,
         f"Spark runs on Java {JAVA} or later.",
         "Install a JRE (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME, or use "
-        "engine='duckdb', which needs none.",
+        "engine='local', which needs none.",
     )
 
 
@@ -353,5 +344,5 @@ def _connect() -> EngineFailure:
         "The session is a Spark Connect client.",
         "The engine needs a classic session, in the process that runs gibbous.",
         "Run gibbous on the driver (a notebook of a single-user cluster, or spark-submit), or use "
-        "engine='duckdb' on an export.",
+        "engine='local' on an export.",
     )

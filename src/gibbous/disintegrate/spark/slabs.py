@@ -1,12 +1,14 @@
-"""Slabs: codes of some rows as one block of bytes, which Spark moves and keeps without looking inside."""
+"""Slabs: codes of some rows as one block of bytes; keyed words of rows, and the choices that hang on them."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from gibbous.core.codes import Codes
 from gibbous.core.context import mix64
@@ -100,7 +102,34 @@ def check_of(codes: np.ndarray, numbers: np.ndarray, key: int) -> int:
     return int(row_words(codes, numbers, key).sum(dtype=np.uint64).astype(np.int64))
 
 
-def shuffled_words(words: np.ndarray, group: np.ndarray | None, key: int) -> np.ndarray:
+def parts_of(
+    codes: np.ndarray, numbers: np.ndarray, parts: int, *, key: bytes, task: int
+) -> np.ndarray:
+    """The random part of each row of a partition; the same when a task is done again.
+
+    Word i of a keyed stream is for the i-th row in a keyed order of what the rows hold; equal rows
+    may swap words, which changes no count.
+
+    Args:
+        codes: (columns, rows), all rows of the partition, in any order.
+        numbers: float64 (numbers kept, rows).
+        key: 32 bytes of the system's entropy, of this division alone.
+        task: number of the partition.
+    Returns:
+        uint64 (rows,), below `parts`.
+    Guarantee:
+        Parts are as good as drawn independently and uniformly, whatever the rows hold, for whoever
+        cannot tell SHAKE-256 under a secret key from a random function (docs/proofs/parallel.md).
+    """
+    order = np.argsort(row_words(codes, numbers, int.from_bytes(key[:8], "little")), kind="stable")
+    stream = hashlib.shake_256(b"gibbous-parts" + task.to_bytes(8, "little") + key)
+    out = np.empty(len(order), dtype=np.uint64)
+    words = np.frombuffer(stream.digest(8 * len(order)), dtype="<u8")
+    out[order] = words % np.uint64(parts)
+    return out
+
+
+def shuffled_words(words: np.ndarray, groups: np.ndarray, key: int) -> np.ndarray:
     """A word a row that differs between equal rows, and does not depend on the order they come in.
 
     Equal rows of one group are numbered, and the number is hashed in: which of them gets which word
@@ -108,12 +137,11 @@ def shuffled_words(words: np.ndarray, group: np.ndarray | None, key: int) -> np.
 
     Args:
         words: uint64 (rows,), from `row_words`.
-        group: uint64 (rows,): rows are numbered within a group; None for one group.
+        groups: uint64 (rows,): rows are numbered within a group.
         key: 64 bits.
     Returns:
         uint64 (rows,).
     """
-    groups = np.zeros(len(words), dtype=np.uint64) if group is None else group
     order = np.lexsort((words, groups))
     sorted_words, sorted_groups = words[order], groups[order]
     new = np.ones(len(words), dtype=bool)
@@ -125,3 +153,55 @@ def shuffled_words(words: np.ndarray, group: np.ndarray | None, key: int) -> np.
         mixed = mix64(sorted_words + np.uint64(key))
         out[order] = mix64(mixed ^ mix64(sorted_groups + (number.astype(np.uint64) + 1) * _ODD))
     return out
+
+
+def person_words(values: pl.Series, root: bytes) -> np.ndarray:
+    """Two keyed words of each identifier, uint64 (2, rows): equal identifiers, equal words."""
+
+    def derived(what: bytes) -> bytes:
+        return hashlib.blake2b(what, key=root, digest_size=16, person=b"gibbous-person").digest()
+
+    if values.dtype.is_integer() and values.dtype not in (pl.Int128, pl.UInt64):
+        whole = values.cast(pl.Int64).fill_null(0).to_numpy().view(np.uint64)
+        first, second = np.frombuffer(derived(b"whole"), dtype=np.uint64)
+        with np.errstate(over="ignore"):
+            return np.stack(
+                (mix64(mix64(whole + first) ^ second), mix64(mix64(whole + second) ^ first))
+            )
+    text = values.cast(pl.String).fill_null("")
+    distinct = text.unique()
+    digests = [derived(b"text:" + one.encode("utf-8", "surrogatepass")) for one in distinct]
+    table = np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 2)
+    place = text.cast(pl.Enum(distinct)).to_physical().to_numpy()
+    return np.ascontiguousarray(table[place].T)
+
+
+def bounded_rows(
+    codes: np.ndarray, numbers: np.ndarray, people: np.ndarray, most: int, key: int
+) -> np.ndarray:
+    """Which rows stay when a person keeps at most `most`, as good as drawn at random.
+
+    The choice hangs on the person's own rows and a secret key, not on their order: a task that is
+    done again keeps the same rows.
+
+    Args:
+        codes: (columns, rows), all rows of each person that occurs.
+        numbers: float64 (numbers kept, rows).
+        people: uint64 (2, rows), from `person_words`.
+        most: >= 1.
+        key: 64 bits.
+    Returns:
+        Positions of rows, int64, increasing.
+    """
+    words = row_words(codes, numbers, key)
+    with np.errstate(over="ignore"):
+        group = people[0] + mix64(people[1])
+    chosen = shuffled_words(words, group, key)
+    order = np.lexsort((chosen, people[1], people[0]))
+    first, second = people[0][order], people[1][order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    starts = np.flatnonzero(new)
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    stay: np.ndarray = np.sort(order[place < most])
+    return stay

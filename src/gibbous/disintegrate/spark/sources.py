@@ -13,10 +13,9 @@ from gibbous.core.errors import EngineFailure, InputRejected, SchemaMismatch, Us
 from gibbous.core.schema import Schema
 from gibbous.disintegrate.spark.faults import guarded
 from gibbous.disintegrate.spark.session import quiet
-from gibbous.read.conform import check_types, conform
+from gibbous.read.conform import check_names, check_types, conform
 from gibbous.read.fields import shown
 from gibbous.read.files import TEXT_ENDINGS
-from gibbous.read.names import check_names
 
 _TABLE = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,3}")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")

@@ -47,12 +47,6 @@ class SparkWorkers:
     def __reduce__(self) -> NoReturn:
         raise TypeError("workers hold a session and are never pickled")
 
-    def __enter__(self) -> SparkWorkers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Let go of the session; one that was made for these workers stops."""
         found, self._held = self._held, None
@@ -81,7 +75,7 @@ class SparkWorkers:
         progress("write", 0, count)
         if not count:
             return
-        public = guarded(lambda: context.broadcast(shared), state=STATE)
+        public = guarded(lambda: context.broadcast(_OneBlock(shared)), state=STATE)
         try:
             done = 0
             for group in self._results(context, partial(_call, work, public), list(items)):
@@ -119,6 +113,23 @@ class SparkWorkers:
                     todo.get_nowait()
             with contextlib.suppress(Exception):
                 context.cancelJobGroup(group)
+
+
+class _OneBlock:
+    """A value that is pickled as one object of bytes, and comes out as the value itself.
+
+    Where encryption is on, PySpark sends a broadcast through a stream that takes bytes alone, while
+    a large array would be handed over as a buffer of its own.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        from pyspark.serializers import CPickleSerializer
+
+        serializer = CPickleSerializer()
+        return serializer.loads, (serializer.dumps(self.value),)
 
 
 def _submit(

@@ -17,7 +17,7 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.evaluate.inference import formulas, models, released
-from gibbous.evaluate.inference.choice import Noise, check
+from gibbous.evaluate.inference.choice import check
 from gibbous.evaluate.inference.combine import combine, direct
 from gibbous.evaluate.inference.facts import Facts, facts_of
 from gibbous.evaluate.inference.redraw import (
@@ -27,7 +27,7 @@ from gibbous.evaluate.inference.redraw import (
     row_variance,
 )
 from gibbous.evaluate.inference.results import Fit, Shares
-from gibbous.evaluate.inference.rules import Floats, Rule
+from gibbous.evaluate.inference.rules import Floats, Noise, Rule
 from gibbous.evaluate.tables import Side, plain, side, typed
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 Analyst = Callable[["pl.DataFrame"], tuple[npt.ArrayLike, npt.ArrayLike]]
 """analyst(frame) -> (estimates, variances): a number each, or one an estimate."""
-
-NAMED = 5  # coefficients of one fate that a remark names
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +109,10 @@ class Analysis:
         self, variances: Sequence[npt.ArrayLike], of: Callable[[Side], npt.ArrayLike]
     ) -> Floats:
         """Variances of the estimates in each set; not below what the noise in a variance may hide."""
-        found = np.asarray(variances, dtype=np.float64)
+        own = np.asarray(variances, dtype=np.float64)
         if not self._unfloored:
-            return found
-        least: Floats = np.fmax(found, np.array([of(one) for one in self._unfloored]))
+            return own
+        least: Floats = np.fmax(own, np.array([of(one) for one in self._unfloored]))
         return least
 
     def glm(
@@ -148,7 +146,7 @@ class Analysis:
 
         def coefficients(codes: Codes) -> Floats:
             try:
-                return models.fit(model, codes, _values(codes, model.needed, seed)).estimates
+                return models.fit(model, codes, _values(codes, model.columns, seed)).estimates
             except UsageError:  # redrawn rows without a complete one, or with log(0)
                 return np.full(len(each[0].names), np.nan)
 
@@ -164,7 +162,7 @@ class Analysis:
             level=level,
             names=each[0].names,
         )
-        return Fit(model.formula, model.family, combined, _remarks(each))
+        return Fit(model.text, model.family, combined, models.remarks(each))
 
     def table(
         self,
@@ -189,7 +187,8 @@ class Analysis:
         Raises:
             UsageError: no such column, or more than 100,000 combinations.
         """
-        schema, places = self.schema, self._places(columns)
+        schema = self.schema
+        places = released.positions(schema, columns)
         names = released.names(schema, places)
         keys = tuple(" ".join(one.values()) for one in names)
         tables = self.release.tables
@@ -199,22 +198,22 @@ class Analysis:
                 records = self.facts.records or float(max(margin.counts.sum(), 1.0))
                 share, sampling, noise = released.shares(margin, records)
                 facts = replace(self.facts, records=records)
-                found = direct(share, sampling, noise, facts=facts, level=level, names=keys)
-                return Shares(tuple(columns), tuple(names), found, "released table", ci)
-        counted = np.array([_counted(one.codes, schema, places) for one in self.sets])
+                combined = direct(share, sampling, noise, facts=facts, level=level, names=keys)
+                return Shares(tuple(columns), tuple(names), combined, "released table", ci)
+        counted = np.array([released.counted(one.codes, places) for one in self.sets])
         rows = np.array([[max(one.rows, 1)] for one in self.sets])
         inside = (counted * rows + 0.5) / (rows + 1)  # a level without rows has a variance, too
         options = self._options(Options(rule, level, replicates if ci else 0, seed, progress))
-        found = combine(
+        combined = combine(
             counted,
             inside * (1 - inside) / rows,
             release=self.facts,
             rule=rule,
-            noise_variance=self._noise(lambda c: _counted(c, schema, places), options),
+            noise_variance=self._noise(lambda c: released.counted(c, places), options),
             level=level,
             names=keys,
         )
-        return Shares(tuple(columns), tuple(names), found, "rows", ci)
+        return Shares(tuple(columns), tuple(names), combined, "rows", ci)
 
     def combine(
         self,
@@ -236,14 +235,14 @@ class Analysis:
             rule, level, replicates, seed, progress: see Options.
         """
         options = self._options(Options(rule, level, replicates, seed, progress))
-        found = [_numbers(analyst, one.frame) for one in self.sets]
+        answers = [_numbers(analyst, one.frame) for one in self.sets]
 
         def estimator(codes: Codes) -> Floats:
             return _numbers(analyst, _values(codes, codes.schema.names, seed))[0].reshape(-1)
 
         return combine(
-            np.array([q for q, _ in found]),
-            self._at_least([v for _, v in found], lambda one: _numbers(analyst, one.frame)[1]),
+            np.array([q for q, _ in answers]),
+            self._at_least([v for _, v in answers], lambda one: _numbers(analyst, one.frame)[1]),
             release=self.facts,
             rule=rule,
             noise_variance=self._noise(estimator, options),
@@ -278,7 +277,7 @@ class Analysis:
             return None
         if self.facts.sanitized == "per_set" and not self.facts.alike:
             return None  # what was chosen for each set shows in B alone
-        found = noise_variance(
+        noise = noise_variance(
             tables,
             estimator,
             seed=options.seed,
@@ -286,28 +285,7 @@ class Analysis:
             progress=options.progress,
         )
         rows = row_variance(tables, estimator, self.sets[0].rows, options.seed)
-        return replace(found, rows=rows, rows_df=DRAWN_AGAIN - 1.0)
-
-    def _places(self, columns: Sequence[str]) -> tuple[int, ...]:
-        names = self.schema.names
-        wrong = [name for name in columns if name not in names]
-        if isinstance(columns, str) or not columns or wrong or len(set(columns)) < len(columns):
-            raise UsageError(
-                "COLUMN",
-                f"A table of {columns!r} was asked for.",
-                f"It takes a list of different columns; the release has {', '.join(names)}.",
-                "Correct the columns.",
-            )
-        places = tuple(self.schema.index(name) for name in columns)
-        cells = int(np.prod([float(self.schema.sizes[c]) for c in places]))
-        if cells > released.MOST_CELLS:
-            raise UsageError(
-                "CELLS",
-                f"The table would have {cells:,} cells.",
-                f"At most {released.MOST_CELLS:,}.",
-                "Ask for fewer columns.",
-            )
-        return places
+        return replace(noise, rows=rows, rows_df=DRAWN_AGAIN - 1.0)
 
 
 def load_release(path: str | Path, *, records: float | None = None) -> Analysis:
@@ -346,14 +324,6 @@ def _values(codes: Codes, needed: Sequence[str], seed: int) -> pl.DataFrame:
     return typed(decode(drawn, seed=seed), drawn)
 
 
-def _counted(codes: Codes, schema: Schema, places: tuple[int, ...]) -> Floats:
-    """Shares of the combinations of some columns, row-major, float64 (combinations,)."""
-    sizes = tuple(schema.sizes[p] for p in places)
-    key = np.ravel_multi_index(tuple(codes.by_column[p].astype(np.int64) for p in places), sizes)
-    shares: Floats = np.bincount(key, minlength=int(np.prod(sizes))) / max(codes.rows, 1)
-    return shares
-
-
 def _numbers(analyst: Analyst, frame: pl.DataFrame) -> tuple[Floats, Floats]:
     try:
         estimates, variances = analyst(frame)
@@ -365,38 +335,3 @@ def _numbers(analyst: Analyst, frame: pl.DataFrame) -> tuple[Floats, Floats]:
             "It takes a polars frame and returns (estimates, variances).",
             "Correct it; try it on release.sets[0].",
         ) from None
-
-
-def _remarks(each: Sequence[models.Fitted]) -> tuple[str, ...]:
-    """What happened in which set, in words; coefficients of one fate in one sentence."""
-    said = []
-    for what, why in (
-        ("absent", "a level or combination does not occur, or too few rows show it"),
-        ("separated", "the terms predict the response without error: no finite estimate"),
-    ):
-        hit: dict[str, list[int]] = {}
-        for number, one in enumerate(each, 1):
-            for name in getattr(one, what):
-                hit.setdefault(name, []).append(number)
-        alike: dict[tuple[int, ...], list[str]] = {}
-        for name, numbers in hit.items():
-            alike.setdefault(tuple(numbers), []).append(name)
-        for sets, names in alike.items():
-            said.append(f"{_few(names)}: not estimated in {_which(sets, len(each))} ({why}).")
-    if dropped := sum(one.dropped for one in each):
-        said.append(f"{dropped:,} rows of all sets have missing values and were left out.")
-    return tuple(said)
-
-
-def _few(names: Sequence[str]) -> str:
-    if len(names) <= NAMED:
-        return ", ".join(names)
-    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more coefficients"
-
-
-def _which(numbers: Sequence[int], sets: int) -> str:
-    if len(numbers) == 1:
-        return f"set {numbers[0]}"
-    if len(numbers) == sets:
-        return "any set"
-    return f"sets {', '.join(map(str, numbers))}"

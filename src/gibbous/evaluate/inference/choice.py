@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,39 +11,13 @@ from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.evaluate.inference import rules
 from gibbous.evaluate.inference.facts import FITTED, UNPERTURBED, Facts
-from gibbous.evaluate.inference.rules import RULES, Floats, Rule, Spread, Variance
+from gibbous.evaluate.inference.rules import RULES, Floats, Noise, Rule, Spread, Variance
 
 NEEDS_TWO = ("reiter2003", "raghunathan2003")
 FAR = 0.05  # |N/n - 1| from which a rule that wants N = n is told off
 SHIFTED = 0.25  # standard errors of bias from another round of noise, from which it is said
 HIDDEN = 0.1  # share of a variance that V_s cut to 0 may hide without being said
 ODD = 1e-6  # a between-set variance that is less likely than this is reported
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """V_s, the variance of an estimate due to the noise, and how it was found.
-
-    Attributes:
-        variance: float64 (estimates,); NaN where it could not be found.
-        df: degrees of freedom; infinite if it was computed from the published scale.
-        source: in words.
-        notes: what to read with it.
-        shift: by how much another round of noise moves the estimate to one side; None if not known.
-        error: standard error of the variance, float64 (estimates,); None is what df says.
-        rows: S, variance of the estimate over sets from the same tables, float64 (estimates,); None where
-            rows are independent draws, for which W says it.
-        rows_df: degrees of freedom of S.
-    """
-
-    variance: Floats
-    df: float = math.inf
-    source: str = "given"
-    notes: tuple[str, ...] = ()
-    shift: Floats | None = None
-    error: Floats | None = None
-    rows: Floats | None = None
-    rows_df: float = math.inf
 
 
 def check(rule: Rule, level: float, sets: int, facts: Facts) -> None:
@@ -72,55 +46,51 @@ def check(rule: Rule, level: float, sets: int, facts: Facts) -> None:
 
 
 def chosen(
-    found: Spread, rule: Rule, facts: Facts, noise: Noise | None
+    moments: Spread, rule: Rule, facts: Facts, noise: Noise | None
 ) -> tuple[Variance, str, str]:
     """The variance, the rule that gave it, and the reason in words."""
     if rule == "reiter2003":
-        return rules.reiter2003(found), rule, "It was asked for: T = W + B/m."
+        return rules.reiter2003(moments), rule, "It was asked for: T = W + B/m."
     if rule == "raghunathan2003":
         ratio = facts.ratio if facts.ratio is not None else math.nan
-        variance = rules.raghunathan2003(found, ratio)
+        variance = rules.raghunathan2003(moments, ratio)
         if (variance.total <= 0).any():
             sizes(facts, "its T_f is not positive here, and the correction (N/n) W")
         return variance, rule, "It was asked for: T = (1 + 1/m) B - W, at least (N/n) W."
     if rule == "raab2016":
         ratio, _ = sizes(facts, "the rule raab2016")
         return (
-            rules.raab2016(found, ratio, draws=facts.draws),
+            rules.raab2016(moments, ratio, draws=facts.draws),
             rule,
             "It was asked for: T = W (N/n + 1/m), without a term for noise.",
         )
-    return _unified(found, rule, facts, noise)
+    return _unified(moments, rule, facts, noise)
 
 
 def _unified(
-    found: Spread, rule: Rule, facts: Facts, noise: Noise | None
+    moments: Spread, rule: Rule, facts: Facts, noise: Noise | None
 ) -> tuple[Variance, str, str]:
     ratio, records = sizes(facts, "the unified rule")
     numbers = f"N = {facts.rows:,.0f} rows a set, n = {records:,.0f} ({facts.records_from})"
     start = "Asked for" if rule == "unified" else "Chosen"
     unknown = noise is None or bool(np.isnan(noise.variance).any())
-    if facts.sanitized == "per_set" and unknown and (found.sets >= 2).any():
-        made = "drawn" if facts.method in UNPERTURBED else "drawn or noised"
+    if facts.sanitized == "per_set" and unknown and (moments.sets >= 2).any():
+        how = "drawn" if facts.method in UNPERTURBED else "drawn or noised"
         chosen_anew = "" if facts.alike else ", from tables that were chosen for it"
         why = (
-            f"{start} because every set was {made} for itself{chosen_anew}, at a scale that B "
+            f"{start} because every set was {how} for itself{chosen_anew}, at a scale that B "
             f"shows: T = W N/n + B/m; {numbers}."
         )
-        measured = rules.unified_measured(found, ratio, records=records, draws=facts.draws)
+        measured = rules.unified_measured(moments, ratio, records=records, draws=facts.draws)
         return measured, "unified", why
-    known = noise or Noise(np.zeros(found.mean.size))
+    known = noise or Noise(np.zeros(moments.mean.size))
     variance = rules.unified(
-        found,
+        moments,
         ratio,
+        known,
         records=records,
-        noise=np.nan_to_num(known.variance),
-        noise_df=known.df,
-        noise_error=None if known.error is None else np.nan_to_num(known.error),
         sanitized=facts.sanitized or "once",
         draws=facts.draws,
-        rows=known.rows,
-        rows_df=known.rows_df,
     )
     where = {
         "once": "tables were noised once and all sets are drawn from them",
@@ -147,7 +117,7 @@ def _unified(
 
 
 def remarks(
-    found: Spread, rule: str, facts: Facts, noise: Noise | None, variance: Variance, *, sets: int
+    moments: Spread, rule: str, facts: Facts, noise: Noise | None, variance: Variance, *, sets: int
 ) -> tuple[str, ...]:
     """What was assumed or went against the rule, before what no rule covers.
 
@@ -158,12 +128,12 @@ def remarks(
     if noise is not None and noise.shift is not None:
         said += _shifted(noise.shift, variance)
     if noise is not None and noise.error is not None and rule == "unified":
-        said += _cut(noise, variance, found.sets if facts.sanitized == "per_set" else 1.0)
+        said += _cut(noise, variance, moments.sets if facts.sanitized == "per_set" else 1.0)
     noised = facts.sanitized is not None and facts.method not in UNPERTURBED
-    unseen = noise is None or bool((np.isnan(noise.variance) & (found.sets > 0)).any())
+    unseen = noise is None or bool((np.isnan(noise.variance) & (moments.sets > 0)).any())
     if rule == "unified" and facts.sanitized == "once" and unseen:
         said.insert(0, _UNSEEN if noise is None else _PARTLY_UNSEEN)
-    alone = facts.sanitized == "per_set" and noise is None and not (found.sets >= 2).any()
+    alone = facts.sanitized == "per_set" and noise is None and not (moments.sets >= 2).any()
     if rule == "unified" and alone and noised and facts.method not in FITTED:
         said.insert(0, _ALONE)
     far = facts.ratio is not None and abs(facts.ratio - 1) > FAR
@@ -183,10 +153,10 @@ def remarks(
             f"T_f was below (N/n) W for {int(variance.floored.sum())} of {variance.floored.size} "
             "estimates, which happens by chance; (N/n) W stands in for it."
         )
-    if ((found.sets > 0) & (found.sets < sets)).any():
+    if ((moments.sets > 0) & (moments.sets < sets)).any():
         said.append("Some estimates do not exist in every set: they are combined over fewer.")
     if rule == "unified" and facts.sanitized == "once" and facts.draws == "fitted":
-        said += _odd(found)
+        said += _odd(moments)
     return tuple(said)
 
 
@@ -218,11 +188,11 @@ def _cut(noise: Noise, variance: Variance, shared: Floats | float) -> list[str]:
     return [sentence]
 
 
-def _odd(found: Spread) -> list[str]:
+def _odd(moments: Spread) -> list[str]:
     """Sets drawn from one set of tables differ by W; tell where they differ by far more, or not at all."""
-    df = found.sets - 1
+    df = moments.sets - 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = found.between / found.within
+        ratio = moments.between / moments.within
     known = np.isfinite(ratio)
     if not known.any():
         return []

@@ -13,10 +13,18 @@ from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.core.release import Release
 from gibbous.evaluate.inference import rules
-from gibbous.evaluate.inference.choice import Noise, check, chosen, remarks
+from gibbous.evaluate.inference.choice import check, chosen, remarks
 from gibbous.evaluate.inference.combined import Combined
 from gibbous.evaluate.inference.facts import CLUSTERS, Facts, checked_size, facts_of
-from gibbous.evaluate.inference.rules import Draws, Floats, Rule, Sanitized, Spread, Variance
+from gibbous.evaluate.inference.rules import (
+    Draws,
+    Floats,
+    Noise,
+    Rule,
+    Sanitized,
+    Spread,
+    Variance,
+)
 
 
 class Described(Protocol):
@@ -67,21 +75,23 @@ def combine(
         docs/reference/combining-rules.md.
     """
     q, v, shape = _arrays(estimates, variances)
-    facts = _facts(release, rows, records, sanitized, draws, len(q))
+    facts = _stated(_facts(release, records, len(q)), rows, records, sanitized, draws)
     noise = _noise(noise_variance, q.shape[1])
     check(rule, level, len(q), facts)
-    if names and len(names) != q.shape[1]:
-        raise UsageError(
-            "NAMES",
-            f"{len(names)} names were given for {q.shape[1]} estimates.",
-            "One name an estimate.",
-            "Correct names.",
-        )
-    found = rules.spread(q, v)
-    variance, used, why = chosen(found, rule, facts, noise)
-    said = remarks(found, used, facts, noise, variance, sets=len(q))
-    warnings = (*said, *facts.biases)
-    return _combined(found, variance, level, used, why, facts, warnings, tuple(names), shape)
+    _check_names(names, q.shape[1])
+    moments = rules.spread(q, v)
+    variance, used, why = chosen(moments, rule, facts, noise)
+    said = remarks(moments, used, facts, noise, variance, sets=len(q))
+    return Combined(
+        **_intervals(moments, variance, level, shape),
+        level=level,
+        rule=used,
+        why=why,
+        rows=facts.rows,
+        records=facts.records,
+        names=tuple(names),
+        warnings=(*said, *facts.biases),
+    )
 
 
 def direct(
@@ -101,84 +111,50 @@ def direct(
         noise: V_s.
     """
     zero = np.zeros_like(estimate)
-    found = Spread(np.full_like(estimate, np.inf), estimate, sampling, zero)
-    variance = rules.unified(
-        found, 1.0, records=facts.records or np.inf, noise=noise.variance, noise_df=noise.df
-    )
+    moments = Spread(np.full_like(estimate, np.inf), estimate, sampling, zero)
+    variance = rules.unified(moments, 1.0, noise, records=facts.records or np.inf)
     why = (
         "The table itself was released: its noisy counts are unbiased, and rows drawn from it would "
         f"only add to their variance: T = V0 + V_s; n = {facts.records:,.0f} ({facts.records_from}). "
         f"V_s: {noise.source}."
     )
-    return _combined(
-        found,
-        variance,
-        level,
-        "released table",
-        why,
-        facts,
-        (*noise.notes, *(text for text in facts.biases if text.startswith(CLUSTERS))),
-        tuple(names),
-        estimate.shape,
-    )
-
-
-def _combined(
-    found: Spread,
-    variance: Variance,
-    level: float,
-    rule: str,
-    why: str,
-    facts: Facts,
-    warnings: tuple[str, ...],
-    names: tuple[str, ...],
-    shape: tuple[int, ...],
-) -> Combined:
-    none = found.sets == 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        se = np.where(none, np.nan, np.sqrt(variance.total))
-        half = (
-            need("scipy.special", "evaluate").stdtrit(
-                np.maximum(variance.df, 1e-3), 0.5 + level / 2
-            )
-            * se
-        )
-        parts = [
-            np.where(variance.total > 0, part / variance.total, np.nan)
-            for part in (variance.sampling, variance.synthesis, variance.noise)
-        ]
-    arrays = [found.mean, se, variance.df, found.mean - half, found.mean + half]
-    estimate, error, df, low, high = (a.reshape(shape) for a in arrays)
-    sampling, synthesis, noise = (part.reshape(shape) for part in parts)
     return Combined(
-        estimate=estimate,
-        se=error,
-        df=df,
-        low=low,
-        high=high,
+        **_intervals(moments, variance, level, estimate.shape),
         level=level,
-        rule=rule,
+        rule="released table",
         why=why,
-        sampling=sampling,
-        synthesis=synthesis,
-        noise=noise,
-        sets=found.sets.reshape(shape),
         rows=facts.rows,
         records=facts.records,
-        names=names,
-        warnings=warnings,
+        names=tuple(names),
+        warnings=(*noise.notes, *(text for text in facts.biases if text.startswith(CLUSTERS))),
     )
 
 
-def _facts(
-    release: Release | Described | Facts | None,
-    rows: float | None,
-    records: float | None,
-    sanitized: Sanitized | None,
-    draws: Draws | None,
-    sets: int,
-) -> Facts:
-    """What the release says, with what the caller says in its place."""
+def _intervals(
+    moments: Spread, variance: Variance, level: float, shape: tuple[int, ...]
+) -> dict[str, Floats]:
+    """The arrays of Combined."""
+    quantile = need("scipy.special", "evaluate").stdtrit
+    with np.errstate(invalid="ignore", divide="ignore"):
+        se = np.where(moments.sets == 0, np.nan, np.sqrt(variance.total))
+        half = quantile(np.maximum(variance.df, 1e-3), 0.5 + level / 2) * se
+        parts = {
+            name: np.where(variance.total > 0, getattr(variance, name) / variance.total, np.nan)
+            for name in ("sampling", "synthesis", "noise")
+        }
+    arrays = {
+        "estimate": moments.mean,
+        "se": se,
+        "df": variance.df,
+        "low": moments.mean - half,
+        "high": moments.mean + half,
+        "sets": moments.sets,
+    }
+    return {name: array.reshape(shape) for name, array in (arrays | parts).items()}
+
+
+def _facts(release: Release | Described | Facts | None, records: float | None, sets: int) -> Facts:
+    """What the release says."""
     if isinstance(release, Release):
         facts = facts_of(release, records)
     elif isinstance(release, Facts) or release is None:
@@ -192,6 +168,17 @@ def _facts(
             "One row a set: (sets,) or (sets, estimates).",
             "Transpose the array, or leave release out and give rows, records and noise_variance.",
         )
+    return facts
+
+
+def _stated(
+    facts: Facts,
+    rows: float | None,
+    records: float | None,
+    sanitized: Sanitized | None,
+    draws: Draws | None,
+) -> Facts:
+    """The facts with what the caller says in their place."""
     if sanitized not in (None, "once", "per_set") or draws not in (None, "fitted", "posterior"):
         raise UsageError(
             "DRAWN",
@@ -204,9 +191,19 @@ def _facts(
         "records": checked_size("records", records),
         "sanitized": sanitized,
         "draws": draws,
+        "records_from": None if records is None else "given",
     }
-    found = replace(facts, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
-    return found if records is None else replace(found, records_from="given")
+    return replace(facts, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+
+
+def _check_names(names: Sequence[str], count: int) -> None:
+    if names and len(names) != count:
+        raise UsageError(
+            "NAMES",
+            f"{len(names)} names were given for {count} estimates.",
+            "One name an estimate.",
+            "Correct names.",
+        )
 
 
 def _noise(given: npt.ArrayLike | Noise | None, count: int) -> Noise | None:

@@ -79,7 +79,7 @@ def facts_of(release: Release, records: float | None = None) -> Facts:
     receipt, tables = release.receipt, release.tables
     rows = [float(r) for r in receipt["rows"]]
     method = inner_method(receipt)
-    found = Facts(
+    facts = Facts(
         sets=len(rows),
         rows=sum(rows) / len(rows),
         records=checked_size("records", records),
@@ -90,11 +90,11 @@ def facts_of(release: Release, records: float | None = None) -> Facts:
         alike=tables is None or _alike(tables),
     )
     if records is not None or tables is None:
-        return found
+        return facts
     words = "the noisy number of rows of the tables"
     if not _has_dense(tables):
         words += ", which lack the cells under their threshold: it is too small"
-    return replace(found, records=float(max(1, tables.noisy_rows())), records_from=words)
+    return replace(facts, records=float(max(1, tables.noisy_rows())), records_from=words)
 
 
 def inner_method(receipt: Any) -> str:
@@ -105,42 +105,42 @@ def inner_method(receipt: Any) -> str:
 
 def biases(release: Release) -> tuple[str, ...]:
     """What moves estimates in this release and is in no variance, one sentence each."""
-    found = list(_of_tables(release.tables) if release.tables else _of_rows(release.receipt))
+    sentences = list(_of_tables(release.tables) if release.tables else _of_rows(release.receipt))
     unit = release.schema.unit
     if unit is not None and unit.max_rows > 1:
-        found.append(
+        sentences.append(
             f"{CLUSTERS} a person has up to {unit.max_rows} rows, and the sampling variance takes rows as "
             "independent: it is too small where rows of a person are alike."
         )
     binned = [c.name for c in release.schema if c.binned and c.within is None]
     if binned and not _numbers(release):
-        found.append(
+        sentences.append(
             f"Binning: values of {_listed(binned)} are uniform within their bins, so means shift and "
             "slopes on them are flattened where bins are wide."
             f"{_widest(release.schema)}"
         )
     stepped = [column.name for column in release.schema if column.within is not None]
     if stepped and not _numbers(release):
-        found.append(
+        sentences.append(
             f"Binning: values of {_listed(stepped)} follow their own noisy law within a bin, whatever the "
             "other columns say, so slopes on them are flattened where bins are wide; the "
             "noise of that law is in no variance."
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _widest(schema: Schema) -> str:
     """A caution where one bin is most of its column's range, as an open end that was closed far out."""
-    found = []
+    wide = []
     for column in (one for one in schema if one.binned and one.within is None):
         edges = [float(edge) for edge in column.edges]
         widths = [high - low for low, high in zip(edges, edges[1:], strict=False)]
         if max(widths) > WIDE * (edges[-1] - edges[0]):
-            found.append(f"{column.name} {column.labels()[widths.index(max(widths))]}")
-    if not found:
+            wide.append(f"{column.name} {column.labels()[widths.index(max(widths))]}")
+    if not wide:
         return ""
     return (
-        f" One bin is most of the range of {_listed(found)}: rows drawn in it may lie far from all records "
+        f" One bin is most of the range of {_listed(wide)}: rows drawn in it may lie far from all records "
         "and take means and slopes with them; the intervals do not cover that."
     )
 
@@ -195,7 +195,7 @@ def _alike(tables: Tables) -> bool:
 def _of_tables(tables: Tables) -> list[str]:
     if tables.parts:
         return [_PARTS.format(len(tables.parts)), *_of_tables(tables.of_set(0).parts[0])]
-    recipe, found = tables.recipe, []
+    recipe, sentences = tables.recipe, []
     if recipe.draw == "cells":
         from gibbous.synthesize.cells.fit import unfloored
 
@@ -204,23 +204,25 @@ def _of_tables(tables: Tables) -> list[str]:
         return [*(_FLOOR.format(_listed(floored)) for _ in floored[:1]), *normal, _CLIPPING]
     wide = max((len(t.context.columns) for t in tables.items), default=0)
     if wide < len(tables.schema):
-        found.append(
+        sentences.append(
             "Structure: the rows follow tables of a few columns each; what a relation of columns "
             "that no released table holds together was in the records is not in them."
         )
     if any(isinstance(t.cells, Sparse) for t in tables.items):
-        found.append("Threshold: cells under the stability threshold are missing altogether.")
+        sentences.append("Threshold: cells under the stability threshold are missing altogether.")
     elif str(recipe.draw) == "loglinear":
-        found.append("Projection: the tables are fitted by a log-linear model.")
+        sentences.append("Projection: the tables are fitted by a log-linear model.")
     elif recipe.fit == "rake":
-        found.append("Projection: noisy tables are moved to non-negative ones with common margins.")
+        sentences.append(
+            "Projection: noisy tables are moved to non-negative ones with common margins."
+        )
     else:
-        found.append(_CLIPPING)
+        sentences.append(_CLIPPING)
     if recipe.kappa > 0:
-        found.append(
+        sentences.append(
             f"Prior: each conditional is pulled to its margin by kappa = {recipe.kappa:g} counts."
         )
-    return found
+    return sentences
 
 
 def _of_rows(receipt: Any) -> list[str]:

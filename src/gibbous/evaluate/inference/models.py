@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,15 @@ import numpy as np
 
 from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
-from gibbous.evaluate.inference.formulas import Model, labels
+from gibbous.evaluate.inference.formulas import labels, outcome, outcomes
 from gibbous.evaluate.inference.rules import Floats
+from gibbous.evaluate.model_formula import Formula, model_matrix
 from gibbous.evaluate.multinomial import multinomial
 
 if TYPE_CHECKING:
     import polars as pl
 
+NAMED = 5  # coefficients of one fate that a remark names
 FLAT = 1e-6  # information per row, relative to that of the column, from which a direction has none
 LOADED = 1e-3  # part of a coefficient in such a direction from which it is called undefined
 
@@ -54,7 +56,7 @@ class _Data:
     dropped: int
 
 
-def fit(model: Model, codes: Codes, frame: pl.DataFrame | None = None) -> Fitted:
+def fit(model: Formula, codes: Codes, frame: pl.DataFrame | None = None) -> Fitted:
     """Fit a model to one table.
 
     Args:
@@ -69,7 +71,7 @@ def fit(model: Model, codes: Codes, frame: pl.DataFrame | None = None) -> Fitted
     data = _data(model, codes, frame)
     names = _names(model, data.terms)
     kept, estimable = _independent(data.design)
-    count = len(model.outcomes) if model.family == "multinomial" else 0
+    count = len(outcomes(model)) if model.family == "multinomial" else 0
     estimates = np.full((max(count - 1, 1), len(data.terms)), np.nan)
     variances, flat = estimates.copy(), np.zeros(estimates.shape, dtype=bool)
     enough = data.weights.sum() > len(kept) > 0
@@ -77,8 +79,8 @@ def fit(model: Model, codes: Codes, frame: pl.DataFrame | None = None) -> Fitted
         reduced = data.design[:, kept]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # separation is found below, and said
-            found = (_multinomial if count else _glm)(model, data, reduced)
-        estimates[:, kept], variances[:, kept], flat[:, kept] = found
+            solution = (_multinomial if count else _glm)(model, data, reduced)
+        estimates[:, kept], variances[:, kept], flat[:, kept] = solution
     unknown = ~np.broadcast_to(estimable, estimates.shape)
     undefined = unknown | flat | ~np.isfinite(variances)
     estimates[undefined], variances[undefined] = np.nan, np.nan
@@ -94,7 +96,28 @@ def fit(model: Model, codes: Codes, frame: pl.DataFrame | None = None) -> Fitted
     )
 
 
-def _glm(model: Model, data: _Data, design: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
+def remarks(each: Sequence[Fitted]) -> tuple[str, ...]:
+    """What happened in which set, in words; coefficients of one fate in one sentence."""
+    said = []
+    for what, why in (
+        ("absent", "a level or combination does not occur, or too few rows show it"),
+        ("separated", "the terms predict the response without error: no finite estimate"),
+    ):
+        hit: dict[str, list[int]] = {}
+        for number, one in enumerate(each, 1):
+            for name in getattr(one, what):
+                hit.setdefault(name, []).append(number)
+        alike: dict[tuple[int, ...], list[str]] = {}
+        for name, numbers in hit.items():
+            alike.setdefault(tuple(numbers), []).append(name)
+        for sets, names in alike.items():
+            said.append(f"{_few(names)}: not estimated in {_which(sets, len(each))} ({why}).")
+    if dropped := sum(one.dropped for one in each):
+        said.append(f"{dropped:,} rows of all sets have missing values and were left out.")
+    return tuple(said)
+
+
+def _glm(model: Formula, data: _Data, design: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
     from statsmodels.genmod import families
     from statsmodels.genmod.generalized_linear_model import GLM
 
@@ -122,9 +145,9 @@ def _glm(model: Model, data: _Data, design: np.ndarray) -> tuple[Floats, Floats,
 
 
 def _multinomial(
-    model: Model, data: _Data, design: np.ndarray
+    model: Formula, data: _Data, design: np.ndarray
 ) -> tuple[Floats, Floats, np.ndarray]:
-    count, terms = len(model.outcomes), design.shape[1]
+    count, terms = len(outcomes(model)), design.shape[1]
     estimates = np.full((count - 1, terms), np.nan)
     variances, flat = estimates.copy(), np.zeros(estimates.shape, dtype=bool)
     response = data.response.astype(np.int64)
@@ -173,7 +196,7 @@ def _independent(design: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.sort(order[:rank]), estimable
 
 
-def _data(model: Model, codes: Codes, frame: pl.DataFrame | None) -> _Data:
+def _data(model: Formula, codes: Codes, frame: pl.DataFrame | None) -> _Data:
     columns, complete = _columns(model, codes, frame)
     dropped = int(len(complete) - complete.sum())
     columns = {name: values[complete] for name, values in columns.items()}
@@ -183,23 +206,25 @@ def _data(model: Model, codes: Codes, frame: pl.DataFrame | None) -> _Data:
     if not len(weights):
         raise UsageError(
             "NOROWS",
-            f"No row of a set has values in all of {', '.join(model.needed)}.",
+            f"No row of a set has values in all of {', '.join(model.columns)}.",
             "Rows with missing values are left out.",
             "Leave out a column that is missing throughout.",
         )
-    design, terms = _design(model, columns)
+    matrix = _matrix(model.parsed.rhs, model, columns)
+    design = np.asarray(matrix, dtype=np.float64).reshape(len(weights), -1)
+    terms = tuple(map(str, matrix.model_spec.column_names))
     return _Data(design, terms, _response(model, columns), weights, dropped)
 
 
 def _columns(
-    model: Model, codes: Codes, frame: pl.DataFrame | None
+    model: Formula, codes: Codes, frame: pl.DataFrame | None
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Needed columns, numbers as float64 and levels as codes; and which rows miss none."""
     import polars as pl
 
     complete = np.ones(codes.rows, dtype=bool)
-    found: dict[str, np.ndarray] = {}
-    for name in model.needed:
+    columns: dict[str, np.ndarray] = {}
+    for name in model.columns:
         column = model.schema[name]
         values = codes.by_column[model.schema.index(name)]
         if column.missing_code is not None:
@@ -210,12 +235,12 @@ def _columns(
             series = series.cast(pl.Int32) if column.kind == "date" else series
             values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
             complete &= ~np.isnan(values)
-        found[name] = values
-    return found, complete
+        columns[name] = values
+    return columns, complete
 
 
 def _together(
-    model: Model, columns: dict[str, np.ndarray], weights: np.ndarray
+    model: Formula, columns: dict[str, np.ndarray], weights: np.ndarray
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Equal rows once, with their number, where all columns have levels."""
     if not columns or any(model.schema[name].binned for name in columns):
@@ -229,62 +254,55 @@ def _together(
     return {name: values[first] for name, values in columns.items()}, count.astype(np.float64)
 
 
-def _design(model: Model, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, tuple[str, ...]]:
-    found = _matrix(model.terms, model, columns)
-    return np.asarray(found, dtype=np.float64), tuple(map(str, found.columns))
-
-
-def _matrix(terms: str, model: Model, columns: Mapping[str, np.ndarray]) -> Any:
-    import pandas as pd
-    from formulaic import Formula
-    from formulaic.errors import FormulaicError
-
-    data = {
-        name: values
-        if model.schema[name].binned
-        else pd.Categorical.from_codes(
-            values.astype(np.int64), categories=list(labels(model.schema[name]))
-        )
-        for name, values in columns.items()
-    }
-    size = len(next(iter(columns.values()), np.zeros(0)))
-    try:
-        with np.errstate(all="ignore"):
-            found = Formula(terms).get_model_matrix(
-                pd.DataFrame(data, index=range(size)), context={}, na_action="ignore"
-            )
-    except (FormulaicError, TypeError, ValueError, NameError):
-        raise _unusable(model) from None
-    if not hasattr(found, "columns") or not np.isfinite(np.asarray(found)).all():
+def _matrix(terms: Any, model: Formula, columns: Mapping[str, np.ndarray]) -> Any:
+    levels = {n: labels(model.schema[n]) for n in columns if not model.schema[n].binned}
+    matrix = model_matrix(model, terms, columns, levels)
+    if not np.isfinite(np.asarray(matrix, dtype=np.float64)).all():
         raise _unusable(model)
-    return found
+    return matrix
 
 
-def _response(model: Model, columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    outcome = model.outcome
-    if outcome is None:
-        found = np.asarray(_matrix(model.left, model, columns), dtype=np.float64)
-        if found.shape[1] != 1 or (model.family == "poisson" and (found < 0).any()):
+def _response(model: Formula, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    column = outcome(model)
+    if column is None:
+        numbers = np.asarray(_matrix(model.parsed.lhs, model, columns), dtype=np.float64)
+        if numbers.ndim != 2 or numbers.shape[1] != 1:
             raise _unusable(model)
-        return found[:, 0]
-    codes = columns[outcome.name]
+        if model.family == "poisson" and (numbers < 0).any():
+            raise _unusable(model)
+        return numbers[:, 0]
+    codes = columns[column.name]
     if model.family in ("gaussian", "poisson"):
-        values: np.ndarray = np.array([float(v) for v in outcome.levels])[codes]
+        values: np.ndarray = np.array([float(v) for v in column.levels])[codes]
         return values
     return np.asarray(codes, dtype=np.float64)
 
 
-def _names(model: Model, terms: tuple[str, ...]) -> tuple[str, ...]:
+def _names(model: Formula, terms: tuple[str, ...]) -> tuple[str, ...]:
     if model.family != "multinomial":
         return terms
-    return tuple(f"{level}: {term}" for level in model.outcomes[1:] for term in terms)
+    return tuple(f"{level}: {term}" for level in outcomes(model)[1:] for term in terms)
 
 
-def _unusable(model: Model) -> UsageError:
+def _unusable(model: Formula) -> UsageError:
     return UsageError(
         "FORMULA",
-        f"The formula {model.formula!r} cannot be computed on the rows.",
+        f"The formula {model.text!r} cannot be computed on the rows.",
         "Terms are columns, functions of numeric columns that are finite everywhere (log of 0 is not), "
         "and their products; a poisson response is >= 0.",
         "Correct the formula.",
     )
+
+
+def _few(names: Sequence[str]) -> str:
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more coefficients"
+
+
+def _which(numbers: Sequence[int], sets: int) -> str:
+    if len(numbers) == 1:
+        return f"set {numbers[0]}"
+    if len(numbers) == sets:
+        return "any set"
+    return f"sets {', '.join(map(str, numbers))}"

@@ -19,8 +19,7 @@ from gibbous.core.extras import need
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key, uniforms
 from gibbous.core.tables import Dense, LogLinear, NoiseInfo, Sparse, Table, Tables
-from gibbous.evaluate.inference.choice import Noise
-from gibbous.evaluate.inference.rules import Floats
+from gibbous.evaluate.inference.rules import Floats, Noise
 
 Estimator = Callable[[Codes], Floats]
 """estimator(rows) -> float64 (estimates,); NaN where the rows do not have it."""
@@ -88,13 +87,13 @@ def noise_variance(
         return _unfitted(estimator(_halves(tables, _ROWS[0], seed)[0]).size)
     each = rows or min(max(4 * tables.noisy_rows(), _ROWS[0]), _ROWS[1])
     base = np.mean([estimator(half) for half in _halves(tables, each, seed)], axis=0)
-    found = np.full((replicates, 2, base.size), np.nan)
+    estimates = np.full((replicates, 2, base.size), np.nan)
     for replicate in range(replicates):
         progress("noise again", replicate, replicates)
         again = fit(redrawn(center, seed, replicate))
-        found[replicate] = [estimator(half) for half in _halves(again, each, seed)]
+        estimates[replicate] = [estimator(half) for half in _halves(again, each, seed)]
     progress("noise again", replicates, replicates)
-    return _noise(found, base)
+    return _noise(estimates, base)
 
 
 def row_variance(tables: Tables, estimator: Estimator, rows: int, seed: int) -> Floats | None:
@@ -110,8 +109,8 @@ def row_variance(tables: Tables, estimator: Estimator, rows: int, seed: int) -> 
         return None
     program, start = prepared(own), stream_key(seed, _STREAM, 1)
     sets, drawn = range(DRAWN_AGAIN), min(rows, _ROWS[1])
-    found = [estimator(sample(program, drawn, seed=start, set_index=i)) for i in sets]
-    return np.asarray(np.var(found, axis=0, ddof=1) * (drawn / max(rows, 1)))
+    estimates = [estimator(sample(program, drawn, seed=start, set_index=i)) for i in sets]
+    return np.asarray(np.var(estimates, axis=0, ddof=1) * (drawn / max(rows, 1)))
 
 
 def redrawn(tables: Tables, seed: int, replicate: int) -> Tables:
@@ -173,14 +172,14 @@ def _halves(tables: Tables, rows: int, seed: int) -> tuple[Codes, Codes]:
     )
 
 
-def _noise(found: np.ndarray, base: Floats) -> Noise:
+def _noise(estimates: np.ndarray, base: Floats) -> Noise:
     """V_s and its notes from the halves' estimates, (replicates, 2, estimates)."""
-    whole = np.isfinite(found).all(axis=1)
+    whole = np.isfinite(estimates).all(axis=1)
     used = whole.sum(axis=0)
     some = np.maximum(used, 1)
-    enough = used >= min(LEAST, len(found))
-    halves = np.where(whole[:, None, :], found, 0.0)
-    apart = np.where(whole[:, None, :], found - halves.sum(axis=0) / some, 0.0)
+    enough = used >= min(LEAST, len(estimates))
+    halves = np.where(whole[:, None, :], estimates, 0.0)
+    apart = np.where(whole[:, None, :], estimates - halves.sum(axis=0) / some, 0.0)
     free = np.maximum(used - 1, 1)
     covariance = (apart[:, 0] * apart[:, 1]).sum(axis=0) / free
     # Of a covariance of two normal numbers; the rows' own randomness, which V_s leaves out, is in it.
@@ -190,9 +189,9 @@ def _noise(found: np.ndarray, base: Floats) -> Noise:
     shift = np.where(enough, halves.mean(axis=1).sum(axis=0) / some - base, np.nan)
     return Noise(
         variance,
-        df=max(len(found) - 1, 1),
-        source=f"noise of the published law drawn {len(found)} times on the public tables",
-        notes=(_FEWER,) if ((used > 0) & (used < len(found))).any() else (),
+        df=max(len(estimates) - 1, 1),
+        source=f"noise of the published law drawn {len(estimates)} times on the public tables",
+        notes=(_FEWER,) if ((used > 0) & (used < len(estimates))).any() else (),
         shift=shift,
         error=error,
     )
@@ -245,7 +244,7 @@ def _cells_again(fresh: Tables) -> Tables:
 
 
 def _usual(tables: Tables) -> int:
-    from gibbous.synthesize.loglinear.exact import listable
+    from gibbous.synthesize.loglinear.laws import listable
 
     if tables.parts:
         return min(_usual(part) for part in tables.parts)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from gibbous.core.codes import Codes
 from gibbous.core.context import Radix
+from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Table, Tables
-from gibbous.evaluate.inference.choice import Noise
-from gibbous.evaluate.inference.rules import Floats
+from gibbous.evaluate.inference.rules import Floats, Noise
 
 MOST_CELLS = 100_000
 
@@ -41,17 +43,17 @@ def margin(tables: Tables, columns: tuple[int, ...]) -> Margin | None:
         None where no released table holds the columns together, each by its own code. Thresholded
         tables are left out: what they lost makes their sums too small.
     """
-    found = [margin(copy, columns) for copy in tables.copies]
+    margins = [margin(copy, columns) for copy in tables.copies]
     if any(part.copies for part in tables.parts):
-        found += [margin(tables.of_set(i), columns) for i in range(tables.noisings)]
+        margins += [margin(tables.of_set(i), columns) for i in range(tables.noisings)]
     elif tables.parts:
-        found.append(_added([margin(part, columns) for part in tables.parts]))
+        margins.append(_added([margin(part, columns) for part in tables.parts]))
     for table in tables.items + tables.extra:
         counted = _summed(table, columns, tables.schema)
         if counted is not None:
             counts, cells = counted
-            found.append(Margin(counts, max(table.noise.variance, 1e-12) * cells, 1))
-    known = [one for one in found if one is not None]
+            margins.append(Margin(counts, max(table.noise.variance, 1e-12) * cells, 1))
+    known = [one for one in margins if one is not None]
     if not known:
         return None
     weights = np.array([1.0 / one.variance for one in known])
@@ -72,24 +74,58 @@ def _added(parts: list[Margin | None]) -> Margin | None:
     return Margin(counts, sum(one.variance for one in known), sum(one.tables for one in known))
 
 
-def shares(found: Margin, records: float) -> tuple[Floats, Floats, Noise]:
+def shares(counted: Margin, records: float) -> tuple[Floats, Floats, Noise]:
     """Shares of the combinations with both of their variances, by the delta method.
 
     Args:
-        found: noisy counts.
+        counted: noisy counts.
         records: n, for the sampling variance.
     Returns:
         Shares (they sum to 1 and may be negative), sampling variance p (1 - p) / n, and V_s.
     """
-    total = max(float(found.counts.sum()), 1.0)
-    share = found.counts / total
+    total = max(float(counted.counts.sum()), 1.0)
+    share = counted.counts / total
     inside = np.clip(share, 0.0, 1.0)
-    noise = found.variance * (1 - 2 * share + share.size * share**2) / total**2
+    noise = counted.variance * (1 - 2 * share + share.size * share**2) / total**2
     source = (
         "the published scale of the noise in the released "
-        f"{'table' if found.tables == 1 else f'{found.tables} tables'}, by the delta method"
+        f"{'table' if counted.tables == 1 else f'{counted.tables} tables'}, by the delta method"
     )
     return share, inside * (1 - inside) / max(records, 1.0), Noise(noise, source=source)
+
+
+def counted(codes: Codes, columns: tuple[int, ...]) -> Floats:
+    """Shares of the combinations of some columns of rows, in the same order."""
+    sizes = tuple(codes.schema.sizes[c] for c in columns)
+    key = np.ravel_multi_index(tuple(codes.by_column[c].astype(np.int64) for c in columns), sizes)
+    shares: Floats = np.bincount(key, minlength=math.prod(sizes)) / max(codes.rows, 1)
+    return shares
+
+
+def positions(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:
+    """Where the columns of a table are in the schema.
+
+    Raises:
+        UsageError: no such column, or more than MOST_CELLS combinations.
+    """
+    wrong = [name for name in columns if name not in schema.names]
+    if isinstance(columns, str) or not columns or wrong or len(set(columns)) < len(columns):
+        raise UsageError(
+            "COLUMN",
+            f"A table of {columns!r} was asked for.",
+            f"It takes a list of different columns; the release has {', '.join(schema.names)}.",
+            "Correct the columns.",
+        )
+    places = tuple(schema.index(name) for name in columns)
+    cells = math.prod(schema.sizes[c] for c in places)
+    if cells > MOST_CELLS:
+        raise UsageError(
+            "CELLS",
+            f"The table would have {cells:,} cells.",
+            f"At most {MOST_CELLS:,}.",
+            "Ask for fewer columns.",
+        )
+    return places
 
 
 def names(schema: Schema, columns: tuple[int, ...]) -> list[dict[str, str]]:

@@ -93,7 +93,7 @@ class Shares:
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary a combination: its levels, share, se, low and high within [0, 1]."""
-        found = []
+        rows = []
         for one, number in zip(self.levels, self.combined.records_of(), strict=True):
             row: dict[str, Any] = {**one, "share": number["estimate"]}
             if self.with_intervals:
@@ -101,8 +101,8 @@ class Shares:
                 moved = min(max(number["estimate"], 0.0), 1.0) - number["estimate"]
                 low, high = (min(max(number[k] + moved, 0.0), 1.0) for k in ("low", "high"))
                 row |= {"se": number["se"], "low": low, "high": high}
-            found.append(row)
-        return found
+            rows.append(row)
+        return rows
 
     def frame(self) -> Any:
         """A polars frame, one row a combination."""

@@ -8,6 +8,7 @@ the estimate due to the noise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -61,6 +62,32 @@ class Variance:
     floored: npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """V_s, the variance of an estimate due to the noise, and how it was found.
+
+    Attributes:
+        variance: float64 (estimates,); NaN where it could not be found.
+        df: degrees of freedom; infinite if it was computed from the published scale.
+        source: in words.
+        notes: what to read with it.
+        shift: by how much another round of noise moves the estimate to one side; None if not known.
+        error: standard error of the variance, float64 (estimates,); None is what df says.
+        rows: S, variance of the estimate over sets from the same tables, float64 (estimates,); None where
+            rows are independent draws, for which W says it.
+        rows_df: degrees of freedom of S.
+    """
+
+    variance: Floats
+    df: float = math.inf
+    source: str = "given"
+    notes: tuple[str, ...] = ()
+    shift: Floats | None = None
+    error: Floats | None = None
+    rows: Floats | None = None
+    rows_df: float = math.inf
+
+
 def spread(estimates: Floats, variances: Floats) -> Spread:
     """Means and variances over the sets.
 
@@ -80,54 +107,48 @@ def spread(estimates: Floats, variances: Floats) -> Spread:
 
 
 def unified(
-    found: Spread,
+    moments: Spread,
     ratio: float,
+    noise: Noise,
     *,
     records: float,
-    noise: Floats,
-    noise_df: float = np.inf,
-    noise_error: Floats | None = None,
     sanitized: Sanitized = "once",
     draws: Draws = "fitted",
-    rows: Floats | None = None,
-    rows_df: float = np.inf,
 ) -> Variance:
     """T = V0 + V_s (1 or 1/m) + (ppd V0 + W) / m: any m >= 1, any N.
 
+    Where rows are not independent draws, at most W of the noise's S stands in for W / m.
+
     Args:
-        found: of the sets.
+        moments: of the sets.
         ratio: N / n.
+        noise: V_s, of one noising; NaN counts as 0.
         records: n; what W says about one record has n - 1 degrees of freedom.
-        noise: V_s, of one noising.
-        noise_df: degrees of freedom of V_s; infinite where it is computed, not estimated.
-        noise_error: standard error of V_s, instead of noise_df: one of 0 may be as uncertain as others.
         sanitized: "once" before all sets, or "per_set" (V_s then counts 1/m).
         draws: "posterior" (ppd = 1) if the parameters of each set were drawn, else "fitted".
-        rows: S, variance of the estimate over sets of N rows from the same tables, where rows are not
-            independent draws: at most W stands in for W / m; NaN and None leave W.
-        rows_df: degrees of freedom of S.
     Source:
         docs/reference/combining-rules.md; with V_s = 0 it is raab2016.
     """
-    m = np.maximum(found.sets, 1)
-    sampling = found.within * ratio
-    of_rows = found.within if rows is None else np.fmin(rows, found.within)
+    m = np.maximum(moments.sets, 1)
+    sampling = moments.within * ratio
+    of_rows = moments.within if noise.rows is None else np.fmin(noise.rows, moments.within)
     synthesis = ((sampling if draws == "posterior" else 0.0) + of_rows) / m
     shared = np.ones_like(m) if sanitized == "once" else m
-    added = np.broadcast_to(noise, m.shape) / shared
+    added = np.broadcast_to(np.nan_to_num(noise.variance), m.shape) / shared
     known = sampling + synthesis
-    if noise_error is None:
-        parts = [(known, max(records - 1, 1.0)), (added, noise_df)]
+    parts: list[tuple[Floats, float | Floats]] = [(known, max(records - 1, 1.0))]
+    if noise.error is None:
+        parts.append((added, noise.df))
     else:  # a variance V with d degrees of freedom has the standard error V (2 / d)^.5
-        parts = [(known, max(records - 1, 1.0)), (noise_error / shared, 2.0)]
-    if rows is not None:
-        parts.append((of_rows / m, rows_df))
+        parts.append((np.nan_to_num(noise.error) / shared, 2.0))
+    if noise.rows is not None:
+        parts.append((of_rows / m, noise.rows_df))
     df = _welch(parts, known + added)
     return Variance(known + added, df, sampling, synthesis, added, _never(m))
 
 
 def unified_measured(
-    found: Spread, ratio: float, *, records: float, draws: Draws = "fitted"
+    moments: Spread, ratio: float, *, records: float, draws: Draws = "fitted"
 ) -> Variance:
     """T = V0 + B / m: the unified rule where only B shows what was drawn or noised for each set.
 
@@ -135,74 +156,74 @@ def unified_measured(
     estimate that a single set has takes ppd V0 + W for B, as if there were no noise.
 
     Args:
-        found: of the sets.
+        moments: of the sets.
         ratio: N / n.
         records: n.
         draws: for estimates of a single set.
     """
-    sampling, several = found.within * ratio, found.sets >= 2
-    expected = (sampling if draws == "posterior" else 0.0) + found.within
-    synthesis = np.where(several, found.between, expected) / np.maximum(found.sets, 1)
-    of_between = np.where(several, found.sets - 1, np.inf)
+    sampling, several = moments.within * ratio, moments.sets >= 2
+    expected = (sampling if draws == "posterior" else 0.0) + moments.within
+    synthesis = np.where(several, moments.between, expected) / np.maximum(moments.sets, 1)
+    of_between = np.where(several, moments.sets - 1, np.inf)
     total = sampling + synthesis
     df = _welch([(sampling, max(records - 1, 1.0)), (synthesis, of_between)], total)
-    return Variance(total, df, sampling, synthesis, np.zeros_like(sampling), _never(found.sets))
+    return Variance(total, df, sampling, synthesis, np.zeros_like(sampling), _never(moments.sets))
 
 
-def reiter2003(found: Spread) -> Variance:
+def reiter2003(moments: Spread) -> Variance:
     """T_p = W + B / m, with (m - 1) (1 + m W / B)^2 degrees of freedom; m >= 2.
 
     Source:
         Reiter (2003), Survey Methodology 29; [bowen2016, eq. 8-10].
     """
-    synthesis = found.between / found.sets
-    df = (found.sets - 1) * _squared(1 + _over(found.within, synthesis))
+    synthesis = moments.between / moments.sets
+    df = (moments.sets - 1) * _squared(1 + _over(moments.within, synthesis))
     return Variance(
-        found.within + synthesis,
+        moments.within + synthesis,
         df,
-        found.within,
+        moments.within,
         synthesis,
         np.zeros_like(synthesis),
-        _never(found.sets),
+        _never(moments.sets),
     )
 
 
-def raghunathan2003(found: Spread, ratio: float) -> Variance:
+def raghunathan2003(moments: Spread, ratio: float) -> Variance:
     """T_f = (1 + 1/m) B - W, or T* = max(T_f, (N / n) W) where that is larger; m >= 2.
 
     T_f has (m - 1) (1 - W / ((1 + 1/m) B))^2 degrees of freedom; T* counts as known.
 
     Args:
-        found: of the sets.
+        moments: of the sets.
         ratio: N / n; NaN leaves T_f as it is.
     Source:
         Raghunathan, Reiter, Rubin (2003), J. Official Statistics 19; [park2014].
     """
-    larger = (1 + 1 / found.sets) * found.between
-    total, least = larger - found.within, found.within * ratio
+    larger = (1 + 1 / moments.sets) * moments.between
+    total, least = larger - moments.within, moments.within * ratio
     floored = np.isfinite(least) & (total < least)
-    df = np.where(floored, np.inf, (found.sets - 1) * _squared(1 - _over(found.within, larger)))
+    df = np.where(floored, np.inf, (moments.sets - 1) * _squared(1 - _over(moments.within, larger)))
     total = np.where(floored, least, total)
-    synthesis = np.minimum(found.between / found.sets, np.maximum(total, 0))
+    synthesis = np.minimum(moments.between / moments.sets, np.maximum(total, 0))
     synthesis = np.where(floored, 0.0, synthesis)
     return Variance(total, df, total - synthesis, synthesis, np.zeros_like(total), floored)
 
 
-def raab2016(found: Spread, ratio: float, *, draws: Draws = "fitted") -> Variance:
+def raab2016(moments: Spread, ratio: float, *, draws: Draws = "fitted") -> Variance:
     """T_s = W (N/n + 1/m), and W (N/n + (1 + N/n) / m) for posterior draws; m >= 1.
 
     Source:
         Raab, Nowok, Dibben (2016), J. Privacy and Confidentiality 7(3).
     """
-    sampling = found.within * ratio
-    synthesis = ((sampling if draws == "posterior" else 0.0) + found.within) / found.sets
+    sampling = moments.within * ratio
+    synthesis = ((sampling if draws == "posterior" else 0.0) + moments.within) / moments.sets
     return Variance(
         sampling + synthesis,
         np.full_like(sampling, np.inf),
         sampling,
         synthesis,
         np.zeros_like(sampling),
-        _never(found.sets),
+        _never(moments.sets),
     )
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measure, Measured, Metric, find
+from gibbous.evaluate.measure import Measure, Measured, Metric, find, mean_of_known, undefined
 from gibbous.evaluate.risk.intervals import difference
 from gibbous.evaluate.tables import Side, Subject
 
-HOW_TO_GET_A_HOLDOUT = (
+_NO_HOLDOUT = (
     "Not defined without a holdout: keep records of the same population away from the synthesizer "
     "(a random half is best) and give them as holdout."
 )
+
+
+def without_holdout(metric: Metric, subject: Subject) -> Finding:
+    """The finding of a metric that compares with a holdout, where there is none."""
+    return undefined(metric, len(subject.sets), _NO_HOLDOUT)
 
 
 def attack(
@@ -48,7 +51,7 @@ def attack(
         known.append(measure(real, table))
         return known[-1]
 
-    found = find(metric, kept, subject, columns=columns)
+    finding = find(metric, kept, subject, columns=columns)
     inside = known[0]  # find() goes through the sets first
     others = dict(also or {})
     if subject.holdout is not None:
@@ -63,10 +66,13 @@ def attack(
     first = [("records", inside), *((name, values[0]) for name, values in seen.items())]
     rows = tuple(row(name, m.value, interval=m.interval) for name, m in first)
     return replace(
-        found,
-        null=(*found.null, *((name, _mean(values)) for name, values in seen.items())),
-        detail=(*rows, *found.detail),
-        note=f"{found.note} {told}".strip(),
+        finding,
+        null=(
+            *finding.null,
+            *((name, mean_of_known([m.value for m in values])) for name, values in seen.items()),
+        ),
+        detail=(*rows, *finding.detail),
+        note=f"{finding.note} {told}".strip(),
     )
 
 
@@ -80,11 +86,6 @@ def row(
     """One row of the detail of an attack: what it is about, how many records, value, interval."""
     low, high = interval or (math.nan, math.nan)
     return {"about": about, "value": value, "low": low, "high": high, "records": records}
-
-
-def _mean(found: Sequence[Measured]) -> float:
-    values = [m.value for m in found if not math.isnan(m.value)]
-    return float(np.mean(values)) if values else math.nan
 
 
 def _told(inside: Measured, outside: Measured) -> str:

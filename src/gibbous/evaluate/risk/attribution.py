@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measured, Metric
+from gibbous.evaluate.measure import Measured, Metric, Options
 from gibbous.evaluate.risk.attack import attack, row
 from gibbous.evaluate.risk.groups import Cells, packed
 from gibbous.evaluate.risk.intervals import binomial, mean
@@ -24,6 +25,7 @@ DISCO = Metric(
         "records."
     ),
     source="Raab, Nowok and Dibben (2024), DiSCO",
+    needs=("keys", "sensitive"),
     interval_of="95 %, Clopper-Pearson over records, given the release; covers all sets",
 )
 CAP = Metric(
@@ -39,27 +41,26 @@ CAP = Metric(
         "release to one value, the share for which it is right."
     ),
     source="Elliot (2014); Taub, Elliot, Pampaka and Smith (2018)",
+    needs=("keys", "sensitive"),
     interval_of="95 %, normal over records, given the release; covers all sets",
 )
 
 
-def findings(subject: Subject, keys: Sequence[str], sensitive: str) -> list[Finding]:
-    """disco and cap."""
-    columns = (*keys, sensitive)
+METRICS = (DISCO, CAP)
 
-    def disclosed(real: Side, synthetic: Side) -> Measured:
-        return disco(real, synthetic, keys, sensitive)
 
-    def attributed(real: Side, synthetic: Side) -> Measured:
-        return cap(real, synthetic, keys, sensitive)
-
-    def by_margin(real: Side, synthetic: Side) -> Measured:
-        return cap(real, synthetic, (), sensitive)
-
-    return [
-        attack(DISCO, disclosed, subject, columns=columns),
-        attack(CAP, attributed, subject, columns=columns, also={"margin": by_margin}),
-    ]
+def findings(subject: Subject, options: Options) -> list[Finding]:
+    """disco and cap of each sensitive column."""
+    attacks = []
+    for column in options.sensitive:
+        columns = (*options.keys, column)
+        told, guessed, by_margin = (
+            partial(measure, keys=keys, sensitive=column)
+            for measure, keys in ((disco, options.keys), (cap, options.keys), (cap, ()))
+        )
+        attacks.append(attack(DISCO, told, subject, columns=columns))
+        attacks.append(attack(CAP, guessed, subject, columns=columns, also={"margin": by_margin}))
+    return attacks
 
 
 def attribution(
@@ -71,12 +72,12 @@ def attribution(
         share of matching rows that have the target's value, float64 (targets,), NaN without a match;
         matching rows, int64 (targets,); whether all of them have one value, bool (targets,).
     """
-    asked, offered = packed([targets, release], keys)
+    mine, offered = packed([targets, release], keys)
     index, size = release.schema.index(sensitive), release.schema[sensitive].size
     cells = Cells.of(offered, release.codes.by_column[index], size)
-    share, rows = cells.share(asked, targets.codes.by_column[index])
+    share, rows = cells.share(mine, targets.codes.by_column[index])
     single = cells.group[cells.count == cells.total]
-    return share, rows, np.isin(asked, single)
+    return share, rows, np.isin(mine, single)
 
 
 def disco(targets: Side, release: Side, keys: Sequence[str], sensitive: str) -> Measured:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measured, Metric, find
+from gibbous.evaluate.measure import Measured, Metric, Options, find
 from gibbous.evaluate.risk.groups import Cells, Tally, packed
 from gibbous.evaluate.tables import Side, Subject
 
@@ -23,6 +24,7 @@ K = Metric(
         "compare the references."
     ),
     source="Sweeney (2002), applied to the output",
+    needs=("keys",),
 )
 L = Metric(
     name="output_l",
@@ -36,25 +38,29 @@ L = Metric(
         "success of an intruder and is not differential privacy."
     ),
     source="park2014, equation 3, on the output; Machanavajjhala et al. (2007)",
+    needs=("keys", "sensitive"),
 )
 
 
-def smallest(subject: Subject, keys: Sequence[str]) -> list[Finding]:
-    """output_k."""
-
-    def measure(_real: Side, table: Side) -> Measured:
-        return group_sizes(table, keys)
-
-    return [find(K, measure, subject, columns=tuple(keys))]
+METRICS = (L, K)
 
 
-def least(subject: Subject, keys: Sequence[str], sensitive: str) -> list[Finding]:
-    """output_l."""
+def findings(subject: Subject, options: Options) -> list[Finding]:
+    """output_l of each sensitive column, and output_k."""
 
-    def measure(_real: Side, table: Side) -> Measured:
-        return diversity(table, keys, sensitive)
+    def sizes(_real: Side, table: Side) -> Measured:
+        return group_sizes(table, options.keys)
 
-    return [find(L, measure, subject, columns=(*keys, sensitive))]
+    def least(_real: Side, table: Side, column: str) -> Measured:
+        return diversity(table, options.keys, column)
+
+    return [
+        *(
+            find(L, partial(least, column=column), subject, columns=(*options.keys, column))
+            for column in options.sensitive
+        ),
+        find(K, sizes, subject, columns=options.keys),
+    ]
 
 
 def group_sizes(table: Side, keys: Sequence[str]) -> Measured:

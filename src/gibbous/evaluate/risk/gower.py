@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbous.core.schema import Column
-from gibbous.encode.bins import EPOCH
 from gibbous.evaluate.tables import Side
 
 _MISSING, _OTHER = np.float32(1e3), np.float32(-1e3)  # farther than any position in [0, 1]
@@ -76,18 +75,8 @@ def points(side: Side) -> Points:
     marks = np.ascontiguousarray(codes[nominal + ordered])
     places = np.empty((len(ordered), side.rows), dtype=np.float32)
     for k, j in enumerate(ordered):
-        column = schema.columns[j]
-        here = days(side, column.name) if column.kind == "date" else numbers[j]
-        places[k] = _placed(column, codes[j], here)
+        places[k] = _placed(schema.columns[j], codes[j], numbers[j])
     return Points(marks, places)
-
-
-def days(side: Side, name: str) -> np.ndarray:
-    """A date column as proleptic ordinals, as its edges are; NaN missing."""
-    import polars as pl
-
-    since = side.frame[name].cast(pl.Int32).cast(pl.Float64) + EPOCH
-    return since.fill_null(np.nan).to_numpy()
 
 
 def _placed(column: Column, codes: np.ndarray, numbers: np.ndarray) -> np.ndarray:

@@ -59,17 +59,17 @@ class Tally:
         """Count them."""
         return Tally(*np.unique(labels, return_counts=True))
 
-    def at(self, wanted: np.ndarray) -> np.ndarray:
+    def at(self, labels: np.ndarray) -> np.ndarray:
         """Counts of these integers, zero where one does not occur: int64 (wanted,)."""
-        places, hit = self.place(wanted)
+        places, hit = self.place(labels)
         return np.where(hit, self.counts[places], 0) if len(self.keys) else places
 
-    def place(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def place(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Position of each in `keys` (zero if absent), and whether it is there."""
         if not len(self.keys):
-            return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
-        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return places, self.keys[places] == wanted
+            return np.zeros(len(labels), np.int64), np.zeros(len(labels), bool)
+        places = np.minimum(np.searchsorted(self.keys, labels), len(self.keys) - 1)
+        return places, self.keys[places] == labels
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -128,6 +128,6 @@ class Cells:
         size = int(max(self.level.max(initial=0), np.max(levels, initial=0))) + 1
         number = np.repeat(np.arange(len(seen)), np.diff([*first, len(self.group)]))
         cells = Tally(number * size + self.level, self.count)
-        found = np.where(hit, cells.at(place * size + levels), 0)
+        rows_of_level = np.where(hit, cells.at(place * size + levels), 0)
         with np.errstate(invalid="ignore"):
-            return np.where(rows > 0, found / np.maximum(rows, 1), np.nan), rows
+            return np.where(rows > 0, rows_of_level / np.maximum(rows, 1), np.nan), rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 LEVEL = 0.95
+Z = 1.959963984540054  # the normal quantile of its ends
 
 
 def binomial(hits: float, trials: float, level: float = LEVEL) -> tuple[float, float]:
@@ -50,5 +51,5 @@ def mean(values: float, square: float, count: int) -> tuple[float, float]:
         square: the variance of one value.
         count: number of values.
     """
-    half = 1.959963984540054 * math.sqrt(square / count) if count else math.inf
+    half = Z * math.sqrt(square / count) if count else math.inf
     return values - half, values + half

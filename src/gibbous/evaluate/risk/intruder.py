@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measured, Metric
+from gibbous.evaluate.measure import Measured, Metric, Options
 from gibbous.evaluate.risk.attack import attack, row
 from gibbous.evaluate.risk.groups import Cells, Tally, packed
 from gibbous.evaluate.risk.intervals import binomial, mean
@@ -25,6 +26,7 @@ MODE = Metric(
         "whole synthetic table. 'margin' guesses that one always; 'outsiders' are holdout records."
     ),
     source="park2014, section 4.4 and figure 9 (a): one minus its misclassification rate",
+    needs=("keys", "sensitive"),
     interval_of="95 %, Clopper-Pearson over records, given the release; covers all sets",
 )
 MEAN = Metric(
@@ -39,30 +41,28 @@ MEAN = Metric(
         "'outsiders' are holdout records. Missing numbers are left out."
     ),
     source="park2014, section 4.4 and figure 9 (b): the absolute error",
+    needs=("keys", "ordered"),
     interval_of="95 %, normal over records, given the release; covers all sets",
 )
 
 
-def findings(subject: Subject, keys: Sequence[str], sensitive: str) -> list[Finding]:
-    """intruder_mode, and intruder_mean where the sensitive column is ordered."""
-    columns = (*keys, sensitive)
+METRICS = (MODE, MEAN)
 
-    def by_mode(real: Side, synthetic: Side) -> Measured:
-        return mode_attack(real, synthetic, keys, sensitive)
 
-    def by_margin(real: Side, synthetic: Side) -> Measured:
-        return mode_attack(real, synthetic, (), sensitive)
-
-    def by_mean(real: Side, synthetic: Side) -> Measured:
-        return mean_attack(real, synthetic, keys, sensitive)
-
-    def by_total(real: Side, synthetic: Side) -> Measured:
-        return mean_attack(real, synthetic, (), sensitive)
-
-    found = [attack(MODE, by_mode, subject, columns=columns, also={"margin": by_margin})]
-    if subject.schema[sensitive].ordered:
-        found.append(attack(MEAN, by_mean, subject, columns=columns, also={"margin": by_total}))
-    return found
+def findings(subject: Subject, options: Options) -> list[Finding]:
+    """intruder_mode of each sensitive column, and intruder_mean where it is ordered."""
+    return [
+        attack(
+            metric,
+            partial(measure, keys=options.keys, sensitive=column),
+            subject,
+            columns=(*options.keys, column),
+            also={"margin": partial(measure, keys=(), sensitive=column)},
+        )
+        for column in options.sensitive
+        for metric, measure in ((MODE, mode_attack), (MEAN, mean_attack))
+        if metric is MODE or subject.schema[column].ordered
+    ]
 
 
 def mode_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: str) -> Measured:
@@ -76,11 +76,11 @@ def mode_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: st
     Returns:
         The share guessed right, with a Clopper-Pearson interval.
     """
-    asked, offered = packed([targets, release], keys)
+    mine, offered = packed([targets, release], keys)
     index, size = release.schema.index(sensitive), release.schema[sensitive].size
     truth, values = targets.codes.by_column[index], release.codes.by_column[index]
     groups, modes = Cells.of(offered, values, size).modes()
-    place, hit = Tally(groups, modes).place(asked)
+    place, hit = Tally(groups, modes).place(mine)
     guess = np.where(hit, modes[place], np.argmax(np.bincount(values, minlength=size)))
     right = guess == truth
     count = int(right.sum())
@@ -105,7 +105,7 @@ def mean_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: st
     Returns:
         The mean absolute error with a normal interval; NaN where no number is known.
     """
-    asked, offered = packed([targets, release], keys)
+    mine, offered = packed([targets, release], keys)
     index = release.schema.index(sensitive)
     truth, values = targets.numbers[:, index], release.numbers[:, index]
     known, offers = ~np.isnan(truth), ~np.isnan(values)
@@ -114,7 +114,7 @@ def mean_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: st
     groups, number = np.unique(offered[offers], return_inverse=True)
     total = np.bincount(number, weights=values[offers])
     means = total / np.bincount(number)
-    place, hit = Tally(groups, means).place(asked[known])
+    place, hit = Tally(groups, means).place(mine[known])
     guess = np.where(hit, means[place], values[offers].mean())
     error = np.abs(guess - truth[known])
     value = float(error.mean())

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measured, Metric, find
+from gibbous.evaluate.measure import Measured, Metric, Options, find, mean_of_known
 from gibbous.evaluate.risk.groups import Cells, packed
 from gibbous.evaluate.tables import Side, Subject
 
@@ -29,32 +29,26 @@ LINK = Metric(
         "Pr(Z | X, Y) / Pr(Z | X), over the records where Pr(Y | X) > 0."
     ),
     source="park2013, theorem 2, averaged over records",
+    needs=("keys", "sensitive"),
 )
 
 
-def findings(
-    subject: Subject, keys: Sequence[str], sensitive: str, links: Sequence[str] = ()
-) -> list[Finding]:
-    """link_gain.
+METRICS = (LINK,)
 
-    Args:
-        links: columns Z; empty: every column that is neither key nor sensitive.
-    """
-    others = tuple(links) or tuple(
-        name for name in subject.schema.names if name not in (*keys, sensitive)
-    )
 
-    def measure(real: Side, synthetic: Side) -> Measured:
-        return largest(real, synthetic, keys, sensitive, others)
+def findings(subject: Subject, options: Options) -> list[Finding]:
+    """link_gain of each sensitive column: linked is every column that is neither key nor sensitive."""
+    return [_finding(subject, options.keys, column) for column in options.sensitive]
 
-    found = find(LINK, measure, subject, columns=(*keys, sensitive))
-    if subject.holdout is not None:
-        holdout = subject.holdout
-        gains = [largest(holdout, one, keys, sensitive, others).value for one in subject.sets]
-        known = [gain for gain in gains if not math.isnan(gain)]
-        outsiders = float(np.mean(known)) if known else math.nan
-        found = replace(found, null=(*found.null, ("outsiders", outsiders)))
-    return [found]
+
+def _finding(subject: Subject, keys: Sequence[str], sensitive: str) -> Finding:
+    links = [name for name in subject.schema.names if name not in (*keys, sensitive)]
+    measure = partial(largest, keys=keys, sensitive=sensitive, links=links)
+    finding = find(LINK, measure, subject, columns=(*keys, sensitive))
+    if subject.holdout is None:
+        return finding
+    gains = [measure(subject.holdout, table).value for table in subject.sets]
+    return replace(finding, null=(*finding.null, ("outsiders", mean_of_known(gains))))
 
 
 def largest(
@@ -97,5 +91,5 @@ def belief(targets: Side, release: Side, columns: Sequence[str], sensitive: str)
     """
     index, size = release.schema.index(sensitive), release.schema[sensitive].size
     truth, values = targets.codes.by_column[index], release.codes.by_column[index]
-    asked, offered = packed([targets, release], columns)
-    return Cells.of(offered, values, size).share(asked, truth)[0]
+    mine, offered = packed([targets, release], columns)
+    return Cells.of(offered, values, size).share(mine, truth)[0]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 import numpy as np
 
 from gibbous.core.finding import Finding
 from gibbous.evaluate.draws import permutation, sampled
-from gibbous.evaluate.measure import Measured, Metric, find
-from gibbous.evaluate.risk.attack import HOW_TO_GET_A_HOLDOUT
+from gibbous.evaluate.measure import Measured, Metric, Options, find
+from gibbous.evaluate.risk.attack import without_holdout
 from gibbous.evaluate.risk.gower import Near, Points, near, points
 from gibbous.evaluate.risk.intervals import binomial
 from gibbous.evaluate.tables import Side, Subject
@@ -54,29 +53,26 @@ DENSITY = replace(
 )
 
 
-def findings(subject: Subject, *, probes: int = PROBES) -> list[Finding]:
+METRICS = (DISTANCE, DENSITY)
+
+
+def findings(subject: Subject, _: Options) -> list[Finding]:
     """membership_distance and membership_density.
 
-    Args:
-        probes: at most this many records and as many holdout records are judged, drawn by the seed;
-            the other holdout records, at least half of them, are the intruder's own for densities.
+    At most PROBES records and as many holdout records are judged, drawn by the seed; the other holdout
+    records, at least half of them, are the intruder's own for densities.
     """
     if subject.holdout is None:
-
-        def unknown(_real: Side, _table: Side) -> Measured:
-            return Measured(float("nan"), note=HOW_TO_GET_A_HOLDOUT)
-
-        return [find(replace(m, references=()), unknown, subject) for m in (DISTANCE, DENSITY)]
-    scene = Scene.of(subject.real, subject.holdout, subject.seed, probes)
-    seen: dict[bytes, tuple[Near, Near]] = {}
+        return [without_holdout(metric, subject) for metric in METRICS]
+    scene = Scene.of(subject.real, subject.holdout, subject.seed, PROBES)
+    seen: dict[int, tuple[Near, Near]] = {}
 
     def looked(table: Side) -> tuple[Near, Near]:
         # Both scores come from one scan of the same rows.
-        pool = points(table)
-        name = blake2b(pool.marks.tobytes() + pool.places.tobytes()).digest()
-        if name not in seen:
-            seen[name] = (near(scene.members, pool), near(scene.strangers, pool))
-        return seen[name]
+        if id(table) not in seen:
+            pool = points(table)
+            seen[id(table)] = (near(scene.members, pool), near(scene.strangers, pool))
+        return seen[id(table)]
 
     def by_distance(_real: Side, table: Side) -> Measured:
         members, strangers = looked(table)
@@ -150,15 +146,15 @@ def _detection(members: np.ndarray, strangers: np.ndarray, rate: float) -> dict[
     allowed = int(np.floor(rate * len(strangers)))
     # Scores must exceed this one: with ties fewer than `allowed` strangers may pass.
     limit = np.sort(strangers)[len(strangers) - allowed - 1]
-    found, alarms = int((members > limit).sum()), int((strangers > limit).sum())
-    low, high = binomial(found, len(members))
+    detected, alarms = int((members > limit).sum()), int((strangers > limit).sum())
+    low, high = binomial(detected, len(members))
     false_low, false_high = binomial(alarms, len(strangers))
     return {
         "false alarms at most": rate,
         "false alarms": alarms / len(strangers),
         "false alarms, low": false_low,
         "false alarms, high": false_high,
-        "found": found / len(members),
+        "found": detected / len(members),
         "found, low": low,
         "found, high": high,
     }

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from gibbous.core.finding import Finding
 from gibbous.evaluate.draws import sampled
-from gibbous.evaluate.measure import Measured, Metric, find
-from gibbous.evaluate.risk.attack import HOW_TO_GET_A_HOLDOUT
+from gibbous.evaluate.measure import Measured, Metric, Options, find
+from gibbous.evaluate.risk.attack import without_holdout
 from gibbous.evaluate.risk.gower import near, points
 from gibbous.evaluate.risk.groups import packed
 from gibbous.evaluate.risk.intervals import binomial
@@ -38,22 +36,17 @@ DCR = Metric(
 )
 
 
-def findings(subject: Subject, *, probes: int = PROBES) -> list[Finding]:
-    """dcr.
+METRICS = (DCR,)
 
-    Args:
-        probes: at most this many rows of each table are looked up, drawn by the seed.
-    """
+
+def findings(subject: Subject, _: Options) -> list[Finding]:
+    """dcr; at most PROBES rows of each table are looked up, drawn by the seed."""
     holdout = subject.holdout
     if holdout is None:
-
-        def unknown(_real: Side, _table: Side) -> Measured:
-            return Measured(float("nan"), note=HOW_TO_GET_A_HOLDOUT)
-
-        return [find(replace(DCR, references=()), unknown, subject)]
+        return [without_holdout(DCR, subject)]
 
     def measure(real: Side, synthetic: Side) -> Measured:
-        return closer(real, holdout, synthetic, seed=subject.seed, probes=probes)
+        return closer(real, holdout, synthetic, seed=subject.seed)
 
     return [find(DCR, measure, subject)]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measured, Metric, find
+from gibbous.evaluate.measure import Measured, Metric, Options, find
 from gibbous.evaluate.risk.attack import attack, row
 from gibbous.evaluate.risk.groups import Tally, packed
 from gibbous.evaluate.risk.intervals import binomial
@@ -30,6 +31,7 @@ POPULATION = Metric(
         "park2014, section 4.4 and figure 9 (c), after Dale and Elliot (2001); it prints no "
         "estimator, so the one of Skinner and Elliot (2002) is used"
     ),
+    needs=("keys",),
 )
 REPLICATED = Metric(
     name="replicated_unique",
@@ -42,32 +44,27 @@ REPLICATED = Metric(
         "records whose keys no record has and one synthetic row has."
     ),
     source="Raab, Nowok and Dibben (2024), repU",
+    needs=("keys",),
     interval_of="95 %, Clopper-Pearson over records, given the release; covers all sets",
 )
 
 
-def findings(
-    subject: Subject, keys: Sequence[str], *, fraction: float | None = None
-) -> list[Finding]:
-    """population_unique and replicated_unique.
+METRICS = (POPULATION, REPLICATED)
 
-    Args:
-        fraction: share of the population that is in the real table; None: all of it.
-    """
-    holdout = subject.holdout
+
+def findings(subject: Subject, options: Options) -> list[Finding]:
+    """population_unique and replicated_unique."""
+    keys, holdout = options.keys, subject.holdout
 
     def alone(_real: Side, table: Side) -> Measured:
         return unique_share(table, keys)
-
-    def replicated(real: Side, synthetic: Side) -> Measured:
-        return replicated_share(real, synthetic, keys)
 
     def strange(real: Side, synthetic: Side) -> Measured:
         assert holdout is not None  # attack() asks for it only then
         return stranger_share(holdout, real, synthetic, keys)
 
     first = find(POPULATION, alone, subject, columns=keys)
-    share = 1.0 if fraction is None else fraction
+    share = 1.0 if options.fraction is None else options.fraction
     own = unique_share(subject.real, keys).value
     detail = (
         {"table": "records", **uniques(subject.real, keys, share)},
@@ -81,10 +78,10 @@ def findings(
     )
     second = attack(
         REPLICATED,
-        replicated,
+        partial(replicated_share, keys=keys),
         subject,
-        columns=tuple(keys),
-        outsiders=None if holdout is None else strange,
+        columns=keys,
+        outsiders=strange,
     )
     return [first, replace(second, null=(*second.null, ("all unique records", own)))]
 
@@ -153,7 +150,7 @@ def stranger_share(holdout: Side, real: Side, synthetic: Side, keys: Sequence[st
     A record is unique when none of the other records has its keys; so is an outsider here. For rows
     that depend on no record both shares have the same expectation, whatever the sizes.
     """
-    asked, inside, offered = packed([holdout, real, synthetic], keys)
-    free = Tally.of(inside).at(asked) == 0
-    hits = int((free & (Tally.of(offered).at(asked) == 1)).sum())
+    outside, inside, offered = packed([holdout, real, synthetic], keys)
+    free = Tally.of(inside).at(outside) == 0
+    hits = int((free & (Tally.of(offered).at(outside) == 1)).sum())
     return Measured(hits / holdout.rows, binomial(hits, holdout.rows))

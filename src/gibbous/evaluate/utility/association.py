@@ -12,12 +12,20 @@ from gibbous.core.codes import Codes
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import NOTHING, Metric, Options, undefined
 from gibbous.evaluate.tables import Side, Subject
-from gibbous.evaluate.utility.chosen import Margin, chosen
 from gibbous.evaluate.utility.collect import references
-from gibbous.evaluate.utility.counted import groups_of, unravelled
-from gibbous.evaluate.utility.jackknife import GROUPS, INTERVAL_OF, TOO_FEW, Scored, scored
+from gibbous.evaluate.utility.margin_scores import (
+    GROUPS,
+    INTERVAL_OF,
+    Margin,
+    Scored,
+    chosen,
+    groups_of,
+    mean_finding,
+    scored,
+    unravelled,
+)
 
 Statistic = Literal["rank correlation", "correlation ratio", "Cramer's V"]
 
@@ -51,7 +59,7 @@ CORRELATION = Metric(
 METRICS = (ASSOCIATION, CORRELATION)
 
 
-def findings(subject: Subject) -> list[Finding]:
+def findings(subject: Subject, _: Options = NOTHING) -> list[Finding]:
     """association and correlation; NaN with a note where there are too few columns for a pair."""
     return [_association(subject), _correlation(subject)]
 
@@ -66,22 +74,22 @@ def statistic(first: Column, second: Column) -> Statistic:
 
 
 def associations(tables: Sequence[Codes], *, seed: int = 0, intervals: int = 0) -> list[Scored]:
-    """Association of each pair of columns, in the order of `chosen(columns, 2, ...)`: (pairs, 1)."""
+    """Association of each pair of columns, in the order of `chosen(columns, 2, ...)`: (pairs,)."""
     schema = tables[0].schema
 
-    def measure(margin: Margin, _: Sparse, found: Sparse, __: int) -> tuple[float]:
-        return (pair(schema, margin, found),)
+    def measure(margin: Margin, _: Sparse, levels: np.ndarray, counts: np.ndarray) -> list[float]:
+        return [pair(schema, margin, levels[n > 0], n[n > 0]) for n in counts]
 
     every = chosen(len(schema), 2, 0)
     return scored(tables[-1], tables, every, measure, seed=seed, intervals=intervals)
 
 
-def pair(schema: Schema, margin: Margin, found: Sparse) -> float:
-    """Association of two columns from the cells that occur in their table."""
+def pair(schema: Schema, margin: Margin, levels: np.ndarray, rows: np.ndarray) -> float:
+    """Association of two columns from the cells that occur in their table, and the rows of each."""
     a, b = (schema.columns[c] for c in margin)
     kind = statistic(a, b)
-    codes = unravelled(found.levels, (a.size, b.size))
-    counts = found.values.astype(np.float64)
+    codes = unravelled(levels, (a.size, b.size))
+    counts = rows.astype(np.float64)
     if kind == "Cramer's V":
         return cramer(codes[0], codes[1], counts)
     if kind == "rank correlation":
@@ -195,15 +203,11 @@ def _association(subject: Subject) -> Finding:
     every = chosen(len(schema), 2, 0)
     null = references(subject)
     kinds = [statistic(schema.columns[i], schema.columns[j]) for i, j in every]
-    found: list[Scored] = []
+    scores: list[Scored] = []
     if every:
-        tables = [*subject.sets, *null.values(), subject.real]
-        codes = [table.codes for table in tables]
-        found = [
-            Scored(one.values[:, 0], None if one.deleted is None else one.deleted[:, 0])
-            for one in associations(codes, seed=subject.seed, intervals=cut)
-        ]
-    return _finding(ASSOCIATION, schema.names, found, cut, tuple(null), kinds)
+        codes = [table.codes for table in (*subject.sets, *null.values(), subject.real)]
+        scores = associations(codes, seed=subject.seed, intervals=cut)
+    return _finding(ASSOCIATION, schema.names, scores, cut, tuple(null), kinds)
 
 
 def _correlation(subject: Subject) -> Finding:
@@ -211,30 +215,30 @@ def _correlation(subject: Subject) -> Finding:
     names, cut = [subject.schema.names[j] for j in columns], len(subject.sets)
     every = chosen(len(columns), 2, 0)
     null = references(subject) if every else {}
-    found: list[Scored] = []
+    scores: list[Scored] = []
     if every:
         tables = [*subject.sets, *null.values(), subject.real]
-        found = [
+        scores = [
             correlations(one, columns, seed=subject.seed, jackknife=t < cut)
             for t, one in enumerate(tables)
         ]
-    return _finding(CORRELATION, names, found, cut, tuple(null), ["correlation"] * len(every))
+    return _finding(CORRELATION, names, scores, cut, tuple(null), ["correlation"] * len(every))
 
 
 def _finding(
     metric: Metric,
     names: Sequence[str],
-    found: Sequence[Scored],
+    scores: Sequence[Scored],
     cut: int,
     references: Sequence[str],
     kinds: Sequence[str],
 ) -> Finding:
-    # found: of the sets, of the references, and of the real records.
-    if not found:
+    # scores: of the sets, of the references, and of the real records.
+    if not scores:
         kind = "numeric or date columns" if metric is CORRELATION else "columns"
         note = f"Not defined: a pair needs two {kind}, and there are {len(names)}."
-        return assemble(metric, [Measured(math.nan, note=note)] * cut, {})
-    *others, last = found
+        return undefined(metric, cut, note)
+    *others, last = scores
     real = last.values
     apart = [
         Scored(
@@ -253,9 +257,5 @@ def _finding(
         }
         for m, (i, j) in enumerate(chosen(len(names), 2, 0))
     ]
-    sets = [
-        Measured(one.mean, one.interval(0.0, 2.0), note="" if one.deleted is not None else TOO_FEW)
-        for one in apart[:cut]
-    ]
-    null = {name: one.mean for name, one in zip(references, apart[cut:], strict=True)}
-    return assemble(metric, sets, null, detail=detail)
+    null = dict(zip(references, apart[cut:], strict=True))
+    return mean_finding(metric, apart[:cut], null, high=2.0, detail=detail)

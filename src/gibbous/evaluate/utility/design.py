@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -126,12 +125,8 @@ def dummies(table: Side, columns: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
 def measured(table: Side, name: str) -> np.ndarray:
     """Values of a numeric column, days since the lower bound of a date, codes of levels; NaN missing."""
     column = table.schema[name]
-    if column.kind != "date":
-        values: np.ndarray = table.numbers[:, table.schema.index(name)]
-        return values
-    first = datetime.date.fromordinal(int(column.edges[0]))
-    days: np.ndarray = (table.frame[name] - first).dt.total_days().cast(float).to_numpy()
-    return days
+    values: np.ndarray = table.numbers[:, table.schema.index(name)]
+    return values - float(column.edges[0]) if column.kind == "date" else values
 
 
 def _share(column: Column, values: np.ndarray) -> np.ndarray:

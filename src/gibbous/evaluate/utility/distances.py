@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -13,19 +13,24 @@ import numpy as np
 from gibbous.core.codes import Codes
 from gibbous.core.finding import Finding
 from gibbous.core.tables import Sparse
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
 from gibbous.evaluate.risk.groups import Tally, packed
 from gibbous.evaluate.tables import Side, Subject
-from gibbous.evaluate.utility.chosen import Margin, chosen
-from gibbous.evaluate.utility.collect import check_columns, references
-from gibbous.evaluate.utility.counted import beside, groups_of, located, unravelled
-from gibbous.evaluate.utility.jackknife import (
+from gibbous.evaluate.utility.collect import references
+from gibbous.evaluate.utility.margin_scores import (
     GROUPS,
     INTERVAL_OF,
     TOO_FEW,
+    Margin,
     Scored,
+    cells,
+    chosen,
+    groups_of,
     interval,
+    located,
+    mean_finding,
     scored,
+    unravelled,
 )
 
 _HELLINGER = (
@@ -125,33 +130,31 @@ class Fit:
         )
 
 
-def findings(subject: Subject, *, given: Sequence[str] = ()) -> list[Finding]:
+def findings(subject: Subject, options: Options = NOTHING) -> list[Finding]:
     """marginal_distance, conditional_distance, u_distance, outside_support.
 
-    Args:
-        given: columns that conditional distributions are given; empty for each in turn. A schema of
-            one column has no conditional distribution, and no such finding.
-    Raises:
-        UsageError: an unknown column.
+    A schema of one column has no conditional distribution, and no such finding.
     """
-    check_columns(subject.schema, given, "column to condition on")
     null = references(subject)
     tables = [*subject.sets, *null.values()]
     out = [_marginal(subject, tables, tuple(null))]
     if len(subject.schema) > 1:
-        out.append(_conditional(subject, tables, tuple(null), given or subject.schema.names))
+        out.append(
+            _conditional(subject, tables, tuple(null), options.given or subject.schema.names)
+        )
     return [*out, *_support(subject, tables, tuple(null))]
 
 
 def marginal(
     real: Codes, others: Sequence[Codes], *, seed: int = 0, intervals: int = 0
 ) -> list[Scored]:
-    """Hellinger distance of each column: values (columns, 1)."""
+    """Hellinger distance of each column: values (columns,)."""
 
-    def measure(_: Margin, mine: Sparse, other: Sparse, rows: int) -> tuple[float]:
-        places, hit = located(mine.levels, other.levels)
-        common = np.sqrt(mine.values[places[hit]] * other.values[hit]).sum()
-        return (float(_apart(common / math.sqrt(real.rows * rows))),)
+    def measure(_: Margin, mine: Sparse, levels: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        places, hit = located(mine.levels, levels)
+        common = np.sqrt(mine.values[places[hit]] * counts[:, hit]).sum(axis=1)
+        apart: np.ndarray = _apart(common / np.sqrt(real.rows * counts.sum(axis=1)))
+        return apart
 
     every = chosen(len(real.schema), 1, 0)
     return scored(real, others, every, measure, seed=seed, intervals=intervals)
@@ -167,21 +170,23 @@ def conditional(
     """
     sizes = real.schema.sizes
 
-    def measure(margin: Margin, mine: Sparse, other: Sparse, _: int) -> list[float]:
+    def measure(
+        margin: Margin, mine: Sparse, levels: np.ndarray, counts: np.ndarray
+    ) -> list[list[float]]:
         shape = [sizes[c] for c in margin]
-        known, codes = (unravelled(found.levels, shape) for found in (mine, other))
-        places, hit = located(mine.levels, other.levels)
+        known, codes = (unravelled(each, shape) for each in (mine.levels, levels))
+        places, hit = located(mine.levels, levels)
         places = places[hit]
-        root = np.sqrt(mine.values[places] * other.values[hit])
-        out = []
-        for side, size in enumerate(shape):
-            weight = np.bincount(known[side], weights=mine.values, minlength=size)
-            rows = np.bincount(codes[side], weights=other.values, minlength=size)
-            common = np.bincount(known[side][places], weights=root, minlength=size)
-            scale = np.sqrt(weight * rows)
-            alike = np.divide(common, scale, out=np.zeros(size), where=scale > 0)
-            out.append(float(weight @ _apart(alike)) / real.rows)
-        return out
+        weights = [np.bincount(k, mine.values, s) for k, s in zip(known, shape, strict=True)]
+
+        def apart(other: np.ndarray, side: int) -> float:
+            root = np.sqrt(mine.values[places] * other[hit])
+            common = np.bincount(known[side][places], root, shape[side])
+            scale = np.sqrt(weights[side] * np.bincount(codes[side], other, shape[side]))
+            alike = np.divide(common, scale, out=np.zeros(shape[side]), where=scale > 0)
+            return float(weights[side] @ _apart(alike)) / real.rows
+
+        return [[apart(other, side) for side in (0, 1)] for other in counts]
 
     every = chosen(len(sizes), 2, 0)
     return scored(real, others, every, measure, seed=seed, intervals=intervals)
@@ -215,7 +220,8 @@ def whole(
 def pairs(real: Codes, other: Codes) -> list[tuple[tuple[int, ...], Fit]]:
     """U(X, Z) over each pair of columns."""
     out = []
-    for pair, mine, (theirs,) in beside(real, [other], chosen(len(real.schema), 2, 0)):
+    every = chosen(len(real.schema), 2, 0)
+    for pair, mine, theirs in zip(every, cells(real, every), cells(other, every), strict=True):
         places, hit = located(mine.levels, theirs.levels)
         drawn = np.zeros(len(mine.values), dtype=np.int64)
         drawn[places[hit]] = theirs.values[hit]
@@ -230,13 +236,14 @@ def _apart(alike: Any) -> Any:
 
 def _marginal(subject: Subject, tables: Sequence[Side], names: Sequence[str]) -> Finding:
     cut, codes = len(subject.sets), [table.codes for table in tables]
-    found = marginal(subject.real.codes, codes, seed=subject.seed, intervals=cut)
+    scores = marginal(subject.real.codes, codes, seed=subject.seed, intervals=cut)
     detail = [
-        {"column": name, "distance": float(found[0].values[j, 0])}
-        | {n: float(one.values[j, 0]) for n, one in zip(names, found[cut:], strict=True)}
+        {"column": name, "distance": float(scores[0].values[j])}
+        | {n: float(one.values[j]) for n, one in zip(names, scores[cut:], strict=True)}
         for j, name in enumerate(subject.schema.names)
     ]
-    return _assembled(MARGINAL, found, names, detail)
+    null = dict(zip(names, scores[cut:], strict=True))
+    return mean_finding(MARGINAL, scores[:cut], null, detail=detail)
 
 
 def _conditional(
@@ -244,19 +251,20 @@ def _conditional(
 ) -> Finding:
     columns, cut = subject.schema.names, len(subject.sets)
     codes = [table.codes for table in tables]
-    found = conditional(subject.real.codes, codes, seed=subject.seed, intervals=cut)
+    scores = conditional(subject.real.codes, codes, seed=subject.seed, intervals=cut)
     # (what is given, the other column) of each of values.ravel()
     pairs = [(i, j) for a, b in chosen(len(columns), 2, 0) for i, j in ((a, b), (b, a))]
     kept = [p for p, (i, _) in enumerate(pairs) if columns[i] in given]
-    taken = [_taken(one, kept) for one in found]
+    taken = [_taken(one, kept) for one in scores]
     detail = [
         {"given": columns[pairs[p][0]], "column": columns[pairs[p][1]]}
         | {"distance": float(taken[0].values[m])}
         | {n: float(one.values[m]) for n, one in zip(names, taken[cut:], strict=True)}
         for m, p in enumerate(kept)
     ]
-    made = _assembled(CONDITIONAL, taken, names, detail)
-    return made if set(given) == set(columns) else replace(made, subject=tuple(given))
+    null = dict(zip(names, taken[cut:], strict=True))
+    finding = mean_finding(CONDITIONAL, taken[:cut], null, detail=detail)
+    return finding if set(given) == set(columns) else replace(finding, subject=tuple(given))
 
 
 def _taken(one: Scored, kept: Sequence[int]) -> Scored:
@@ -266,8 +274,8 @@ def _taken(one: Scored, kept: Sequence[int]) -> Scored:
 
 def _support(subject: Subject, tables: Sequence[Side], names: Sequence[str]) -> list[Finding]:
     cut = len(subject.sets)
-    found = whole(subject.real, tables, seed=subject.seed, intervals=cut)
-    first, columns = found[0][0], subject.schema.names
+    fits = whole(subject.real, tables, seed=subject.seed, intervals=cut)
+    first, columns = fits[0][0], subject.schema.names
     by_pair = pairs(subject.real.codes, subject.sets[0].codes) if len(columns) > 1 else []
     detail = [_row("all columns", first)]
     detail += [_row(" x ".join(columns[c] for c in pair), one) for pair, one in by_pair]
@@ -276,17 +284,17 @@ def _support(subject: Subject, tables: Sequence[Side], names: Sequence[str]) -> 
         "records are alone with theirs."
     )
     more = " U says little where most combinations occur once: see the pairs in the detail."
-    made = []
+    both = []
     for metric, high in ((U, math.inf), (OUTSIDE, 1.0)):
         key = attrgetter("value" if metric is U else "outside")
         sets = []
-        for fit, left in found[:cut]:
+        for fit, left in fits[:cut]:
             each = np.array([key(one) for one in left])
             bounds = interval(key(fit), each, 0.0, high) if left else None
             sets.append(Measured(key(fit), bounds, note=note if left else f"{note} {TOO_FEW}"))
-        null = {name: key(fit) for name, (fit, _) in zip(names, found[cut:], strict=True)}
-        made.append(assemble(metric, sets, null, detail=detail if metric is U else []))
-    u, outside = made
+        null = {name: key(fit) for name, (fit, _) in zip(names, fits[cut:], strict=True)}
+        both.append(assemble(metric, sets, null, detail=detail if metric is U else []))
+    u, outside = both
     return [
         replace(u, ideal=float(first.cells - 1), note=u.note + more * (first.single > 0.5)),
         replace(outside, ideal=first.single),
@@ -301,19 +309,3 @@ def _row(columns: str, one: Fit) -> dict[str, Any]:
         "value": one.value,
         "outside": one.outside,
     }
-
-
-def _assembled(
-    metric: Metric,
-    found: Sequence[Scored],
-    names: Sequence[str],
-    detail: Sequence[Mapping[str, Any]],
-) -> Finding:
-    # The last ones are those of the references.
-    cut = len(found) - len(names)
-    sets = [
-        Measured(one.mean, one.interval(), note="" if one.deleted is not None else TOO_FEW)
-        for one in found[:cut]
-    ]
-    null = {name: one.mean for name, one in zip(names, found[cut:], strict=True)}
-    return assemble(metric, sets, null, detail=detail)

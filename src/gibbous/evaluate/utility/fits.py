@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from gibbous.core.extras import need
-from gibbous.evaluate.multinomial import STEPS, multinomial
+from gibbous.evaluate.multinomial import multinomial
 from gibbous.evaluate.utility.design import estimable
-from gibbous.evaluate.utility.formula import Family, Rows
+from gibbous.evaluate.utility.formula import Rows
 
 BLOWN = 100  # standard error over that of the term alone, where Newton's steps do not end
 EXACT = 1e-20  # residual share of the squares that counts as no residual
@@ -35,7 +34,7 @@ class Fit:
     note: str = ""
 
 
-def fit(family: Family, rows: Rows, *, levels: int = 2, base: int = 0) -> Fit:
+def fit(family: str, rows: Rows, *, levels: int = 2, base: int = 0) -> Fit:
     """Fit one table.
 
     Args:
@@ -64,16 +63,16 @@ def fit(family: Family, rows: Rows, *, levels: int = 2, base: int = 0) -> Fit:
     matrix = rows.matrix[:, keep] / size
     estimate, se = blank.copy(), blank.copy()
     if family == "ols":
-        found = _ols(rows.target, matrix)
+        solution = _ols(rows.target, matrix)
         equation = [0]
     else:
         codes = rows.target.astype(np.int64)
-        equation, found = _discrete(family, codes, matrix, levels, base)
+        equation, solution = _discrete(family, codes, matrix, levels, base)
         if len(equation) < equations:
             notes.append("levels of the target are absent")
-    if found is None:
+    if solution is None:
         return Fit(blank.ravel(), blank.ravel(), used, rows.dropped, "the fit does not exist")
-    coefficients, errors, infinite = found
+    coefficients, errors, infinite = solution
     if infinite:
         notes.append(f"{infinite} coefficients are infinite (separation)")
     places = np.ix_(np.array(equation, dtype=np.int64), np.flatnonzero(keep))
@@ -81,10 +80,10 @@ def fit(family: Family, rows: Rows, *, levels: int = 2, base: int = 0) -> Fit:
     return Fit(estimate.ravel(), se.ravel(), used, rows.dropped, "; ".join(notes))
 
 
-_Found = tuple[np.ndarray, np.ndarray, int] | None
+_Solution = tuple[np.ndarray, np.ndarray, int] | None
 
 
-def _ols(target: np.ndarray, matrix: np.ndarray) -> _Found:
+def _ols(target: np.ndarray, matrix: np.ndarray) -> _Solution:
     models = need("statsmodels.api", "evaluate")
     free = len(target) - matrix.shape[1]
     result = models.OLS(target, matrix, hasconst=False).fit(method="qr")
@@ -95,8 +94,8 @@ def _ols(target: np.ndarray, matrix: np.ndarray) -> _Found:
 
 
 def _discrete(
-    family: Family, codes: np.ndarray, matrix: np.ndarray, levels: int, base: int
-) -> tuple[list[int], _Found]:
+    family: str, codes: np.ndarray, matrix: np.ndarray, levels: int, base: int
+) -> tuple[list[int], _Solution]:
     """(equations that exist, what was found): logit has one, multinomial one a code but the base."""
     count = np.bincount(codes, minlength=levels)
     others = [1] if family == "logit" else [code for code in range(levels) if code != base]
@@ -110,33 +109,18 @@ def _discrete(
     return [others.index(code) for code in present], _newton(recoded, matrix)
 
 
-def _newton(codes: np.ndarray, matrix: np.ndarray) -> _Found:
+def _newton(codes: np.ndarray, matrix: np.ndarray) -> _Solution:
     try:
-        estimate, se, ended = (_logit if codes.max() == 1 else _many)(codes, matrix)
-    except (np.linalg.LinAlgError, ValueError):
+        fitted = multinomial(matrix, codes, int(codes.max()) + 1)
+    except np.linalg.LinAlgError:
         return None
+    estimate, se = fitted.estimate, fitted.se
     share = np.bincount(codes)[1:] / len(codes)
     alone = np.sqrt(1.0 / (share * (1.0 - share)))[:, None] / np.sqrt((matrix**2).sum(axis=0))
     # An infinite coefficient grows by about one a step, so the steps never end; one that is large or
     # poorly known ends after a few.
-    gone = ~np.isfinite(estimate) | ~np.isfinite(se) | (not ended) & (se > BLOWN * alone)
-    if not ended and not gone.any():
+    blown = not fitted.ended
+    gone = ~np.isfinite(estimate) | ~np.isfinite(se) | blown & (se > BLOWN * alone)
+    if blown and not gone.any():
         return None
-    estimate[gone], se[gone] = np.nan, np.nan
-    return estimate, se, int(gone.sum())
-
-
-def _logit(codes: np.ndarray, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-    models = need("statsmodels.discrete.discrete_model", "evaluate")
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # separation and failure are read off the result
-        result = models.Logit(codes, matrix, check_rank=False).fit(
-            method="newton", maxiter=STEPS, disp=0
-        )
-    estimate, se = np.asarray(result.params)[None, :], np.asarray(result.bse)[None, :]
-    return estimate.copy(), se.copy(), bool(result.mle_retvals["converged"])
-
-
-def _many(codes: np.ndarray, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-    found = multinomial(matrix, codes, int(codes.max()) + 1)
-    return found.estimate, found.se, found.ended
+    return np.where(gone, np.nan, estimate), np.where(gone, np.nan, se), int(gone.sum())

@@ -11,9 +11,9 @@ import numpy as np
 
 from gibbous.core.extras import need
 from gibbous.core.finding import Finding
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble, undefined
 from gibbous.evaluate.tables import Side, Subject
-from gibbous.evaluate.utility.collect import check_columns, split, trained
+from gibbous.evaluate.utility.collect import one_thread, split, trained
 from gibbous.evaluate.utility.design import dummies, measured
 
 PENALTIES = 20  # from the least that leaves no term in the real fit, down to SPAN of it
@@ -36,6 +36,7 @@ LASSO_PATH = Metric(
         "0: equal paths; 1: as far as no model at all."
     ),
     source="park2013, s VI-B and fig. 5",
+    needs=("targets",),
 )
 LASSO_MSE = Metric(
     name="lasso_mse",
@@ -47,6 +48,7 @@ LASSO_MSE = Metric(
         "penalty where the model trained on real records has the least error."
     ),
     source="park2013, s VI-B and fig. 4",
+    needs=("targets",),
 )
 
 
@@ -67,8 +69,12 @@ class Moments:
     target: float
 
 
+METRICS = (LASSO_PATH, LASSO_MSE)
+
+
+@one_thread()
 def findings(
-    subject: Subject, *, targets: Sequence[str] = (), penalties: int = PENALTIES
+    subject: Subject, options: Options = NOTHING, *, penalties: int = PENALTIES
 ) -> list[Finding]:
     """lasso_path and lasso_mse of each target; nothing without targets.
 
@@ -77,13 +83,9 @@ def findings(
     many: the findings are then not defined, and say so.
 
     Args:
-        targets: columns to predict.
         penalties: how many.
-    Raises:
-        UsageError: a target is no column of the schema.
     """
-    check_columns(subject.schema, targets, "target")
-    return [f for target in targets for f in _findings(subject, target, penalties)]
+    return [f for target in options.targets for f in _findings(subject, target, penalties)]
 
 
 def path(moments: Moments, penalties: np.ndarray) -> np.ndarray:
@@ -105,7 +107,7 @@ def path(moments: Moments, penalties: np.ndarray) -> np.ndarray:
     rows = int(used.sum())
     design = np.sqrt(rows) * root[:, None] * vectors[:, used].T
     target = np.sqrt(rows) * (vectors[:, used].T @ moments.cross) / root
-    _, found, _ = linear.lasso_path(
+    _, solved, _ = linear.lasso_path(
         design,
         target,
         alphas=penalties,
@@ -114,7 +116,7 @@ def path(moments: Moments, penalties: np.ndarray) -> np.ndarray:
         tol=1e-6,
         max_iter=20_000,
     )
-    coefficients: np.ndarray = found.T
+    coefficients: np.ndarray = solved.T
     return coefficients
 
 
@@ -230,8 +232,7 @@ def _mse_finding(fitted: _Fitted, target: str, note: str) -> Finding:
 
 
 def _undefined(subject: Subject, target: str, why: str) -> list[Finding]:
-    nothing = [Measured(math.nan, note=f"Not defined: {why}") for _ in subject.sets]
-    return [assemble(m, nothing, {}, columns=(target,)) for m in (LASSO_PATH, LASSO_MSE)]
+    return [undefined(m, len(subject.sets), f"Not defined: {why}", (target,)) for m in METRICS]
 
 
 def _rows(
@@ -265,5 +266,5 @@ def _errors(
     """Mean squared errors on test rows, float64 (penalties,), in the target's unit squared."""
     linear = np.asarray(x @ (coefficients / scale).T)
     predicted = fit.target + linear - coefficients @ fit.mean
-    found: np.ndarray = np.mean((y[:, None] - spread * predicted) ** 2, axis=0)
-    return found
+    errors: np.ndarray = np.mean((y[:, None] - spread * predicted) ** 2, axis=0)
+    return errors

@@ -12,12 +12,19 @@ from gibbous.core.codes import Codes
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Sparse
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import NOTHING, Metric, Options
 from gibbous.evaluate.tables import Subject
-from gibbous.evaluate.utility.chosen import Margin, chosen
 from gibbous.evaluate.utility.collect import references
-from gibbous.evaluate.utility.counted import cells, grouped, located
-from gibbous.evaluate.utility.jackknife import GROUPS, INTERVAL_OF, TOO_FEW, Scored
+from gibbous.evaluate.utility.margin_scores import (
+    INTERVAL_OF,
+    Margin,
+    Scored,
+    cells,
+    chosen,
+    located,
+    mean_finding,
+    scored,
+)
 
 LEVELS = 40  # of one column that are shown beside each other
 _WORDS = {1: "one", 2: "two", 3: "three", 4: "four"}
@@ -44,27 +51,25 @@ def _metric(order: int) -> Metric:
 METRICS = tuple(_metric(order) for order in _WORDS)
 
 
-def findings(subject: Subject, *, only: Sequence[str] | None = None) -> list[Finding]:
-    """tv1 .. tv4: one finding an order; orders above the number of columns are left out.
-
-    Args:
-        only: names of findings; None: all.
-    """
+def findings(subject: Subject, options: Options = NOTHING) -> list[Finding]:
+    """tv1 .. tv4: one finding an order; orders above the number of columns are left out."""
     sets = [one.codes for one in subject.sets]
     null = {name: table.codes for name, table in references(subject).items()}
     out = []
     for order, metric in enumerate(METRICS, 1):
         margins = chosen(len(subject.schema), order, subject.seed)
-        if not margins or (only is not None and metric.name not in only):
+        if not margins or (options.only and metric.name not in options.only):
             continue
         tables = [*sets, *null.values()]
-        scores = scored(subject.real.codes, tables, margins, seed=subject.seed, intervals=len(sets))
+        scores = distances(
+            subject.real.codes, tables, margins, seed=subject.seed, intervals=len(sets)
+        )
         mine = dict(zip(null, scores[len(sets) :], strict=True))
         out.append(_finding(subject, order, margins, scores[: len(sets)], mine))
     return out
 
 
-def scored(
+def distances(
     real: Codes,
     others: Sequence[Codes],
     margins: Sequence[Margin],
@@ -72,69 +77,18 @@ def scored(
     seed: int = 0,
     intervals: int = 0,
 ) -> list[Scored]:
-    """Distances of tables from the real one.
+    """Total variation distances of tables from the real one; arguments as for `scored`."""
 
-    Args:
-        real, others: tables of one schema, each with at least one row.
-        margins: the columns of each margin, at least one.
-        seed: of the groups of the jackknife.
-        intervals: how many of the first tables get a jackknife.
-    Returns:
-        One Scored a table.
-    """
-    tallies = []
-    sizes: list[np.ndarray | None] = []
-    for place, table in enumerate(others):
-        if place < intervals and table.rows >= 2 * GROUPS:
-            wider = grouped(table, GROUPS, seed)
-            sizes.append(np.bincount(wider.by_column[-1], minlength=GROUPS))
-            tallies.append(cells(wider, margins, given=(len(table.schema),)))
-        else:
-            sizes.append(None)
-            tallies.append(cells(table, margins))
-    values = np.empty((len(others), len(margins)))
-    deleted = np.empty((len(others), len(margins), GROUPS))
-    # All tables advance together, so that only one batch of each is held.
-    for m, (mine, *theirs) in enumerate(zip(cells(real, margins), *tallies, strict=True)):
-        for t, (other, size) in enumerate(zip(theirs, sizes, strict=True)):
-            if size is None:
-                values[t, m] = distance(mine, other, real.rows, others[t].rows)
-            else:
-                values[t, m], deleted[t, m] = jackknifed(mine, other, real.rows, size)
-    return [Scored(values[t], None if size is None else deleted[t]) for t, size in enumerate(sizes)]
+    def measure(_: Margin, mine: Sparse, levels: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        places, hit = located(mine.levels, levels)
+        share = mine.values[places[hit]] / real.rows
+        # 1 - sum over common cells of the lesser share.
+        rows = counts.sum(axis=1, keepdims=True)
+        alike = np.minimum(share, counts[:, hit] / rows).sum(axis=1)
+        apart: np.ndarray = np.maximum(0.0, 1.0 - alike)
+        return apart
 
-
-def distance(real: Sparse, other: Sparse, real_rows: int, rows: int) -> float:
-    """Total variation distance of two margins: 1 - sum over common cells of the lesser share."""
-    places, hit = located(real.levels, other.levels)
-    shares = np.minimum(real.values[places[hit]] / real_rows, other.values[hit] / rows)
-    return max(0.0, 1.0 - float(shares.sum()))
-
-
-def jackknifed(
-    real: Sparse, other: Sparse, real_rows: int, sizes: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """The distance, and what it is without each group of rows.
-
-    Args:
-        other: keys are groups.
-        sizes: rows of each group; all groups together are more than each of them.
-    Returns:
-        The distance, and float64 (groups,).
-    """
-    places, hit = located(real.levels, other.levels)
-    places, group, part = places[hit], other.keys[hit].astype(np.int64), other.values[hit]
-    share = real.values / real_rows
-    whole = np.bincount(places, weights=part, minlength=len(share))
-    rows = int(sizes.sum())
-    left = rows - sizes
-    common = {n: float(np.minimum(share, whole / n).sum()) for n in {rows, *left.tolist()}}
-    # Only cells that a group has change when it is left out, beyond the number of rows.
-    mine, n = share[places], left[group]
-    change = np.minimum(mine, (whole[places] - part) / n) - np.minimum(mine, whole[places] / n)
-    each = np.array([common[n] for n in left.tolist()])
-    each += np.bincount(group, weights=change, minlength=len(sizes))
-    return max(0.0, 1.0 - common[rows]), 1.0 - each
+    return scored(real, others, margins, measure, seed=seed, intervals=intervals)
 
 
 def _finding(
@@ -145,24 +99,14 @@ def _finding(
     null: Mapping[str, Scored],
 ) -> Finding:
     names = subject.schema.names
-    note = _note(order, len(margins), subject, bare=sets[0].deleted is None)
-    measured = [Measured(one.mean, one.interval(), note=note) for one in sets]
     if order == 1:
         detail = overlays(subject.schema, subject.real.codes, subject.sets[0].codes)
     else:
         detail = _rows(names, margins, sets[0], null)
-    means = {name: one.mean for name, one in null.items()}
-    return assemble(METRICS[order - 1], measured, means, detail=detail)
-
-
-def _note(order: int, taken: int, subject: Subject, *, bare: bool) -> str:
-    total = math.comb(len(subject.schema), order)
-    words = []
-    if taken < total:
-        words.append(f"{taken} of {total} margins, chosen by seed {subject.seed}.")
-    if bare:
-        words.append(TOO_FEW)
-    return " ".join(words)
+    total, note = math.comb(len(names), order), ""
+    if len(margins) < total:
+        note = f"{len(margins)} of {total} margins, chosen by seed {subject.seed}."
+    return mean_finding(METRICS[order - 1], sets, null, detail=detail, note=note)
 
 
 def _rows(

@@ -13,10 +13,10 @@ from gibbous.core.extras import need
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Schema
 from gibbous.evaluate.draws import number, resampled, sampled
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
 from gibbous.evaluate.tables import Side, Subject
-from gibbous.evaluate.utility.collect import references
-from gibbous.evaluate.utility.design import GROUPS, TERMS, propensity_design
+from gibbous.evaluate.utility.collect import one_thread, references
+from gibbous.evaluate.utility.design import propensity_design
 
 ROWS = 20_000  # of each side
 RESAMPLES = 5  # for the null of the tree
@@ -98,15 +98,15 @@ class Propensity:
         return self.pmse / self.null if self.null > 0 else math.nan
 
 
-def findings(
-    subject: Subject, *, rows: int = ROWS, groups: int = GROUPS, terms: int = TERMS
-) -> list[Finding]:
+METRICS = (PMSE, PMSE_RATIO, PMSE_TREE, PMSE_TREE_RATIO)
+
+
+@one_thread()
+def findings(subject: Subject, _: Options = NOTHING, *, rows: int = ROWS) -> list[Finding]:
     """pmse and pmse_ratio of a logistic model, pmse_tree and pmse_tree_ratio of a tree.
 
     Args:
         rows: at most so many of each side, by seed.
-        groups: of a column, at most, in the logistic model.
-        terms: of the logistic model, at most.
     """
     tables = {f"set {i}": one for i, one in enumerate(subject.sets, 1)} | references(subject)
     seed = subject.seed
@@ -115,7 +115,7 @@ def findings(
     # The terms depend on both tables, so every table has a model, and a null, of its own.
     logistic = {
         name: by_logistic(
-            propensity_design([real, table], seed=seed, groups=groups, terms=terms),
+            propensity_design([real, table], seed=seed),
             real.rows,
             seen=real.rows / subject.real.rows,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,15 +12,24 @@ from gibbous.core.errors import ResourceLimit
 from gibbous.core.finding import Finding
 from gibbous.evaluate.draws import sampled
 from gibbous.evaluate.inference.combine import combine
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import (
+    NOTHING,
+    Measured,
+    Metric,
+    Options,
+    assemble,
+    mean_of_known,
+    undefined,
+)
+from gibbous.evaluate.model_formula import Formula
+from gibbous.evaluate.risk.intervals import Z
 from gibbous.evaluate.tables import Side, Subject
 from gibbous.evaluate.utility.collect import references
 from gibbous.evaluate.utility.fits import Fit, fit
-from gibbous.evaluate.utility.formula import Family, Formula, check_size, parse, rows
+from gibbous.evaluate.utility.formula import check_size, parse, rows
 
-Z = 1.959963984540054
 MULTINOMIAL_ROWS = 20_000  # rows x classes x terms: more would take minutes and say little more
-_MODELS: Mapping[Family, str] = {
+_MODELS: Mapping[str, str] = {
     "ols": "ordinary least squares",
     "logit": "logistic regression",
     "multinomial": "multinomial logistic regression",
@@ -38,6 +46,7 @@ COEFFICIENTS = Metric(
         "either side are left out and counted in the note."
     ),
     source="Snoke et al. 2018, s3 (standardized difference)",
+    needs=("formulas",),
 )
 CI_OVERLAP = Metric(
     name="ci_overlap",
@@ -54,6 +63,7 @@ CI_OVERLAP = Metric(
         "(1 + 1 / sqrt(1 + 1/m)) / 2, not 1."
     ),
     source="Karr, Kohnen, Oganian, Reiter, Sanil 2006; intervals by the unified combining rule",
+    needs=("formulas",),
 )
 
 
@@ -67,21 +77,19 @@ class Estimates:
     high: np.ndarray
 
 
-def findings(
-    subject: Subject, *, formulas: Sequence[str] = (), family: Family | None = None
-) -> list[Finding]:
+METRICS = (COEFFICIENTS, CI_OVERLAP)
+
+
+def findings(subject: Subject, options: Options = NOTHING) -> list[Finding]:
     """coefficients and ci_overlap of each formula; nothing without formulas.
 
-    Args:
-        formulas: for example ("stay ~ age + sex",); see `gibbous.evaluate.utility.formula`.
-        family: ols, logit or multinomial for all of them; None: each by the kind of its target.
     Returns:
         Two findings a formula; not defined, with the reason in the note, where its design is too large
         or the real records have no row for it.
     Raises:
         UsageError: a formula is none, or does not fit the schema.
     """
-    checked = [parse(text, subject.schema, family) for text in formulas]
+    checked = [parse(text, subject.schema) for text in options.formulas]
     return [finding for formula in checked for finding in _findings(subject, formula)]
 
 
@@ -151,30 +159,27 @@ def _findings(whole_subject: Subject, formula: Formula) -> list[Finding]:
     if subject is not whole_subject and whole_subject.real.rows > MULTINOMIAL_ROWS:
         note = f"At most {MULTINOMIAL_ROWS:,} rows of each table, drawn by seed. {note}".strip()
     detail = _detail(names, truth, whole)
-    found = []
+    pair = []
     for metric, measure in ((COEFFICIENTS, standardized), (CI_OVERLAP, overlap)):
-        made = assemble(
+        finding = assemble(
             metric,
-            [Measured(_mean(measure(truth, one)), note=note) for one in each],
-            {name: _mean(measure(truth, one)) for name, one in beside.items()},
+            [Measured(mean_of_known(measure(truth, one)), note=note) for one in each],
+            {name: mean_of_known(measure(truth, one)) for name, one in beside.items()},
             columns=_columns(formula),
             detail=detail,
         )
         # Not the mean of the sets' values: sets are combined first, as an analyst would.
-        found.append(replace(made, value=_mean(measure(truth, whole))))
-    return found
+        pair.append(replace(finding, value=mean_of_known(measure(truth, whole))))
+    return pair
 
 
 def _undefined(formula: Formula, sets: int, why: str) -> list[Finding]:
     note = f"{formula.text}: not defined. {why}"
-    return [
-        assemble(metric, [Measured(math.nan, note=note)] * sets, {}, columns=_columns(formula))
-        for metric in (COEFFICIENTS, CI_OVERLAP)
-    ]
+    return [undefined(metric, sets, note, _columns(formula)) for metric in METRICS]
 
 
 def _columns(formula: Formula) -> tuple[str, ...]:
-    return (formula.target, *(name for name in formula.used if name != formula.target))
+    return (formula.target, *(name for name in formula.columns if name != formula.target))
 
 
 def _own(real: Fit) -> Estimates:
@@ -190,8 +195,8 @@ def _combined(sets: Sequence[Fit], records: int) -> Estimates:
     if size == 0 or records == 0 or not np.isfinite(estimates).any():
         return Estimates(blank, blank, blank, blank)
     variances = np.stack([one.se**2 for one in sets])
-    found = combine(estimates, variances, rule="unified", rows=size, records=float(records))
-    return Estimates(found.estimate, found.se, found.low, found.high)
+    combined = combine(estimates, variances, rule="unified", rows=size, records=float(records))
+    return Estimates(combined.estimate, combined.se, combined.low, combined.high)
 
 
 def _base(formula: Formula, target: np.ndarray) -> tuple[int, int]:
@@ -213,22 +218,15 @@ def _names(formula: Formula, terms: Sequence[str], base: int) -> list[tuple[str,
 def _detail(
     names: Sequence[tuple[str, str]], real: Estimates, synthetic: Estimates
 ) -> list[dict[str, Any]]:
-    apart, shared = standardized(real, synthetic), overlap(real, synthetic)
+    columns = {
+        f"{side}{suffix}": getattr(estimates, part)
+        for side, estimates in (("real", real), ("synthetic", synthetic))
+        for part, suffix in (("estimate", ""), ("se", "_se"), ("low", "_low"), ("high", "_high"))
+    }
+    columns["standardized"] = standardized(real, synthetic)
+    columns["overlap"] = overlap(real, synthetic)
     return [
-        {
-            "level": level,
-            "term": term,
-            "real": float(real.estimate[i]),
-            "real_se": float(real.se[i]),
-            "real_low": float(real.low[i]),
-            "real_high": float(real.high[i]),
-            "synthetic": float(synthetic.estimate[i]),
-            "synthetic_se": float(synthetic.se[i]),
-            "synthetic_low": float(synthetic.low[i]),
-            "synthetic_high": float(synthetic.high[i]),
-            "standardized": float(apart[i]),
-            "overlap": float(shared[i]),
-        }
+        {"level": level, "term": term} | {name: float(each[i]) for name, each in columns.items()}
         for i, (level, term) in enumerate(names)
     ]
 
@@ -249,8 +247,3 @@ def _note(
         if one.dropped:
             sentences.append(f"{name}: {one.dropped} rows left out for missing numbers.")
     return " ".join(sentences)
-
-
-def _mean(values: np.ndarray) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else math.nan

@@ -13,15 +13,15 @@ from gibbous.core.extras import need
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column
 from gibbous.evaluate.draws import number, sampled
-from gibbous.evaluate.measure import Measured, Metric, assemble
+from gibbous.evaluate.measure import NOTHING, Measured, Metric, Options, assemble
+from gibbous.evaluate.risk.intervals import Z
 from gibbous.evaluate.tables import Side, Subject
-from gibbous.evaluate.utility.collect import check_columns, split, trained
+from gibbous.evaluate.utility.collect import one_thread, split, trained
 
 ROUNDS = 100  # of boosting
 TREES = 250  # at most: a target of many levels has one tree a level and round
 CATEGORIES = 255  # levels of one column that the library takes; rarer ones share the last
 ROWS = 50_000  # trained on, at most
-Z = 1.959963984540054
 
 _TEXT = (
     "of histogram gradient boosting (all other columns as features) trained on synthetic rows and "
@@ -38,6 +38,7 @@ AUC = Metric(
     ),
     source="Esteban, Hyland, Raetsch 2017 (TSTR); DeLong 1988 for the interval",
     interval_of="95 %, over test records (DeLong), given the trained model",
+    needs=("targets",),
 )
 R2 = Metric(
     name="tstr",
@@ -47,6 +48,7 @@ R2 = Metric(
     definition=f"R2 {_TEXT} At most 1; 0 for the mean of the test records.",
     source="Esteban, Hyland, Raetsch 2017 (TSTR)",
     interval_of="95 %, over test records (delta method), given the trained model",
+    needs=("targets",),
 )
 
 
@@ -70,20 +72,20 @@ class Score:
         return not math.isnan(self.value)
 
 
+METRICS = (AUC, R2)
+
+
+@one_thread()
 def findings(
-    subject: Subject, *, targets: Sequence[str] = (), rows: int = ROWS, rounds: int = ROUNDS
+    subject: Subject, options: Options = NOTHING, *, rows: int = ROWS, rounds: int = ROUNDS
 ) -> list[Finding]:
     """One finding a target column; none without targets.
 
     Args:
-        targets: columns to predict.
         rows: at most so many are trained on, by seed.
         rounds: of boosting.
-    Raises:
-        UsageError: a target is no column of the schema.
     """
-    check_columns(subject.schema, targets, "target")
-    return [_finding(subject, target, rows, rounds) for target in targets]
+    return [_finding(subject, target, rows, rounds) for target in options.targets]
 
 
 def _finding(subject: Subject, target: str, rows: int, rounds: int) -> Finding:
@@ -135,18 +137,18 @@ def macro_auc(labels: np.ndarray, scores: np.ndarray) -> Score:
         there are two columns. The error is DeLong's: the spread of what each row adds.
     """
     present = np.bincount(labels, minlength=scores.shape[1])
-    asked = [1] if scores.shape[1] == 2 else range(scores.shape[1])
-    scored = [level for level in asked if 0 < present[level] < len(labels)]
+    scorable = [1] if scores.shape[1] == 2 else range(scores.shape[1])
+    scored = [level for level in scorable if 0 < present[level] < len(labels)]
     if not scored:
         return Score(math.nan, math.nan)
-    found = [auc(labels == level, scores[:, level]) for level in scored]
-    influence = np.mean([part for _, part in found], axis=0)
+    areas = [auc(labels == level, scores[:, level]) for level in scored]
+    influence = np.mean([part for _, part in areas], axis=0)
     error = float(np.sqrt(np.sum(influence**2))) / len(labels)
     levels = tuple(
         (int(level), int(present[level]), value)
-        for level, (value, _) in zip(scored, found, strict=True)
+        for level, (value, _) in zip(scored, areas, strict=True)
     )
-    return Score(float(np.mean([value for value, _ in found])), error, levels)
+    return Score(float(np.mean([value for value, _ in areas])), error, levels)
 
 
 def auc(positive: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:

@@ -100,16 +100,6 @@ def alpha_from_beta(beta: np.ndarray, totals: np.ndarray, levels: int) -> np.nda
     return out
 
 
-def beta_from_alpha(alpha: np.ndarray, totals: np.ndarray, levels: int) -> np.ndarray:
-    """Share of the uniform law when alpha virtual records are added: C alpha / (N + C alpha)."""
-    virtual = levels * np.asarray(alpha, dtype=np.float64)
-    whole = np.asarray(totals) + virtual
-    finite = np.isfinite(whole) & (whole > 0)
-    out = np.ones(np.shape(whole))
-    np.divide(virtual, whole, out=out, where=finite)
-    return out
-
-
 def q_star(levels: int, l: float) -> float:  # noqa: E741
     """The largest probability of one level that entropy l-diversity still allows.
 
@@ -126,11 +116,6 @@ def q_star(levels: int, l: float) -> float:  # noqa: E741
         spread = -middle * math.log(middle) - rest * math.log(rest) + rest * math.log(levels - 1)
         low, high = (middle, high) if spread >= math.log(l) else (low, middle)
     return high
-
-
-def l_from_fraction_published(share: float, levels: int) -> float:
-    """l for the fraction of the largest entropy that park2013 writes as log l: levels ** share."""
-    return float(levels**share)
 
 
 def _check_l(levels: int, l: float) -> None:  # noqa: E741

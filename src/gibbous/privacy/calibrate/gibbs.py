@@ -65,11 +65,6 @@ def draws(rows: int, columns: int, sweeps: int = 1) -> int:
     return rows * sweeps * columns
 
 
-def pegs_pure(alpha: Number, count: int, max_rows: int = 1) -> Fraction:
-    """Pure cost of `count` draws, both relations: count ln(1 + k / alpha), rounded up."""
-    return count * eps0_from_alpha(alpha, max_rows)
-
-
 def pegs_zcdp(
     alpha: Number, count: int, relation: Relation = "add_remove", max_rows: int = 1
 ) -> Fraction:
@@ -78,31 +73,8 @@ def pegs_zcdp(
     add_remove: eps0^2 / 8 a draw (bounded range). replace_one: eps0 tanh(eps0 / 2) a draw.
     """
     eps0 = eps0_from_alpha(alpha, max_rows)
-    one = range_to_zcdp(eps0) if steps(relation) == 1 else pure_to_zcdp(eps0)
-    return up(count * one, 24)
-
-
-def pegs_alpha(
-    epsilon: Number, columns: int, sweeps: int = 1, rows: int = 1, max_rows: int = 1
-) -> Fraction:
-    """Alpha with which `rows` rows together cost at most epsilon (pure, both relations)."""
-    return alpha_from_eps0(positive("epsilon", epsilon) / draws(rows, columns, sweeps), max_rows)
-
-
-def pegs_alpha_zcdp(
-    rho: Number, count: int, relation: Relation = "add_remove", max_rows: int = 1
-) -> Fraction:
-    """Alpha with which `count` draws together cost at most rho in zCDP."""
-    budget = positive("rho", rho)
-    # A draw costs between eps0^2 / 8 and eps0^2 / 2 (or eps0, where it is large).
-    least = Fraction(math.sqrt(2 * float(budget / count))) * Fraction(99, 100)
-    most = (3 * least + budget / count) * 2
-    return smallest(
-        lambda alpha: pegs_zcdp(alpha, count, relation, max_rows) <= budget,
-        alpha_from_eps0(min(most, Fraction(700)), max_rows),
-        alpha_from_eps0(least, max_rows),
-        12,
-    )
+    draw = range_to_zcdp(eps0) if steps(relation) == 1 else pure_to_zcdp(eps0)
+    return up(count * draw, 24)
 
 
 def pegs_alpha_published(epsilon: float, columns: int) -> float:
@@ -125,14 +97,6 @@ def block_pure(
     if steps(relation) == 1:
         return max_rows * gain
     return max_rows * (gain + sum(eps0_from_alpha(size * virtual) for size in sizes))
-
-
-def block_zcdp(
-    alpha: Number, sizes: Sequence[int], relation: Relation = "add_remove", max_rows: int = 1
-) -> Fraction:
-    """zCDP cost of one block, rounded up: p k^2 eps0^2 / 8, under replace_one four times as much."""
-    eps0 = eps0_from_alpha(alpha)
-    return up(len(sizes) * (max_rows * steps(relation)) ** 2 * range_to_zcdp(eps0), 24)
 
 
 def block_alpha(
@@ -163,22 +127,3 @@ def tilt_pure(
         [park2013, IV.C], corrected: the paper's bound is of one draw and add/remove only.
     """
     return count * max_rows * steps(relation) * positive("epsilon", epsilon)
-
-
-def tilt_zcdp(
-    epsilon: Number, count: int, relation: Relation = "add_remove", max_rows: int = 1
-) -> Fraction:
-    """zCDP cost of the same, from the range of the log-ratio: (k epsilon)^2 / 8, R1 four times that."""
-    one = max_rows * steps(relation) * positive("epsilon", epsilon)
-    return count * range_to_zcdp(one)
-
-
-def pmi_alpha(epsilon: Number, count: int) -> Fraction:
-    """Alpha of the perturbed model (p^ + alpha) / (1 + C alpha) with p^ any number in [0, 1].
-
-    Each draw costs ln(1 + 1/alpha) between any two data sets, hence in any relation.
-
-    Source:
-        [park2014, s3.5].
-    """
-    return alpha_from_eps0(positive("epsilon", epsilon) / count)

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from gibbous.core.errors import ParameterError
-from gibbous.privacy.calibrate.tails_beta import beta_binomial_tail, log_beta_binomial
+from gibbous.privacy.calibrate.tails import beta_binomial_tail, log_beta_binomial
 
 _LARGEST = 700.0  # nats beyond which exp overflows
 _STEP = 1.02
@@ -34,8 +34,8 @@ def disclosure_limit(x: np.ndarray, a: np.ndarray | float, c: float) -> np.ndarr
     Source:
         [onthemap, theorem 4.3].
     """
-    found: np.ndarray = c * (a + np.maximum(np.asarray(x, dtype=float) - 1, 0.0))
-    return found
+    limit: np.ndarray = c * (a + np.maximum(np.asarray(x, dtype=float) - 1, 0.0))
+    return limit
 
 
 def may_disclose(synthetic: np.ndarray, records: np.ndarray, a: np.ndarray, c: float) -> np.ndarray:
@@ -148,25 +148,7 @@ def alpha_printed(n: int, k: int, epsilon: float, delta: float) -> float:
             "Use bound='exact', which counts only outputs that can disclose, or merge the "
             "destination with others.",
         )
-    return _last_failure(passes, largest)
-
-
-@lru_cache(maxsize=4096)
-def alpha_exact(n: int, k: int, epsilon: float, delta: float, m: int | None = None) -> float:
-    """Least virtual records of an origin by the exact tail (equal origins).
-
-    Args:
-        n: records of the destination.
-        k: origins.
-        epsilon, delta: of the destination.
-        m: synthetic people; n when None.
-    """
-    people, c = n if m is None else m, odds(epsilon)
-
-    def passes(a: float) -> bool:
-        return exact_delta(n, people, a, c, cells=float(k), others=(k - 1) * a) <= delta
-
-    return _last_failure(passes, pure_alpha(people, c))
+    return last_failure(passes, largest)
 
 
 def near_alpha(passes: Callable[[float], bool], largest: float, start: float | None) -> float:
@@ -269,17 +251,17 @@ def good_odds(epsilon: float, delta: float) -> float:
     Source:
         [onthemap, lemma 5.2], with the logarithm that its proof gives.
     """
-    found = (math.expm1(min(epsilon, _LARGEST)) - delta * math.exp(min(epsilon, _LARGEST))) * (
+    gamma = (math.expm1(min(epsilon, _LARGEST)) - delta * math.exp(min(epsilon, _LARGEST))) * (
         1 - 1e-15
     )
-    if found <= 0:
+    if gamma <= 0:
         raise ParameterError(
             "GOOD",
             f"epsilon = {epsilon:g} leaves nothing after delta = {delta:g}.",
             "Accept/reject needs epsilon above -ln(1 - delta).",
             "Use a larger epsilon or a smaller delta.",
         )
-    return found
+    return gamma
 
 
 def is_good(synthetic: np.ndarray, records: np.ndarray, a: np.ndarray, gamma: float) -> bool:
@@ -304,7 +286,7 @@ def is_good(synthetic: np.ndarray, records: np.ndarray, a: np.ndarray, gamma: fl
     return bool(spare.any())
 
 
-def _last_failure(passes: Callable[[float], bool], largest: float) -> float:
+def last_failure(passes: Callable[[float], bool], largest: float) -> float:
     """The alpha above which everything down from `largest` passes, on a fine ladder, then bisected."""
     trial, step = largest, 1.01
     while trial > 1e-12 and passes(trial / step):

@@ -7,11 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from gibbous.core.claim import Relation
 from gibbous.core.exact import Number
 from gibbous.privacy.calibrate.rounding import positive, probability
-from gibbous.privacy.calibrate.scales import l1_sensitivity
-from gibbous.privacy.calibrate.stable import refused_threshold
 
 ThresholdForm = Literal["sbhg", "vadhan", "tight"]
 
@@ -26,27 +23,6 @@ def sba_threshold(epsilon: Number, delta: Number, form: ThresholdForm = "tight")
     factor = {"sbhg": 1.0, "vadhan": 2.0, "tight": 0.5}[form]
     scale = 2.0 / float(positive("epsilon", epsilon))
     return 1.0 + scale * math.log(factor / float(probability("delta", delta)))
-
-
-def sba_delta(
-    epsilon: Number, scale: float, threshold: float, relation: Relation = "replace_one"
-) -> float:
-    """Exact delta at epsilon of one table with continuous Laplace noise kept above a threshold.
-
-    The supremum over neighbors of the hockey-stick divergence, for epsilon >= L1 / scale and
-    threshold >= 1: the chance that a cell of one record survives.
-
-    Raises:
-        ParameterError: epsilon is below L1 / scale, or the threshold below 1.
-    """
-    if float(positive("epsilon", epsilon)) * scale < l1_sensitivity(1, relation) * (1 - 1e-12):
-        raise refused_threshold(f"scale {scale:g} is too small for epsilon")
-    if threshold < 1.0:
-        raise refused_threshold("a threshold below 1 keeps most cells of one record")
-    unique = 0.5 * math.exp(-(threshold - 1.0) / scale)
-    # The other direction: everything dropped for certain against dropped with 1 - unique.
-    other = 1.0 - math.exp(float(positive("epsilon", epsilon))) * (1.0 - unique)
-    return max(unique, other)
 
 
 def survival(counts: np.ndarray, scale: float, threshold: float) -> np.ndarray:

@@ -6,7 +6,6 @@ Proofs: docs/proofs/stable.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -27,64 +26,12 @@ from gibbous.privacy.calibrate.scales import (
     gaussian_sigma,
     geometric_epsilon,
     geometric_scale,
-    l1_sensitivity,
-    l2_squared,
 )
 from gibbous.privacy.calibrate.tails import (
     gaussian_tail,
     geometric_tail_exact,
-    normal_quantile_up,
 )
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, rho_from_approx
-
-
-def laplace_threshold(
-    epsilon: Number, delta: Number, tables: int = 1, relation: Relation = "add_remove"
-) -> tuple[float, float]:
-    """Scale and threshold of continuous Laplace noise on `tables` histograms, one row a unit.
-
-    b = L1 / epsilon, q = 1 - (1 - delta)^(1/p), t = 1 + b ln(1 / (2 q)). For one table this is
-    1 + b ln(1 / (2 delta)), exactly delta.
-
-    Returns:
-        (b, t) in counts. For p = 13 and (1, 1e-6): t = 204.9, under replace_one 408.9.
-    Raises:
-        ParameterError: q > 1 - e^(-1/b): the proof does not reach so large a delta.
-    """
-    scale = l1_sensitivity(tables, relation) / float(positive("epsilon", epsilon))
-    share = -math.expm1(math.log1p(-float(probability("delta", delta))) / tables)
-    if share > -math.expm1(-1.0 / scale):
-        raise _too_large_delta()
-    return scale, 1.0 + scale * math.log(1.0 / (2.0 * share))
-
-
-def gaussian_threshold(
-    epsilon: Number,
-    delta: Number,
-    tables: int = 1,
-    relation: Relation = "add_remove",
-    *,
-    delta_noise: Number | None = None,
-) -> tuple[float, float]:
-    """Sigma and threshold of continuous Gaussian noise on `tables` histograms, one row a unit.
-
-    sigma from (epsilon, delta_noise) through zCDP, d = (delta - delta_noise) / (1 + e^epsilon),
-    t = sigma Phi^-1((1 - d)^(1/p)).
-
-    Args:
-        delta_noise: the part of delta that pays for the noise; half of it when None.
-    Returns:
-        (sigma, t) in counts. For p = 13 and (1, 1e-6): (16.83, 94.4), under replace_one (23.81, 133.5).
-    """
-    goal = probability("delta", delta)
-    part = goal / 2 if delta_noise is None else probability("delta_noise", delta_noise)
-    if part >= goal:
-        raise _too_large_delta()
-    target = positive("epsilon", epsilon)
-    sigma = math.sqrt(l2_squared(tables, relation) / (2 * float(rho_from_approx(target, part))))
-    rest = float(goal - part) / (1.0 + math.exp(float(target)))
-    tail = -math.expm1(math.log1p(-rest) / tables)
-    return sigma, sigma * normal_quantile_up(tail)
 
 
 @lru_cache(maxsize=512, typed=True)
@@ -189,7 +136,7 @@ def stable_gaussian(
     goal = probability("delta", delta)
     part = goal / 2 if delta_noise is None else probability("delta_noise", delta_noise)
     if part >= goal:
-        raise _too_large_delta()
+        raise too_large_delta()
     sigma = gaussian_sigma(rho_from_approx(epsilon, part), tables, relation, max_rows)
 
     def enough(threshold: int) -> bool:
@@ -230,7 +177,8 @@ def _within_regime(scale: Fraction, threshold: int, max_rows: int) -> bool:
         )
 
 
-def _too_large_delta() -> ParameterError:
+def too_large_delta() -> ParameterError:
+    """The refusal of a delta that no threshold reaches."""
     return ParameterError(
         "DELTA",
         "delta is too large for a stability threshold with this epsilon.",

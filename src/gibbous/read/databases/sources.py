@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema
-from gibbous.read.conform import conform_names
+from gibbous.read.conform import check_years, conform_names
 from gibbous.read.csv_file import ReadOptions
 from gibbous.read.databases import postgresql, sqlite, tables
 from gibbous.read.databases.tables import Rows
 from gibbous.read.fields import shown
 from gibbous.read.frames import frame_names, from_frame
 from gibbous.read.slices import whole_only
-from gibbous.read.years import check_years
 
 if TYPE_CHECKING:
     import polars as pl

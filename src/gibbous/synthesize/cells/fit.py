@@ -15,8 +15,8 @@ from gibbous.core.cell_model import CellModel, Draws, NoisySum, Values
 from gibbous.core.grid import Grid, from_grid, grid_of
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Table, Tables
-from gibbous.synthesize.cells.definite import definite
 from gibbous.synthesize.cells.layout import cell_sizes, numeric_columns, present
+from gibbous.synthesize.cells.parameters import definite
 
 LEAST_VARIANCE = 1 / 12  # in grid steps squared: of rounding to the grid
 MEAN_NOISE = 1 / 2  # half ranges of noise from which a cell's own mean is not used

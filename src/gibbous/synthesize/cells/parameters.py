@@ -10,12 +10,12 @@ from gibbous.core.cell_model import CellModel
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key
 from gibbous.synthesize.cells.clipped import correlations, unclipped
-from gibbous.synthesize.cells.definite import definite
 from gibbous.synthesize.cells.deviates import log_gammas, normals
 from gibbous.synthesize.cells.layout import possible_cells
 
 STREAM = 0x63656C  # "cel": apart from the streams of other ways of drawing
 _SHARES, _SPREADS, _MIXED, _MEANS = 0, 1, 2, 3
+LEAST_EIGENVALUE = 1e-6
 _CHUNK = 1 << 14  # cells whose laws before clipping are found at a time
 
 
@@ -129,3 +129,19 @@ def _means(model: CellModel, roots: np.ndarray, seed: int, set_index: int) -> np
         drawn[:, column] = normals(places, stream_key(seed, set_index, STREAM, _MEANS, column))
     moved = np.einsum("cij,cj->ci", np.broadcast_to(roots, (model.cells, width, width)), drawn)
     return np.asarray(model.means + moved / np.sqrt(model.support)[:, None])
+
+
+def definite(correlations: np.ndarray) -> np.ndarray:
+    """Lift eigenvalues to at least `LEAST_EIGENVALUE`, and scale the diagonal back to 1.
+
+    Args:
+        correlations: float64 (matrices, d, d), symmetric, ones on the diagonal.
+    Returns:
+        The same shape; exactly symmetric, positive definite.
+    """
+    values, vectors = np.linalg.eigh(correlations)
+    lifted = np.maximum(values, LEAST_EIGENVALUE)
+    again = (vectors * lifted[:, None, :]) @ vectors.transpose(0, 2, 1)
+    root = np.sqrt(np.einsum("mii->mi", again))
+    again = again / (root[:, :, None] * root[:, None, :])
+    return np.asarray((again + again.transpose(0, 2, 1)) / 2)

@@ -12,6 +12,7 @@ import numpy as np
 from gibbous.core.claim import Claim, Relation, no_claim, pure
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
+from gibbous.core.kernel import kernel
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
@@ -112,13 +113,12 @@ def redraw(
     floor: Floor | None,
 ) -> None:
     """Draw the model's column of all rows anew, in place; state (columns, rows)."""
-    from gibbous.synthesize.imputation.kernels import scores as compiled
-
     allowed = allowed_levels(rules, state, model.target, model.levels)
-    step = max(1, _CHUNK // model.levels)
+    step, table = max(1, _CHUNK // model.levels), np.ascontiguousarray(model.table)
     for low in range(0, state.shape[1], step):
         high = min(low + step, state.shape[1])
-        logs = compiled(state, low, high, model.others, model.starts, model.table, model.base)
+        logs = np.tile(model.base, (high - low, 1))
+        add_scores(state, low, model.others, model.starts, table, logs)
         possible = None if allowed is None else allowed[low:high]
         weights = parts(logs, possible).astype(np.int64)
         whole = weights.astype(np.uint64) if floor is None else floor.weights(weights)
@@ -128,8 +128,25 @@ def redraw(
         state[model.target, low:high] = draw_levels(sums, np.arange(high - low), words)
 
 
+@kernel()
+def add_scores(
+    state: np.ndarray,
+    low: int,
+    others: np.ndarray,
+    starts: np.ndarray,
+    table: np.ndarray,
+    logs: np.ndarray,
+) -> None:
+    """Add the scores of rows low..low+len(logs) of state (columns, rows) to their log weights."""
+    for i in range(len(logs)):
+        for k in range(len(others)):
+            at = starts[k] + np.int64(state[others[k], low + i])
+            for v in range(logs.shape[1]):
+                logs[i, v] += table[at, v]
+
+
 def scores(model: Conditional, state: np.ndarray) -> np.ndarray:
-    """Log weights float64 (rows, levels) of all rows: the definition of `kernels.scores`."""
+    """Log weights float64 (rows, levels) of all rows: the definition that `add_scores` equals."""
     found: np.ndarray = np.tile(model.base, (state.shape[1], 1))
     for column, start in zip(model.others, model.starts, strict=True):
         found += model.table[start + state[column].astype(np.int64)]

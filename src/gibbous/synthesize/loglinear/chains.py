@@ -16,12 +16,15 @@ from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema
 from gibbous.core.stream import GOLDEN, stream_key
 from gibbous.core.tables import LogLinear, Merged
+from gibbous.synthesize.loglinear import gibbs_kernel, margin_kernels
+from gibbous.synthesize.loglinear.gibbs_kernel import room_of
 from gibbous.synthesize.loglinear.layout import FIRST, SECOND, Flat, flatten, model_rules
 from gibbous.synthesize.masks import Rule
 
 SLICE, LEAST_SLICE = 1 << 13, 1 << 10  # chains a thread takes at a time: at most, at least
 START, PASS, AGAIN, RESAMPLE, CLOSE, SPLIT, EXACT, SHUFFLE = range(8)  # kinds of streams
 ATTEMPTS = 100
+COUNTED = 256  # rows that are counted into each margin in turn
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -157,10 +160,9 @@ def draw(
     threads: int = 1,
 ) -> None:
     """Run draws on a state in place; chain 0 has number `first` in the streams."""
-    from gibbous.synthesize.loglinear import kernels
 
     def work(low: int, high: int) -> None:
-        kernels.sweep(state, low, high, first + low, order, keys, *flat.arrays)
+        gibbs_kernel.sweep(state, low, high, first + low, order, keys, flat, room_of(flat))
 
     if len(order):
         rows = state.shape[1]
@@ -180,13 +182,12 @@ def margins(
     Returns:
         One int64 array a clique, with an axis a column.
     """
-    from gibbous.synthesize.loglinear import kernels
-
     state = chains.state if isinstance(chains, Chains) else chains
     rows, terms, cells = clique_terms(sizes, cliques)
     counts = np.zeros(cells, dtype=np.int64)
     if len(rows):
-        kernels.count(state, 0, state.shape[1], rows, terms, counts)
+        places = np.empty(COUNTED, dtype=np.uint32)
+        margin_kernels.count(np.ascontiguousarray(state), rows, terms, places, counts)
     shapes = [tuple(sizes[c] for c in clique) for clique in cliques]
     ends = np.append(rows[1:, 0], cells).astype(np.int64)
     return tuple(

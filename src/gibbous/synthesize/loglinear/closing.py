@@ -11,16 +11,17 @@ expects a third of a row a block would lose every row it has.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, uniforms
 from gibbous.core.tables import Goal, LogLinear
-from gibbous.synthesize.loglinear import reference
+from gibbous.synthesize.loglinear import margin_kernels, twins
 from gibbous.synthesize.loglinear.chains import CLOSE, margins, spread
-from gibbous.synthesize.loglinear.layout import Flat, flatten, model_rules, padded
+from gibbous.synthesize.loglinear.layout import WIDTH, Flat, flatten, model_rules, padded
+from gibbous.synthesize.loglinear.margin_kernels import Goals
 
 PASSES = 2
 GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0  # step of the offset: the most even one
@@ -42,8 +43,8 @@ class Closing:
         self.after = _concatenated([sums / sums[-1] for sums in running])
         self.before = _concatenated([np.append(0.0, sums[:-1] / sums[-1]) for sums in running])
         self.offset = float(uniforms(stream_key(seed[0], *seed[1:], CLOSE), 0, 1)[0])
-        self.weights = np.array([goal.weight for goal in model.goals], dtype=np.float32)
-        self._lay_out([goal.columns for goal in model.goals])
+        weights = np.array([goal.weight for goal in model.goals], dtype=np.float32)
+        self.laid = self._lay_out([goal.columns for goal in model.goals], weights)
 
     def close(
         self, state: np.ndarray, block: int, fixed: Collection[int] = (), *, compiled: bool = True
@@ -58,29 +59,16 @@ class Closing:
         Returns:
             How many values were changed.
         """
-        one_pass = _compiled() if compiled else reference.close
+        one_pass = margin_kernels.close if compiled else twins.close
         short = self.short(state, block)[self.order]
-        columns = [j for j in range(len(state)) if j not in fixed and self.uses_of[j]]
+        columns = np.array(
+            [j for j in range(len(state)) if j not in fixed and self.uses_of[j]], dtype=np.int64
+        )
+        gain = np.empty(max([1, *self.flat.steps[columns, WIDTH]]), dtype=np.float32)
+        codes = np.empty(len(state), dtype=np.int64)
         moved = 0
         for _ in range(PASSES):
-            now = one_pass(
-                state,
-                0,
-                state.shape[1],
-                np.array(columns, dtype=np.int64),
-                self.first_use,
-                self.uses,
-                self.terms,
-                self.first_copy,
-                self.copies,
-                short,
-                self.weights,
-                self.flat.steps,
-                self.flat.rules,
-                self.flat.others,
-                self.flat.hits,
-                KEEP,
-            )
+            now = one_pass(state, columns, self.laid, short, self.flat, KEEP, gain, codes)
             moved += int(now)
             if not now:
                 break
@@ -95,7 +83,7 @@ class Closing:
         lacking: np.ndarray = goal - _concatenated([n.ravel() for n in counts])
         return lacking.astype(np.int32)
 
-    def _lay_out(self, cliques: Sequence[tuple[int, ...]]) -> None:
+    def _lay_out(self, cliques: Sequence[tuple[int, ...]], weights: np.ndarray) -> Goals:
         """Each goal once for each of its columns, that column's axis last."""
         uses_of: list[list[tuple[int, ...]]] = [[] for _ in self.sizes]
         terms: list[tuple[int, int]] = []
@@ -121,15 +109,17 @@ class Closing:
             at += cells
         self.uses_of = uses_of
         self.order = _concatenated(order).astype(np.int64)
-        self.terms = np.array(terms, dtype=np.int64).reshape(-1, 2)
-        flat = [use for own in uses_of for use in own]
-        self.uses = np.array(flat, dtype=np.int64).reshape(-1, 4)
-        self.first_use = np.cumsum([0] + [len(own) for own in uses_of]).astype(np.int64)
+        uses = np.array([use for own in uses_of for use in own], dtype=np.int64).reshape(-1, 4)
         owner = np.repeat(np.arange(len(uses_of)), [len(own) for own in uses_of])
-        by_goal = np.argsort(self.uses[:, 0], kind="stable")
-        self.copies = np.stack([owner[by_goal], by_goal], axis=1).astype(np.int64)
-        goals = np.arange(len(cliques) + 1)
-        self.first_copy = np.searchsorted(self.uses[by_goal, 0], goals).astype(np.int64)
+        by_goal = np.argsort(uses[:, 0], kind="stable")
+        return Goals(
+            np.cumsum([0] + [len(own) for own in uses_of]).astype(np.int64),
+            uses,
+            np.array(terms, dtype=np.int64).reshape(-1, 2),
+            np.searchsorted(uses[by_goal, 0], np.arange(len(cliques) + 1)).astype(np.int64),
+            np.stack([owner[by_goal], by_goal], axis=1).astype(np.int64),
+            weights,
+        )
 
 
 def close(
@@ -167,12 +157,6 @@ def close(
 
     spread(work, rows.shape[1], threads, size)
     return out, int(moved.sum())
-
-
-def _compiled() -> Callable[..., int]:
-    from gibbous.synthesize.loglinear import closing_kernels
-
-    return closing_kernels.close
 
 
 def _concatenated(arrays: Sequence[np.ndarray]) -> np.ndarray:

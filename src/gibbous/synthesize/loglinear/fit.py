@@ -23,17 +23,16 @@ import numpy as np
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import LogLinear
-from gibbous.synthesize.loglinear.balance import balanced
 from gibbous.synthesize.loglinear.chains import (
     EXACT,
     RESAMPLE,
     Chains,
     clique_terms,
-    margins,
     sweep,
     uniforms_at,
 )
-from gibbous.synthesize.loglinear.exact import draw_law, every_row, law, listable
+from gibbous.synthesize.loglinear.laws import balanced, draw_law, every_row, law, listable
+from gibbous.synthesize.loglinear.margin_kernels import Raking, rake
 
 DAMP = 10.0  # chains' worth of share that slows a cell down
 TINY = 1e-12  # damping of an exact fit
@@ -241,15 +240,6 @@ def _tie(both: np.ndarray) -> float:
     return float(values[1] ** 2) if len(values) > 1 else 0.0
 
 
-def gaps_of(chains: Chains, sizes: Sequence[int], targets: Sequence[Target]) -> tuple[float, ...]:
-    """Total variation distance of the chains' margin from each target."""
-    counts = margins(chains, sizes, [t.columns for t in targets])
-    total = max(chains.count, 1)
-    return tuple(
-        float(np.abs(n / total - t.shares).sum() / 2) for n, t in zip(counts, targets, strict=True)
-    )
-
-
 class _Raking:
     """One step: the chains, their weights, and what is added to theta."""
 
@@ -263,10 +253,23 @@ class _Raking:
         damp: float,
     ) -> None:
         self.model, self.chains, self.targets, self.schedule = model, chains, targets, schedule
-        self.weights, self.damp = weights, damp
-        self.cliques, self.terms, _ = clique_terms(model.sizes, [t.columns for t in targets])
+        self.weights = weights
         self.gaps = np.zeros(len(targets))
-        self.changes = [np.zeros(t.shares.size) for t in targets]
+        cliques, terms, cells = clique_terms(model.sizes, [t.columns for t in targets])
+        held = dict(zip(model.cliques, model.theta, strict=True))
+        self.raking = Raking(
+            cliques,
+            terms,
+            goal=_flat([target.shares for target in targets]),
+            theta=_flat([held[target.columns] for target in targets]),
+            change=np.zeros(cells),
+            share=np.zeros(cells),
+            ratio=np.zeros(cells),
+            damp=np.array([damp + target.sigma * (damp > TINY) / 2 for target in targets]),
+            ridge=np.array([target.pull for target in targets]),
+            places=np.empty(chains.count, dtype=np.uint32),
+            moved=np.zeros(1),
+        )
 
     def run(self, gain: float) -> tuple[float, float]:
         """Rake; returns the gain that keeps the chains effective, and the full step's effective share."""
@@ -278,42 +281,24 @@ class _Raking:
 
     def rake(self, passes: int) -> float:
         """Weigh the chains toward the targets; returns how far the last pass moved theta, on average."""
-        from gibbous.synthesize.loglinear.fit_kernels import rake
-
-        goals = [np.ascontiguousarray(t.shares, dtype=np.float64).ravel() for t in self.targets]
-        held = dict(zip(self.model.cliques, self.model.theta, strict=True))
-        theta = [np.ascontiguousarray(held[t.columns]).ravel() for t in self.targets]
-        total, moved = float(self.weights.sum()), 0.0
+        total, bound = float(self.weights.sum()), self.schedule.bound
+        raking = self.raking
         for number in range(passes):
-            moved = 0.0
-            for at, (_, begin, length) in enumerate(self.cliques):
-                share, before = np.empty(len(goals[at])), self.changes[at].copy()
-                total = rake(
-                    self.chains.state,
-                    self.terms,
-                    begin,
-                    begin + length,
-                    self.weights,
-                    goals[at],
-                    self.damp + self.targets[at].sigma * (self.damp > TINY) / 2,
-                    self.targets[at].pull,
-                    theta[at],
-                    self.changes[at],
-                    share,
-                    total,
-                    self.schedule.bound,
-                    int(number == 0),
-                )
-                if number == 0:
-                    self.gaps[at] = np.abs(share - goals[at]).sum() / 2
-                moved = max(moved, float((share * np.abs(self.changes[at] - before)).sum()))
-            if moved < SETTLED:
+            total = rake(self.chains.state, raking, self.weights, total, bound, int(number == 0))
+            if number == 0:
+                apart = np.abs(raking.share - raking.goal)
+                self.gaps[:] = [one.sum() / 2 for one in self._cut(apart)]
+            if raking.moved[0] < SETTLED:
                 break
-        return moved
+        return float(raking.moved[0])
+
+    def _cut(self, cells: np.ndarray) -> list[np.ndarray]:
+        return np.split(cells, self.raking.cliques[1:, 0]) if self.targets else []
 
     def applied(self, gain: float) -> LogLinear:
         """The model after the step."""
-        own = {t.columns: change for t, change in zip(self.targets, self.changes, strict=True)}
+        changes = self._cut(self.raking.change)
+        own = {t.columns: change for t, change in zip(self.targets, changes, strict=True)}
         theta = []
         for clique, before in zip(self.model.cliques, self.model.theta, strict=True):
             change = own.get(clique)
@@ -330,6 +315,11 @@ class _Raking:
         points = np.arange(len(sums)) + offset
         chosen = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
         return replace(self.chains, state=np.ascontiguousarray(self.chains.state[:, chosen]))
+
+
+def _flat(cubes: Sequence[np.ndarray]) -> np.ndarray:
+    """The cells of all cubes, float64."""
+    return np.concatenate([np.zeros(0), *(np.ravel(cube) for cube in cubes)])
 
 
 def effective(weights: np.ndarray) -> float:

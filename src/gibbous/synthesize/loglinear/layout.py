@@ -14,6 +14,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,8 +49,7 @@ AT_TABLE, AT_TERM, TERMS = range(3)
 AT_OWN, AT_OTHER, OTHERS = range(3)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Flat:
+class Flat(NamedTuple):
     """A model as the kernels read it.
 
     Attributes:
@@ -70,19 +70,6 @@ class Flat:
     rules: np.ndarray
     others: np.ndarray
     hits: np.ndarray
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arrays in the order of a kernel's arguments."""
-        return (
-            self.steps,
-            self.pieces,
-            self.terms,
-            self.cells,
-            self.rules,
-            self.others,
-            self.hits,
-        )
 
 
 def flatten(model: LogLinear, rules: tuple[Rule, ...]) -> Flat:

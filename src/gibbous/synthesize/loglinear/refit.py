@@ -14,12 +14,10 @@ import numpy as np
 
 from gibbous.core.context import Radix
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table, Tables
-from gibbous.structure.components import Components, added
-from gibbous.structure.reconcile import rake
-from gibbous.structure.smoothing import denoised, one_way
+from gibbous.structure.smoothing import Components, added, denoised, one_way, rake
 from gibbous.synthesize.loglinear.chains import Chains, code_dtype, margins, sweep
-from gibbous.synthesize.loglinear.exact import law, listable
 from gibbous.synthesize.loglinear.fit import Schedule, Target, fit
+from gibbous.synthesize.loglinear.laws import law, listable
 from gibbous.synthesize.loglinear.rows import ModelRows, ready
 from gibbous.synthesize.masks import Rule
 

@@ -18,11 +18,11 @@ from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema, impossible_mask
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import LogLinear
-from gibbous.synthesize.loglinear import reference
+from gibbous.synthesize.loglinear import twins
 from gibbous.synthesize.loglinear.chains import EXACT, SHUFFLE, SPLIT, draw, schedule, uniforms_at
 from gibbous.synthesize.loglinear.closing import Closing
-from gibbous.synthesize.loglinear.exact import draw_law, law, listable
 from gibbous.synthesize.loglinear.first import Link, first_rows, tree
+from gibbous.synthesize.loglinear.laws import draw_law, law, listable
 from gibbous.synthesize.loglinear.layout import Flat, flatten, model_rules
 from gibbous.synthesize.masks import Rule
 
@@ -187,7 +187,7 @@ class ModelRows:
         if self.compiled:
             draw(found.flat, state, order, keys, first=first, threads=threads)
         else:
-            reference.sweep(found.flat, state, order, keys, first)
+            twins.sweep(found.flat, state, order, keys, first)
         return state
 
     def _split(self, state: np.ndarray, start: int) -> np.ndarray:

@@ -1,0 +1,331 @@
+"""The model of adaptive_gibbs: made of what was bought, fitted, brought to its last form. All public."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import numpy as np
+
+from gibbous.core.cores import usable_cores
+from gibbous.core.recode import Groups, recoded_schema
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table
+from gibbous.structure.cliques import Clique, Limits, pairs
+from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
+from gibbous.structure.smoothing import Components, added, centered, denoised, one_way, rake
+from gibbous.synthesize.loglinear import (
+    Chains,
+    Schedule,
+    Target,
+    fit,
+    independent,
+    margins,
+    start,
+    sweep,
+)
+from gibbous.synthesize.loglinear.laws import law, listable
+
+CHAINS = (4096, 50_000)
+DRAWS = 1_500_000  # most values in all chains together
+SEED = 1  # of the chains: public, and the same for all; the noise alone is secret
+ROUND = 2 * (Schedule(steps=2, sweeps=2, passes=1, gain=0.5),)
+LAST = tuple(
+    Schedule(steps=3, sweeps=2, passes=1, gain=gain)
+    for gain in (0.4, 0.4, 0.3, 0.3, 0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.07, 0.05)
+)
+CROWDED = 3.0  # cliques a column from which on steps are shortened: each adds its sampling noise
+EXACT = Schedule(steps=4, passes=4)  # of a model whose rows can be listed: ends when settled
+HOLD, UNSURE = 0.04, 3.0  # see `held_back`
+APART = 4  # sweeps after which copies of a chain have gone their own ways
+SAMPLED = 0.1  # of a cell's noise, in variance, that the chains of the last fit may add
+AGAIN = 4  # steps of the last fit after which tables are compared with the model anew
+BETWEEN = 0.02  # of the independent table in a reference: between chains nothing was seen
+DAMPED = 0.06  # of a cell's noise: below it, a fit takes smaller steps
+RAKES = 4
+AVERAGED = 12  # times that the chains are counted for the margins of the rows
+GOAL_CELLS = 4_000_000  # most cells of all margins that rows are closed to
+GOAL_PAIRS = 2_016  # all pairs of 64 columns: of wider tables only measured ones are closed to
+WEIGHT_ONE_WAY = 3.0
+CLOSED = 65_536  # most rows that are closed to their margins together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What was bought, and the model made of it. Public.
+
+    Attributes:
+        schema: public.
+        seen: the same with rare levels of wide columns merged: what the model and further tables see.
+        tables: as they were released.
+        components: of all tables.
+        references: of each measured clique, what its counts are compared with when noise is taken out.
+        shares: one distribution a column, in codes of the model once there is one.
+        rows: noisy number of records, >= 1.
+        model, chains: fitted to all that; `begun` makes the first ones.
+    """
+
+    schema: Schema
+    seen: Schema
+    tables: tuple[Table, ...] = ()
+    components: Components = field(default_factory=Components)
+    references: dict[Clique, tuple[np.ndarray, ...]] = field(default_factory=dict)
+    shares: tuple[np.ndarray, ...] = ()
+    rows: float = 1.0
+    model: LogLinear = field(default=None)  # type: ignore[assignment]
+    chains: Chains = field(default=None)  # type: ignore[assignment]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Codes of each column of the model."""
+        return self.seen.sizes
+
+
+def model_sizes(schema: Schema, limits: Limits) -> tuple[int, ...]:
+    """Codes of each column of the model at most: its levels, or as many groups as they are merged to."""
+    found = []
+    for j, size in enumerate(schema.sizes):
+        apart = int(kinds_of(schema, j).max()) + 1 if size > MOST_GROUPS else size
+        found.append(max(apart, most_groups(limits.cells)) if size > MOST_GROUPS else size)
+    return tuple(found)
+
+
+def bought(known: Known, tables: Sequence[Table]) -> Known:
+    """The same and further tables; shares and the number of rows follow."""
+    entries = []
+    for table in tables:
+        assert isinstance(table.cells, Dense)
+        shape = table.context.parent_sizes + table.context.target_sizes
+        values = table.cells.values.reshape(shape).astype(np.float64)
+        entries.append((table.context.columns, values, max(table.noise.variance, 1e-6)))
+    components = added(known.components, entries)
+    return _followed(replace(known, tables=(*known.tables, *tables), components=components))
+
+
+def _followed(known: Known) -> Known:
+    """With shares and the number of rows made of the components."""
+    rows, shares = max(1.0, known.components.total()), []
+    for j, column in enumerate(known.seen.columns):
+        counts, sigma = known.components.table((j,))
+        # Groups differ in width: their counts are not smooth where those of the levels are.
+        whole_levels = known.seen.sizes[j] == known.schema.sizes[j]
+        shares.append(one_way(counts, sigma, rows, ordered=column.ordered and whole_levels))
+    return replace(known, rows=rows, shares=tuple(shares))
+
+
+def merging(known: Known, limits: Limits) -> tuple[Merged | None, ...]:
+    """How wide columns are merged, from noisy 1-way tables; None for the others."""
+    found: list[Merged | None] = []
+    for j, column in enumerate(known.schema.columns):
+        if column.size <= MOST_GROUPS:
+            found.append(None)
+            continue
+        counts, sigma = known.components.table((j,))
+        found.append(
+            merged_levels(
+                counts,
+                sigma,
+                known.rows,
+                ordered=column.ordered,
+                alike=kinds_of(known.schema, j),
+                most=most_groups(limits.cells),
+            )
+        )
+    return tuple(found)
+
+
+def changes(merged: Sequence[Merged | None]) -> dict[int, Groups]:
+    """What the Curator is asked to show the records by."""
+    return {j: Groups(one.groups) for j, one in enumerate(merged) if one is not None}
+
+
+def grouped(known: Known, merged: Sequence[Merged | None]) -> Known:
+    """The same 1-way tables with rare levels added up."""
+    seen = recoded_schema(known.schema, changes(merged))
+    entries = []
+    for j, one in enumerate(merged):
+        counts, sigma = known.components.table((j,))
+        levels = len(counts)
+        if one is not None:
+            counts = np.bincount(one.groups, weights=counts)
+        # The mean over groups: a group has the noise of each of its levels.
+        entries.append(((j,), counts, sigma**2 * levels / len(counts)))
+    return _followed(replace(known, seen=seen, components=added(Components(), entries)))
+
+
+def begun(known: Known, limits: Limits) -> Known:
+    """With rare levels of wide columns merged, and chains of independent columns."""
+    merged = merging(known, limits)
+    if any(merged):
+        known = grouped(known, merged)
+    model = independent(known.shares, merged if any(merged) else ())
+    count = int(np.clip(known.rows, CHAINS[0], most_chains(known.sizes)))
+    chains = start(model, known.schema, known.shares, count, seed=SEED)
+    return replace(known, model=model, chains=chains)
+
+
+def most_chains(sizes: Sequence[int]) -> int:
+    """Chains at most, by the number of columns."""
+    return max(CHAINS[0], min(CHAINS[1], DRAWS // max(len(sizes), 1)))
+
+
+def outer(shares: Sequence[np.ndarray]) -> np.ndarray:
+    """The table of independent columns."""
+    return reduce(np.multiply.outer, shares)
+
+
+def threads() -> int:
+    """Threads of the sweeps; they never change a byte."""
+    return min(4, usable_cores())
+
+
+def concluded(known: Known) -> Known:
+    """Fitted for the last time, to tables that are compared with all that the model now knows."""
+    if listable(known.sizes):
+        return fitted(known, LAST)
+    known = resized(known)
+    for first in range(0, len(LAST), AGAIN):
+        known = fitted(seen_again(known), LAST[first : first + AGAIN])
+    return known
+
+
+def resized(known: Known) -> Known:
+    """With as many chains as the last fit needs."""
+    have, count = known.chains.count, chains_needed(known)
+    # Fewer: spread evenly over those there are. More: copies, which then go their own ways.
+    kept = np.arange(count) * have // count if count < have else np.arange(count) % have
+    chains = replace(known.chains, state=np.ascontiguousarray(known.chains.state[:, kept]))
+    if count > have:
+        chains = sweep(known.model, chains, APART, threads=threads())
+    return replace(known, chains=chains)
+
+
+def chains_needed(known: Known) -> int:
+    """Chains whose sampling adds no more than SAMPLED to the variance of the noise in a cell.
+
+    A cell of a table of c cells expects rows / c records. Counted over the chains it varies by
+    rows^2 / (c chains), as bought by sigma^2; the table with the median ratio decides.
+    """
+    ratios = []
+    for clique in known.references:
+        counts, sigma = known.components.table(clique)
+        ratios.append(known.rows**2 / (counts.size * sigma**2))
+    wanted = float(np.median(ratios)) / SAMPLED if ratios else 0.0
+    return int(np.clip(wanted, CHAINS[0], most_chains(known.sizes)))
+
+
+def seen_again(known: Known) -> Known:
+    """With a third reference for each clique: what the model says of it by its other cliques.
+
+    That is its margin with the clique's own theta taken out, at the same 1-way shares. Columns that
+    say nearly the same lend each other their tables this way.
+    """
+    cliques = tuple(known.references)
+    theta = dict(zip(known.model.cliques, known.model.theta, strict=True))
+    references = {}
+    counted = margins(known.chains, known.sizes, cliques) if cliques else ()
+    for clique, counts in zip(cliques, counted, strict=True):
+        own = [known.shares[j] for j in clique]
+        apart = outer(own)
+        seen = (1 - BETWEEN) * counts / known.chains.count + BETWEEN * apart
+        without = rake(seen * np.exp(-np.clip(theta[clique], -10.0, 10.0)) + 1e-12, own)
+        third = known.rows * ((1 - BETWEEN) * without + BETWEEN * apart)
+        references[clique] = (*known.references[clique][:2], third)
+    return replace(known, references=references)
+
+
+def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
+    """With the model moved towards all that was bought."""
+    model, chains, wanted = known.model, known.chains, targets(known)
+    if listable(model.sizes):
+        # Without Monte Carlo there is nothing to average: fewer steps, each to the end.
+        schedules = (len(schedules) // 2) * (EXACT,)
+    crowd = sum(len(clique) for clique in known.references) / len(model.sizes)
+    for schedule in schedules:
+        gain = schedule.gain * min(1.0, CROWDED / max(crowd, 1.0))
+        step = replace(schedule, gain=gain)
+        done = fit(model, chains, held_back(model, wanted), step, threads=threads())
+        model, chains = done.model, done.chains
+    return replace(known, model=model, chains=chains)
+
+
+def targets(known: Known) -> list[Target]:
+    """What the model is fitted to: 1-way shares, and measured cliques without their noise."""
+    found = [Target((j,), shares) for j, shares in enumerate(known.shares)]
+    for clique, references in known.references.items():
+        counts, sigma = known.components.table(clique)
+        cells = denoised(counts, sigma, references) * possible(known.seen, clique)
+        shares = rake(cells + 1e-12, [known.shares[j] for j in clique])
+        found.append(Target(clique, shares, DAMPED * sigma / known.rows))
+    return found
+
+
+def held_back(model: LogLinear, wanted: Sequence[Target]) -> list[Target]:
+    """Targets moved a little against what the model already holds: a fit ends at target x exp(-h theta).
+
+    Noise makes targets contradict each other, most of all around columns that say nearly the same.
+    Met as they are, no theta satisfies them and it grows without end. Held back by h, which is HOLD
+    where the noise swamps a cell and falls with noise / cell, it stays bounded and cells that are
+    known well are met.
+    """
+    theta = dict(zip(model.cliques, model.theta, strict=True))
+    ones = {target.columns[0]: target.shares for target in wanted if len(target.columns) == 1}
+    found = []
+    for target in wanted:
+        own = theta.get(target.columns)
+        if len(target.columns) > 1 and own is not None:
+            unsure = np.minimum(
+                1.0, UNSURE * target.sigma / DAMPED / np.maximum(target.shares, 1e-300)
+            )
+            moved_ = target.shares * np.exp(-HOLD * unsure * centered(own))
+            shares = rake(moved_, [ones[j] for j in target.columns], RAKES)
+            found.append(replace(target, shares=shares))
+        else:
+            found.append(target)
+    return found
+
+
+def finished(known: Known) -> LogLinear:
+    """The model with what fresh rows are brought to: its own margins of pairs, averaged over sweeps."""
+    sizes, chains = known.sizes, known.chains
+    wanted = goal_pairs(sizes, known.references)
+    sums = [np.zeros(tuple(sizes[j] for j in pair)) for pair in wanted]
+    if wanted and not listable(sizes):
+        for _ in range(AVERAGED):
+            chains = sweep(known.model, chains, 2, threads=threads())
+            for total, counts in zip(sums, margins(chains, sizes, wanted), strict=True):
+                total += counts
+    if listable(sizes):
+        exact, axes = law(known.model, chains.rules), range(len(sizes))
+        sums = [exact.sum(axis=tuple(set(axes).difference(pair))) for pair in wanted]
+    goals = [Goal((j,), shares, WEIGHT_ONE_WAY) for j, shares in enumerate(known.shares)]
+    for pair, total in zip(wanted, sums, strict=True):
+        own = [known.shares[j] for j in pair]
+        smooth = (total + 1e-6 * total.sum() * outer(own)) * possible(known.seen, pair)
+        goals.append(Goal(pair, rake(smooth + 1e-15, own)))
+    natural = known.rows * 1.005
+    closed = int(natural / math.ceil(natural / CLOSED) + 32)  # blocks of one size, none cut short
+    return replace(known.model, goals=tuple(goals), closed=closed)
+
+
+def goal_pairs(sizes: Sequence[int], measured_: Collection[Clique]) -> tuple[Clique, ...]:
+    """Pairs that rows are closed to: all of them, or of wide tables those inside a measured clique."""
+    limits = Limits(GOAL_CELLS, GOAL_CELLS)
+    if math.comb(sum(size > 1 for size in sizes), 2) <= GOAL_PAIRS:
+        return pairs(sizes, limits)
+    held = {pair for clique in measured_ for pair in itertools.combinations(clique, 2)}
+    return pairs(sizes, limits, among=held)
+
+
+def possible(schema: Schema, clique: Clique) -> np.ndarray:
+    """1 where a clique's cell may hold rows, 0 where a structural zero covers all of it."""
+    mask = np.ones(tuple(schema.columns[j].size for j in clique))
+    for rule in schema.impossible:
+        where = {schema.index(name): list(codes) for name, codes in rule.where}
+        if set(where) <= set(clique):
+            every = [where.get(j, list(range(schema.columns[j].size))) for j in clique]
+            mask[np.ix_(*every)] = 0.0
+    return mask

@@ -1,0 +1,247 @@
+"""The purchases of adaptive_gibbs: how rho is divided, 1-way tables, then rounds of choices and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.core.claim import Relation
+from gibbous.core.exact import exact, root_down
+from gibbous.core.protocols import CuratorLike, Noise
+from gibbous.core.schema import Schema
+from gibbous.mechanisms import _plans
+from gibbous.mechanisms._adaptive_model import (
+    BETWEEN,
+    CLOSED,
+    GOAL_CELLS,
+    ROUND,
+    Known,
+    bought,
+    fitted,
+    model_sizes,
+    most_chains,
+    outer,
+)
+from gibbous.privacy.noise import gaussian_for
+from gibbous.structure.cliques import (
+    Candidates,
+    Limits,
+    care_of,
+    context_of,
+    expected_errors,
+    pairs,
+    pick,
+    triples,
+)
+from gibbous.structure.contexts import margins as one_ways
+from gibbous.synthesize.loglinear import margins
+
+FIRST = Fraction(1, 10)  # of rho: 1-way tables, before anything is known
+MOST_ONE_WAY = Fraction(1, 2)  # of rho, on 1-way tables altogether
+USUAL_ERROR, USUAL_SHARE, GROWTH = 0.0078, 0.3, 0.23
+PICKS = 16  # cheapest picks a column, if every pick were a cheapest one
+STILL = 0.65  # share of the expected error: a round that moves the model less buys less noise next
+FASTER = 4  # times the budget of a pick after such a round
+WIDE, MOST_WIDENED = 32, 4  # columns from which on a round takes more than a quarter of them
+PATIENCE = 40  # rounds after which each round is bought at twice the price of the last one
+CANDIDATE = 32  # bytes a cell: the Curator's count, the expected one, the chains' and a distance
+GOAL = 96  # bytes a cell of a margin that rows are closed to: sums, shares, and its layout twice
+CHAIN = 64  # bytes a chain beside its codes: weights, places, an order
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How rho is divided: what `plan` prints and `run` spends.
+
+    Attributes:
+        schema: public.
+        relation: of the claim.
+        rho: the whole budget.
+        choice: share of a pick that pays for choosing it.
+        limits: of the tables that are measured.
+        sizes: codes of each column of the model, at most.
+        two_way: cells of the tables of all pairs together.
+        free: columns with more than one code in the model.
+        at_once: whether the table of all columns is bought, being no larger than those of all pairs.
+        first: of rho, for 1-way tables before anything is known; all of it where there are no pairs.
+    """
+
+    schema: Schema
+    relation: Relation
+    rho: Fraction
+    choice: Fraction
+    limits: Limits
+    sizes: tuple[int, ...]
+    two_way: int
+    free: int
+    at_once: bool
+    first: Fraction
+
+    def gaussian(self, rho: Fraction, tables: int) -> Noise:
+        """Noise for so many tables that cost rho together."""
+        return gaussian_for(rho, tables, self.relation, _plans.most_rows(self.schema))
+
+    def cost(self, noise: Noise, tables: int) -> Fraction:
+        """Rho of so many tables with this noise."""
+        return noise.cost(tables, self.relation, _plans.most_rows(self.schema)).rho
+
+    def top_up(self, rows: float) -> Fraction:
+        """What more 1-way tables cost: a public rule of rho, the noisy rows and the schema."""
+        if self.first == self.rho or self.at_once:
+            return Fraction(0)
+        sizes = self.schema.sizes
+        sigma = self.gaussian(self.rho * exact(USUAL_SHARE), len(sizes)).info().scale
+        error = _plans.HALF * (sum(sizes) / len(sizes)) * sigma / rows
+        share = exact(round(USUAL_SHARE * (error / USUAL_ERROR) ** GROWTH, 6))
+        return self.rho * min(MOST_ONE_WAY, max(FIRST, share)) - self.first
+
+    @property
+    def picks(self) -> int:
+        """Tables a round: a quarter of the columns; of wide tables more, so that rounds stay few."""
+        widened = min(MOST_WIDENED * WIDE, max(WIDE, self.free))
+        return max(2, -(-self.free * widened // (4 * WIDE)))
+
+    @property
+    def most_rounds(self) -> int:
+        """No more rounds than this: from `PATIENCE` on the price of a pick doubles."""
+        return PATIENCE + 1 + math.ceil(math.log2(PICKS * 4))
+
+    def sigmas(self) -> tuple[float, float]:
+        """Least and greatest sigma of a round's tables."""
+        cheapest = self.rho * (1 - MOST_ONE_WAY) * (1 - self.choice) / (PICKS * max(2, self.free))
+        prices = (self.rho - self.first, cheapest)
+        least, greatest = (self.gaussian(price, 1).info().scale for price in prices)
+        return least, greatest
+
+    def memory(self) -> int:
+        """Bytes that a run holds beyond records and 1-way tables: candidates, chains, goals of the rows."""
+        size, limit = self.sizes, self.limits.all_cells
+        tables = min(self.two_way, limit) + min(limit, cells_of_triples(size))
+        width = 1 if max(size, default=1) <= 256 else 2
+        rows = max(most_chains(size), CLOSED) * (3 * width * len(size) + CHAIN)
+        return CANDIDATE * tables + GOAL * min(self.two_way, GOAL_CELLS) + rows
+
+
+def split_of(
+    schema: Schema, relation: Relation, rho: Fraction, *, choice: Fraction, cells: int
+) -> Split:
+    """The split of rho under a schema; see `Split`.
+
+    Args:
+        cells: of the largest table that is measured.
+    """
+    limits = Limits(cells)
+    sizes = model_sizes(schema, limits)
+    two = pairs(sizes, limits)
+    two_way = sum(sizes[a] * sizes[b] for a, b in two)
+    return Split(
+        schema,
+        relation,
+        rho,
+        choice,
+        limits,
+        sizes,
+        two_way,
+        free=sum(size > 1 for size in sizes),
+        at_once=math.prod(sizes) <= min(two_way, limits.cells),
+        first=rho * FIRST if two else rho,
+    )
+
+
+def cells_of_triples(sizes: Sequence[int]) -> int:
+    """Cells of all triples of columns with more than one code: an elementary symmetric polynomial."""
+    free = [size for size in sizes if size > 1]
+    one, two, three = (sum(size**k for size in free) for k in (1, 2, 3))
+    return (one**3 - 3 * one * two + 2 * three) // 6
+
+
+def measure_margins(
+    curator: CuratorLike, known: Known, split: Split, *, price: Fraction, left: Fraction
+) -> tuple[Known, Fraction]:
+    """Spend: all 1-way tables at a price, or at what is left; nothing where that is 0."""
+    price, tables = min(price, left), len(split.schema)
+    if price <= 0:
+        return known, left
+    noise = split.gaussian(price, tables)
+    known = bought(known, curator.noisy_counts(one_ways(split.schema), noise))
+    return known, left - split.cost(noise, tables)
+
+
+def measure_at_once(curator: CuratorLike, known: Known, split: Split, left: Fraction) -> Known:
+    """Spend: the table of all columns with more than one level, with what is left."""
+    clique = tuple(j for j, size in enumerate(known.sizes) if size > 1)
+    expected = known.rows * outer([known.shares[j] for j in clique]).ravel()
+    only = Candidates((clique,), (context_of(known.sizes, clique),), (expected,), np.zeros(1))
+    return measured(curator, known, only, picked=(0,), noise=split.gaussian(left, 1))
+
+
+def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fraction) -> Known:
+    """Spend: round by round the tables that the model is most wrong about, to the last fraction."""
+    whole, unit = left, left / (PICKS * max(2, split.free))
+    picks, turn, last = split.picks, 0, False
+    while not last:
+        curator.report("rounds", int(100 * (1 - left / whole)), 100)
+        last = left <= (picks + 2) * unit
+        if last:
+            picks = max(1, min(picks, int(left / unit)))
+            unit = left / picks
+        choice = unit * split.choice
+        some = candidates(known, split.gaussian(unit - choice, 1).info().scale, split.limits)
+        if not some.cliques:  # merged columns may be wider than the schema's bound by a few groups
+            break
+        picked: Sequence[int] = range(len(some.cliques))
+        if len(some.cliques) > picks:  # else there is nothing to choose between, nor to pay for
+            epsilon = root_down(8 * choice)
+            picked = pick(curator, some, picks, epsilon=epsilon, turn=turn)
+            left -= len(picked) * epsilon**2 / 8
+        price = left if last else min(left, len(picked) * (unit - choice))
+        noise = split.gaussian(price, len(picked))
+        known = measured(curator, known, some, picked=picked, noise=noise)
+        left -= split.cost(noise, len(picked))
+        known = fitted(known, ROUND)
+        turn += 1
+        unit *= FASTER if moved(some, picked, known) < STILL else 1
+        unit *= 2 if turn >= PATIENCE else 1
+    curator.report("rounds", 100, 100)
+    return known
+
+
+def candidates(known: Known, sigma: float, limits: Limits) -> Candidates:
+    """What may be measured next, and what the model expects there."""
+    sizes = known.sizes
+    cliques = pairs(sizes, limits) + triples(sizes, known.references, limits)
+    scale = known.rows / known.chains.count
+    counts = margins(known.chains, sizes, cliques) if cliques else ()
+    expected = tuple(table.ravel() * scale for table in counts)
+    errors = expected_errors(expected, sigma, scale, [care_of(clique) for clique in cliques])
+    return Candidates(cliques, tuple(context_of(sizes, c) for c in cliques), expected, errors)
+
+
+def measured(
+    curator: CuratorLike, known: Known, some: Candidates, *, picked: Sequence[int], noise: Noise
+) -> Known:
+    """Spend: release the picked cliques once."""
+    tables = curator.noisy_counts([some.contexts[at] for at in picked], noise)
+    references = dict(known.references)
+    for at in picked:
+        clique = some.cliques[at]
+        if clique not in references:
+            apart = known.rows * outer([known.shares[j] for j in clique])
+            seen = some.expected[at].reshape(apart.shape)
+            references[clique] = ((1 - BETWEEN) * seen + BETWEEN * apart, apart)
+    return bought(replace(known, references=references), tables)
+
+
+def moved(before: Candidates, picked: Sequence[int], known: Known) -> float:
+    """How far the model went on the picked cliques: L1 in counts, over the error expected of them."""
+    scale = known.rows / known.chains.count
+    after = margins(known.chains, known.sizes, [before.cliques[at] for at in picked])
+    distance = sum(
+        float(np.abs(counts.ravel() * scale - before.expected[at]).sum())
+        for counts, at in zip(after, picked, strict=True)
+    )
+    return distance / max(float(before.errors[list(picked)].sum()), 1e-9)

@@ -1,0 +1,98 @@
+"""A ledger that is only read: nothing is made, changed or locked for long, and no permission needed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import quote
+
+from gibbous.core.errors import LedgerUnusable
+from gibbous.privacy.ledger import files
+from gibbous.privacy.ledger.errors import damaged, translated
+from gibbous.privacy.ledger.store import Store, has_tables
+
+
+class ReadStore(Store):
+    """The entries of a ledger that exists, verified; on a read-only disk, too."""
+
+    def appending(self) -> NoReturn:
+        """Refuse: nothing is charged through it.
+
+        Raises:
+            LedgerUnusable: always.
+        """
+        raise LedgerUnusable(
+            "READING",
+            f"The ledger {str(self.path)!r} was opened for reading.",
+            "Caps, links, names and charges are written to it.",
+            "Open it with gibbous.Ledger.open.",
+        )
+
+    def _prepare(self, path: Path, allow_network: bool) -> None:
+        files.refuse_foreign(path, self._anchors.paths)
+        known = self._anchors.known()
+        if path.exists() and path.stat().st_size:
+            return
+        if known:
+            raise damaged(path, f"it is missing or empty, but {str(known)!r} knows its head")
+        raise LedgerUnusable(
+            "NOLEDGER",
+            f"There is no ledger at {str(path)!r}.",
+            "The first release, or `gibbous ledger cap`, makes it.",
+            "Check --ledger and GIBBOUS_HOME.",
+        )
+
+    def _open(self, path: Path) -> None:
+        files.check_header(path, self._beside("-wal"))
+        with translated(path):
+            connection = self._connection()
+            if not has_tables(connection):
+                raise damaged(path, "it is empty: the run that made it was ended before it could")
+            self._sync(connection)
+        self._anchors.check(self._links)
+        self._anchors.warn_if_missing(self._links, "Compare the head with your newest certificate.")
+
+    def _connection(self) -> sqlite3.Connection:
+        owner = (os.getpid(), 0)
+        if owner not in self._connections:
+            assert self.path is not None
+            self._connections[owner] = _opened(self.path)
+        return self._connections[owner]
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Wait for a process that is writing, where there is a lock that can be read."""
+        with self._mutex, contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):
+                handle = os.open(self._beside(".lock"), os.O_RDONLY | os.O_CLOEXEC)
+                stack.callback(os.close, handle)
+                fcntl.flock(handle, fcntl.LOCK_SH)
+            yield
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection that makes no ledger; of the file alone where nothing can be written beside it."""
+    address = f"file:{quote(str(path))}"
+    try:
+        return _asked(f"{address}?mode=rw")  # a connection that may not write leaves its log behind
+    except sqlite3.OperationalError:
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size:
+            raise
+    return _asked(f"{address}?mode=ro&immutable=1")
+
+
+def _asked(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection

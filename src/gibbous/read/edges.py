@@ -1,0 +1,69 @@
+"""Bounds -> edges of bins; and what the facts of a column of bins or of levels are."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from fractions import Fraction
+
+from gibbous.core.exact import exact
+from gibbous.core.schema import FACTS, Source
+
+_DIRECTIVES = re.compile(r"%(.)")
+
+
+_DAY_FORMATS = ({"Y", "m", "d"}, {"Y", "b", "d"}, {"Y", "B", "d"}, {"Y", "j"})
+
+
+def facts(binned: bool) -> tuple[str, ...]:
+    """The facts that a column of this sort has."""
+    return tuple(f for f in FACTS if f not in (("levels",) if binned else ("bounds", "bins")))
+
+
+def equal_width(lower: float, upper: float, bins: int, *, whole: bool) -> tuple[float, ...]:
+    """Edges of `bins` bins of (nearly, for whole numbers) equal width.
+
+    Args:
+        lower, upper: the bounds; whole numbers stay exact.
+        bins: number of bins, >= 1; for whole numbers at most upper - lower.
+        whole: whole numbers and dates: the last bin includes `upper`.
+    Returns:
+        bins + 1 edges.
+    """
+    if whole:
+        count = int(upper) - int(lower) + 1
+        starts = (int(lower) + i * count // bins for i in range(bins))
+        return (*starts, int(upper))
+    low, width = exact(lower), exact(upper) - exact(lower)
+    inner = tuple(float(low + width * Fraction(i, bins)) for i in range(bins))
+    return (*inner, float(upper))
+
+
+def calendar(lower: int, upper: int, by: str) -> tuple[float, ...]:
+    """Edges of one bin a day, month or year; the last bin includes the upper day.
+
+    Args:
+        lower, upper: proleptic ordinals of days.
+        by: "day", "month" or "year".
+    """
+    if by == "day":
+        return (*range(lower, max(upper, lower + 1)), upper)
+    first, last = datetime.date.fromordinal(lower), datetime.date.fromordinal(upper)
+    months = range(first.year * 12 + first.month, last.year * 12 + last.month)
+    starts = [datetime.date(m // 12, m % 12 + 1, 1) for m in months]
+    if by == "year":
+        starts = [s for s in starts if s.month == 1]
+    cuts = [s.toordinal() for s in starts if lower < s.toordinal() < upper]
+    return (lower, *cuts, upper)
+
+
+def day_format(form: str) -> bool:
+    """Whether a strptime format names one day: year, month and day, each once, and nothing else."""
+    used = _DIRECTIVES.findall(form)
+    return len(used) == len(set(used)) and set(used) in _DAY_FORMATS
+
+
+def all_inferred(*, binned: bool) -> tuple[tuple[str, Source], ...]:
+    """Sources of a column whose every fact was read off the data."""
+    source: Source = "inferred"
+    return tuple((fact, source) for fact in facts(binned))
