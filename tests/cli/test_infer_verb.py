@@ -79,7 +79,7 @@ def test_quiet_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("given", "code", "words"),
     [
-        ({"formula": "cured ~ sex"}, 2, "Its columns are ill, sex, age, region"),
+        ({"formula": "cured ~ sex"}, 2, "Columns are ill, sex, age, region"),
         ({"formula": "ill ~ "}, 2, "cannot be used"),
         ({"family": "probit"}, 2, "gaussian, binomial, multinomial, poisson"),
         ({"rule": "rubin"}, 2, "unified, raghunathan2003, reiter2003, raab2016"),

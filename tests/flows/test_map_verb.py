@@ -12,16 +12,17 @@ import pytest
 
 import gibbous as gb
 from gibbous.cli import map_verb
+from gibbous.cli.flags import ReadingFlags, ScreenFlags
+from gibbous.cli.measuring import MapFlags
 from gibbous.core.errors import ModelRejected, UsageError
 from gibbous.flows import FlowEngine, Geography, coarse, flow_schema, load_geography, places
 from gibbous.mechanisms.onthemap import Onthemap
-from gibbous.read.source import ReadOptions
 
 from . import made
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> map_verb.Asked:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> MapFlags:
     """A release of flows on disk, and coordinates."""
     folder = tmp_path_factory.mktemp("map")
     homes = places([f"h{k}" for k in range(20)], 45 + np.arange(20) / 50, [-93.0] * 20)
@@ -46,13 +47,13 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> map_verb.Asked:
             "lon": [*homes.lon, *work.lon],
         }
     ).write_csv(folder / "places.csv")
-    return map_verb.Asked(folder / "release", "mill", folder / "places.csv", {}, ReadOptions)
+    return MapFlags(folder / "release", "mill", folder / "places.csv")
 
 
 def test_a_release_folder_needs_no_names_of_columns(
-    asked: map_verb.Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    asked: MapFlags, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    map_verb.run(asked, tmp_path / "m.html", False, False, True)
+    map_verb.run(asked, tmp_path / "m.html", False, ReadingFlags(), ScreenFlags(quiet=True))
 
     text = (tmp_path / "m.html").read_text()
     assert "synthetic: 15 people" in text  # as many as records: totals are public
@@ -61,12 +62,12 @@ def test_a_release_folder_needs_no_names_of_columns(
 
 
 def test_json_is_one_document_and_real_flows_are_named_confidential(
-    asked: map_verb.Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    asked: MapFlags, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    both = replace(asked, real=asked.coordinates.with_name("pairs.csv"), columns={"count": "jobs"})
-    map_verb.run(both, tmp_path / "a.svg", False, True, False)
+    both = replace(asked, real=asked.coordinates.with_name("pairs.csv"), count="jobs")
+    map_verb.run(both, tmp_path / "a.svg", False, ReadingFlags(), ScreenFlags(json=True))
     told = json.loads(capsys.readouterr().out)
-    map_verb.run(both, tmp_path / "b.svg", False, False, False)
+    map_verb.run(both, tmp_path / "b.svg", False, ReadingFlags(), ScreenFlags())
 
     assert told["audience"] == "internal"
     assert capsys.readouterr().out.startswith("Confidential: real flows")
@@ -77,11 +78,9 @@ def test_a_geography_file_names_places_and_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     geography = made.files(tmp_path)
-    asked = map_verb.Asked(
-        tmp_path / "flows.csv", "mill", geography, {}, ReadOptions, real=tmp_path / "flows.csv"
-    )
+    asked = MapFlags(tmp_path / "flows.csv", "mill", geography, real=tmp_path / "flows.csv")
 
-    map_verb.run(asked, tmp_path / "m.svg", False, False, True)
+    map_verb.run(asked, tmp_path / "m.svg", False, ReadingFlags(), ScreenFlags(quiet=True))
 
     text = (tmp_path / "m.svg").read_text()
     assert "synthetic: 15 people from 3 origins" in text
@@ -89,9 +88,15 @@ def test_a_geography_file_names_places_and_columns(
     assert capsys.readouterr().out.startswith("Confidential")
 
 
-def test_a_set_that_is_not_there_is_refused(asked: map_verb.Asked, tmp_path: Path) -> None:
+def test_a_set_that_is_not_there_is_refused(asked: MapFlags, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no set 2"):
-        map_verb.run(replace(asked, columns={"set": 2}), tmp_path / "m.svg", False, False, True)
+        map_verb.run(
+            replace(asked, number=2),
+            tmp_path / "m.svg",
+            False,
+            ReadingFlags(),
+            ScreenFlags(quiet=True),
+        )
 
 
 def _county(folder: Path) -> Path:
@@ -116,11 +121,9 @@ def test_a_release_of_regions_is_drawn_and_evaluated_with_the_real_people_in_the
     tmp_path: Path,
 ) -> None:
     path = _county(tmp_path)
-    asked = map_verb.Asked(
-        tmp_path / "release", "mill", path, {}, ReadOptions, real=tmp_path / "flows.csv"
-    )
+    asked = MapFlags(tmp_path / "release", "mill", path, real=tmp_path / "flows.csv")
 
-    map_verb.run(asked, tmp_path / "m.svg", False, False, True)
+    map_verb.run(asked, tmp_path / "m.svg", False, ReadingFlags(), ScreenFlags(quiet=True))
     found = gb.evaluate(tmp_path / "flows.csv", tmp_path / "release", load_geography(path))
 
     text = (tmp_path / "m.svg").read_text()
@@ -131,35 +134,39 @@ def test_a_release_of_regions_is_drawn_and_evaluated_with_the_real_people_in_the
 
 
 def test_another_geography_and_a_changed_release_are_refused(
-    tmp_path: Path, asked: map_verb.Asked
+    tmp_path: Path, asked: MapFlags
 ) -> None:
     geography = made.files(tmp_path)
     made.release(tmp_path)
     mine = replace(asked, release=tmp_path / "release", coordinates=geography)
-    map_verb.run(mine, tmp_path / "a.svg", False, False, True)
+    map_verb.run(mine, tmp_path / "a.svg", False, ReadingFlags(), ScreenFlags(quiet=True))
 
     plants = tmp_path / "plants.csv"
     plants.write_text(plants.read_text().replace("45.1", "45.2"))
     with pytest.raises(UsageError, match="destinations of the geography are not those"):
-        map_verb.run(mine, tmp_path / "b.svg", False, False, True)
+        map_verb.run(mine, tmp_path / "b.svg", False, ReadingFlags(), ScreenFlags(quiet=True))
     rows = tmp_path / "release" / "synthetic_1.parquet"
     data = bytearray(rows.read_bytes())
     data[len(data) // 2] ^= 1
     rows.write_bytes(bytes(data))
     with pytest.raises(ModelRejected, match="was changed"):
         map_verb.run(
-            replace(mine, coordinates=asked.coordinates), tmp_path / "c.svg", False, False, True
+            replace(mine, coordinates=asked.coordinates),
+            tmp_path / "c.svg",
+            False,
+            ReadingFlags(),
+            ScreenFlags(quiet=True),
         )
 
     assert not list(tmp_path.glob("[bc].svg"))
 
 
 def test_counts_that_were_not_named_are_not_read_as_one_person_each(
-    asked: map_verb.Asked, tmp_path: Path
+    asked: MapFlags, tmp_path: Path
 ) -> None:
     both = replace(asked, real=asked.coordinates.with_name("pairs.csv"))
 
     with pytest.raises(UsageError, match="beside a column of numbers 'jobs'") as caught:
-        map_verb.run(both, tmp_path / "m.svg", False, False, True)
+        map_verb.run(both, tmp_path / "m.svg", False, ReadingFlags(), ScreenFlags(quiet=True))
 
     assert "--count jobs" in caught.value.fix

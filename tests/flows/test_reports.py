@@ -14,9 +14,10 @@ import pytest
 
 import gibbous as gb
 from gibbous.cli import evaluate_verb, report_verb
+from gibbous.cli.flags import ReadingFlags, ScreenFlags
+from gibbous.cli.measuring import EvaluateFlags, ReportFlags
 from gibbous.core.errors import UsageError
 from gibbous.flows import Geography, flow_schema, load_geography, places
-from gibbous.read.source import ReadOptions
 from gibbous.report import flow_map, page
 from gibbous.report.blocks import Page, Section
 from gibbous.report.page import INTERNAL
@@ -141,20 +142,16 @@ def test_destinations_whose_circles_would_not_fit_are_left_to_the_map(
     assert "gibbous map" in only.words
 
 
-def _asked(flows: Path, **given: Any) -> evaluate_verb.Asked:
-    named = {"keys": [], "sensitive": [], "targets": [], "formulas": [], "given": [], "only": []}
-    return evaluate_verb.Asked(
-        real=flows / "flows.csv", synthetic=[flows / "release"], schema=None, holdout=None,
-        fraction=None, seed=0, options=ReadOptions, **{**named, **given},
-    )  # fmt: skip
+def _flags(flows: Path, **given: Any) -> EvaluateFlags:
+    return EvaluateFlags(real=flows / "flows.csv", synth=[flows / "release"], **given)
 
 
 def test_evaluate_with_a_geography_compares_flows(
     flows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = _asked(flows, geography=flows / "geography.toml", only=["commute_bias,new_pairs"])
+    flags = _flags(flows, geography=flows / "geography.toml", only=["commute_bias,new_pairs"])
 
-    evaluate_verb.run(asked, tmp_path / "out", False, False)
+    evaluate_verb.run(flags, ReadingFlags(), tmp_path / "out", ScreenFlags())
 
     told = capsys.readouterr().out
     assert told.startswith("17 real people in 4 pairs; 1 synthetic set of 17 in ")
@@ -178,18 +175,17 @@ def test_what_has_no_part_in_flows_is_refused(
     given = change(flows)
 
     with pytest.raises(UsageError, match=words):
-        evaluate_verb.run(replace(_asked(flows), **given), None, False, True)
+        evaluate_verb.run(_flags(flows, **given), ReadingFlags(), None, ScreenFlags(quiet=True))
 
 
 def test_report_verb_draws_named_destinations(
     flows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "p.html"
-    compared = report_verb.Compared(
-        options=ReadOptions, geography=flows / "geography.toml", destinations=["school"]
-    )
+    flags = ReportFlags(geography=flows / "geography.toml", destination=["school"])
 
-    report_verb.run(flows / "release", "public", out, compared, False, False, True)
+    page = report_verb.Page(flows / "release", "public", out, overwrite=False)
+    report_verb.run(page, flags, ReadingFlags(), ScreenFlags(quiet=True))
 
     (figure,) = _figures(out.with_suffix(".json"))
     assert figure["title"] == "Origins around school"

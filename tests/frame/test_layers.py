@@ -17,6 +17,7 @@ from tests.frame.tree import ROOT, SRC, imports, nodes, project, sources, tree, 
 OWNERS = {
     "opendp": ("privacy/entropy.py",),
     "numba": ("core/compiled.py",),
+    "llvmlite": ("core/kernel.py",),
     "duckdb": ("read/databases",),
     "ibis": ("read/databases",),
     "adbc_driver_postgresql": ("read/databases",),

@@ -173,13 +173,6 @@ def test_every_file_with_code_starts_with_a_sentence() -> None:
     assert not found
 
 
-def test_no_file_is_longer_than_500_lines() -> None:
-    # The guide aims at 400; this is where a file must be split by noun.
-    found = [str(p.relative_to(SRC)) for p in sources() if len(p.read_text().splitlines()) > 500]
-
-    assert not found
-
-
 def test_no_stub_is_left() -> None:
     found = [
         where(path, node.lineno)

@@ -8,21 +8,22 @@ from pathlib import Path
 import pytest
 
 from gibbous.cli import report_verb
-from gibbous.cli.report_verb import Compared
+from gibbous.cli.flags import ReadingFlags, ScreenFlags
+from gibbous.cli.measuring import ReportFlags
 from gibbous.core.errors import OutputNotWritten, UsageError
-from gibbous.read.source import ReadOptions
 
 from . import made
 
 
-def _compared(**options: object) -> Compared:
-    return Compared(ReadOptions, **options)  # type: ignore[arg-type]
-
-
-def _run(release: Path, audience: str, out: Path | None, **options: object) -> None:
-    report_verb.run(
-        release, audience, out, _compared(**options), overwrite=False, json=True, quiet=False
-    )
+def _run(
+    release: Path,
+    audience: str,
+    out: Path | None,
+    screen: ScreenFlags | None = None,
+    **options: object,
+) -> None:
+    page = report_verb.Page(release, audience, out, overwrite=False)
+    report_verb.run(page, ReportFlags(**options), ReadingFlags(), screen or ScreenFlags(json=True))  # type: ignore[arg-type]
 
 
 def test_the_public_report_goes_into_the_release(
@@ -41,10 +42,9 @@ def test_the_internal_report_compares_with_the_real_file(
 ) -> None:
     made.nasty_frame().write_parquet(tmp_path / "real.parquet")
 
-    report_verb.run(
-        release, "internal", tmp_path / "a.html",
-        _compared(real=tmp_path / "real.parquet", keys=["plain"]),
-        overwrite=False, json=False, quiet=True,
+    _run(
+        release, "internal", tmp_path / "a.html", ScreenFlags(quiet=True),
+        real=tmp_path / "real.parquet", keys=["plain"],
     )  # fmt: skip
 
     assert capsys.readouterr().out.startswith("Confidential")

@@ -12,6 +12,7 @@ import pytest
 
 from gibbous import studies
 from gibbous.cli import study_verb
+from gibbous.cli.flags import ScreenFlags
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.studies import bowen2016_1, registry
 from gibbous.studies.drawing import compact
@@ -178,7 +179,7 @@ def test_a_table_is_part_of_what_a_study_is(tmp_path: Path, monkeypatch: Any) ->
 def test_the_verb_prints_tables_and_where_the_files_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study_verb.run("bowen2016-1", tmp_path / "s", dict(SHORT), json=False, quiet=False)
+    study_verb.run("bowen2016-1", tmp_path / "s", dict(SHORT), ScreenFlags())
 
     said = capsys.readouterr().out
     assert "Usable repeats of the Laplace sanitizer" in said
@@ -187,9 +188,9 @@ def test_the_verb_prints_tables_and_where_the_files_are(
 
 
 def test_json_is_one_document_and_quiet_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    study_verb.run("bowen2016-1", None, dict(SHORT), json=True, quiet=False)
+    study_verb.run("bowen2016-1", None, dict(SHORT), ScreenFlags(json=True))
     found = json.loads(capsys.readouterr().out)
-    study_verb.run("bowen2016-1", None, dict(SHORT), json=False, quiet=True)
+    study_verb.run("bowen2016-1", None, dict(SHORT), ScreenFlags(quiet=True))
     said = capsys.readouterr().out
 
     assert found["study"] == "bowen2016-1"
@@ -201,7 +202,7 @@ def test_a_file_is_not_a_folder_for_a_study(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
 
     with pytest.raises(OutputNotWritten, match="is a file"):
-        study_verb.run("bowen2016-1", tmp_path / "x", dict(SHORT), json=False, quiet=True)
+        study_verb.run("bowen2016-1", tmp_path / "x", dict(SHORT), ScreenFlags(quiet=True))
 
 
 def test_panels_leave_out_what_has_no_place() -> None:

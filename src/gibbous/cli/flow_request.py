@@ -47,7 +47,7 @@ def flow_request(values: Values) -> FlowRequest:
         raise UsageError(
             "ENGINE",
             f"The engine {values['engine.name']!r} was named for flows.",
-            "Flows are counted by an engine of their own, which reads them with their geography.",
+            "Flows are read with their geography, and counted in this process.",
             "Leave --engine out.",
         )
     from gibbous.flows import coarse, flow_schema, load_geography, placed

@@ -15,6 +15,7 @@ import functools
 import hashlib
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import re
 import sys
@@ -133,9 +134,10 @@ def ready() -> None:
     """Make sure that kernels can be loaded, before anything is spent.
 
     Raises:
-        EngineFailure: llvmlite does not run here, or nothing is cached and numba does not.
+        EngineFailure: llvmlite does not run here, numba is not installed, or nothing is cached and
+            numba does not run here.
     """
-    if cold():
+    if cold() or importlib.util.find_spec("numba") is None:
         load_numba()
     _llvm()
 

@@ -19,6 +19,7 @@ Going = Callable[[float], None]
 """Told the share of the job that is done; raises `Interrupted` when the run was called off."""
 
 FEW = 1 << 22  # rows x tables that numpy counts
+BLOCK = 1 << 16  # rows that numpy counts at once
 WORK = 1 << 26  # rows x terms of one kernel call
 CHUNK = 1 << 16  # rows that are counted into each dense table in turn
 BUFFER = 1 << 15  # rows whose 64-bit ids are made at once
@@ -63,10 +64,14 @@ def small(
 
 def _few(columns: np.ndarray, table: Context) -> np.ndarray:
     """One small table by numpy: no compiled code, and so no numba, is needed for little work."""
-    terms, ids = layout.cell_terms(table), np.zeros(columns.shape[1], dtype=np.int64)
-    for column, step in zip(terms.cols, terms.steps, strict=True):
-        ids += columns[column].astype(np.int64) * int(step)
-    return np.bincount(ids, minlength=table.cells)
+    terms, total = layout.cell_terms(table), np.zeros(table.cells, dtype=np.int64)
+    for start in range(0, columns.shape[1], BLOCK):
+        block = columns[:, start : start + BLOCK]
+        ids = np.zeros(block.shape[1], dtype=np.int64)
+        for column, step in zip(terms.cols, terms.steps, strict=True):
+            ids += block[column].astype(np.int64) * int(step)
+        total += np.bincount(ids, minlength=table.cells)
+    return total
 
 
 def dense(

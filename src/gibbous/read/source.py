@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gibbous.core.dataset import DataSet
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.schema import Schema
-from gibbous.privacy.ledger.datasets import file_place, file_stamp
 from gibbous.read.conform import check_header, check_years, conform, conform_names
 from gibbous.read.csv_file import (
     DroppedLines,
@@ -255,6 +254,11 @@ def dataset(source: object, key: bytes, schema: Schema | None, options: object) 
     from gibbous.read.source import null_text, read_columns, usable_columns
 
     reading = cast("ReadOptions | None", options)
+    from gibbous.privacy.ledger.datasets import (
+        file_place,
+        file_stamp,
+    )  # executors load this file, too
+
     where = file_place(source, key), file_stamp(source, key)
     if schema is None:
         frame, null = usable_columns(source, reading)[0], ""
