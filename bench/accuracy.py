@@ -111,7 +111,7 @@ def ours(method: str, split: Split, epsilon: float, delta: float, seed: int) -> 
     from gibbous.disintegrate.records import LocalEngine
     from gibbous.mechanisms import registry
     from gibbous.privacy.spend import spend
-    from gibbous.synthesize.sample import sample
+    from gibbous.sampling.sample import sample
 
     kind = registry.load("noisy_pegs" if method == "independent" else method)
     wanted = {"epsilon": epsilon, "delta": delta}

@@ -30,7 +30,7 @@ from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy.spend import spend
-from gibbous.synthesize.sample import sample
+from gibbous.sampling.sample import sample
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 WEIGHTS = ("PWGTP", "WGTP")  # survey weights are not variables

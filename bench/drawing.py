@@ -24,9 +24,9 @@ from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Counts, Dense, NoiseInfo, Recipe, Table, Tables
 from gibbous.perturb.add import Add
 from gibbous.privacy.entropy import words as operating_system
-from gibbous.synthesize.program import Program, prepare
-from gibbous.synthesize.rows import GibbsRows, ResetBlocks
-from gibbous.synthesize.sample import sample
+from gibbous.sampling.gibbs_rows import GibbsRows, ResetBlocks
+from gibbous.sampling.program import Program, prepare
+from gibbous.sampling.sample import sample
 
 COLUMNS, BLOCK = 13, 2048
 SIZES = (("65 KB", 6, 3, 1.2), ("4 MB", 17, 3, 1.9), ("20 MB", 13, 4, 4.8))
@@ -163,7 +163,7 @@ def paid(rows: int) -> list[Result]:
 
 def start_up() -> list[Result]:
     """Importing and warming the kernels in a fresh process whose cache is filled."""
-    code = "from gibbous.synthesize import warmup; warmup()"
+    code = "from gibbous.sampling import warmup; warmup()"
     run = [sys.executable, "-c", code]
     subprocess.run(run, check=True)
     warm = wall_seconds(lambda: subprocess.run(run, check=True), 2)

@@ -26,7 +26,7 @@ IMPORTS = """
 import gibbous as gb
 import numba, polars
 import gibbous.pipeline, gibbous.mechanisms.sbhg, gibbous.encode.encode, gibbous.read.fingerprint
-import gibbous.disintegrate.passes, gibbous.synthesize.alias_kernels, gibbous.write.rows
+import gibbous.disintegrate.passes, gibbous.sampling.alias_kernels, gibbous.write.rows
 import gibbous.privacy.entropy
 gibbous.privacy.entropy._opendp()
 """

@@ -19,10 +19,10 @@ from common import Result, arguments, save, show
 
 from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.tables import Side, Subject
-from gibbous.evaluate.utility import association, distances, margins
-from gibbous.evaluate.utility.collect import references
-from gibbous.evaluate.utility.margin_scores import chosen
+from gibbous.evaluation.tables import Side, Subject
+from gibbous.evaluation.utility import association, distances, margins
+from gibbous.evaluation.utility.margin_scores import chosen
+from gibbous.evaluation.utility.train_and_test import references
 
 SIZES = (32, 9, 32, 16, 16, 7, 15, 6, 5, 2, 32, 32, 32, 42, 2)
 SCHEMA = Schema(

@@ -66,8 +66,8 @@ def _measure(origins: int, destinations: int, flows: int, kind: int) -> dict[str
     from gibbous.mechanisms.flows_laplace import FlowsLaplace
     from gibbous.mechanisms.onthemap import Onthemap, by_destination, claim, scheme
     from gibbous.privacy.entropy import words
+    from gibbous.sampling.flows.flow_rows import FlowRows
     from gibbous.structure.contexts import joint
-    from gibbous.synthesize.flows.rows import FlowRows
 
     draws = np.random.default_rng(1)  # constructed data, not a release
     there = draws.integers(0, destinations, flows)

@@ -19,10 +19,10 @@ from gibbous.core.schema import Column, Schema
 from gibbous.perturb.add import Add
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.gibbs import alpha_from_eps0
-from gibbous.synthesize.imputation.draw import PARTS, redraw
-from gibbous.synthesize.imputation.fit import Conditional, Fit, conditionals
-from gibbous.synthesize.imputation.records import Records
-from gibbous.synthesize.masks import uniform_rows
+from gibbous.sampling.imputation.imputed_rows import PARTS, redraw
+from gibbous.sampling.imputation.records import Records
+from gibbous.sampling.imputation.regression import Conditional, Fit, conditionals
+from gibbous.sampling.structural_zeros import uniform_rows
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

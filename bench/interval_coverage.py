@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from gibbous.evaluate.inference.combine import combine
-from gibbous.evaluate.inference.combined import Combined
+from gibbous.evaluation.inference.combine import combine
+from gibbous.evaluation.inference.combined_estimate import Combined
 
 RECORDS = 100
 ONCE = 0.02  # scale of Laplace noise in the mean, if it is noised once; m times that for each set

@@ -14,10 +14,10 @@ from common import Result, arguments, cpu_seconds, peak_mb, save, show, wall_sec
 
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Goal, LogLinear
-from gibbous.synthesize.loglinear import Schedule, Target, fit, independent, margins, start, sweep
-from gibbous.synthesize.loglinear.chains import draw, schedule
-from gibbous.synthesize.loglinear.layout import flatten
-from gibbous.synthesize.loglinear.rows import ModelRows, ready
+from gibbous.sampling.loglinear import Schedule, Target, fit, independent, margins, start, sweep
+from gibbous.sampling.loglinear.chains import draw, schedule
+from gibbous.sampling.loglinear.model_rows import ModelRows, ready
+from gibbous.sampling.loglinear.step_tables import flatten
 
 ADULT = (32, 9, 32, 16, 16, 7, 15, 6, 5, 2, 32, 32, 32, 42, 2)  # levels of Adult, binned
 NANOSECONDS = 1e9

@@ -23,13 +23,13 @@ from gibbous.core.codes import Codes
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Column, Schema
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.evaluate import metrics
-from gibbous.evaluate.draws import permutation, resampled
-from gibbous.evaluate.measure import Options
-from gibbous.evaluate.tables import Side, Subject, independent, side, typed
+from gibbous.evaluation import metrics
+from gibbous.evaluation.measure import Options
+from gibbous.evaluation.seeded_rows import permutation, resampled
+from gibbous.evaluation.tables import Side, Subject, independent, side, typed
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.privacy.spend import spend
-from gibbous.synthesize.sample import sample
+from gibbous.sampling.sample import sample
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 KEYS = ("age_yrs", "sex", "los", "hosp")

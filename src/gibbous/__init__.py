@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import gibbous.read  # noqa: F401 - what reads for Schema.load and Ledger.dataset, handed down
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from gibbous.core.schema import Unit as Unit
     from gibbous.disintegrate import engine as engine
     from gibbous.estimator import Synthesizer as Synthesizer
-    from gibbous.evaluate.flows import evaluate_flows as evaluate_flows
+    from gibbous.evaluation.flows import evaluate_flows as evaluate_flows
     from gibbous.frontier.compare import compare as compare
     from gibbous.frontier.study import Study as Study
     from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs as AdaptiveGibbs
@@ -65,10 +63,10 @@ if TYPE_CHECKING:
     from gibbous.pipeline import synthesize as synthesize
     from gibbous.privacy.ledger import Ledger as Ledger
     from gibbous.read.infer import infer_schema as infer_schema
-    from gibbous.report.faces import evaluate as evaluate
-    from gibbous.report.faces import report as report
-    from gibbous.report.flow_map import flow_map as flow_map
-    from gibbous.report.release_report import verify as verify
+    from gibbous.reporting.evaluate_and_report import evaluate as evaluate
+    from gibbous.reporting.evaluate_and_report import report as report
+    from gibbous.reporting.flow_map import flow_map as flow_map
+    from gibbous.reporting.release_report import verify as verify
     from gibbous.write.load import load as load
 
 __version__ = "0.1.0"
@@ -89,17 +87,17 @@ _OTHERS = {
     "gibbous.core.schema": "Column Schema Unit",
     "gibbous.disintegrate": "engine",
     "gibbous.estimator": "Synthesizer",
-    "gibbous.evaluate.flows": "evaluate_flows",
+    "gibbous.evaluation.flows": "evaluate_flows",
     "gibbous.frontier.compare": "compare",
     "gibbous.frontier.study": "Study",
     "gibbous.mechanisms.registry": "methods",
     "gibbous.pipeline": "load_schema plan synthesize",
     "gibbous.privacy.ledger": "Ledger",
     "gibbous.read.infer": "infer_schema",
-    "gibbous.report.faces": "evaluate report",
-    "gibbous.report.flow_map": "flow_map",
+    "gibbous.reporting.evaluate_and_report": "evaluate report",
+    "gibbous.reporting.flow_map": "flow_map",
     "gibbous.write.load": "load",
-    "gibbous.report.release_report": "verify",
+    "gibbous.reporting.release_report": "verify",
 }
 _WHERE = {name: home for home, names in _OTHERS.items() for name in names.split()} | {
     name: f"gibbous.mechanisms.{re.sub('(?!^)(?=[A-Z])', '_', name).lower()}"
@@ -108,38 +106,9 @@ _WHERE = {name: home for home, names in _OTHERS.items() for name in names.split(
 __all__ = sorted(_WHERE)
 
 
-_VERBS = {
-    "evaluate": "gibbous.report.faces",
-    "report": "gibbous.report.faces",
-    "synthesize": "gibbous.pipeline",
-}
-
-
-class _Package(ModuleType):
-    """Verbs keep their names when the folders of the same names are imported."""
-
-
-def _verb(name: str) -> property:
-    def get(_: ModuleType) -> Any:
-        return getattr(importlib.import_module(_VERBS[name]), name)
-
-    def keep(_: ModuleType, folder: ModuleType) -> None:
-        """Importing the folder would set it here; it stays reachable as a folder."""
-
-    return property(get, keep)
-
-
-for _name in _VERBS:
-    setattr(_Package, _name, _verb(_name))
-sys.modules[__name__].__class__ = _Package
-
-
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        # A method is the class of its file: Sbhg of mechanisms/sbhg.py, DpPrior of dp_prior.py.
-        method = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
-        where = _WHERE.get(name, f"gibbous.mechanisms.{method}")
-        value = getattr(importlib.import_module(where), name)
+    if name in _WHERE:
+        value = getattr(importlib.import_module(_WHERE[name]), name)
         globals()[name] = value
         return value
     if name in ("infer", "studies"):

@@ -8,12 +8,12 @@ print(rel.glm("readmitted ~ sex + age", family="binomial").summary())
 
 from __future__ import annotations
 
-from gibbous.evaluate.inference.analysis import Analysis, load_release
-from gibbous.evaluate.inference.combine import combine
-from gibbous.evaluate.inference.combined import Combined
-from gibbous.evaluate.inference.redraw import noise_variance
-from gibbous.evaluate.inference.results import Fit, Shares
-from gibbous.evaluate.inference.rules import Noise
+from gibbous.evaluation.inference.analysis import Analysis, load_release
+from gibbous.evaluation.inference.combine import combine
+from gibbous.evaluation.inference.combined_estimate import Combined
+from gibbous.evaluation.inference.combining_rules import Noise
+from gibbous.evaluation.inference.noise_replicates import noise_variance
+from gibbous.evaluation.inference.results import Fit, Shares
 
 __all__ = [
     "Analysis",

@@ -24,11 +24,11 @@ from gibbous.mechanisms import limits, registry
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.spend import Charge, spend
 from gibbous.write.certificate import Facts
-from gibbous.write.further import write_sampled
+from gibbous.write.frame_kinds import frame_kind
 from gibbous.write.in_memory import InMemory
-from gibbous.write.like import frame_kind
-from gibbous.write.output import check_output
+from gibbous.write.output_path import check_output
 from gibbous.write.package import Package, begin, request_digest
+from gibbous.write.sampled_rows import write_sampled
 
 IN_THIS_PROCESS = Performance("local")
 

@@ -20,7 +20,7 @@ from gibbous.mechanisms import _adaptive_model
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.structure.cliques import Limits
 from gibbous.structure.smoothing import Components, added
-from gibbous.write.digest import model_arrays, model_json
+from gibbous.write.release_digest import model_arrays, model_json
 from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
 
 SIZES = (200, 3, 4)

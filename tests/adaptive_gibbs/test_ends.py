@@ -18,7 +18,7 @@ from gibbous.mechanisms import _adaptive_model, _adaptive_rounds
 from gibbous.mechanisms._adaptive_rounds import cells_of_triples
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.ledger import Ledger
-from gibbous.synthesize.loglinear import Schedule
+from gibbous.sampling.loglinear import Schedule
 from tests.adaptive_gibbs.made import chain_rows, schema_of
 
 SIZES = (3, 4, 2, 5, 3)

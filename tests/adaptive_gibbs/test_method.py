@@ -10,9 +10,9 @@ import pytest
 from gibbous.core.schema import Impossible, impossible_mask
 from gibbous.mechanisms import _adaptive_model
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
+from gibbous.sampling.sample import sample
 from gibbous.structure.cliques import Limits
 from gibbous.structure.smoothing import Components, added
-from gibbous.synthesize.sample import sample
 from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
 
 SIZES = (3, 4, 2, 5, 3)

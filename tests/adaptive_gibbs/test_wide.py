@@ -14,9 +14,9 @@ from gibbous.core.schema import Column, Impossible, impossible_mask
 from gibbous.mechanisms import _adaptive_model, _adaptive_rounds
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
+from gibbous.sampling.sample import sample
 from gibbous.structure.cliques import Limits
 from gibbous.structure.merging import MOST_GROUPS
-from gibbous.synthesize.sample import sample
 from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
 
 LEVELS = 10_000

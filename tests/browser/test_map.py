@@ -11,12 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gibbous.evaluate.flows_files import Named, opened
-from gibbous.report import flow_map as maps
-from gibbous.report.flow_map_data import map_data
-from gibbous.report.flow_map_draw import panel, shade
-
-from .test_reports import NARROW, Visit, browser
+from gibbous.reporting import flow_map as maps
+from gibbous.reporting.flow_map_data import map_data
+from gibbous.reporting.flow_map_files import Named, opened
+from gibbous.reporting.flow_map_svg import panel, shade
+from tests.browser.test_reports import NARROW, Visit, browser
 
 __all__ = ["browser"]  # the fixture
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from gibbous.report.internal import internal_report
-from gibbous.report.public import public_report
+from gibbous.reporting.internal_report import internal_report
+from gibbous.reporting.public_report import public_report
 from tests.needs import BROWSERS, need, program
-
-from ..report import made
+from tests.report import hostile_findings
 
 pytestmark = pytest.mark.browser
 
@@ -42,11 +41,14 @@ def browser() -> Iterator[Any]:
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Both reports of a release with hostile names, on disk."""
     folder = tmp_path_factory.mktemp("reports")
-    release = made.nasty_release(folder / "release")
+    release = hostile_findings.nasty_release(folder / "release")
     return {
         "public": public_report(release, folder / "report.public.html"),
         "internal": internal_report(
-            made.findings(), folder / "report.internal.html", release=release, study=made.study()
+            hostile_findings.findings(),
+            folder / "report.internal.html",
+            release=release,
+            study=hostile_findings.study(),
         ),
     }
 
@@ -107,8 +109,8 @@ def test_every_figure_is_drawn_and_has_its_numbers(
             figure.query_selector("summary").click()
             assert figure.query_selector("details table").is_visible()
         names = visit.page.inner_text("body")
-        assert made.SCRIPT in names
-        assert made.HEBREW in names
+        assert hostile_findings.SCRIPT in names
+        assert hostile_findings.HEBREW in names
 
 
 @BOTH

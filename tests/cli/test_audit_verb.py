@@ -10,7 +10,7 @@ import pytest
 
 from gibbous.cli import audit_verb
 from gibbous.cli.flags import ScreenFlags
-from gibbous.cli.measuring import AuditFlags
+from gibbous.cli.measuring_verbs import AuditFlags
 from gibbous.contract.auditor import setups as auditor_setups
 from gibbous.core.errors import OutputNotWritten, ParameterError, UsageError
 from gibbous.mechanisms import registry
@@ -73,7 +73,7 @@ def test_quiet_prints_the_verdict_alone(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_broken_method_exits_5(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    point = EntryPoint("undivided", "tests.audit.build:Undivided", registry.GROUP)
+    point = EntryPoint("undivided", "tests.contract.broken_methods:Undivided", registry.GROUP)
     monkeypatch.setattr(registry, "_found", lambda: {"undivided": point})
 
     code = run("undivided", epsilon="1", relation=None, quiet=True)

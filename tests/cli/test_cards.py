@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gibbous.cli.methods_verb import cards
-from gibbous.core.about import About
+from gibbous.core.method_card import About
 from gibbous.mechanisms import registry
 
 

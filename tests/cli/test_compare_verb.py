@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous.frontier import config
+from gibbous.frontier import study_file
 from gibbous.read.schema_write import schema_toml
 from tests.frame.tree import ROOT
 
@@ -87,7 +87,7 @@ def test_faults_have_their_exit_codes(study: Path, cli: Any) -> None:
 
 def test_A_the_configuration_of_the_risk_utility_page_is_read() -> None:
     """Its data lie beside the repository: everything else of the file is as `compare` wants it."""
-    plan = config.load(ROOT / "bench" / "studies" / "discharge13.toml")
+    plan = study_file.load(ROOT / "bench" / "studies" / "discharge13.toml")
 
     schema = gb.Schema.load(plan.schema)
     assert len(plan.methods) > 3

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from gibbous.cli import demo_data, demo_verb
-
-from .conftest import Cli
+from tests.cli.conftest import Cli
 
 pytest.importorskip("statsmodels", reason="the demonstration's data are a file of statsmodels")
 

@@ -16,7 +16,7 @@ import pytest
 from gibbous.cli import evaluate_verb
 from gibbous.cli.evaluate_verb import JSON, REPORT
 from gibbous.cli.flags import ReadingFlags, ScreenFlags
-from gibbous.cli.measuring import EvaluateFlags
+from gibbous.cli.measuring_verbs import EvaluateFlags
 from gibbous.core.errors import GibbousError, OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
 from gibbous.read.schema_file import schema_toml

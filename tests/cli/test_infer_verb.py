@@ -11,7 +11,7 @@ import pytest
 from gibbous.cli import infer_verb
 from gibbous.cli.faults import report
 from gibbous.cli.flags import ScreenFlags
-from gibbous.cli.measuring import InferFlags
+from gibbous.cli.measuring_verbs import InferFlags
 from gibbous.core.errors import GibbousError
 from tests.infer.made import release
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from .conftest import Cli
+from tests.cli.conftest import Cli
 
 MARKER = "Zaphod-SECRET-7"
 ROW = f"{MARKER},{MARKER},{MARKER}\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Cli, Done
+from tests.cli.conftest import Cli, Done
 
 SCHEMA = """format = "gibbous-schema/1"
 [unit]

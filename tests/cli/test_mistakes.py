@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from .conftest import Cli
+from tests.cli.conftest import Cli
 
 TYPED = [
     (["schme"], "UNKNOWNVERB", "Did you mean 'gibbous schema'?"),

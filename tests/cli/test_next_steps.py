@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Cli
+from tests.cli.conftest import Cli
 
 ROWS = [f"{'fm'[i % 2]};{i % 5};Zürich" for i in range(60)]
 

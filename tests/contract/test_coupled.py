@@ -31,11 +31,11 @@ from gibbous.perturb.posterior import Posterior
 from gibbous.perturb.smoothed import Smoothed
 from gibbous.privacy import curator, entropy
 from gibbous.privacy.calibrate import scales
+from gibbous.sampling.urn_rows import PriorRows, SmoothedRows, UrnRows
 from gibbous.structure import choice
 from gibbous.structure.contexts import joint
-from gibbous.synthesize.urn import PriorRows, SmoothedRows, UrnRows
-from tests.audit.build import OrderRead, SeenLevels
-from tests.dips import laws
+from tests.contract.broken_methods import OrderRead, SeenLevels
+from tests.histograms import exact_laws
 
 Faults = tuple[tuple[object, str, Any], ...]
 MANY = 1000  # one random run catches a fault with a chance of .025 or more: all miss it below 1e-10
@@ -248,11 +248,11 @@ THREE = Schema((Column("x", "nominal", levels=("a", "b", "c")),))
 @pytest.mark.parametrize(
     ("draw", "law"),
     [
-        (UrnRows(Posterior(ALPHA, 3)), lambda n, m: laws.urn(n, ALPHA, m)),
-        (PriorRows(Posterior(ALPHA, 3)), lambda n, m: laws.prior(n, ALPHA, m)),
+        (UrnRows(Posterior(ALPHA, 3)), lambda n, m: exact_laws.urn(n, ALPHA, m)),
+        (PriorRows(Posterior(ALPHA, 3)), lambda n, m: exact_laws.prior(n, ALPHA, m)),
         (
             SmoothedRows(Smoothed(Fraction(1, 4), 3, 5)),
-            lambda n, m: laws.smoothed(n, Fraction(1, 4), 5, m),
+            lambda n, m: exact_laws.smoothed(n, Fraction(1, 4), 5, m),
         ),
     ],
     ids=["urn", "prior", "smoothed"],
@@ -263,7 +263,7 @@ def test_G2_the_laws_of_drawn_rows_are_those_of_enumeration(draw: Any, law: Any)
     exact = [law(table, 3) for table in tables]
     counts = [_counted(table) for table in tables]
 
-    for drawn in laws.outcomes(3, 3):
+    for drawn in exact_laws.outcomes(3, 3):
         rows = np.repeat(np.arange(3), drawn)[:, None].astype(np.uint8)
         codes = Codes(THREE, rows)
         apart = log_law(draw, [counts[0]], codes) - log_law(draw, [counts[1]], codes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gibbous.contract.audit import Fits, audit
-from gibbous.contract.audits import applicable
 from gibbous.contract.cases import neighbors
 from gibbous.contract.runs import release
+from gibbous.contract.saboteur_audits import applicable
 from gibbous.contract.saboteurs import saboteurs
 from gibbous.core.claim import Relation
 from gibbous.mechanisms import registry

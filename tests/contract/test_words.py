@@ -7,7 +7,7 @@ import pytest
 import gibbous as gb
 from gibbous.contract.audit import audit
 from gibbous.contract.checks import default, rows_for
-from gibbous.contract.words import CROWD, MOST, forms, page, pairs, promised, unkept
+from gibbous.contract.printed_guarantee import CROWD, MOST, forms, page, pairs, promised, unkept
 from gibbous.core.schema import Unit
 from gibbous.mechanisms import registry
 

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core.schema import Column, Schema
-from gibbous.disintegrate import layout, passes, plain, schedule
+from gibbous.disintegrate import count_routes, passes, plain, schedule
 from gibbous.disintegrate.records import LocalEngine, contiguous
-
-from .brute import as_dict, codes_of, context_of, count, schema_of
+from tests.disintegrate.brute import as_dict, codes_of, context_of, count, schema_of
 
 KEYS = st.one_of(
     st.just(Radix()),
@@ -85,7 +84,7 @@ def test_hashed_keys_agree_when_parents_are_too_many_to_look_up(key: Key) -> Non
     schema = schema_of([3, 90, 80, 70, 1, 60])
     codes = codes_of(schema, 5000, np.random.default_rng(2))
     context = context_of(schema, (0,), (1, 2, 3, 4, 5), key)
-    assert layout.key_table(context) is None
+    assert count_routes.key_table(context) is None
 
     fast = LocalEngine.from_codes(codes).tally([context])[0]
 
@@ -103,7 +102,7 @@ def test_each_route_counts_the_keys_that_occur(sizes: list[int], route: str) -> 
     half = len(sizes) // 2
     columns = tuple(range(len(sizes)))
     context = context_of(schema, columns[half:], columns[:half], seen=True)
-    assert layout.choose_route(context, codes.rows, 1 << 30) == route
+    assert count_routes.choose_route(context, codes.rows, 1 << 30) == route
 
     fast = LocalEngine.from_codes(codes, memory_limit=1 << 30).tally([context])[0]
     slow = plain.counts(codes, [context])[0]
@@ -140,7 +139,7 @@ def test_c6_a_domain_of_10_to_the_30_is_never_enumerated() -> None:
 def test_c17_the_order_of_rows_and_the_number_of_threads_change_nothing() -> None:
     schema = schema_of([5, 9, 33, 120, 40])
     rng = np.random.default_rng(6)
-    codes = codes_of(schema, layout.SPLIT + 12345, rng)
+    codes = codes_of(schema, count_routes.SPLIT + 12345, rng)
     mixed = Codes(schema, np.asfortranarray(codes.values[rng.permutation(codes.rows)]), True)
     contexts = [context_of(schema, (a,), (b,)) for a, b in combinations(range(5), 2)]
     contexts += [context_of(schema, (0,), (2, 3), seen=True), context_of(schema, (4,), (0, 2, 3))]
@@ -207,7 +206,7 @@ def test_many_small_tables_are_cut_into_passes_that_fit_the_cache() -> None:
 
 
 def test_the_kernels_keep_one_version_for_each_type_of_code() -> None:
-    from gibbous.disintegrate import kernels
+    from gibbous.disintegrate import count_kernels
 
     schema = schema_of([5, 9])
     for flags in (True, False):
@@ -216,7 +215,7 @@ def test_the_kernels_keep_one_version_for_each_type_of_code() -> None:
         table, columns = context_of(schema, (0, 1)), contiguous(Codes(schema, values.T))
         passes.small(columns, [table], 0, 3, lambda _: None, few=0)
 
-    signatures = kernels.count_many.dispatcher().signatures
+    signatures = count_kernels.count_many.dispatcher().signatures
     assert len(signatures) == len({str(signature[0].dtype) for signature in signatures}) > 0
 
 
@@ -237,7 +236,7 @@ def test_c8_partial_counts_beyond_2_to_the_53_are_added_exactly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     schema = schema_of([2, 5000])
-    codes = Codes(schema, np.zeros((layout.SPLIT, 2), dtype=np.uint8, order="F"))
+    codes = Codes(schema, np.zeros((count_routes.SPLIT, 2), dtype=np.uint8, order="F"))
     big = (1 << 40) + 1
     count_part = passes.dense
 
@@ -248,7 +247,7 @@ def test_c8_partial_counts_beyond_2_to_the_53_are_added_exactly(
 
     got = LocalEngine.from_codes(codes, threads=2).tally([context_of(schema, (0,), (1,))])[0]
 
-    assert got.cells.values.max() == big * layout.SPLIT > 1 << 53
+    assert got.cells.values.max() == big * count_routes.SPLIT > 1 << 53
 
 
 def test_compiled_counts_do_not_depend_on_numba_num_threads() -> None:
@@ -294,7 +293,7 @@ def test_contexts_that_share_columns_are_margins_of_fewer_tables() -> None:
 
     assert len(tables) < len(contexts) / 5
     assert sorted(i for one in tables for i in one.places) == list(range(len(contexts)))
-    assert max(one.table.cells for one in tables) <= layout.SMALL
+    assert max(one.table.cells for one in tables) <= count_routes.SMALL
     for one, two in zip(plain.counts(codes, contexts), got, strict=True):
         assert as_dict(one) == as_dict(two)
         assert not any(

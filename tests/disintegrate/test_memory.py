@@ -11,8 +11,7 @@ from gibbous.core import memory
 from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core.errors import ResourceLimit
 from gibbous.disintegrate.records import LocalEngine
-
-from .brute import codes_of, context_of, schema_of
+from tests.disintegrate.brute import codes_of, context_of, schema_of
 
 ROWS = 400_000
 SCHEMA = schema_of([10, 90, 80, 200, 7, 90, 100, 250, 250])

@@ -12,8 +12,7 @@ import pytest
 
 from gibbous.disintegrate import schedule, warm
 from gibbous.disintegrate.records import LocalEngine
-
-from .brute import codes_of, context_of, schema_of
+from tests.disintegrate.brute import codes_of, context_of, schema_of
 
 
 def test_m7_progress_shows_shares_and_never_the_number_of_rows() -> None:
@@ -91,9 +90,9 @@ def test_warmup_compiles_every_kernel_that_counting_needs() -> None:
 
     warm.compile_all(lambda *what: told.append(what))
 
-    from gibbous.disintegrate import kernels
+    from gibbous.disintegrate import count_kernels
 
     names = ["count_many", "count_radix", "count_ids", "radix_ids", "lookup_ids", "hashed_ids"]
     for name in [*names, "minhash_ids", "distinct", "run_lengths"]:
-        assert getattr(kernels, name).dispatcher().signatures
+        assert getattr(count_kernels, name).dispatcher().signatures
     assert told[-1] == ("compile", told[-1][2], told[-1][2])

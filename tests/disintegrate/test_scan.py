@@ -13,8 +13,7 @@ from gibbous.core.errors import GibbousError, InputRejected, SchemaMismatch
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.read.source import ReadOptions
-
-from .brute import as_dict, context_of
+from tests.disintegrate.brute import as_dict, context_of
 
 KEY = bytes(range(32))
 SCHEMA = Schema(

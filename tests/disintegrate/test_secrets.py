@@ -14,8 +14,7 @@ from gibbous.core.errors import EngineFailure, GibbousError, ResourceLimit, Usag
 from gibbous.core.protocols import Engine
 from gibbous.disintegrate import ENGINES, engine
 from gibbous.disintegrate.records import LocalEngine
-
-from .brute import codes_of, context_of, schema_of
+from tests.disintegrate.brute import codes_of, context_of, schema_of
 
 MARK = 173  # a planted code, and a planted number of rows
 

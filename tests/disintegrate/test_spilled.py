@@ -18,12 +18,11 @@ from gibbous.core.moment import moment
 from gibbous.core.recode import Edges, Groups
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
-from gibbous.disintegrate import layout, passes, plain, schedule, spill
+from gibbous.disintegrate import count_routes, passes, plain, schedule, spill
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.slabs import Slabs, SlabWriter
 from gibbous.disintegrate.spill import SpillFile
-
-from .brute import as_dict, codes_of, context_of, count, schema_of
+from tests.disintegrate.brute import as_dict, codes_of, context_of, count, schema_of
 
 ROWS = 7_300
 SLAB_ROWS = 1_024
@@ -86,7 +85,7 @@ def test_every_route_counts_codes_on_disk_as_a_dictionary_does(
 def test_the_routes_of_the_test_above_are_the_ones_it_names() -> None:
     schema = wide()
 
-    routes = [layout.choose_route(c, ROWS, 1 << 30) for c in contexts_of(schema).values()]
+    routes = [count_routes.choose_route(c, ROWS, 1 << 30) for c in contexts_of(schema).values()]
 
     assert routes == ["small"] * 2 + ["dense"] * 4 + ["sort"] * 2 + ["pairs"]
 
@@ -133,7 +132,7 @@ def test_slabs_of_many_rows_are_divided_among_threads_and_covered(
 ) -> None:
     schema = schema_of([3, 7, 4, 90, 100])
     codes = codes_of(schema, 40_000, np.random.default_rng(3))
-    monkeypatch.setattr(layout, "SPLIT", 1_000)
+    monkeypatch.setattr(count_routes, "SPLIT", 1_000)
     monkeypatch.setattr("gibbous.disintegrate.schedule.COVERED", 1_000)
     contexts = [context_of(schema, (a,), (b,)) for a in range(3) for b in range(3) if a != b]
     contexts += [context_of(schema, (3,), (4,)), context_of(schema, (2,), (3, 4), Hashed(64))]

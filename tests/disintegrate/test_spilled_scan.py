@@ -18,9 +18,8 @@ from gibbous.disintegrate import persons
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.slabs import LEAST, Slabs
 from gibbous.read import parquet
-
-from .brute import as_dict, context_of
-from .test_scan import KEY, SCHEMA, people
+from tests.disintegrate.brute import as_dict, context_of
+from tests.disintegrate.test_scan import KEY, SCHEMA, people
 
 PERSONS = Schema(SCHEMA.columns, Unit("person", "who", 3))
 

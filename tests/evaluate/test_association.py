@@ -13,9 +13,9 @@ from scipy import stats
 
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.tables import Subject, subject
-from gibbous.evaluate.utility import association
-from gibbous.evaluate.utility.margin_scores import GROUPS, chosen, groups_of
+from gibbous.evaluation.tables import Subject, subject
+from gibbous.evaluation.utility import association
+from gibbous.evaluation.utility.margin_scores import GROUPS, chosen, groups_of
 
 LEVELS = ("a", "b", "c", "d")
 SCHEMA = Schema(

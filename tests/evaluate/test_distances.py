@@ -14,10 +14,10 @@ import pytest
 
 from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.measure import Options
-from gibbous.evaluate.tables import Side, Subject, subject
-from gibbous.evaluate.utility import distances
-from gibbous.evaluate.utility.margin_scores import GROUPS, Scored, chosen, groups_of, interval
+from gibbous.evaluation.measure import Options
+from gibbous.evaluation.tables import Side, Subject, subject
+from gibbous.evaluation.utility import distances
+from gibbous.evaluation.utility.margin_scores import GROUPS, Scored, chosen, groups_of, interval
 
 SIZES = (3, 1, 12, 5)
 

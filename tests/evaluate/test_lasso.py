@@ -14,11 +14,11 @@ import pytest
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.measure import Options
-from gibbous.evaluate.tables import Subject, side, subject
-from gibbous.evaluate.utility import lasso
-from gibbous.evaluate.utility.design import dummies
-from gibbous.evaluate.utility.lasso import Moments, moments_of, path
+from gibbous.evaluation.measure import Options
+from gibbous.evaluation.tables import Subject, side, subject
+from gibbous.evaluation.utility import lasso
+from gibbous.evaluation.utility.design import dummies
+from gibbous.evaluation.utility.lasso import Moments, moments_of, path
 
 SCHEMA = Schema(
     (

@@ -15,10 +15,10 @@ import pytest
 
 from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.draws import permutation, resampled
-from gibbous.evaluate.tables import Subject, subject
-from gibbous.evaluate.utility import margins
-from gibbous.evaluate.utility.margin_scores import GROUPS, QUANTILE, Margin, chosen, combination
+from gibbous.evaluation.seeded_rows import permutation, resampled
+from gibbous.evaluation.tables import Subject, subject
+from gibbous.evaluation.utility import margins
+from gibbous.evaluation.utility.margin_scores import GROUPS, QUANTILE, Margin, chosen, combination
 
 
 def test_a_margin_is_found_by_its_rank() -> None:

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from gibbous.evaluate.multinomial import Multinomial, multinomial
+from gibbous.evaluation.multinomial import Multinomial, multinomial
 
 
 def sample(rows: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.tables import Subject, side, subject
-from gibbous.evaluate.utility import pmse
-from gibbous.evaluate.utility.design import estimable, propensity_design
+from gibbous.evaluation.tables import Subject, side, subject
+from gibbous.evaluation.utility import pmse
+from gibbous.evaluation.utility.design import estimable, propensity_design
 
 SCHEMA = Schema(
     (

@@ -13,12 +13,13 @@ import pytest
 from gibbous.core.errors import GibbousError, ResourceLimit, UsageError
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.measure import Options
-from gibbous.evaluate.tables import Subject, side, subject
-from gibbous.evaluate.utility import formula, regression
-from gibbous.evaluate.utility.fits import fit
-from gibbous.evaluate.utility.formula import parse, rows
-from gibbous.evaluate.utility.regression import Estimates, overlap, standardized
+from gibbous.evaluation.measure import Options
+from gibbous.evaluation.tables import Subject, side, subject
+from gibbous.evaluation.utility import model_rows as formula
+from gibbous.evaluation.utility import regression
+from gibbous.evaluation.utility.coefficients import fit
+from gibbous.evaluation.utility.model_rows import parse, rows
+from gibbous.evaluation.utility.regression import Estimates, overlap, standardized
 
 SCHEMA = Schema(
     (

@@ -13,18 +13,18 @@ import pytest
 
 from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.risk.attribution import attribution, cap, disco
-from gibbous.evaluate.risk.diversity import diversity, group_sizes
-from gibbous.evaluate.risk.groups import Cells, Tally, packed
-from gibbous.evaluate.risk.intruder import mean_attack, mode_attack
-from gibbous.evaluate.risk.linking import belief, largest
-from gibbous.evaluate.risk.uniques import (
+from gibbous.evaluation.risk.attribution import attribution, cap, disco
+from gibbous.evaluation.risk.diversity import diversity, group_sizes
+from gibbous.evaluation.risk.groups import Cells, Tally, packed
+from gibbous.evaluation.risk.intruder import mean_attack, mode_attack
+from gibbous.evaluation.risk.linking import belief, largest
+from gibbous.evaluation.risk.uniques import (
     replicated_share,
     right_match,
     stranger_share,
     unique_share,
 )
-from gibbous.evaluate.tables import Side, side, typed
+from gibbous.evaluation.tables import Side, side, typed
 
 SIZES = (3, 4, 2, 5)
 NAMES = ("a", "b", "c", "d")

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.risk.gower import near, points
-from gibbous.evaluate.risk.intervals import binomial, difference
-from gibbous.evaluate.risk.membership import auc, judged
-from gibbous.evaluate.risk.proximity import closer
-from gibbous.evaluate.tables import Side, side
+from gibbous.evaluation.risk.gower import near, points
+from gibbous.evaluation.risk.intervals import binomial, difference
+from gibbous.evaluation.risk.membership import auc, judged
+from gibbous.evaluation.risk.proximity import closer
+from gibbous.evaluation.tables import Side, side
 
 SCHEMA = Schema(
     (

@@ -12,10 +12,10 @@ import pytest
 
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate import metrics
-from gibbous.evaluate.measure import NOTHING, Options
-from gibbous.evaluate.risk.uniques import replicated_share, stranger_share
-from gibbous.evaluate.tables import Side, Subject, independent, side
+from gibbous.evaluation import metrics
+from gibbous.evaluation.measure import NOTHING, Options
+from gibbous.evaluation.risk.uniques import replicated_share, stranger_share
+from gibbous.evaluation.tables import Side, Subject, independent, side
 
 SCHEMA = Schema(
     (

@@ -11,7 +11,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.core.errors import SchemaMismatch, UsageError
-from gibbous.evaluate.tables import subject
+from gibbous.evaluation.tables import subject
 
 SCHEMA = gb.Schema(
     (

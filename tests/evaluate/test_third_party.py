@@ -17,8 +17,8 @@ import pytest
 import gibbous as gb
 from gibbous.core.errors import EngineFailure, UsageError
 from gibbous.core.finding import Finding
-from gibbous.evaluate import metrics
-from gibbous.evaluate.measure import Measured, Metric, Options
+from gibbous.evaluation import metrics
+from gibbous.evaluation.measure import Measured, Metric, Options
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/new-metric.md"
 SCHEMA = """
@@ -76,7 +76,7 @@ def test_a_metric_says_what_it_needs_and_is_marked_as_confidential(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def findings(subject: Any, _: Options) -> list[Finding]:
-        from gibbous.evaluate.measure import assemble
+        from gibbous.evaluation.measure import assemble
 
         return [assemble(CARD, [Measured(0.0)] * len(subject.sets), {}), _public(CARD)]
 

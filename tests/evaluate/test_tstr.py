@@ -13,10 +13,10 @@ import pytest
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.measure import Options
-from gibbous.evaluate.tables import Subject, subject
-from gibbous.evaluate.utility import tstr
-from gibbous.evaluate.utility.tstr import Score, auc, macro_auc, r2
+from gibbous.evaluation.measure import Options
+from gibbous.evaluation.tables import Subject, subject
+from gibbous.evaluation.utility import tstr
+from gibbous.evaluation.utility.tstr import Score, auc, macro_auc, r2
 
 SCHEMA = Schema(
     (

@@ -23,7 +23,7 @@ MODES = ("once", "lasting", "kill", "short")
 PATIENCE = 60  # seconds after which a child counts as hung
 LOADED = (
     "polars", "opendp.prelude", "sqlite3", "gibbous.cli.app", "gibbous.pipeline", "gibbous.write.verify",
-    "gibbous.synthesize.alias_kernels", "gibbous.disintegrate.records", "gibbous.cli.synthesize_verb",
+    "gibbous.sampling.alias_kernels", "gibbous.disintegrate.records", "gibbous.cli.synthesize_verb",
     "gibbous.cli.ledger_verbs", "gibbous.mechanisms", "typer.main", "typer._adapters", "pydantic_core",
     "tests.write.made",
 )  # fmt: skip

@@ -29,10 +29,9 @@ from gibbous.flows import (
 )
 from gibbous.privacy.curator import Curator
 from gibbous.studies import onthemap_laws as laws
-from gibbous.studies.laws import Draws
 from gibbous.studies.onthemap_data import constructed
-
-from . import made
+from gibbous.studies.seeded_draws import Draws
+from tests.flows import made
 
 HOMES, WORKS = 200, 3
 GEOGRAPHY = Geography(places(np.arange(HOMES)), places(["mill", "mine", "shop"]))

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from gibbous.core.errors import UsageError
-from gibbous.evaluate.flows import evaluate_flows, names
-from gibbous.evaluate.flows_trips import Trips, resampled, shuffled, transport, transport_given
+from gibbous.evaluation.flows import evaluate_flows, names
+from gibbous.evaluation.flows_trips import Trips, resampled, shuffled, transport, transport_given
 from gibbous.flows import Flows, Geography, collected, miles, places
-from gibbous.report.internal import internal_report
+from gibbous.reporting.internal_report import internal_report
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ import polars as pl
 import pytest
 
 from gibbous.core.errors import GibbousError, UsageError
-from gibbous.evaluate.flows_files import Named
 from gibbous.flows import Flows, Geography, collected, miles, places
-from gibbous.report import flow_map as maps
-from gibbous.report.flow_map_data import map_data
-from gibbous.report.flow_map_draw import RADIUS, SIZE, Scale, places_on, shade
-from gibbous.report.flow_map_outlines import read_outlines
-from gibbous.report.page import INTERNAL
+from gibbous.reporting import flow_map as maps
+from gibbous.reporting.flow_map_data import map_data
+from gibbous.reporting.flow_map_files import Named
+from gibbous.reporting.flow_map_svg import RADIUS, SIZE, Scale, places_on, shade
+from gibbous.reporting.geojson import read_outlines
+from gibbous.reporting.html_page import INTERNAL
 
 NAMES = Named(destination="work", origin="home", count="jobs")
 HOSTILE = '"><script>alert(1)</script>'

@@ -10,8 +10,7 @@ import pytest
 import gibbous as gb
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.flows import coarse, flow_schema, level_of, load_geography, placed
-
-from . import made
+from tests.flows import made
 
 
 def test_places_columns_and_hierarchy_are_read_in_the_order_of_their_tables(tmp_path: Path) -> None:

@@ -13,12 +13,11 @@ import pytest
 import gibbous as gb
 from gibbous.cli import map_verb
 from gibbous.cli.flags import ReadingFlags, ScreenFlags
-from gibbous.cli.measuring import MapFlags
+from gibbous.cli.measuring_verbs import MapFlags
 from gibbous.core.errors import ModelRejected, UsageError
 from gibbous.flows import FlowEngine, Geography, coarse, flow_schema, load_geography, places
 from gibbous.mechanisms.onthemap import Onthemap
-
-from . import made
+from tests.flows import made
 
 
 @pytest.fixture(scope="module")

@@ -15,15 +15,15 @@ import pytest
 import gibbous as gb
 from gibbous.cli import evaluate_verb, report_verb
 from gibbous.cli.flags import ReadingFlags, ScreenFlags
-from gibbous.cli.measuring import EvaluateFlags, ReportFlags
+from gibbous.cli.measuring_verbs import EvaluateFlags, ReportFlags
 from gibbous.core.errors import UsageError
 from gibbous.flows import Geography, flow_schema, load_geography, places
-from gibbous.report import flow_map, page
-from gibbous.report.blocks import Page, Section
-from gibbous.report.page import INTERNAL
-from gibbous.report.public import public_report
-
-from . import made
+from gibbous.reporting import flow_map
+from gibbous.reporting import html_page as page
+from gibbous.reporting.html_page import INTERNAL
+from gibbous.reporting.page_parts import Page, Section
+from gibbous.reporting.public_report import public_report
+from tests.flows import made
 
 HOSTILE = '"><script>alert(1)</script>'
 

@@ -21,8 +21,7 @@ from gibbous.cli.flow_request import flow_request
 from gibbous.core.errors import UsageError
 from gibbous.read.source import ReadOptions
 from gibbous.structure.contexts import joint
-
-from . import made
+from tests.flows import made
 
 CONFIG = """
 data = "flows.csv"

@@ -12,12 +12,12 @@ import pytest
 
 from gibbous import studies
 from gibbous.core.errors import UsageError
-from gibbous.evaluate.flows_trips import Trips
+from gibbous.evaluation.flows_trips import Trips
 from gibbous.structure.regions import miles
 from gibbous.studies import onthemap_laws as laws
-from gibbous.studies.laws import Draws
 from gibbous.studies.onthemap_data import CENTER, Commutes, constructed, given, kept_steps
-from gibbous.studies.parts import Settings
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Settings
 from tests.frame.tree import ROOT
 
 LEVEL = 4.9  # standard errors: about 1e-6, two-sided

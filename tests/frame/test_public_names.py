@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
 from types import ModuleType
@@ -55,8 +56,14 @@ def test_public_name_is_callable_and_documented(name: str) -> None:
     assert (value.__doc__ or "").strip()
 
 
+def test_no_module_has_the_name_of_a_public_function() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(gibbous.__path__)}
+
+    assert not modules & set(gibbous.__all__)
+
+
 @pytest.mark.parametrize(
-    "first", ["gibbous.pipeline", "gibbous.synthesize.rows", "gibbous.cli.app"]
+    "first", ["gibbous.pipeline", "gibbous.sampling.gibbs_rows", "gibbous.cli.app"]
 )
 def test_synthesize_is_the_verb_whatever_was_imported_first(first: str) -> None:
     code = f"import {first}, gibbous; gibbous.plan; print(gibbous.synthesize.__module__)"

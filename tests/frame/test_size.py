@@ -14,12 +14,12 @@ LINES_OF_ALL = 75_500  # Python, templates and schemas together; to come down, n
 FACES = {
     "contract/auditor/run.py::audit",
     "disintegrate/__init__.py::engine",
-    "evaluate/inference/combine.py::combine",
+    "evaluation/inference/combine.py::combine",
     "frontier/compare.py::compare",
     "pipeline.py::synthesize",
-    "report/faces.py::evaluate",
-    "report/faces.py::report",
-    "report/flow_map.py::flow_map",
+    "reporting/evaluate_and_report.py::evaluate",
+    "reporting/evaluate_and_report.py::report",
+    "reporting/flow_map.py::flow_map",
     "studies/study_run.py::run",
 }
 """Public functions: their keywords are the interface, and each is described in the reference."""

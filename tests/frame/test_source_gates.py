@@ -35,7 +35,7 @@ ENTROPY_OWNERS = {
     "privacy/ledger/chain.py": "the nonce that hides what an entry keeps private",
     "privacy/ledger/store.py": "the key of an installation",
     "write/in_memory.py": "the name of a run in memory",
-    "write/more.py": "the sampling seed when none is given",
+    "write/sampler.py": "the sampling seed when none is given",
     "write/partial.py": "names of temporary folders",
 }
 
@@ -44,11 +44,11 @@ WORD_TAKERS = {
     "privacy/curator.py": "hands words to draws that are the mechanism, and to random parts",
     "privacy/spend.py": "hands words to the curator",
     "privacy/noise.py": NOISE + " through privacy/entropy.py, on counts",
-    "synthesize/flows/grid.py": NOISE + " of its own, on cells that are not listed",
+    "sampling/flows/grid.py": NOISE + " of its own, on cells that are not listed",
     "encode/encode.py": "which rows of a person stay",
     "disintegrate/scanning.py": "which rows of a person stay",
     "contract/auditor/run.py": "audits draw as runs do",
-    "contract/answers.py": "repeats the answers of one run in another",
+    "contract/repeated_answers.py": "repeats the answers of one run in another",
     "contract/runs.py": "checks draw as runs do",
     "contract/laws.py": "asks draws for the law that they have",
     "contract/blind.py": "puts fixed answers in the place of noise",
@@ -129,8 +129,8 @@ def test_B6_files_that_take_cryptographic_words_are_known_and_the_page_names_who
     page = (DOCS / "reference" / "guarantees.md").read_text("utf-8")
 
     assert found == set(WORD_TAKERS)
-    assert makers == {"privacy/noise.py", "synthesize/flows/grid.py"}
-    assert "synthesize/flows/grid.py" in page
+    assert makers == {"privacy/noise.py", "sampling/flows/grid.py"}
+    assert "sampling/flows/grid.py" in page
     assert "noise is made in one file" not in page
 
 
@@ -192,7 +192,7 @@ def test_no_stub_is_left() -> None:
 
 def test_pandas_frames_are_never_made_of_a_whole_input() -> None:
     # `to_pandas` is allowed where a user handed over a pandas frame and gets one back.
-    allowed = {"write/like.py"}
+    allowed = {"write/frame_kinds.py"}
 
     found = {
         path.relative_to(SRC).as_posix()

@@ -14,10 +14,10 @@ import pytest
 import gibbous as gb
 from gibbous.core.claim import Claim
 from gibbous.core.errors import InputRejected, SchemaMismatch, UnknownKeyword, UsageError
+from gibbous.frontier.cell_worker import DELTA, NO_ROWS, Worker, budget
 from gibbous.frontier.compare import compare
-from gibbous.frontier.config import EXAMPLE, load
 from gibbous.frontier.runner import BROKE
-from gibbous.frontier.work import DELTA, NO_ROWS, Worker, budget
+from gibbous.frontier.study_file import EXAMPLE, load
 from gibbous.privacy.accountant import as_approximate
 
 SCHEMA = gb.Schema(

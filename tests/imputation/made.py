@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbous.core.schema import Column, Impossible, Schema
 from gibbous.core.stream import stream_key, words
-from gibbous.synthesize.imputation.records import Records
+from gibbous.sampling.imputation.records import Records
 
 
 def schema_of(sizes: tuple[int, ...], impossible: tuple[Impossible, ...] = ()) -> Schema:

@@ -17,8 +17,7 @@ from gibbous.core.schema import Impossible, Schema, impossible_mask
 from gibbous.core.tables import Counts
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.perturb.add import Add
-from gibbous.structure.contexts import joint
-from gibbous.synthesize.imputation.draw import (
+from gibbous.sampling.imputation.imputed_rows import (
     PARTS,
     WIDEST,
     Floor,
@@ -27,7 +26,8 @@ from gibbous.synthesize.imputation.draw import (
     parts,
     scores,
 )
-from gibbous.synthesize.imputation.fit import Conditional, Fit, conditionals
+from gibbous.sampling.imputation.regression import Conditional, Fit, conditionals
+from gibbous.structure.contexts import joint
 from tests.imputation.made import LINKED, linked, records_from, repeated, schema_of
 
 EACH = Fraction(1, 3)  # nats a draw

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gibbous.synthesize.imputation import fit as fitting
-from gibbous.synthesize.imputation.draw import scores
-from gibbous.synthesize.imputation.fit import (
+from gibbous.sampling.imputation import regression as fitting
+from gibbous.sampling.imputation.imputed_rows import scores
+from gibbous.sampling.imputation.records import Records, design
+from gibbous.sampling.imputation.regression import (
     STRENGTHS,
     Conditional,
     Fit,
@@ -18,7 +19,6 @@ from gibbous.synthesize.imputation.fit import (
     conditionals,
     regressed,
 )
-from gibbous.synthesize.imputation.records import Records, design
 from tests.imputation.made import LINKED, linked, records_from
 
 pytestmark = pytest.mark.filterwarnings("ignore:The max_iter was reached")

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from gibbous.core.errors import ModelRejected, UsageError
-from gibbous.evaluate.inference.analysis import Analysis
+from gibbous.evaluation.inference.analysis import Analysis
 from gibbous.infer import combine, load_release
 from tests.infer.made import METHODS, records, release
 

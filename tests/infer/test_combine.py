@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from gibbous.core.errors import UsageError
-from gibbous.evaluate.inference.combine import combine
-from gibbous.evaluate.inference.facts import Facts
-from gibbous.evaluate.inference.rules import Noise
+from gibbous.evaluation.inference.combine import combine
+from gibbous.evaluation.inference.combining_rules import Noise
+from gibbous.evaluation.inference.release_facts import Facts
 
 Q = [1.0, 1.4, 0.9]
 V = [0.04, 0.05, 0.06]

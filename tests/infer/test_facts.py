@@ -12,7 +12,7 @@ from gibbous.core.context import Context
 from gibbous.core.release import Receipt, Release
 from gibbous.core.schema import Column, Unit
 from gibbous.core.tables import NoiseInfo, Sparse, Table, Tables
-from gibbous.evaluate.inference.facts import biases, facts_of
+from gibbous.evaluation.inference.release_facts import biases, facts_of
 from tests.infer.made import cross
 
 COUNTS = np.array([30, 20, 26, 24])

@@ -10,9 +10,9 @@ import pytest
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluate.inference.formulas import parse
-from gibbous.evaluate.inference.models import Fitted, fit
-from gibbous.evaluate.tables import side
+from gibbous.evaluation.inference.families import parse
+from gibbous.evaluation.inference.models import Fitted, fit
+from gibbous.evaluation.tables import side
 
 SCHEMA = Schema(
     (

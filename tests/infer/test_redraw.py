@@ -12,9 +12,9 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import UsageError
 from gibbous.core.tables import Dense, LogLinear, NoiseInfo, Recipe, Sparse, Table, Tables
-from gibbous.evaluate.inference.combine import combine
-from gibbous.evaluate.inference.facts import Facts
-from gibbous.evaluate.inference.redraw import noise, noise_variance, redrawn
+from gibbous.evaluation.inference.combine import combine
+from gibbous.evaluation.inference.noise_replicates import noise, noise_variance, redrawn
+from gibbous.evaluation.inference.release_facts import Facts
 from tests.infer.made import cross, share_of_first
 
 COUNTS = np.array([300, 200, 260, 240])  # of (c0, c1); share of c0 = yes: .5

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import gibbous as gb
-from gibbous.evaluate.inference.analysis import Analysis
-from gibbous.evaluate.inference.rules import Noise, spread, unified
+from gibbous.evaluation.inference.analysis import Analysis
+from gibbous.evaluation.inference.combining_rules import Noise, spread, unified
 from gibbous.mechanisms import registry
 from tests.infer.test_coverage import load_bench
 

@@ -10,8 +10,8 @@ import pytest
 from gibbous.core.context import Context, Hashed
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Sparse, Table, Tables
-from gibbous.evaluate.inference.redraw import redrawn
-from gibbous.evaluate.inference.released import margin, names, shares
+from gibbous.evaluation.inference.noise_replicates import redrawn
+from gibbous.evaluation.inference.released_tables import margin, names, shares
 
 SIZES = (2, 3, 4)
 SCHEMA = Schema(

@@ -16,9 +16,9 @@ import pytest
 from gibbous.core.errors import ModelRejected
 from gibbous.core.tables import Goal, LogLinear, Merged, Recipe, Tables
 from gibbous.privacy.ledger import Ledger
-from gibbous.synthesize.sample import sample
-from gibbous.write.digest import digest_of
+from gibbous.sampling.sample import sample
 from gibbous.write.load import load
+from gibbous.write.release_digest import digest_of
 from gibbous.write.table_files import listed_files, read_tables, write_tables
 from gibbous.write.verify import verify
 from tests.loglinear import made

@@ -8,9 +8,9 @@ import pytest
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear
-from gibbous.synthesize.loglinear import layout, margins, twins
-from gibbous.synthesize.loglinear.chains import draw, schedule
-from gibbous.synthesize.loglinear.layout import NEVER, flatten, model_rules, to_units
+from gibbous.sampling.loglinear import margins, step_tables, twins
+from gibbous.sampling.loglinear.chains import draw, schedule
+from gibbous.sampling.loglinear.step_tables import NEVER, flatten, model_rules, to_units
 from tests.loglinear import made
 
 PLAIN = made.schema((2, 3, 4, 9, 17))
@@ -63,7 +63,7 @@ def test_logits_are_the_sum_of_the_cliques_however_they_are_folded(
     limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = made.model(PLAIN.sizes, CLIQUES, spread=0.5)
-    monkeypatch.setattr(layout, "FOLD", limit)
+    monkeypatch.setattr(step_tables, "FOLD", limit)
     flat = flatten(model, ())
     state = _any_state(PLAIN, 50)
 

@@ -23,13 +23,13 @@ from gibbous.core.tables import (
     Tables,
 )
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.evaluate.inference.combine import combine
-from gibbous.evaluate.inference.facts import Facts
-from gibbous.evaluate.inference.redraw import noise_variance
-from gibbous.evaluate.inference.rules import Noise
+from gibbous.evaluation.inference.combine import combine
+from gibbous.evaluation.inference.combining_rules import Noise
+from gibbous.evaluation.inference.noise_replicates import noise_variance
+from gibbous.evaluation.inference.release_facts import Facts
 from gibbous.privacy.curator import Curator
-from gibbous.synthesize.loglinear import laws, prepared, refitted
-from gibbous.synthesize.sample import sample
+from gibbous.sampling.loglinear import laws, prepared, refitted
+from gibbous.sampling.sample import sample
 from tests.loglinear import made
 
 SIZES = (3, 2, 4, 2)

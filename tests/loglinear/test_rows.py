@@ -13,9 +13,10 @@ import pytest
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import impossible_mask
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, NoiseInfo, Recipe, Table, Tables
-from gibbous.synthesize.loglinear import laws, margins, rows
-from gibbous.synthesize.loglinear.first import first_rows, tree
-from gibbous.synthesize.sample import sample, sample_reference, stream
+from gibbous.sampling.loglinear import laws, margins
+from gibbous.sampling.loglinear import model_rows as rows
+from gibbous.sampling.loglinear.tree_rows import first_rows, tree
+from gibbous.sampling.sample import sample, sample_reference, stream
 from tests.loglinear import made
 
 SIZES = (2, 3, 4, 9)

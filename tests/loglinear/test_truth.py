@@ -13,21 +13,21 @@ import pytest
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import impossible_mask
-from gibbous.synthesize.loglinear import (
+from gibbous.sampling.loglinear import (
     Schedule,
     Target,
     fit,
     independent,
     laws,
     margins,
-    rows,
+    model_rows,
     start,
     sweep,
     with_cliques,
 )
-from gibbous.synthesize.loglinear.chains import Chains
-from gibbous.synthesize.loglinear.fit import blocks_of
-from gibbous.synthesize.sample import sample
+from gibbous.sampling.loglinear.chains import Chains
+from gibbous.sampling.loglinear.fit import blocks_of
+from gibbous.sampling.sample import sample
 from tests.loglinear import made
 
 BINARY = (2, 2, 2, 2)
@@ -225,10 +225,10 @@ def test_given_columns_may_differ_from_row_to_row(
 
 def test_refuses_given_columns_that_leave_no_possible_row() -> None:
     schema = made.schema((2, 2), {0: (1,), 1: (0, 1)})
-    found = rows.ready(schema, made.model((2, 2), ((0, 1),)), 2)
+    found = model_rows.ready(schema, made.model((2, 2), ((0, 1),)), 2)
 
     with pytest.raises(UsageError, match="no possible row"):
-        rows.ModelRows(found, 1, 0).given({0: np.array(1)}, 0, 5, 1)
+        model_rows.ModelRows(found, 1, 0).given({0: np.array(1)}, 0, 5, 1)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gibbous.contract.audits import relations
+from gibbous.contract.saboteur_audits import relations
 from gibbous.core.claim import Claim, approximate, pure
 from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError, PrivacyRefused, ResourceLimit, UsageError
@@ -28,8 +28,8 @@ from gibbous.mechanisms.sba import Sba
 from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy import accountant
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
+from gibbous.sampling.gibbs_rows import GibbsRows, ResetBlocks
 from gibbous.structure.contexts import given_or_ring
-from gibbous.synthesize.rows import GibbsRows, ResetBlocks
 from tests.frame.tree import mechanism_names
 
 NAMES = tuple(mechanism_names())

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import gibbous
-from gibbous.core.about import About
 from gibbous.core.errors import EngineFailure, UsageError
+from gibbous.core.method_card import About
 from gibbous.mechanisms import registry
 from tests.frame.tree import ROOT, mechanism_names
 

@@ -27,7 +27,7 @@ from gibbous.mechanisms.sba import Sba
 from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.curator import Curator
-from gibbous.synthesize.sample import sample
+from gibbous.sampling.sample import sample
 
 SIZES = (3, 4, 2, 5, 1)
 SCHEMA = Schema(

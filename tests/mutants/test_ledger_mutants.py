@@ -16,7 +16,7 @@ from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.privacy.ledger import accounts as ledger_accounts
 from gibbous.privacy.spend import Charge
-from tests.mutants.build import SCHEMA, faults, killed, people
+from tests.mutants.broken_builds import SCHEMA, faults, killed, people
 
 
 class Watched(LocalEngine):

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from gibbous.contract import checks, privacy_checks
-from gibbous.contract.audits import at_epsilon_one
 from gibbous.contract.cases import cases, neighbors
 from gibbous.contract.coupled import uncovered
 from gibbous.contract.residuals import residuals
 from gibbous.contract.runs import release
+from gibbous.contract.saboteur_audits import at_epsilon_one
 from gibbous.contract.saboteurs import saboteurs
 from gibbous.core.claim import pure
 from gibbous.core.errors import PrivacyRefused
@@ -29,7 +29,7 @@ from gibbous.privacy.calibrate import scales
 from gibbous.structure import choice
 from gibbous.structure.contexts import margins
 from tests.frame import test_source_gates as gates
-from tests.mutants.build import faults, killed
+from tests.mutants.broken_builds import faults, killed
 from tests.privacy import test_entropy
 
 TABLES = ("laplace", "noisy_pegs", "sba", "sbhg")

@@ -25,12 +25,12 @@ from gibbous.mechanisms import _plans, registry
 from gibbous.perturb.add import Add
 from gibbous.privacy import curator, entropy
 from gibbous.read.infer import infer_schema
-from gibbous.synthesize import rows
-from gibbous.synthesize.blocks import Block
-from gibbous.synthesize.rows import GibbsRows, ResetBlocks
+from gibbous.sampling import gibbs_rows as rows
+from gibbous.sampling.blocks import Block
+from gibbous.sampling.gibbs_rows import GibbsRows, ResetBlocks
 from gibbous.write import in_memory
 from gibbous.write.in_memory import InMemory
-from tests.mutants.build import SCHEMA, assert_blind, faults, killed, people, published
+from tests.mutants.broken_builds import SCHEMA, assert_blind, faults, killed, people, published
 from tests.synthesize import test_exact_epsilon as exact_laws
 
 BLIND = [

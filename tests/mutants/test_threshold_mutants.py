@@ -20,7 +20,7 @@ from gibbous.mechanisms.sba import Sba
 from gibbous.privacy import curator, noise
 from gibbous.privacy.calibrate import stable
 from gibbous.structure.contexts import joint
-from tests.mutants.build import faults, killed
+from tests.mutants.broken_builds import faults, killed
 from tests.mutants.test_noise_mutants import covered
 from tests.privacy import test_stable_thresholds as f8
 

@@ -18,15 +18,14 @@ from gibbous.core.tables import Sparse
 from gibbous.mechanisms.onthemap import Onthemap
 from gibbous.privacy.calibrate.probabilistic import good_odds, is_good
 from gibbous.privacy.noise import Geometric
+from gibbous.sampling.flows import domain, flow_rows, polya_urns
+from gibbous.sampling.flows.domain import Held
+from gibbous.sampling.flows.flow_rows import plain_urns, shared_out
+from gibbous.sampling.flows.grid import WholeGrid, exponential_gaps, survival, survivors
+from gibbous.sampling.flows.polya_urns import Urns, draw_people, scaled
+from gibbous.sampling.flows.scheme import Scheme
+from gibbous.sampling.flows.virtual import alpha_for, profile, shrunken_alpha
 from gibbous.structure.regions import places
-from gibbous.synthesize.flows import domain, urn
-from gibbous.synthesize.flows import rows as flow_rows
-from gibbous.synthesize.flows.domain import Held
-from gibbous.synthesize.flows.grid import WholeGrid, exponential_gaps, survival, survivors
-from gibbous.synthesize.flows.rows import plain_urns, shared_out
-from gibbous.synthesize.flows.scheme import Scheme
-from gibbous.synthesize.flows.urn import Urns, draw_people, scaled
-from gibbous.synthesize.flows.virtual import alpha_for, profile, shrunken_alpha
 from tests.onthemap.laws import law, seeded, shrunken_law
 
 LEVEL = 1e-8  # of each statistical test below
@@ -102,7 +101,7 @@ def test_the_same_test_notices_another_alpha(wrong: float) -> None:
 
 @pytest.mark.statistical
 def test_the_law_is_the_same_when_threads_share_the_destinations() -> None:
-    with patched(urn, "CHUNK", value=7_001):
+    with patched(polya_urns, "CHUNK", value=7_001):
         seen = many((2, 1, 1), 0.3, 4, 20_000, 13)
 
     assert seen.total() == 20_000

@@ -19,9 +19,9 @@ from gibbous.privacy.calibrate.probabilistic import (
     reference_zero_sample,
     shrunken_loss,
 )
+from gibbous.sampling.flows.scheme import Scheme
+from gibbous.sampling.flows.virtual import alpha_for, profile, shrunken_alpha
 from gibbous.structure.regions import places
-from gibbous.synthesize.flows.scheme import Scheme
-from gibbous.synthesize.flows.virtual import alpha_for, profile, shrunken_alpha
 from tests.onthemap.laws import (
     Counts,
     apart,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gibbous.core.errors import UsageError
+from gibbous.sampling.flows.reach import Ground
+from gibbous.sampling.flows.scheme import Scheme
 from gibbous.structure.regions import Pairs, Places, miles, places, regions
-from gibbous.synthesize.flows.ground import Ground
-from gibbous.synthesize.flows.scheme import Scheme
 
 
 def test_great_circle_distances_are_those_of_known_cities() -> None:

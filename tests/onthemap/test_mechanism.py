@@ -346,8 +346,8 @@ def test_coarse_origins_serve_the_default_method_and_places_come_back(tmp_path: 
 
 
 def test_an_earlier_release_keeps_its_pairs_in_the_domain() -> None:
-    from gibbous.synthesize.flows.ground import Ground
-    from gibbous.synthesize.flows.scheme import Scheme
+    from gibbous.sampling.flows.reach import Ground
+    from gibbous.sampling.flows.scheme import Scheme
 
     scheme = Scheme(
         9.0,

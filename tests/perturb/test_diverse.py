@@ -13,7 +13,7 @@ import pytest
 
 from gibbous.core.errors import ParameterError
 from gibbous.perturb.diverse import Diverse
-from gibbous.synthesize.exact import accumulate
+from gibbous.sampling.exact_draws import accumulate
 
 COUNTS = np.array([[9, 0, 0, 0], [5, 4, 0, 0], [3, 3, 3, 3], [0, 0, 0, 0], [1000, 1, 1, 1]])
 

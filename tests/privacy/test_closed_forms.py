@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gibbous.core.errors import ParameterError
-from gibbous.privacy.calibrate import dips, gibbs, sba, stable, zcdp
+from gibbous.privacy.calibrate import dirichlet, gibbs, sba, stable, zcdp
 from gibbous.privacy.calibrate import diversity as laws
 from tests.privacy import closed_forms as c
 
@@ -64,19 +64,19 @@ def test_no_diversity_allows_certainty(l):
 
 
 def test_prior_counts_of_bowen2016():
-    assert float(dips.dirichlet_alpha(7, 10**6)) == pytest.approx(912.71, abs=0.005)
-    assert float(dips.dirichlet_alpha(7, 20)) == pytest.approx(0.01825, abs=5e-6)
-    assert float(dips.prior_alpha(1, 10**6)) == pytest.approx(10**6 - 0.5, rel=1e-9)
+    assert float(dirichlet.dirichlet_alpha(7, 10**6)) == pytest.approx(912.71, abs=0.005)
+    assert float(dirichlet.dirichlet_alpha(7, 20)) == pytest.approx(0.01825, abs=5e-6)
+    assert float(dirichlet.prior_alpha(1, 10**6)) == pytest.approx(10**6 - 0.5, rel=1e-9)
 
 
 def test_scales_of_truncated_noise():
-    assert dips.truncated_laplace_epsilon(1.0) == pytest.approx(1.49, abs=0.005)
-    assert dips.truncated_laplace_scale(1) == pytest.approx(1.6126, abs=5e-5)
-    assert dips.truncated_laplace_scale(0.1, width=40) == pytest.approx(19.44, abs=0.005)
+    assert dirichlet.truncated_laplace_epsilon(1.0) == pytest.approx(1.49, abs=0.005)
+    assert dirichlet.truncated_laplace_scale(1) == pytest.approx(1.6126, abs=5e-5)
+    assert dirichlet.truncated_laplace_scale(0.1, width=40) == pytest.approx(19.44, abs=0.005)
 
 
 def test_smoothing_share_tends_to_bins_over_bins_plus_epsilon():
-    assert float(dips.smoothed_share(2, 30, 10**9, 10**9)) == pytest.approx(30 / 32, rel=1e-8)
+    assert float(dirichlet.smoothed_share(2, 30, 10**9, 10**9)) == pytest.approx(30 / 32, rel=1e-8)
 
 
 @pytest.mark.parametrize("eps0", ["1e-12", "0.001", "0.0769230769", "1", "30", "699"])
@@ -185,7 +185,7 @@ def test_pure_to_zcdp_agrees_with_mpmath_and_is_rounded_up(epsilon):
 
 @pytest.mark.parametrize(("epsilon", "width"), [("0.1", mp.inf), ("1", 40), ("5", 10)])
 def test_truncated_scale_solves_its_equation(epsilon, width):
-    scale = mp.mpf(dips.truncated_laplace_scale(epsilon, width=float(width)))
+    scale = mp.mpf(dirichlet.truncated_laplace_scale(epsilon, width=float(width)))
 
     def inside(start):
         return 1 - mp.exp(-start / scale) / 2 - mp.exp((start - width) / scale) / 2

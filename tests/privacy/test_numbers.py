@@ -15,8 +15,8 @@ from gibbous.core.claim import Relation, pure, zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure, PrivacyRefused, UsageError
-from gibbous.core.grid import MOST, from_grid, grid_of, to_grid
 from gibbous.core.moment import Moment, moment
+from gibbous.core.number_grid import MOST, from_grid, grid_of, to_grid
 from gibbous.core.recode import Edges, Groups, recoded, recoded_schema
 from gibbous.core.schema import Column, Impossible, Schema, Unit
 from gibbous.disintegrate.records import LocalEngine

@@ -24,9 +24,9 @@ from gibbous.core.errors import LedgerUnusable, ParameterError, UsageError
 from gibbous.core.exact import exact, from_text, text
 from gibbous.core.schema import Column, Schema
 from gibbous.flows.geography_file import load_geography
-from gibbous.frontier.config import load as load_study
+from gibbous.frontier.study_file import load as load_study
 from gibbous.privacy.ledger import Ledger
-from gibbous.read import trial
+from gibbous.read import parquet_child
 from gibbous.read.csv_file import ReadOptions
 from gibbous.read.schema_file import load_schema
 from gibbous.read.source import read_columns, read_slices
@@ -75,8 +75,8 @@ def test_E_however_the_child_ends_it_is_a_refusal(
 ) -> None:
     """Before: there was no child; a crash, a hang and the system's own memory limit hit the run."""
     read_columns(sound)
-    assert trial._child is not None
-    os.kill(trial._child._process.pid, sent)
+    assert parquet_child._child is not None
+    os.kill(parquet_child._child._process.pid, sent)
 
     with refused(code, name):
         read_columns(sound)
@@ -108,7 +108,7 @@ def test_E_width_times_rows_is_bounded_for_texts_that_are_allowed(tmp_path: Path
         heights = [frame.height for frame in frames]
 
     assert sum(heights) == rows == 5_000
-    assert max(heights) * 60_000 <= trial.BATCH
+    assert max(heights) * 60_000 <= parquet_child.BATCH
 
 
 @pytest.mark.slow

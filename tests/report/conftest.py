@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from . import made
+from tests.report import hostile_findings
 
 
 @pytest.fixture(scope="session")
 def nasty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a release with hostile names."""
     folder = tmp_path_factory.mktemp("nasty") / "release"
-    made.nasty_release(folder)
+    hostile_findings.nasty_release(folder)
     return folder
 
 

@@ -13,11 +13,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from gibbous.report import charts, draw, theme
-from gibbous.report.labels import clipped, finite, listed
-from gibbous.report.risk_utility import front, points, records, ru_map
-
-from .made import HEBREW, NASTY, QUOTES, SCRIPT, study
+from gibbous.reporting import charts, svg_drawing, theme
+from gibbous.reporting.labels import clipped, finite, listed
+from gibbous.reporting.risk_utility import front, points, records, ru_map
+from tests.report.hostile_findings import HEBREW, NASTY, QUOTES, SCRIPT, study
 
 SHARES = [{"level": n, "base": 0.2, "main": 0.1 + 0.05 * i} for i, n in enumerate(NASTY)]
 CELLS = [{"row": i, "column": j, "value": (i - j) / 9} for i in range(8) for j in range(i)]
@@ -63,7 +62,7 @@ def test_a_chart_is_valid_and_is_drawn_alike_twice(name: str) -> None:
     chart = ALL[name]
     chart(width=charts.NARROW).to_dict()  # raises where a part does not fit Altair's schema
 
-    first, second = (draw.svg(chart(width=charts.WIDE), "one") for _ in range(2))
+    first, second = (svg_drawing.svg(chart(width=charts.WIDE), "one") for _ in range(2))
 
     assert first == second
     assert first.startswith("<svg ")
@@ -72,7 +71,7 @@ def test_a_chart_is_valid_and_is_drawn_alike_twice(name: str) -> None:
 
 def test_hostile_names_are_drawn_as_text_and_nothing_else() -> None:
     for chart in (ALL["margins"], ALL["coefficients"], ALL["spends"]):
-        text = draw.svg(chart(width=charts.WIDE), "one")
+        text = svg_drawing.svg(chart(width=charts.WIDE), "one")
 
         shown = [html.unescape(t) for t in re.findall(r"<text[^>]*>([^<]*)</text>", text)]
         for name in (SCRIPT[:12], QUOTES[:12], HEBREW, "very long name"):
@@ -92,7 +91,7 @@ def test_a_constant_of_the_expression_language_says_what_the_text_says() -> None
                            "axis": {"labelExpr": label, "labelLimit": 0}}},
     }  # fmt: skip
 
-    svg = vl_convert.vegalite_to_svg(chart, vl_version=draw.VL_VERSION)
+    svg = vl_convert.vegalite_to_svg(chart, vl_version=svg_drawing.VL_VERSION)
 
     shown = {html.unescape(t) for t in re.findall(r"<text[^>]*>([^<]*)</text>", svg)}
     assert {" ".join(n.split()) for n in names} <= {" ".join(t.split()) for t in shown}
@@ -101,7 +100,7 @@ def test_a_constant_of_the_expression_language_says_what_the_text_says() -> None
 def test_names_that_are_equal_after_cutting_keep_their_own_rows() -> None:
     rows = [{"level": "x" * 90 + str(i), "base": 0.1, "main": 0.1} for i in range(3)]
 
-    text = draw.svg(charts.margins(rows), "one")
+    text = svg_drawing.svg(charts.margins(rows), "one")
 
     assert len(re.findall(">x{10,}…<", text)) == 3
     assert clipped("x" * 90) == "x" * 27 + "…"
@@ -126,7 +125,7 @@ def test_the_front_is_what_brute_force_finds() -> None:
 def test_a_map_takes_any_frame_and_leaves_out_what_is_not_finite() -> None:
     rows = [*study(), {"mechanism": "none", "epsilon_proven": None, "tv2": 1.0}]
     drawn = {
-        draw.svg(ru_map(frame, "epsilon_proven", "tv2"), "one")
+        svg_drawing.svg(ru_map(frame, "epsilon_proven", "tv2"), "one")
         for frame in (rows, pl.DataFrame(rows), pd.DataFrame(rows))
     }
 
@@ -153,7 +152,7 @@ def test_what_is_not_a_drawing_is_left_out() -> None:
         '<foreignObject><p>z</p></foreignObject><text x="1">ok</text></svg>'
     )
 
-    found = draw.cleaned(text, "fig")
+    found = svg_drawing.cleaned(text, "fig")
 
     assert not re.search(r"script|onload|onclick|href|foreignObject|<p>|style=\"x", found)
     assert 'id="fig-0"' in found

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gibbous.core.errors import ModelRejected
-from gibbous.report.release_report import into_release, verify
+from gibbous.reporting.release_report import into_release, verify
 from tests.write.test_verify import reseal
 
 HTML, TWIN = "report.public.html", "report.public.json"

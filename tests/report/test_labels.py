@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gibbous.report.labels import percent, short
+from gibbous.reporting.labels import percent, short
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import gibbous as gb
 from gibbous.core.context import Context, Hashed
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Sparse, Table, Tables
-from gibbous.report import margins
+from gibbous.reporting import margins
 
 SCHEMA = gb.Schema(
     (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gibbous.core.claim import approximate, l_diverse, pure, zcdp
-from gibbous.report import odds
+from gibbous.reporting import odds
 
 
 def _after(before: float, epsilon: float, answer: int) -> float:

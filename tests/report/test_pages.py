@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from gibbous.core.errors import OutputNotWritten, UsageError
-from gibbous.evaluate.findings import Findings
-from gibbous.report import page
-from gibbous.report.blocks import SHOWN, Page
-from gibbous.report.internal import internal_page
-from gibbous.report.public import opened, public_page
-
-from . import made
+from gibbous.evaluation.findings import Findings
+from gibbous.reporting import html_page
+from gibbous.reporting.internal_report import internal_page
+from gibbous.reporting.page_parts import SHOWN, Page
+from gibbous.reporting.public_report import opened, public_page
+from tests.report import hostile_findings
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
@@ -54,13 +53,13 @@ def pages(nasty: Path) -> dict[str, Page]:
     release = opened(nasty)
     return {
         "public": public_page(release),
-        "internal": internal_page(made.findings(), release, made.study()),
+        "internal": internal_page(hostile_findings.findings(), release, hostile_findings.study()),
     }
 
 
 @pytest.mark.parametrize("audience", ["public", "internal"])
 def test_a_page_asks_for_nothing_outside_itself(pages: dict[str, Page], audience: str) -> None:
-    text = page.html(pages[audience])
+    text = html_page.html(pages[audience])
     found = Reader(text)
 
     addresses = set(re.findall(r"[a-z]+://[^\s\"'<>]+", text))
@@ -77,20 +76,20 @@ def test_a_page_asks_for_nothing_outside_itself(pages: dict[str, Page], audience
 
 @pytest.mark.parametrize("audience", ["public", "internal"])
 def test_hostile_names_are_shown_as_they_are(pages: dict[str, Page], audience: str) -> None:
-    text = page.html(pages[audience])
+    text = html_page.html(pages[audience])
     shown = " ".join(Reader(text).texts)
 
-    for name in made.NASTY:
+    for name in hostile_findings.NASTY:
         assert name in shown
     assert str(7919 * 7919) not in text  # templates of a name are not run
-    assert made.SCRIPT not in text
+    assert hostile_findings.SCRIPT not in text
 
 
 @pytest.mark.parametrize("audience", ["public", "internal"])
 def test_a_page_can_be_walked_by_heading_table_and_key(
     pages: dict[str, Page], audience: str
 ) -> None:
-    found = Reader(page.html(pages[audience])).tags
+    found = Reader(html_page.html(pages[audience])).tags
 
     names = [a["id"] for _, a in found if "id" in a]
     assert len(names) == len(set(names))
@@ -116,19 +115,19 @@ def test_a_page_can_be_walked_by_heading_table_and_key(
 def test_the_twin_holds_everything_that_is_shown(pages: dict[str, Page], audience: str) -> None:
     made_page = pages[audience]
 
-    data = json.loads(page.twin(made_page), parse_constant=pytest.fail)
+    data = json.loads(html_page.twin(made_page), parse_constant=pytest.fail)
 
     assert data["audience"] == audience
     assert [s["title"] for s in data["sections"]] == [s.title for s in made_page.sections]
     inside = _strings(data)
     frame = {"Contents", "CONFIDENTIAL", "Skip to the content", f"gibbous · {audience} report"}
-    lines = [t for text in Reader(page.html(made_page)).texts for t in text.split("\n")]
+    lines = [t for text in Reader(html_page.html(made_page)).texts for t in text.split("\n")]
     for words in map(str.strip, lines):
         known = words in inside or any(words in one for one in inside)
         number = re.fullmatch(r"[−\d.,e∞+-]+|not defined|yes|no", words)
         drawn = words.endswith("…") or re.fullmatch(r"[−\d.,% ]+", words)
         if words and not (known or number or drawn or words in frame):
-            assert words in page.INTERNAL or _of_a_chart(words), words
+            assert words in html_page.INTERNAL or _of_a_chart(words), words
 
 
 def _of_a_chart(words: str) -> bool:
@@ -150,68 +149,76 @@ def _strings(value: object) -> set[str]:
 
 def test_the_same_input_gives_the_same_bytes(nasty: Path) -> None:
     texts = [
-        (page.html(made_page), page.twin(made_page))
+        (html_page.html(made_page), html_page.twin(made_page))
         for _ in range(2)
         for made_page in (public_page(opened(nasty)),)
     ]
-    again = [page.html(internal_page(made.few())) for _ in range(2)]
-    slower = Findings(made.few().items, {**made.few().facts, "elapsed_s": {"all": 99.0}})
+    again = [html_page.html(internal_page(hostile_findings.few())) for _ in range(2)]
+    slower = Findings(
+        hostile_findings.few().items, {**hostile_findings.few().facts, "elapsed_s": {"all": 99.0}}
+    )
 
     assert texts[0] == texts[1]
     assert again[0] == again[1]
-    assert page.twin(internal_page(slower)) == page.twin(internal_page(made.few()))
+    assert html_page.twin(internal_page(slower)) == html_page.twin(
+        internal_page(hostile_findings.few())
+    )
 
 
 @pytest.mark.slow
 def test_fifty_columns_stay_under_three_megabytes() -> None:
     names = [f"a column with quite a long name {j}" for j in range(50)]
     items = (
-        made.finding("tv1", 0.01, detail=made.overlay(50)),
-        made.finding("association", 0.1, detail=made.pairs(names)),
+        hostile_findings.finding("tv1", 0.01, detail=hostile_findings.overlay(50)),
+        hostile_findings.finding("association", 0.1, detail=hostile_findings.pairs(names)),
     )
 
     made_page = internal_page(Findings(items))
 
-    text = page.html(made_page)
+    text = html_page.html(made_page)
     assert len(text.encode()) < 3_000_000
     assert text.count('class="panel"') == 24 + 3 + 2
-    assert len(json.loads(page.twin(made_page))["findings"][1]["detail"]) == 1225
+    assert len(json.loads(html_page.twin(made_page))["findings"][1]["detail"]) == 1225
 
 
 def test_a_long_table_is_cut_on_the_page_and_whole_in_the_twin() -> None:
     detail = tuple({"cell": f"cell-{i}", "value": float(i)} for i in range(SHOWN + 20))
-    many = internal_page(Findings((made.finding("tv2", 0.1, detail=detail),)))
+    many = internal_page(Findings((hostile_findings.finding("tv2", 0.1, detail=detail),)))
 
-    text = page.html(many)
+    text = html_page.html(many)
 
     assert f"cell-{SHOWN - 1}<" in text
     assert f"cell-{SHOWN}<" not in text
     assert "20 more rows are in the JSON twin" in text
-    assert f'"cell-{SHOWN + 19}"' in page.twin(many)
+    assert f'"cell-{SHOWN + 19}"' in html_page.twin(many)
 
 
 def test_numbers_without_an_end_break_no_chart() -> None:
-    endless = made.finding("tv2", math.inf, null=(("bootstrap", math.inf), ("holdout", math.nan)))
+    endless = hostile_findings.finding(
+        "tv2", math.inf, null=(("bootstrap", math.inf), ("holdout", math.nan))
+    )
     pairs = ({"first": "a", "second": "b", "real": math.nan, "synthetic": 1.0},) * 3
-    more = made.finding("association", 1.0, null=(("holdout", math.inf),), detail=pairs)
+    more = hostile_findings.finding("association", 1.0, null=(("holdout", math.inf),), detail=pairs)
 
     made_page = internal_page(Findings((endless, more)))
 
-    assert Reader(page.html(made_page)).tags
-    json.loads(page.twin(made_page), parse_constant=pytest.fail)
+    assert Reader(html_page.html(made_page)).tags
+    json.loads(html_page.twin(made_page), parse_constant=pytest.fail)
 
 
 def test_no_findings_make_a_page_that_says_so() -> None:
-    text = page.html(internal_page(Findings(())))
+    text = html_page.html(internal_page(Findings(())))
 
     assert "Nothing was measured." in text
     assert Reader(text).tags
 
 
 def test_findings_without_numbers_are_in_the_table_and_in_no_figure() -> None:
-    lost = made.finding("tv2", math.nan, interval=None, null=(), note="No pair of columns.")
+    lost = hostile_findings.finding(
+        "tv2", math.nan, interval=None, null=(), note="No pair of columns."
+    )
 
-    text = page.html(internal_page(Findings((lost,))))
+    text = html_page.html(internal_page(Findings((lost,))))
 
     assert "not defined" in text
     assert "No pair of columns." in text
@@ -222,17 +229,17 @@ def test_a_report_is_written_once_with_its_twin_for_its_owner_alone(tmp_path: Pa
     target = tmp_path / "report.html"
     empty = internal_page(Findings(()))
 
-    page.write(empty, target)
+    html_page.write(empty, target)
 
     assert {p.name for p in tmp_path.iterdir()} == {"report.html", "report.json"}
     assert {p.stat().st_mode & 0o777 for p in tmp_path.iterdir()} == {0o600}
     with pytest.raises(OutputNotWritten, match="exists"):
-        page.write(empty, target)
-    page.write(empty, target, overwrite=True)
+        html_page.write(empty, target)
+    html_page.write(empty, target, overwrite=True)
 
 
 def test_a_name_or_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="html"):
-        page.check_path(tmp_path / "report.pdf")
+        html_page.check_path(tmp_path / "report.pdf")
     with pytest.raises(OutputNotWritten, match="does not exist"):
-        page.check_path(tmp_path / "nowhere" / "report.html")
+        html_page.check_path(tmp_path / "nowhere" / "report.html")

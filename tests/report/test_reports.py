@@ -17,20 +17,25 @@ from gibbous.core.errors import (
     OutputNotWritten,
     UsageError,
 )
-from gibbous.evaluate.findings import Findings
+from gibbous.evaluation.findings import Findings
 from gibbous.frontier.study import Study
-from gibbous.report import faces, internal_words, page, public_words, release_report
-from gibbous.report.blocks import Figure
-from gibbous.report.internal import internal_page, internal_report
-from gibbous.report.public import opened, public_page, public_report
-from gibbous.report.release_report import verify
-from gibbous.report.saved import read_findings
-
-from . import made
+from gibbous.reporting import (
+    evaluate_and_report,
+    html_page,
+    internal_summary,
+    public_summary,
+    release_report,
+)
+from gibbous.reporting.findings_file import read_findings
+from gibbous.reporting.internal_report import internal_page, internal_report
+from gibbous.reporting.page_parts import Figure
+from gibbous.reporting.public_report import opened, public_page, public_report
+from gibbous.reporting.release_report import verify
+from tests.report import hostile_findings
 
 
 def _shown(release: Path | gb.Release) -> str:
-    return page.twin(public_page(opened(release)))
+    return html_page.twin(public_page(opened(release)))
 
 
 def test_the_public_report_states_the_guarantee_and_the_ledger_entry(nasty: Path) -> None:
@@ -45,7 +50,9 @@ def test_the_public_report_states_the_guarantee_and_the_ledger_entry(nasty: Path
 
 
 def test_the_public_report_shows_the_noisy_counts_as_they_were_published(tmp_path: Path) -> None:
-    release = made.nasty_release(tmp_path / "r", gb.NoisyPegs(epsilon=2, delta=1e-6, parents=0))
+    release = hostile_findings.nasty_release(
+        tmp_path / "r", gb.NoisyPegs(epsilon=2, delta=1e-6, parents=0)
+    )
     data = json.loads(_shown(tmp_path / "r"))
     section = next(s for s in data["sections"] if s["name"] == "data")
     rows = next(b for b in section["blocks"] if b["kind"] == "figure")["numbers"]["rows"]
@@ -76,9 +83,9 @@ def test_the_public_report_is_made_from_the_package_alone(tmp_path: Path) -> Non
 
     path = public_report(tmp_path / "release", tmp_path / "report.html")
 
-    for file in (path, page.twin_path(path)):
+    for file in (path, html_page.twin_path(path)):
         assert "73.12503" not in file.read_text()
-        assert page.INTERNAL not in file.read_text()
+        assert html_page.INTERNAL not in file.read_text()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +103,7 @@ def test_the_public_report_is_made_from_the_package_alone(tmp_path: Path) -> Non
 def test_each_kind_of_claim_has_its_own_words(
     method: object, words: str, absent: str, tmp_path: Path
 ) -> None:
-    made.nasty_release(tmp_path / "release", method, rows=100)
+    hostile_findings.nasty_release(tmp_path / "release", method, rows=100)
 
     text = _shown(tmp_path / "release")
 
@@ -108,7 +115,7 @@ def test_each_kind_of_claim_has_its_own_words(
 def test_without_a_guarantee_nothing_is_said_to_be_protected(
     method: object, tmp_path: Path
 ) -> None:
-    made.nasty_release(tmp_path / "release", method, rows=100)
+    hostile_findings.nasty_release(tmp_path / "release", method, rows=100)
 
     text = _shown(tmp_path / "release")
 
@@ -126,7 +133,7 @@ def test_a_threshold_and_a_single_table_are_told(tmp_path: Path) -> None:
             frame, small, method, rows=50, seed=1, out=tmp_path / type(method).__name__,
             ledger=gb.Ledger.ephemeral(),
         )  # fmt: skip
-        words.append(dict(public_words.summary(release))["What was released."])
+        words.append(dict(public_summary.summary(release))["What was released."])
 
     assert all("counted once, in one table, and" in text for text in words)
     assert ["above a threshold" in text for text in words] == [False, True]
@@ -135,8 +142,8 @@ def test_a_threshold_and_a_single_table_are_told(tmp_path: Path) -> None:
 
 
 def test_inferred_facts_are_named_as_a_gap(tmp_path: Path) -> None:
-    schema = gb.Schema.infer(made.nasty_frame())
-    gb.synthesize(made.nasty_frame(), schema, gb.NoisyPegs(epsilon=1, delta=1e-6), seed=1,
+    schema = gb.Schema.infer(hostile_findings.nasty_frame())
+    gb.synthesize(hostile_findings.nasty_frame(), schema, gb.NoisyPegs(epsilon=1, delta=1e-6), seed=1,
                   out=tmp_path / "release", ledger=gb.Ledger.ephemeral(),
                   accept_inferred=True)  # fmt: skip
 
@@ -154,7 +161,7 @@ def test_a_person_is_the_unit_where_the_schema_says_so(tmp_path: Path) -> None:
     release = gb.synthesize(frame, schema, gb.NoisyPegs(epsilon=1, delta=1e-6), seed=1,
                             out=tmp_path / "release", ledger=gb.Ledger.ephemeral())  # fmt: skip
 
-    assert "person" in public_words.unit(release)
+    assert "person" in public_summary.unit(release)
     assert "any one person" in _shown(tmp_path / "release")
 
 
@@ -201,7 +208,7 @@ def test_a_damaged_release_gets_no_report(release: Path) -> None:
 def test_a_failure_while_writing_leaves_the_old_release(
     release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "twin", lambda _page: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(html_page, "twin", lambda _page: (_ for _ in ()).throw(MemoryError()))
 
     with pytest.raises(MemoryError):
         release_report.into_release(release)
@@ -211,10 +218,10 @@ def test_a_failure_while_writing_leaves_the_old_release(
 
 
 def test_the_internal_report_says_that_it_is_confidential(tmp_path: Path) -> None:
-    path = internal_report(made.few(), tmp_path / "report.internal.html")
+    path = internal_report(hostile_findings.few(), tmp_path / "report.internal.html")
 
-    for file in (path, page.twin_path(path)):
-        assert page.INTERNAL in file.read_text()[: 1 << 16]
+    for file in (path, html_page.twin_path(path)):
+        assert html_page.INTERNAL in file.read_text()[: 1 << 16]
     text = path.read_text()
     assert text.count("CONFIDENTIAL") > 3
     assert 'class="watermark"' in text
@@ -226,7 +233,7 @@ def test_verify_refuses_an_internal_report_under_a_public_name(
 ) -> None:
     from gibbous.write import manifest
 
-    path = internal_report(made.few(), tmp_path / "report.internal.html")
+    path = internal_report(hostile_findings.few(), tmp_path / "report.internal.html")
     shutil.copyfile(path, release / "report.public.html")
     (release / "manifest.json").unlink()
     (release / "SHA256SUMS").unlink()
@@ -240,11 +247,11 @@ def test_the_summary_sets_models_and_correlations_beside_rows_without_associatio
     """Numbers drawn in wide bins can do worse than columns drawn apart: that must not stay unsaid."""
     null = (("bootstrap", 0.8), ("independent", 0.28))
     items = (
-        made.finding("ci_overlap", 0.18, subject=("cost",), null=null),
-        made.finding("correlation", 0.51, null=(("independent", 0.78),)),
+        hostile_findings.finding("ci_overlap", 0.18, subject=("cost",), null=null),
+        hostile_findings.finding("correlation", 0.51, null=(("independent", 0.78),)),
     )
 
-    good = dict(internal_words.summary(Findings(items, {})))["How good."]
+    good = dict(internal_summary.summary(Findings(items, {})))["How good."]
 
     assert (
         "0.18 for cost (a resample of the records: 0.8; rows without any association: 0.28)" in good
@@ -257,16 +264,20 @@ def test_the_summary_sets_models_and_correlations_beside_rows_without_associatio
 
 def test_the_summary_tells_what_gives_the_rows_away_and_that_a_small_holdout_lies_far() -> None:
     items = (
-        made.finding("tv2", 0.02),
-        made.finding("pmse", 0.01, title="Propensity"),
-        made.finding("pmse_tree", 0.24, title="Propensity", null=(("bootstrap", 0.001),)),
-        made.finding("tstr", 0.9, title="AUC", subject=("income",), null=(("real", 0.93),)),
+        hostile_findings.finding("tv2", 0.02),
+        hostile_findings.finding("pmse", 0.01, title="Propensity"),
+        hostile_findings.finding(
+            "pmse_tree", 0.24, title="Propensity", null=(("bootstrap", 0.001),)
+        ),
+        hostile_findings.finding(
+            "tstr", 0.9, title="AUC", subject=("income",), null=(("real", 0.93),)
+        ),
     )
     facts = {"rows": {"real": 400, "synthetic": [390, 390], "holdout": 100}}
 
-    good = dict(internal_words.summary(Findings(items, facts)))["How good."]
+    good = dict(internal_summary.summary(Findings(items, facts)))["How good."]
     larger = {"rows": {"real": 400, "synthetic": [390], "holdout": 400}}
-    plain = dict(internal_words.summary(Findings(items, larger)))["How good."]
+    plain = dict(internal_summary.summary(Findings(items, larger)))["How good."]
 
     assert "How well a tree tells synthetic rows from records: 0.24, from 0" in good
     assert "an AUC of 0.9 for income (trained on records: 0.93)" in good
@@ -275,12 +286,12 @@ def test_the_summary_tells_what_gives_the_rows_away_and_that_a_small_holdout_lie
 
 
 def test_findings_come_back_from_both_files(tmp_path: Path) -> None:
-    found = made.few()
+    found = hostile_findings.few()
     path = internal_report(found, tmp_path / "a.html")
     plain = tmp_path / "findings.json"
     plain.write_text(json.dumps(found.to_json()))
 
-    for source in (page.twin_path(path), plain):
+    for source in (html_page.twin_path(path), plain):
         again = read_findings(source)
         assert [str(f) for f in again] == [str(f) for f in found]
         out = tmp_path / f"again-{source.stem}.html"
@@ -329,24 +340,26 @@ def test_the_map_of_a_study_shows_its_means_and_their_intervals() -> None:
 def test_the_face_takes_a_study_and_its_axes(nasty: Path, tmp_path: Path) -> None:
     study = Study.load(small_study().write(tmp_path / "study"))
 
-    path = faces.report(
+    path = evaluate_and_report.report(
         nasty, "internal", tmp_path / "r.html", findings=Findings(()), study=study,
         axes=("epsilon_claimed", "tv2"),
     )  # fmt: skip
 
-    twin = json.loads(page.twin_path(path).read_text())
+    twin = json.loads(html_page.twin_path(path).read_text())
     shown = next(s for s in twin["sections"] if s["name"] == "map")
     assert "epsilon_claimed" in json.dumps(shown)
 
 
 def test_evaluate_gives_findings_that_write_their_report(nasty: Path, tmp_path: Path) -> None:
-    found = faces.evaluate(made.nasty_frame(), nasty, made.nasty_schema(), only=("tv1", "tv2"))
+    found = evaluate_and_report.evaluate(
+        hostile_findings.nasty_frame(), nasty, hostile_findings.nasty_schema(), only=("tv1", "tv2")
+    )
 
     path = found.report(tmp_path / "report.internal.html")
 
     text = path.read_text()
     assert gb.load(nasty).receipt["guarantee"] in text
-    twin = json.loads(page.twin_path(path).read_text())
+    twin = json.loads(html_page.twin_path(path).read_text())
     assert [f["name"] for f in twin["findings"]] == ["tv1", "tv2"]
     assert twin["findings"][1]["value"] == found["tv2"].value
 
@@ -364,12 +377,12 @@ def test_a_report_that_cannot_be_is_refused(
     options: dict[str, object], words: str, nasty: Path
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        faces.report(nasty, **options)  # type: ignore[arg-type]
+        evaluate_and_report.report(nasty, **options)  # type: ignore[arg-type]
 
 
 def test_an_internal_report_is_never_put_into_a_release(release: Path) -> None:
     with pytest.raises(UsageError, match="inside the release"):
-        faces.report(release, "internal", release / "r.html", findings=Findings(()))
+        evaluate_and_report.report(release, "internal", release / "r.html", findings=Findings(()))
     with pytest.raises(UsageError, match="inside the release"):
         internal_report(Findings(()), release / "r.html", release=gb.load(release))
 
@@ -391,20 +404,20 @@ def test_the_words_keep_the_case_of_names(tmp_path: Path) -> None:
         ledger=gb.Ledger.ephemeral(), accept_inferred=True,
     )  # fmt: skip
 
-    words = dict(public_words.summary(release))
+    words = dict(public_summary.summary(release))
 
     assert "AGE" in words["What it promises."]
 
 
 def test_a_release_in_memory_needs_a_place_for_its_report(tmp_path: Path) -> None:
     release = gb.synthesize(
-        made.nasty_frame(), made.nasty_schema(), gb.NoisyPegs(epsilon=1, delta=1e-6),
+        hostile_findings.nasty_frame(), hostile_findings.nasty_schema(), gb.NoisyPegs(epsilon=1, delta=1e-6),
         ledger=gb.Ledger.ephemeral(), seed=1,
     )  # fmt: skip
 
     with pytest.raises(UsageError, match="in memory"):
-        faces.report(release)
-    assert faces.report(release, "public", tmp_path / "report.html").exists()
+        evaluate_and_report.report(release)
+    assert evaluate_and_report.report(release, "public", tmp_path / "report.html").exists()
 
 
 def test_a_missing_library_is_named_with_its_extra(

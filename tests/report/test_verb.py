@@ -9,10 +9,9 @@ import pytest
 
 from gibbous.cli import report_verb
 from gibbous.cli.flags import ReadingFlags, ScreenFlags
-from gibbous.cli.measuring import ReportFlags
+from gibbous.cli.measuring_verbs import ReportFlags
 from gibbous.core.errors import OutputNotWritten, UsageError
-
-from . import made
+from tests.report import hostile_findings
 
 
 def _run(
@@ -40,7 +39,7 @@ def test_the_public_report_goes_into_the_release(
 def test_the_internal_report_compares_with_the_real_file(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made.nasty_frame().write_parquet(tmp_path / "real.parquet")
+    hostile_findings.nasty_frame().write_parquet(tmp_path / "real.parquet")
 
     _run(
         release, "internal", tmp_path / "a.html", ScreenFlags(quiet=True),
@@ -53,7 +52,7 @@ def test_the_internal_report_compares_with_the_real_file(
 
 def test_the_internal_report_shows_the_findings_of_a_file(release: Path, tmp_path: Path) -> None:
     findings = tmp_path / "findings.json"
-    findings.write_text(json.dumps(made.few().to_json()))
+    findings.write_text(json.dumps(hostile_findings.few().to_json()))
 
     _run(release, "internal", tmp_path / "b.html", findings=findings)
 

@@ -14,7 +14,7 @@ from gibbous.core.context import Context
 from gibbous.core.errors import UNCHARGED, ResourceLimit
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Counts, Dense
-from gibbous.disintegrate import layout
+from gibbous.disintegrate import count_routes
 from gibbous.privacy import entropy
 from gibbous.structure import choice, cliques, greedy
 from gibbous.structure.cdf_grid import cdf_grid, distances
@@ -241,9 +241,9 @@ def test_G2_shares_in_two_digits_add_up_to_one_at_most() -> None:
 
 
 def test_G2_more_records_than_scores_are_exact_for_are_refused_before_the_charge() -> None:
-    layout.check_contexts([AGAINST], SCHEMA, rows=1 << 40)
+    count_routes.check_contexts([AGAINST], SCHEMA, rows=1 << 40)
 
     with pytest.raises(ResourceLimit, match="2\\^40 records") as refused:
-        layout.check_contexts([AGAINST], SCHEMA, rows=(1 << 40) + 1, state=UNCHARGED)
+        count_routes.check_contexts([AGAINST], SCHEMA, rows=(1 << 40) + 1, state=UNCHARGED)
 
     assert "no budget was spent" in str(refused.value)

@@ -12,7 +12,7 @@ from scipy import stats
 from gibbous import studies
 from gibbous.studies import bowen2016_laws as laws
 from gibbous.studies.bowen2016_1 import ORIGINAL, PRINTED
-from gibbous.studies.laws import Draws
+from gibbous.studies.seeded_draws import Draws
 
 REPEATS = 5000  # of the paper
 

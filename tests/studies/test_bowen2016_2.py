@@ -12,8 +12,8 @@ from scipy import stats
 from gibbous import studies
 from gibbous.studies import bowen2016_2 as study
 from gibbous.studies import histograms
-from gibbous.studies.laws import Draws
 from gibbous.studies.scores import scored, several, single
+from gibbous.studies.seeded_draws import Draws
 
 SMOOTHED, PERTURBED = study.SMOOTHED[0], study.PERTURBED[0]
 

@@ -12,7 +12,7 @@ from scipy import stats
 from gibbous import studies
 from gibbous.studies import bowen2016_3 as study
 from gibbous.studies import mixed_histograms, mixed_laws
-from gibbous.studies.laws import Draws
+from gibbous.studies.seeded_draws import Draws
 
 FEW = np.array([0.5, 0.3, 0.2])
 

@@ -21,11 +21,11 @@ from gibbous.mechanisms.dp_prior import DpPrior
 from gibbous.mechanisms.modips import Modips
 from gibbous.mechanisms.smoothed_histogram import SmoothedHistogram
 from gibbous.privacy.curator import Curator
+from gibbous.sampling.sample import sample
 from gibbous.studies import bowen2016_laws as laws
 from gibbous.studies import histograms
-from gibbous.studies.laws import Draws, multinomial
-from gibbous.synthesize.sample import sample
-from tests.modips.made import secret
+from gibbous.studies.seeded_draws import Draws, multinomial
+from tests.mechanisms.numeric_records import secret
 
 LEVEL = 1e-7
 N, ONES, RUNS, DRAWN = 60, 15, 500, 20_000

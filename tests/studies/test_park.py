@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from gibbous import studies
 from gibbous.studies import park2014
 from gibbous.studies import park2014_measures as measures
-from gibbous.studies.laws import Draws
 from gibbous.studies.park2013 import Nearest
 from gibbous.studies.park2014_data import ROWS, SHAPES, Microdata, correlated, like, read
 from gibbous.studies.park2014_laws import (
@@ -27,9 +26,10 @@ from gibbous.studies.park2014_laws import (
     seeds,
     tilted,
 )
-from gibbous.studies.parts import Settings
 from gibbous.studies.sbhg_conditionals import disintegrated, hashed
 from gibbous.studies.sbhg_laws import gibbs
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Settings
 
 LEVEL = 1e-4  # of each statistical test, over fixed seeds
 

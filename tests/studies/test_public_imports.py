@@ -16,11 +16,11 @@ EXCEPTIONS = {
     "gibbous.core.json_values": "plain values for tables.json",
     "gibbous.core.keywords": "did you mean, for a keyword of run()",
     "gibbous.core.stream": "counter-based streams: seeded repeats are the same however they are cut",
-    "gibbous.evaluate.flows_files": "coordinates that lie beside a given table",
-    "gibbous.evaluate.flows_metrics": "the classes of size that evaluate_flows shows",
-    "gibbous.evaluate.flows_trips": "mean commutes, as evaluate_flows computes them",
-    "gibbous.evaluate.inference": "the combining rules that infer applies",
-    "gibbous.evaluate.utility.lasso": "LASSO paths over many penalties",
+    "gibbous.reporting.flow_map_files": "coordinates that lie beside a given table",
+    "gibbous.evaluation.flows_metrics": "the classes of size that evaluate_flows shows",
+    "gibbous.evaluation.flows_trips": "mean commutes, as evaluate_flows computes them",
+    "gibbous.evaluation.inference": "the combining rules that infer applies",
+    "gibbous.evaluation.utility.lasso": "LASSO paths over many penalties",
     "gibbous.mechanisms.onthemap": "the draw of onthemap from seeded words in place of the system's",
     "gibbous.privacy.calibrate.diversity": "formulas as printed in the papers",
     "gibbous.privacy.calibrate.gibbs": "formulas as printed in the papers",
@@ -28,14 +28,14 @@ EXCEPTIONS = {
     "gibbous.privacy.calibrate.stable": "the threshold of sba",
     "gibbous.privacy.spend": "flows are held in memory, not in a file that synthesize could scan",
     "gibbous.core.request": "flows are held in memory, not in a file that synthesize could scan",
-    "gibbous.report": "colors and marks of the reports",
-    "gibbous.report.draw": "SVG without a browser",
+    "gibbous.reporting": "colors and marks of the reports",
+    "gibbous.reporting.svg_drawing": "SVG without a browser",
     "gibbous.structure.regions": "the radius of the Earth that miles() uses",
-    "gibbous.synthesize.flows.grid": "noise of unlisted cells from seeded words",
-    "gibbous.synthesize.flows.rows": "the draw of onthemap from seeded words in place of the system's",
-    "gibbous.synthesize.imputation.draw": "fitted probabilities of a regression",
-    "gibbous.synthesize.imputation.fit": "elastic-net regressions as imputation fits them",
-    "gibbous.synthesize.imputation.records": "elastic-net regressions as imputation fits them",
+    "gibbous.sampling.flows.grid": "noise of unlisted cells from seeded words",
+    "gibbous.sampling.flows.flow_rows": "the draw of onthemap from seeded words in place of the system's",
+    "gibbous.sampling.imputation.imputed_rows": "fitted probabilities of a regression",
+    "gibbous.sampling.imputation.regression": "elastic-net regressions as imputation fits them",
+    "gibbous.sampling.imputation.records": "elastic-net regressions as imputation fits them",
 }
 
 
@@ -73,4 +73,4 @@ def test_studies_import_public_names_or_a_listed_exception(
 
 def test_the_test_sees_an_import_that_is_not_public() -> None:
     assert private("gibbous.privacy.entropy", documented())
-    assert ("onthemap_laws.py", "gibbous.synthesize.flows.rows") in set(imported())
+    assert ("onthemap_laws.py", "gibbous.sampling.flows.flow_rows") in set(imported())

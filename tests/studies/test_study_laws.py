@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gibbous.studies.laws import Draws, beta, binomial, laplace, multinomial
+from gibbous.studies.seeded_draws import Draws, beta, binomial, laplace, multinomial
 
 DRAWS = Draws(11, (9, 1))
 MANY = 20_000

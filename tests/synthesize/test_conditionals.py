@@ -11,8 +11,8 @@ from gibbous.core.context import Hashed, MinHash, Radix, keys_of
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Impossible
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Sparse, Table, Tables
-from gibbous.synthesize.conditionals import conditionals, margins
-from gibbous.synthesize.program import pack
+from gibbous.sampling.conditionals import conditionals, margins
+from gibbous.sampling.program import pack
 from tests.synthesize.made import NOISE, context_of, noisy, rows_like, schema_of
 
 SIZES = (2, 2, 3)

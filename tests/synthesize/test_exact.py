@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gibbous.synthesize.exact import accumulate, bounded, draw_levels, search, uniform_levels
+from gibbous.sampling.exact_draws import accumulate, bounded, draw_levels, search, uniform_levels
 from tests.synthesize.made import words_of
 
 
@@ -52,7 +52,7 @@ def test_compiled_and_numpy_searches_agree() -> None:
     slots = generator.integers(0, 300, 5000)
     points = bounded(sums[slots, -1], words_of(3))
 
-    from gibbous.synthesize.alias_kernels import search_rows
+    from gibbous.sampling.alias_kernels import search_rows
 
     found = np.empty(len(slots), dtype=np.int64)
     search_rows(sums, slots, points, found)

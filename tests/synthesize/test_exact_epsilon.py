@@ -14,7 +14,7 @@ import pytest
 
 from gibbous.perturb.add import Add
 from gibbous.perturb.tilt import Tilt
-from gibbous.synthesize.rows import GibbsRows, ResetBlocks
+from gibbous.sampling.gibbs_rows import GibbsRows, ResetBlocks
 from tests.synthesize.law import Law, Records, add, exact_epsilon, law, loss, tilt
 from tests.synthesize.made import context_of
 

@@ -19,8 +19,8 @@ CHILD = """
 import hashlib, sys
 import numpy as np
 import gibbous as gb
-from gibbous.synthesize.loglinear import Schedule, Target, fit, independent, start
-from gibbous.synthesize.loglinear.closing import close
+from gibbous.sampling.loglinear import Schedule, Target, fit, independent, start
+from gibbous.sampling.loglinear.margin_adjustment import close
 
 size, count = 41, 60
 even = np.full(size, 1.0 / size)

@@ -17,8 +17,8 @@ from scipy.stats import chi2, ncx2
 
 from gibbous.perturb.add import Add
 from gibbous.perturb.tilt import Tilt
-from gibbous.synthesize import rows as rows_module
-from gibbous.synthesize.rows import GibbsRows, ResetBlocks
+from gibbous.sampling import gibbs_rows as rows_module
+from gibbous.sampling.gibbs_rows import GibbsRows, ResetBlocks
 from tests.synthesize import law as brute
 from tests.synthesize.made import conditionals_of, schema_of, words_of
 

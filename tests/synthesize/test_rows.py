@@ -17,9 +17,9 @@ from gibbous.perturb.add import Add
 from gibbous.perturb.diverse import Diverse
 from gibbous.perturb.mix import Mix
 from gibbous.perturb.tilt import Tilt
-from gibbous.synthesize.blocks import Block
-from gibbous.synthesize.masks import uniform_rows
-from gibbous.synthesize.rows import BootstrapRows, GibbsRows, JointRows, ResetBlocks
+from gibbous.sampling.blocks import Block
+from gibbous.sampling.gibbs_rows import BootstrapRows, GibbsRows, JointRows, ResetBlocks
+from gibbous.sampling.structural_zeros import uniform_rows
 from tests.synthesize.made import (
     conditionals_of,
     context_of,
@@ -244,7 +244,7 @@ def test_a_block_shows_nothing() -> None:
 def test_large_tables_take_the_same_draws_as_small_ones(
     support: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gibbous.synthesize import blocks
+    from gibbous.sampling import blocks
 
     counts = conditionals_of(ROWS, SIZES, support)
     small = GibbsRows(ONE, 2)(counts, schema_of(SIZES), 500, words_of(8)).values
@@ -359,7 +359,7 @@ def test_rows_without_a_claim_respect_impossible_combinations() -> None:
 
 
 def test_gammas_have_mean_and_variance_of_their_shape() -> None:
-    from gibbous.synthesize.plain import gammas
+    from gibbous.sampling.unprotected_rows import gammas
 
     for shape in (1, 2, 50, 10**6):
         drawn = gammas(np.full(40_000, shape), words_of(15))

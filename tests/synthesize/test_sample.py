@@ -13,11 +13,11 @@ from gibbous.core.context import Hashed, Key, MinHash, Radix
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Impossible, impossible_mask
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Sparse, Table, Tables
-from gibbous.synthesize import program as program_module
-from gibbous.synthesize import sample as sample_module
-from gibbous.synthesize import warmup
-from gibbous.synthesize.program import prepare
-from gibbous.synthesize.sample import sample, sample_reference, stream
+from gibbous.sampling import program as program_module
+from gibbous.sampling import sample as sample_module
+from gibbous.sampling import warmup
+from gibbous.sampling.program import prepare
+from gibbous.sampling.sample import sample, sample_reference, stream
 from tests.synthesize.made import NOISE, context_of, noisy, rows_like, schema_of
 
 SIZES = (3, 4, 2, 5, 3)
@@ -263,7 +263,7 @@ def test_gibbs_rows_follow_the_law_of_their_sweeps() -> None:
         ),
         Recipe("gibbs", (0, 1), sweeps=3),
     )
-    from gibbous.synthesize.conditionals import margins
+    from gibbous.sampling.conditionals import margins
 
     start = margins(tables)
     law = np.outer(start[0], start[1])

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gibbous.core.about import About
 from gibbous.core.claim import Claim, approximate, pure
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context, Hashed
+from gibbous.core.method_card import About
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
@@ -22,10 +22,10 @@ from gibbous.core.tables import Dense, NoiseInfo, Recipe, Sparse, Table, Tables
 from gibbous.encode.decode import decode
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.privacy.ledger import Ledger
-from gibbous.synthesize.sample import sample_reference
+from gibbous.sampling.sample import sample_reference
 from gibbous.write import package, parts
 from gibbous.write.certificate import Facts
-from gibbous.write.output import check_output
+from gibbous.write.output_path import check_output
 
 DATASET = bytes(range(32))
 SCHEMA = Schema(

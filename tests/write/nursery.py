@@ -22,7 +22,7 @@ LOADED = (
     "rich.console",
     "gibbous.cli.synthesize_verb",
     "gibbous.disintegrate.passes",
-    "gibbous.synthesize.alias_kernels",
+    "gibbous.sampling.alias_kernels",
     "gibbous.write.verify",
 )
 FRESH.set_forkserver_preload([*LOADED, "tests.write.made", __name__])

@@ -20,10 +20,10 @@ from gibbous.core.errors import OutputNotWritten, PrivacyRefused, ResourceLimit,
 from gibbous.core.request import Output
 from gibbous.core.schema import Column, Schema
 from gibbous.privacy.ledger import Ledger
-from gibbous.write.digest import digest_of
-from gibbous.write.further import write_file
 from gibbous.write.load import load
-from gibbous.write.output import check_output
+from gibbous.write.output_path import check_output
+from gibbous.write.release_digest import digest_of
+from gibbous.write.sampled_rows import write_file
 from gibbous.write.verify import verify
 from tests.needs import need
 from tests.write import made

@@ -26,9 +26,9 @@ from gibbous.core.errors import (
 from gibbous.core.request import PART_ROWS, Output
 from gibbous.encode.decode import decode
 from gibbous.privacy.ledger import Ledger
-from gibbous.synthesize.sample import sample
+from gibbous.sampling.sample import sample
 from gibbous.write import parts as parts_module
-from gibbous.write.files import make_folder
+from gibbous.write.durable_files import make_folder
 from gibbous.write.load import load
 from gibbous.write.parts import TOKEN, Drawing, versions, write_part
 from gibbous.write.set_files import (

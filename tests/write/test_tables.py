@@ -12,7 +12,7 @@ import pytest
 from gibbous.core.context import Context, MinHash, Radix
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Sparse, Table, Tables
-from gibbous.write.digest import digest_of
+from gibbous.write.release_digest import digest_of
 from gibbous.write.table_files import read_tables, write_tables
 from tests.write import made
 

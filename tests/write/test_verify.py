@@ -21,7 +21,7 @@ from gibbous.core.claim import approximate
 from gibbous.core.errors import LedgerUnusable, ModelRejected
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.chain import chained, encode
-from gibbous.write import manifest, rows_check
+from gibbous.write import manifest, set_check
 from gibbous.write.load import load
 from gibbous.write.release_texts import release_texts
 from gibbous.write.table_files import read_tables
@@ -360,16 +360,16 @@ def test_a_csv_is_compared_slice_by_slice(
         codes = Codes(schema, values.T)
     paths = {form: tmp_path / f"a.{form}" for form in ("parquet", "csv")}
     write_files([codes], codes.schema, paths, seed=1)
-    monkeypatch.setattr(rows_check, "SLICE", 7)
+    monkeypatch.setattr(set_check, "SLICE", 7)
     whole = paths["csv"].read_bytes()
 
     for block in (8, 100, 10_000):
-        monkeypatch.setattr(rows_check, "BLOCK", block)
-        list(rows_check.check_both(*paths.values(), codes.schema, 40, raw=False))
+        monkeypatch.setattr(set_check, "BLOCK", block)
+        list(set_check.check_both(*paths.values(), codes.schema, 40, raw=False))
     for text in (whole[:-3], whole + whole.split(b"\n", 1)[1][:30] + b"\n", b""):
         paths["csv"].write_bytes(text)
         with pytest.raises(ModelRejected, match=r"a\.csv"):
-            list(rows_check.check_both(*paths.values(), codes.schema, 40, raw=False))
+            list(set_check.check_both(*paths.values(), codes.schema, 40, raw=False))
 
 
 def test_paid_rows_must_be_those_of_the_ledger_entry(origin: Path, tmp_path: Path) -> None:

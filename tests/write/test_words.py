@@ -9,8 +9,8 @@ import pytest
 
 import gibbous as gb
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.report import public_words
-from gibbous.write.words import origin
+from gibbous.reporting import public_summary
+from gibbous.write.glossary import origin
 
 SCHEMA = gb.Schema(
     (
@@ -44,7 +44,7 @@ def test_the_board_and_the_report_read_what_rows_were_drawn_from(
 
     text = (tmp_path / "out" / "METHODS.md").read_text()
     done = text.partition("## What was done")[2].partition("\n## ")[0]
-    summary = dict(public_words.summary(release))["What was released."]
+    summary = dict(public_summary.summary(release))["What was released."]
 
     for said in (done, summary):
         assert words in said
@@ -67,8 +67,8 @@ def test_B5_page_and_report_say_that_delta_grows_with_a_group(tmp_path: Path) ->
         out = tmp_path / str(place)
         made = gb.synthesize(PEOPLE, SCHEMA, method, rows=9, out=out, ledger=gb.Ledger.ephemeral())
         page = (out / "METHODS.md").read_text()
-        report = " ".join(public_words.unprotected(made))
-        said.append(page + report + dict(public_words.summary(made))["In plain words."])
+        report = " ".join(public_summary.unprotected(made))
+        said.append(page + report + dict(public_summary.summary(made))["In plain words."])
 
     noise, threshold, pure = said
     assert noise.count("2 units have epsilon = 2, delta = 3.7183e-06; 5 units") == 2

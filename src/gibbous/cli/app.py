@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from gibbous.cli import measuring
+from gibbous.cli import measuring_verbs
 from gibbous.cli.flags import (
     CapFlags,
     ConsentFlags,
@@ -201,7 +201,7 @@ def verify(
     release_verbs.verify(release, ledger, screen)
 
 
-for _function, _words in measuring.VERBS:
+for _function, _words in measuring_verbs.VERBS:
     # `map` alone has another name in Python, where that is a builtin.
     verb(app, _words, _function.__name__.removeprefix("flow_"))(_function)
 

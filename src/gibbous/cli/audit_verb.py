@@ -13,7 +13,7 @@ from gibbous.core.errors import UsageError
 
 if TYPE_CHECKING:
     from gibbous.cli.flags import ScreenFlags
-    from gibbous.cli.measuring import AuditFlags
+    from gibbous.cli.measuring_verbs import AuditFlags
 
 VIOLATION, CANNOT_TELL = 5, 10
 
@@ -28,7 +28,7 @@ def run(audited: AuditFlags, out: Path | None, screen: ScreenFlags) -> int:
         Exit code: 0 nothing found, or nothing to audit; 5 a violation; 10 too few runs to tell.
     """
     from gibbous.contract.auditor.run import audit
-    from gibbous.write.files import exists, write_json
+    from gibbous.write.durable_files import exists, write_json
 
     if out is not None and out.exists():
         raise exists(out)

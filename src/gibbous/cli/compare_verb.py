@@ -28,7 +28,7 @@ def run(
         out: folder; finished runs are kept in it, and the same call goes on where it stopped.
     """
     from gibbous.frontier.compare import compare
-    from gibbous.frontier.config import load
+    from gibbous.frontier.study_file import load
 
     plan = load(config)
     flags = {"workers": workers, "public_data": public_data or None}

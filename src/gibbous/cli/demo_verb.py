@@ -115,10 +115,10 @@ def _reports(
     """The public report inside the release, the internal one beside it; None without the extra."""
     if any(importlib.util.find_spec(name) is None for name in (*EVALUATE, *REPORT)):
         return None
-    from gibbous.evaluate.metrics import names
-    from gibbous.report import faces
+    from gibbous.evaluation.metrics import names
+    from gibbous.reporting import evaluate_and_report
 
-    found = faces.evaluate(
+    found = evaluate_and_report.evaluate(
         source,
         release,
         release.schema,
@@ -130,11 +130,11 @@ def _reports(
         progress=bars,
     )
     bars("report", 0, 2)
-    public = faces.report(target, "public")
+    public = evaluate_and_report.report(target, "public")
     bars("report", 1, 2)
     inside = _free_folder(target.with_name(f"{target.name}-internal"), overwrite=overwrite)
     internal = inside / "report.internal.html"
-    faces.report(target, "internal", internal, findings=found, overwrite=overwrite)
+    evaluate_and_report.report(target, "internal", internal, findings=found, overwrite=overwrite)
     bars("report", 2, 2)
     return public, internal
 
@@ -272,7 +272,7 @@ def _ledger() -> Path:
 
 
 def _verify(target: Path, bars: Progress) -> None:
-    from gibbous.report.release_report import verify
+    from gibbous.reporting.release_report import verify
 
     verify(target, progress=bars)
 

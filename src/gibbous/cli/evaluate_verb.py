@@ -14,11 +14,11 @@ from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import require
 from gibbous.core.finding import Finding
-from gibbous.evaluate.findings import Findings
+from gibbous.evaluation.findings import Findings
 
 if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
-    from gibbous.cli.measuring import EvaluateFlags
+    from gibbous.cli.measuring_verbs import EvaluateFlags
     from gibbous.core.schema import Schema
     from gibbous.flows import Geography
 
@@ -69,7 +69,7 @@ def run(
 
 def _findings(wanted: EvaluateFlags, reading: ReadingFlags, bars: Bars) -> Findings:
     """Findings about rows, or about flows, with the report that they write."""
-    from gibbous.report import faces
+    from gibbous.reporting import evaluate_and_report
 
     releases = [path for path in wanted.synth if path.is_dir()]
     one = releases[0] if len(wanted.synth) == len(releases) == 1 else None
@@ -87,7 +87,7 @@ def _findings(wanted: EvaluateFlags, reading: ReadingFlags, bars: Bars) -> Findi
         assert wanted.schema is not None, "checked before"
         schema = load_schema(wanted.schema)
         names = list(schema.names)
-    return faces.evaluate(
+    return evaluate_and_report.evaluate(
         wanted.real,
         synthetic,
         schema,
@@ -106,7 +106,7 @@ def _findings(wanted: EvaluateFlags, reading: ReadingFlags, bars: Bars) -> Findi
 
 
 def _write(found: Findings, folder: Path) -> None:
-    from gibbous.evaluate.run import write_findings
+    from gibbous.evaluation.evaluation import write_findings
 
     write_findings(found, folder / JSON)
     found.report(folder / REPORT)
@@ -118,18 +118,18 @@ def _folder(out: Path | None, source: Path) -> Iterator[Path | None]:
     if out is None:
         yield None
         return
-    from gibbous.write import files
-    from gibbous.write.output import check_output
+    from gibbous.write import durable_files
+    from gibbous.write.output_path import check_output
 
     target = check_output(out, source=source)
     fresh = target.with_name(f".{target.name}.partial")
-    files.remove_folder(fresh)
-    files.make_folder(fresh)
+    durable_files.remove_folder(fresh)
+    durable_files.make_folder(fresh)
     try:
         yield fresh
-        files.move_into_place(fresh, target, overwrite=False)
+        durable_files.move_into_place(fresh, target, overwrite=False)
     finally:
-        files.remove_folder(fresh)
+        durable_files.remove_folder(fresh)
 
 
 def _columns(values: Sequence[str] | None, names: Sequence[str]) -> tuple[str, ...]:

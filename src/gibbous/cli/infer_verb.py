@@ -10,11 +10,11 @@ from gibbous.cli.progress import Bars
 
 if TYPE_CHECKING:
     from gibbous.cli.flags import ScreenFlags
-    from gibbous.cli.measuring import InferFlags
-    from gibbous.evaluate.inference.analysis import Analysis
-    from gibbous.evaluate.inference.formulas import Family
-    from gibbous.evaluate.inference.results import Fit
-    from gibbous.evaluate.inference.rules import Rule
+    from gibbous.cli.measuring_verbs import InferFlags
+    from gibbous.evaluation.inference.analysis import Analysis
+    from gibbous.evaluation.inference.combining_rules import Rule
+    from gibbous.evaluation.inference.families import Family
+    from gibbous.evaluation.inference.results import Fit
 
 HEADERS = ("coefficient", "estimate", "se", "df", "low", "high", "sampling", "synthesis", "noise")
 
@@ -26,7 +26,7 @@ def run(release: Path, fitted: InferFlags, screen: ScreenFlags) -> None:
         UsageError: formula, family, rule or level do not fit the release.
         ModelRejected: it is not an intact release.
     """
-    from gibbous.evaluate.inference.analysis import load_release
+    from gibbous.evaluation.inference.analysis import load_release
 
     analysis = load_release(release, records=fitted.records)
     with Bars(quiet=screen.silent) as bars:
@@ -68,7 +68,7 @@ def numbers(analysis: Analysis) -> dict[str, Any]:
 
 
 def _details(fit: Fit, entered: dict[str, Any]) -> None:
-    from gibbous.evaluate.inference.combined import shown
+    from gibbous.evaluation.inference.combined_estimate import shown
 
     combined = fit.combined
     show.line(f"{fit.formula} ({fit.family})")

@@ -11,7 +11,7 @@ from gibbous.core.extras import require
 
 if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
-    from gibbous.cli.measuring import MapFlags
+    from gibbous.cli.measuring_verbs import MapFlags
 
 CONFIDENTIAL = "Confidential: real flows, outside the guarantee of any release."
 
@@ -28,8 +28,8 @@ def run(
     """
     if out.suffix.lower() == ".png":
         require(("vl_convert",), "report")
-    from gibbous.evaluate.flows_files import Named
-    from gibbous.report.flow_map import flow_map
+    from gibbous.reporting.flow_map import flow_map
+    from gibbous.reporting.flow_map_files import Named
 
     with Bars(quiet=screen.silent) as bars:
         bars("map", 0, 1)

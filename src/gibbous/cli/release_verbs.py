@@ -22,7 +22,7 @@ def verify(release: Path, ledger: Path | None, screen: ScreenFlags) -> None:
         LedgerUnusable: there is no such ledger, or it does not fit together.
         ModelRejected: something was changed, is missing, or does not add up.
     """
-    from gibbous.report.release_report import verify as check
+    from gibbous.reporting.release_report import verify as check
 
     with Bars(quiet=screen.silent) as bars:
         report = check(release, ledger=ledger, progress=bars)
@@ -42,7 +42,7 @@ def warmup(screen: ScreenFlags) -> None:
     """Compile every kernel into this user's cache."""
     from gibbous.core.compiled import cache_folder
     from gibbous.disintegrate.warm import compile_all as counting
-    from gibbous.synthesize.warm import compile_all as drawing
+    from gibbous.sampling.warm import compile_all as drawing
 
     began = time.perf_counter()
     with Bars(quiet=screen.silent) as bars:

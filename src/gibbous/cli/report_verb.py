@@ -14,9 +14,9 @@ from gibbous.core.extras import require
 
 if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
-    from gibbous.cli.measuring import ReportFlags
-    from gibbous.evaluate.findings import Findings
-    from gibbous.report.faces import Audience
+    from gibbous.cli.measuring_verbs import ReportFlags
+    from gibbous.evaluation.findings import Findings
+    from gibbous.reporting.evaluate_and_report import Audience
 
 LIBRARIES = ("altair", "vl_convert")
 CONFIDENTIAL = "Confidential: comparisons with real records, outside the guarantee of any release."
@@ -45,7 +45,7 @@ def run(page: Page, reported: ReportFlags, reading: ReadingFlags, screen: Screen
     """
     require(LIBRARIES, "report")
     _check(page, reported)
-    from gibbous.report import faces
+    from gibbous.reporting import evaluate_and_report
 
     maps = _maps(reported, reading)
     with Bars(quiet=screen.silent) as bars:
@@ -53,7 +53,7 @@ def run(page: Page, reported: ReportFlags, reading: ReadingFlags, screen: Screen
         if page.audience == "internal":
             more = _study(reported.study) | {"findings": _findings(page, reported, reading, bars)}
         bars("report", 0, 1)
-        path = faces.report(
+        path = evaluate_and_report.report(
             page.release,
             cast("Audience", page.audience),
             page.out,
@@ -144,8 +144,8 @@ def _findings(
 ) -> Findings | Path:
     if reported.findings is not None:
         return reported.findings
-    from gibbous.report import faces
-    from gibbous.report.page import check_path
+    from gibbous.reporting import evaluate_and_report
+    from gibbous.reporting.html_page import check_path
 
     assert page.out is not None, "checked before"
     check_path(page.out, overwrite=page.overwrite)
@@ -154,7 +154,7 @@ def _findings(
         from gibbous.flows import load_geography
 
         schema = load_geography(reported.geography)
-    return faces.evaluate(
+    return evaluate_and_report.evaluate(
         reported.real,
         page.release,
         schema,

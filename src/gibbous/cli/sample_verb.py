@@ -142,8 +142,8 @@ def _given_rows(
             "Name a folder; with --format csv it holds a CSV file, too.",
         )
     output = _output(written, None, written.format or FORMATS[0])
-    from gibbous.write.given import write_conditional
-    from gibbous.write.output import check_output
+    from gibbous.write.conditional_rows import write_conditional
+    from gibbous.write.output_path import check_output
 
     for source in (tables, known):
         path = check_output(target, overwrite=output.overwrite, source=source)

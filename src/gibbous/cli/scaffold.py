@@ -28,7 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gibbous.core.about import About
+from gibbous.core.method_card import About
 from gibbous.core.claim import Relation
 from gibbous.core.context import Context
 from gibbous.core.exact import exact

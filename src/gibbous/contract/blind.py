@@ -23,8 +23,8 @@ from gibbous.core.stream import stream_key, words
 from gibbous.core.tables import Sparse, Tables
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
-from gibbous.synthesize.blocks import Block
-from gibbous.synthesize.rows import GibbsRows, ResetBlocks
+from gibbous.sampling.blocks import Block
+from gibbous.sampling.gibbs_rows import GibbsRows, ResetBlocks
 
 OURS = (GibbsRows, ResetBlocks)  # their draws from counts all go through Block.draw
 

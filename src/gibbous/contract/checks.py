@@ -14,9 +14,9 @@ import numpy as np
 from gibbous.contract.cases import Case, binary_schema, cases, typical
 from gibbous.contract.privacy_checks import PRIVACY
 from gibbous.contract.runs import ROWS, ContractError, default, must, release, rows_for
-from gibbous.core.about import About
 from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError, ParameterError
+from gibbous.core.method_card import About
 from gibbous.core.params import as_json, describe
 from gibbous.core.protocols import Mechanism
 from gibbous.core.tables import Tables
@@ -125,7 +125,7 @@ def _the_same_sampling_seed_gives_the_same_bytes(kind: type[Any]) -> None:
     one = default(kind)
     if one.about.releases == "rows":
         return  # rows come from the operating system's randomness: no seed reaches them
-    from gibbous.synthesize.sample import sample
+    from gibbous.sampling.sample import sample
 
     crowds = np.repeat([[i >> 2, i >> 1 & 1, i & 1] for i in range(8)], 300, axis=0)
     tables = release(one, binary_schema(), crowds, None)  # every crowd is above every threshold
@@ -206,7 +206,7 @@ _LIMITS: tuple[Check, ...] = (
 def _draw(one: Mechanism, case: Case, rows: int) -> Codes:
     from gibbous.encode.decode import decode
     from gibbous.encode.encode import encode
-    from gibbous.synthesize.sample import sample
+    from gibbous.sampling.sample import sample
 
     paid = rows if one.about.releases == "rows" else None
     output = release(one, case.schema, case.values, paid)

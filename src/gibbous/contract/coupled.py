@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gibbous.contract.answers import Answers
 from gibbous.contract.blind import described
 from gibbous.contract.cases import priced_pairs, secret
 from gibbous.contract.losses import SLACK, Loss, loss_of, short_of
+from gibbous.contract.repeated_answers import Answers
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused

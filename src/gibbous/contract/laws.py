@@ -16,11 +16,11 @@ from gibbous.core.schema import Schema, impossible_mask
 from gibbous.core.tables import Counts, Dense
 from gibbous.mechanisms._modips_statistics import Truncated
 from gibbous.privacy import entropy
-from gibbous.privacy.calibrate.dips import WHOLE
-from gibbous.synthesize.flows.rows import FlowRows, plain_urns, shared_out
-from gibbous.synthesize.imputation.draw import ImputedRows
-from gibbous.synthesize.rows import GibbsRows, ResetBlocks
-from gibbous.synthesize.urn import PriorRows, SmoothedRows, UrnRows, occupied
+from gibbous.privacy.calibrate.dirichlet import WHOLE
+from gibbous.sampling.flows.flow_rows import FlowRows, plain_urns, shared_out
+from gibbous.sampling.gibbs_rows import GibbsRows, ResetBlocks
+from gibbous.sampling.imputation.imputed_rows import ImputedRows
+from gibbous.sampling.urn_rows import PriorRows, SmoothedRows, UrnRows, occupied
 
 
 def log_law(draw: object, counts: Sequence[Counts], rows: Codes) -> float:

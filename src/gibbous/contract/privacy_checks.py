@@ -11,6 +11,7 @@ from typing import Any
 from gibbous.contract.blind import differing
 from gibbous.contract.cases import binary_schema, neighbors, typical, uneven
 from gibbous.contract.coupled import uncovered
+from gibbous.contract.printed_guarantee import forms, unkept
 from gibbous.contract.random_pairs import trials
 from gibbous.contract.runs import (
     ROWS,
@@ -24,7 +25,6 @@ from gibbous.contract.runs import (
     rows_for,
 )
 from gibbous.contract.saboteurs import patched
-from gibbous.contract.words import forms, unkept
 from gibbous.core.errors import GibbousError
 from gibbous.core.params import describe
 from gibbous.core.plan import Plan

@@ -126,9 +126,9 @@ class _ZeroKept:
 
 
 def _no_reset() -> object:
-    from gibbous.synthesize import rows
+    from gibbous.sampling import gibbs_rows
 
-    return patched(rows, "RESET_AT_VISIT", value=False)
+    return patched(gibbs_rows, "RESET_AT_VISIT", value=False)
 
 
 def _raw_draws() -> object:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from gibbous.contract.audits import applicable, at_epsilon_one, audited, caught
 from gibbous.contract.checks import Named, all_checks
 from gibbous.contract.plugin import COUPLED
 from gibbous.contract.random_pairs import trials
 from gibbous.contract.residuals import residuals
 from gibbous.contract.runs import relations
+from gibbous.contract.saboteur_audits import applicable, at_epsilon_one, audited, caught
 from gibbous.mechanisms import registry
 
 COUPLED_RUNS = 120  # of one mechanism; over 2,000 for the built-in ones together

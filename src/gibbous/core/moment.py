@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gibbous.core.claim import Relation
 from gibbous.core.context import Context
-from gibbous.core.grid import grid_of
+from gibbous.core.number_grid import grid_of
 from gibbous.core.schema import Schema
 
 

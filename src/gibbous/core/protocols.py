@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
+from gibbous.core.method_card import About
 from gibbous.core.moment import Moment
 from gibbous.core.plan import Plan
 from gibbous.core.recode import Change

@@ -12,7 +12,7 @@ import numpy as np
 
 from gibbous.core.context import Context, Hashed, Radix
 from gibbous.core.tables import Counts, Dense, Sparse
-from gibbous.disintegrate import kernels, layout
+from gibbous.disintegrate import count_kernels, count_routes
 from gibbous.disintegrate.plain import count_pairs
 
 Going = Callable[[float], None]
@@ -48,23 +48,23 @@ def small(
     """
     if (high - low) * len(tables) <= few:
         return [_few(columns[:, low:high], table) for table in tables]
-    terms = [layout.cell_terms(c, kernels.LANES) for c in tables]
+    terms = [count_routes.cell_terms(c, count_kernels.LANES) for c in tables]
     first = np.cumsum([0, *(len(t.cols) for t in terms)], dtype=np.int64)
     ends = np.cumsum([0, *(c.cells for c in tables)], dtype=np.int64)
     cols = np.concatenate([t.cols for t in terms])
     steps = np.concatenate([t.steps for t in terms])
-    copies = np.zeros(ends[-1] * kernels.LANES, dtype=np.uint32)
-    base = ends * kernels.LANES
+    copies = np.zeros(ends[-1] * count_kernels.LANES, dtype=np.uint32)
+    base = ends * count_kernels.LANES
     for start, stop in _slices(low, high, len(cols) + len(tables)):
         going((start - low) / (high - low))
-        kernels.count_many(columns, start, stop, first, cols, steps, base, copies)
-    totals = copies.reshape(-1, kernels.LANES).sum(axis=1, dtype=np.int64)
+        count_kernels.count_many(columns, start, stop, first, cols, steps, base, copies)
+    totals = copies.reshape(-1, count_kernels.LANES).sum(axis=1, dtype=np.int64)
     return [totals[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
 def _few(columns: np.ndarray, table: Context) -> np.ndarray:
     """One small table by numpy: no compiled code, and so no numba, is needed for little work."""
-    terms, total = layout.cell_terms(table), np.zeros(table.cells, dtype=np.int64)
+    terms, total = count_routes.cell_terms(table), np.zeros(table.cells, dtype=np.int64)
     for start in range(0, columns.shape[1], BLOCK):
         block = columns[:, start : start + BLOCK]
         ids = np.zeros(block.shape[1], dtype=np.int64)
@@ -90,13 +90,13 @@ def dense(
     Returns:
         int64 (cells,) a context.
     """
-    terms = [layout.cell_terms(c) for c in contexts]
+    terms = [count_routes.cell_terms(c) for c in contexts]
     tables = into or [np.zeros(c.cells, dtype=np.int64) for c in contexts]
     for start in range(low, high, CHUNK):
         stop = min(start + CHUNK, high)
         for one, table in zip(terms, tables, strict=True):
             going((start - low) / (high - low))
-            kernels.count_radix(columns, start, stop, one.cols, one.steps, table)
+            count_kernels.count_radix(columns, start, stop, one.cols, one.steps, table)
     return list(tables)
 
 
@@ -123,7 +123,7 @@ def hashed(
         going((start - low) / (high - low))
         ids = buffer[: min(BUFFER, high - start)]
         place(start, ids)
-        kernels.count_ids(ids, table)
+        count_kernels.count_ids(ids, table)
     return table
 
 
@@ -133,10 +133,10 @@ def sort(columns: np.ndarray, context: Context, going: Going) -> Sparse:
     going(0.4)
     ids.sort()
     going(0.9)
-    found = kernels.distinct(ids)
+    found = count_kernels.distinct(ids)
     cells, counts = np.empty(found, dtype=np.uint64), np.empty(found, dtype=np.int64)
     if found:
-        kernels.run_lengths(ids, cells, counts)
+        count_kernels.run_lengths(ids, cells, counts)
     del ids
     return _split(context, cells, counts)
 
@@ -146,12 +146,12 @@ def pairs(columns: np.ndarray, context: Context, going: Going) -> Sparse:
     rows = columns.shape[1]
     keys, levels = np.empty(rows, dtype=np.uint64), np.empty(rows, dtype=np.uint64)
     place = _placer(columns, context, key_only=True)
-    targets = layout.Terms.of(context.targets, context.target_sizes)
+    targets = count_routes.Terms.of(context.targets, context.target_sizes)
     for start in range(0, rows, BUFFER):
         going(0.2 * start / rows)
         place(start, keys[start : start + BUFFER])
         part = levels[start : start + BUFFER]
-        kernels.radix_ids(columns, start, targets.cols, targets.steps, part)
+        count_kernels.radix_ids(columns, start, targets.cols, targets.steps, part)
     going(0.2)
     return count_pairs(keys, levels)
 
@@ -225,11 +225,11 @@ def added(one: Sparse, two: Sparse) -> Sparse:
     """The counts of two parts of the records together."""
     if not len(one.values):
         return two
-    cells = kernels.union(one.keys, one.levels, two.keys, two.levels)
+    cells = count_kernels.union(one.keys, one.levels, two.keys, two.levels)
     keys, levels = np.empty((2, cells), dtype=np.uint64)
     values = np.empty(cells, dtype=np.int64)
     left, right = (one.keys, one.levels, one.values), (two.keys, two.levels, two.values)
-    kernels.merge(left, right, (keys, levels, values))
+    count_kernels.merge(left, right, (keys, levels, values))
     return Sparse(keys, levels, values)
 
 
@@ -247,10 +247,10 @@ def _ids(columns: np.ndarray, context: Context, going: Going) -> np.ndarray:
     rows = columns.shape[1]
     out = np.empty(rows, dtype=np.uint32 if context.cells <= 1 << 32 else np.uint64)
     if isinstance(context.key, Radix):
-        terms = layout.cell_terms(context)
+        terms = count_routes.cell_terms(context)
         for start, stop in _slices(0, rows, len(terms.cols) + 1):
             going(start / rows)
-            kernels.radix_ids(columns, start, terms.cols, terms.steps, out[start:stop])
+            count_kernels.radix_ids(columns, start, terms.cols, terms.steps, out[start:stop])
         return out
     place = _placer(columns, context)
     buffer = np.empty(min(BUFFER, rows), dtype=np.uint64)
@@ -267,30 +267,34 @@ def _placer(
 ) -> Callable[[int, np.ndarray], object]:
     """A function place(start, ids) that writes ids (or keys) of rows start.. into uint64 ids."""
     of_targets = ((), ()) if key_only else (context.targets, context.target_sizes)
-    target = layout.Terms.of(*of_targets)
+    target = count_routes.Terms.of(*of_targets)
     levels = np.uint64(1 if key_only else context.levels)
     key = context.key
     if isinstance(key, Radix):
         terms = (
-            layout.Terms.of(context.parents, context.parent_sizes)
+            count_routes.Terms.of(context.parents, context.parent_sizes)
             if key_only
-            else layout.cell_terms(context)
+            else count_routes.cell_terms(context)
         )
-        return lambda start, ids: kernels.radix_ids(columns, start, terms.cols, terms.steps, ids)
+        return lambda start, ids: count_kernels.radix_ids(
+            columns, start, terms.cols, terms.steps, ids
+        )
     if key.buckets == 1:
-        return lambda start, ids: kernels.radix_ids(columns, start, target.cols, target.steps, ids)
-    table = layout.key_table(context)
+        return lambda start, ids: count_kernels.radix_ids(
+            columns, start, target.cols, target.steps, ids
+        )
+    table = count_routes.key_table(context)
     if table is not None:
-        parents = layout.Terms.of(context.parents, context.parent_sizes)
+        parents = count_routes.Terms.of(context.parents, context.parent_sizes)
         keys = table * levels
-        return lambda start, ids: kernels.lookup_ids(
+        return lambda start, ids: count_kernels.lookup_ids(
             columns, start, parents.cols, parents.steps, keys, target.cols, target.steps, ids
         )
-    groups = layout.hash_groups(context)
-    kernel = kernels.hashed_ids if isinstance(key, Hashed) else kernels.minhash_ids
+    groups = count_routes.hash_groups(context)
+    kernel = count_kernels.hashed_ids if isinstance(key, Hashed) else count_kernels.minhash_ids
     return lambda start, ids: kernel(columns, start, groups, levels, target, ids)
 
 
 def _slices(low: int, high: int, terms: int) -> list[tuple[int, int]]:
-    step = max(1, WORK // (terms * kernels.BLOCK)) * kernels.BLOCK
+    step = max(1, WORK // (terms * count_kernels.BLOCK)) * count_kernels.BLOCK
     return [(start, min(start + step, high)) for start in range(low, high, step)]

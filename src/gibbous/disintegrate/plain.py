@@ -9,8 +9,8 @@ import numpy as np
 
 from gibbous.core.codes import Codes
 from gibbous.core.context import WORD, Context, keys_of, levels_of
-from gibbous.core.grid import grid_of, to_grid
 from gibbous.core.moment import Moment
+from gibbous.core.number_grid import grid_of, to_grid
 from gibbous.core.tables import Counts, Dense, Sparse
 
 CHUNK = 1 << 20  # rows whose keys are computed at once

@@ -24,7 +24,7 @@ from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
-from gibbous.disintegrate import layout, scanning
+from gibbous.disintegrate import count_routes, scanning
 from gibbous.disintegrate.slabs import SLAB, Slabs
 from gibbous.disintegrate.spill import scratch_folder
 
@@ -150,7 +150,7 @@ class LocalEngine:
         """
         kernel.ready()
         codes = self._look()
-        layout.check_contexts(contexts, schema or codes.schema, rows=codes.rows, state=state)
+        count_routes.check_contexts(contexts, schema or codes.schema, rows=codes.rows, state=state)
         need = self.estimate(contexts, -(-codes.rows // parts))
         check_memory(need, self.memory_limit, state=state)
 
@@ -175,9 +175,9 @@ class LocalEngine:
         from gibbous.disintegrate import plain
 
         codes = self._look()
-        layout.check_contexts([moment.context for moment in moments], codes.schema)
+        count_routes.check_contexts([moment.context for moment in moments], codes.schema)
         kept = codes.numbers if isinstance(codes, Slabs) else tuple(p for p, _ in codes.numbers)
-        layout.check_moments(moments, kept, codes.rows)
+        count_routes.check_moments(moments, kept, codes.rows)
         return reduce(plain.added, (plain.sums(part, moments) for part in slabs(codes)))
 
     def recoded(self, changes: Mapping[int, Change]) -> LocalEngine:
@@ -205,7 +205,7 @@ class LocalEngine:
             slab, width = self._store.bytes, self._store.row_bytes
         elif self._store is not None:
             slab = None
-        need = layout.estimate(
+        need = count_routes.estimate(
             contexts,
             rows,
             threads=self.threads,
@@ -265,7 +265,7 @@ class LocalEngine:
         if compiled.cold():
             progress("compile", 0, 1)
         on_disk, limit, done = isinstance(codes, Slabs), self.memory_limit, 0
-        tables = layout.tables(contexts, codes.rows, limit) if on_disk else None
+        tables = count_routes.tables(contexts, codes.rows, limit) if on_disk else None
         gathering = passes.Gathering(contexts, tables)
         needed = sorted({column for context in contexts for column in context.columns})
         for part in slabs(codes, needed):

@@ -19,7 +19,7 @@ import numpy as np
 from gibbous.core.context import Context, Radix
 from gibbous.core.protocols import Progress
 from gibbous.core.tables import Sparse
-from gibbous.disintegrate import kernels, layout, passes
+from gibbous.disintegrate import count_kernels, count_routes, passes
 
 TICK = 0.2  # seconds between two reports
 GROUP = 16  # dense tables that one thread counts in turn
@@ -74,7 +74,7 @@ def jobs(
         tables: int64 (cells,) of contexts that are to be added to, where one job counts all rows.
     """
     rows = columns.shape[1]
-    routes = [layout.choose_route(c, rows if of is None else of, limit) for c in contexts]
+    routes = [count_routes.choose_route(c, rows if of is None else of, limit) for c in contexts]
     kinds: dict[str, list[int]] = {"small": [], "dense": [], "hashed": [], "sort": [], "pairs": []}
     for i, (context, route) in enumerate(zip(contexts, routes, strict=True)):
         radix = isinstance(context.key, Radix)
@@ -287,7 +287,7 @@ def _dense_jobs(
 
 
 def _split(context: Context, among: int, threads: int) -> int:
-    return min(max(1, threads // among), layout.tables_at_once(context, threads))
+    return min(max(1, threads // among), count_routes.tables_at_once(context, threads))
 
 
 def _one(
@@ -301,11 +301,11 @@ def _weight(contexts: Sequence[Context]) -> int:
 
 
 def _ranges(rows: int, parts: int) -> list[tuple[int, int]]:
-    if rows < layout.SPLIT:
+    if rows < count_routes.SPLIT:
         parts = 1
     parts = max(parts, -(-rows // MOST), 1)
     step = max(1, -(-rows // parts))
-    step += -step % kernels.BLOCK
+    step += -step % count_kernels.BLOCK
     return [(low, min(low + step, rows)) for low in range(0, rows, step)] or [(0, 0)]
 
 
@@ -323,7 +323,9 @@ def _grow(
                 if len(extra) == 1:
                     (one,) = extra
                     gain[one] = gain.get(one, 0) + 1
-        fitting = [(-g, size[c], c) for c, g in gain.items() if cells * size[c] <= layout.SMALL]
+        fitting = [
+            (-g, size[c], c) for c, g in gain.items() if cells * size[c] <= count_routes.SMALL
+        ]
         if not fitting:
             return union
         best = min(fitting)[2]

@@ -13,11 +13,11 @@ from gibbous.core.errors import UsageError
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
+from gibbous.frontier.cell_worker import Job, Worker
 from gibbous.frontier.grid import Cell, arms, cells
 from gibbous.frontier.runner import run_cells
 from gibbous.frontier.store import Store, digest
 from gibbous.frontier.study import Study
-from gibbous.frontier.work import Job, Worker
 
 METRICS = ("tv1", "tv2", "tv3")
 Names = str | Sequence[str] | None
@@ -105,7 +105,7 @@ def _job(
     seed: int,
 ) -> Job:
     """What every process is told, with columns and findings that exist."""
-    from gibbous.evaluate.run import checked
+    from gibbous.evaluation.evaluation import checked
 
     declared = Schema.load(schema) if isinstance(schema, str | Path) else schema
     names = checked(declared, chosen, _listed(metrics))

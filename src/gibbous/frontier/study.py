@@ -86,7 +86,7 @@ class Study:
         """
         import polars as pl
 
-        from gibbous.report.risk_utility import front
+        from gibbous.reporting.risk_utility import front
 
         points = [
             {**p, "cost_x": self._cost(x, p[x]), "cost_y": self._cost(y, p[y])}
@@ -237,7 +237,7 @@ class RuMap:
         Raises:
             EngineFailure: the extra "report" is not installed.
         """
-        from gibbous.report.risk_utility import ru_map
+        from gibbous.reporting.risk_utility import ru_map
 
         chart = ru_map(
             self.points,

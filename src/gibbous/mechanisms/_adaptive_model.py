@@ -14,10 +14,7 @@ from gibbous.core.cores import usable_cores
 from gibbous.core.recode import Groups, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table
-from gibbous.structure.cliques import Clique, Limits, pairs
-from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
-from gibbous.structure.smoothing import Components, added, centered, denoised, one_way, rake
-from gibbous.synthesize.loglinear import (
+from gibbous.sampling.loglinear import (
     Chains,
     Schedule,
     Target,
@@ -27,7 +24,10 @@ from gibbous.synthesize.loglinear import (
     start,
     sweep,
 )
-from gibbous.synthesize.loglinear.laws import law, listable
+from gibbous.sampling.loglinear.laws import law, listable
+from gibbous.structure.cliques import Clique, Limits, pairs
+from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
+from gibbous.structure.smoothing import Components, added, centered, denoised, one_way, rake
 
 CHAINS = (4096, 50_000)
 DRAWS = 1_500_000  # most values in all chains together

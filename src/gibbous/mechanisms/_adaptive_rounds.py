@@ -27,6 +27,7 @@ from gibbous.mechanisms._adaptive_model import (
     outer,
 )
 from gibbous.privacy.noise import gaussian_for
+from gibbous.sampling.loglinear import margins
 from gibbous.structure.cliques import (
     Candidates,
     Limits,
@@ -38,7 +39,6 @@ from gibbous.structure.cliques import (
     triples,
 )
 from gibbous.structure.contexts import margins as one_ways
-from gibbous.synthesize.loglinear import margins
 
 FIRST = Fraction(1, 10)  # of rho: 1-way tables, before anything is known
 MOST_ONE_WAY = Fraction(1, 2)  # of rho, on 1-way tables altogether

@@ -12,9 +12,9 @@ import numpy as np
 from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.exact import exact
-from gibbous.core.grid import grid_of
 from gibbous.core.keywords import did_you_mean
 from gibbous.core.moment import moment
+from gibbous.core.number_grid import grid_of
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.recode import Edges, recoded_schema
 from gibbous.core.schema import Column, Schema

@@ -9,11 +9,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from gibbous.core.about import About
 from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import down
+from gibbous.core.method_card import About
 from gibbous.core.params import as_json, build, describe
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism

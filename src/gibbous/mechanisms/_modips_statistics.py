@@ -17,7 +17,7 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.recode import Groups, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Cells, Dense, NoiseInfo
-from gibbous.privacy.calibrate.dips import (
+from gibbous.privacy.calibrate.dirichlet import (
     equal_split,
     optimal_split,
     truncated_geometric_epsilon,
@@ -26,7 +26,7 @@ from gibbous.privacy.calibrate.dips import (
 from gibbous.privacy.calibrate.rounding import positive
 from gibbous.privacy.calibrate.scales import steps
 from gibbous.privacy.noise import Geometric
-from gibbous.synthesize.cells.layout import cell_context, cell_sizes, numeric_columns
+from gibbous.sampling.cells.cell_index import cell_context, cell_sizes, numeric_columns
 
 PROOF = "docs/proofs/modips.md"
 Split = Literal["optimal", "equal", "nonsplit"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import Rule, at_least, check, param, probability
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike

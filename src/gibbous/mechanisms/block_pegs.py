@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import at_least, check, param
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
@@ -18,8 +18,8 @@ from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import LARGEST, Add
 from gibbous.privacy.calibrate.gibbs import block_alpha
+from gibbous.sampling.gibbs_rows import ResetBlocks
 from gibbous.structure.contexts import Given, given_or_ring, tidy
-from gibbous.synthesize.rows import ResetBlocks
 
 
 @answering_class

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.codes import Codes
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
+from gibbous.sampling.gibbs_rows import BootstrapRows
 from gibbous.structure.contexts import margins
-from gibbous.synthesize.rows import BootstrapRows
 
 
 @answering_class

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import at_least, check, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
@@ -22,9 +22,9 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense
 from gibbous.mechanisms import _drawn, _plans
 from gibbous.mechanisms.limits import budget
+from gibbous.sampling.public_rows import PublicRows
 from gibbous.structure.cdf_grid import CdfGrid, cdf_grid, distances
 from gibbous.structure.contexts import margins
-from gibbous.synthesize.public_rows import PublicRows
 
 
 @answering_class

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
+from gibbous.sampling.gibbs_rows import JointRows
 from gibbous.structure.contexts import joint
-from gibbous.synthesize.rows import JointRows
 
 
 @answering_class

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import check, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
@@ -17,8 +17,8 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _drawn, _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.posterior import Posterior
-from gibbous.privacy.calibrate.dips import prior_alpha
-from gibbous.synthesize.urn import PriorRows
+from gibbous.privacy.calibrate.dirichlet import prior_alpha
+from gibbous.sampling.urn_rows import PriorRows
 
 
 @answering_class

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import at_least, check, one_of, param
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
@@ -20,8 +20,8 @@ from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.tilt import Tilt
 from gibbous.privacy.calibrate.scales import steps
+from gibbous.sampling.gibbs_rows import GibbsRows
 from gibbous.structure.contexts import lsh, minhash
-from gibbous.synthesize.rows import GibbsRows
 
 
 @answering_class

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import check, param, positive
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
@@ -19,8 +19,8 @@ from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.noise import geometric_for
+from gibbous.sampling.flows.grid import MOST, WholeGrid, survival, threshold_for
 from gibbous.structure.contexts import joint
-from gibbous.synthesize.flows.grid import MOST, WholeGrid, survival, threshold_for
 
 
 @answering_class

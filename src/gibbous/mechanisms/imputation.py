@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.cores import usable_cores
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import at_least, check, param, share
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
+from gibbous.sampling.imputation.imputed_rows import WIDEST, ImputedRows
+from gibbous.sampling.imputation.regression import Choice, Fit, installed
 from gibbous.structure.contexts import joint
-from gibbous.synthesize.imputation.draw import WIDEST, ImputedRows
-from gibbous.synthesize.imputation.fit import Choice, Fit, installed
 
 FOLDS = at_least(2)
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from gibbous.core.about import About
 from gibbous.core.cell_model import Draws, NoisySum, Values
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError, ResourceLimit
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.moment import Moment
 from gibbous.core.params import at_least, check, param, probability
 from gibbous.core.plan import Plan, Spend
@@ -31,8 +31,8 @@ from gibbous.mechanisms._modips_statistics import (
 )
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.noise import moment_gaussian_for, moment_geometric_for
-from gibbous.synthesize.cells.fit import fitted
-from gibbous.synthesize.cells.layout import cell_context, numeric_columns
+from gibbous.sampling.cells.cell_index import cell_context, numeric_columns
+from gibbous.sampling.cells.cell_moments import fitted
 
 MAX_CELLS = 1 << 24  # noisy numbers: at 5 to 9 microseconds of vetted noise each, two minutes
 A_MEAN = 1000  # records of the mean whose expected error a plan states

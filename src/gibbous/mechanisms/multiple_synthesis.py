@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from gibbous.core.about import About
 from gibbous.core.cell_model import CellModel, NoisySum
 from gibbous.core.claim import Claim, Relation, no_claim
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import at_least, check, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Words64
@@ -24,9 +24,9 @@ from gibbous.core.tables import Counts
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms._modips_statistics import Covariance, coarsening, moments
 from gibbous.privacy.noise import Geometric
-from gibbous.synthesize.cells.fit import fitted
-from gibbous.synthesize.cells.layout import cell_context, numeric_columns
-from gibbous.synthesize.cells.rows import CellRows, ready_cells
+from gibbous.sampling.cells.cell_index import cell_context, numeric_columns
+from gibbous.sampling.cells.cell_moments import fitted
+from gibbous.sampling.cells.cell_rows import CellRows, ready_cells
 
 MAX_CELLS = 1 << 22
 NO_NOISE = Fraction(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.context import Context
 from gibbous.core.exact import exact, root_down
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import Rule, at_least, check, param, probability
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Noise

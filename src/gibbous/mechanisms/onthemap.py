@@ -7,13 +7,13 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from gibbous.core.about import About
 from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import as_json, at_least, check, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
@@ -21,10 +21,10 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.calibrate.probabilistic import check_kept, shrunken_loss, theorem44_limit
+from gibbous.sampling.flows.flow_rows import FlowRows
+from gibbous.sampling.flows.scheme import Accept, Bound, Keep, Scheme
+from gibbous.sampling.flows.virtual import alpha_for, profile
 from gibbous.structure.regions import Pairs, Places, regions
-from gibbous.synthesize.flows.rows import FlowRows
-from gibbous.synthesize.flows.scheme import Accept, Bound, Keep, Scheme
-from gibbous.synthesize.flows.virtual import alpha_for, profile
 
 PROOF = "docs/proofs/onthemap.md; destination fixed, its total public"
 ALWAYS = (

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.exact import down, exact
 from gibbous.core.keywords import answering_class, did_you_mean
+from gibbous.core.method_card import About
 from gibbous.core.params import Rule, as_json, at_least, check, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Mechanism, Noise

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import Rule, as_json, check, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Mechanism

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import at_least, check, param
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
@@ -20,8 +20,8 @@ from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import Add
 from gibbous.privacy.calibrate.gibbs import pegs_alpha_published, pegs_zcdp
 from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
+from gibbous.sampling.gibbs_rows import GibbsRows
 from gibbous.structure.contexts import Given, given_or_ring, tidy
-from gibbous.synthesize.rows import GibbsRows
 
 DELTA = Fraction(1, 10**6)
 

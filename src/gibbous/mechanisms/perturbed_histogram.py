@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import Rule, at_least, check, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike

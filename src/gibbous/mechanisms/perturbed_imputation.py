@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import at_least, check, param, share
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
@@ -21,8 +21,8 @@ from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import Add
 from gibbous.privacy.calibrate.gibbs import pegs_zcdp
 from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
-from gibbous.synthesize.imputation.draw import PARTS, ImputedRows
-from gibbous.synthesize.imputation.fit import Choice, Fit
+from gibbous.sampling.imputation.imputed_rows import PARTS, ImputedRows
+from gibbous.sampling.imputation.regression import Choice, Fit
 
 DELTA = Fraction(1, 10**6)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.about import About
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import did_you_mean
+from gibbous.core.method_card import About
 from gibbous.core.plugins import loaded, registered
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import check, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Noise

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation, pure
 from gibbous.core.context import Context
 from gibbous.core.exact import down, exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import Rule, at_least, check, one_of, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Noise

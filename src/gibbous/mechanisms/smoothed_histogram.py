@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from gibbous.core.about import About
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
+from gibbous.core.method_card import About
 from gibbous.core.params import at_least, check, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
@@ -19,8 +19,8 @@ from gibbous.mechanisms import _drawn, _plans
 from gibbous.mechanisms._bins import BinRule, Bins, Spreads, tidy_spreads
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.smoothed import Smoothed
-from gibbous.privacy.calibrate.dips import smoothed_share
-from gibbous.synthesize.urn import SmoothedRows
+from gibbous.privacy.calibrate.dirichlet import smoothed_share
+from gibbous.sampling.urn_rows import SmoothedRows
 
 
 @answering_class

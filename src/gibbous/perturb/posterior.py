@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gibbous.core.errors import ParameterError
-from gibbous.privacy.calibrate.dips import dirichlet_loss, prior_loss
+from gibbous.privacy.calibrate.dirichlet import dirichlet_loss, prior_loss
 
 MOST_DRAWS = 1 << 31
 """Values of one urn, beside dips.MOST_RECORDS records."""

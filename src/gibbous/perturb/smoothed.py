@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gibbous.core.errors import ParameterError
-from gibbous.privacy.calibrate.dips import WHOLE, smoothed_loss
+from gibbous.privacy.calibrate.dirichlet import WHOLE, smoothed_loss
 
 
 @dataclass(frozen=True, slots=True)

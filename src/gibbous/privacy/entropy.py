@@ -1,7 +1,7 @@
 """The only source of cryptographic words, and the maker of all noise that is added to counts.
 
 Noise is drawn by OpenDP's exact integer samplers on the entropy of the operating system. Noise on
-cells that are not listed is made of words from here (synthesize/flows/grid.py). No seed
+cells that are not listed is made of words from here (sampling/flows/grid.py). No seed
 reaches this file, and nothing here keeps state between calls, so forked and spawned processes draw
 independent noise.
 """

@@ -16,11 +16,11 @@ import polars as pl
 
 from gibbous.core.errors import InputRejected, SchemaMismatch
 from gibbous.core.schema import Column, ColumnKind, Schema
+from gibbous.read.draft_notes import remark
 from gibbous.read.edges import all_inferred, calendar, equal_width
-from gibbous.read.remarks import remark
 from gibbous.read.schema_write import schema_toml
 from gibbous.read.source import ReadOptions, usable_columns
-from gibbous.read.written import FEW, NUMBER, as_missing, day_forms, nothings, number_form
+from gibbous.read.text_forms import FEW, NUMBER, as_missing, day_forms, nothings, number_form
 
 MAX_LEVELS = 10_000
 BINS = 16

@@ -15,8 +15,8 @@ from gibbous.read.conform import check_names, check_types, undeclared, usable
 from gibbous.read.csv_file import ReadOptions
 from gibbous.read.fields import listed, shown
 from gibbous.read.files import check_unchanged, files_of, is_many, opened
+from gibbous.read.parquet_child import Trial, tried, width_of
 from gibbous.read.slices import SLICE, whole_only
-from gibbous.read.trial import Trial, tried, width_of
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from gibbous.core.exact import exact
-from gibbous.core.grid import Grid
+from gibbous.core.number_grid import Grid
 from gibbous.core.schema import Column
 
 NORMAL_QUARTILES = 1.3489795003921634

@@ -14,9 +14,9 @@ import numpy as np
 
 from gibbous.studies import panels
 from gibbous.studies.bowen2016_laws import SYNTHESIZERS, Floats, Synthesizer, shared_variance
-from gibbous.studies.laws import Draws
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.scores import Inferred, by_budget, scored, several, single
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
 
 ORIGINAL: Final = "original records"
 _NUMBER: Final = 1  # of this study, in the path of every draw

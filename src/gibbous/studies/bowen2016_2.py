@@ -17,9 +17,9 @@ import numpy as np
 from gibbous.studies import panels
 from gibbous.studies.bowen2016_1 import ORIGINAL
 from gibbous.studies.histograms import Floats, Ints, counted, moments, scott, shares, smoothed_share
-from gibbous.studies.laws import Draws
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
 from gibbous.studies.scores import Inferred, by_budget, scored, several, single
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table
 
 _NUMBER: Final = 2  # of this study, in the path of every draw
 BOUNDS: Final = {"asymmetric": (-3.0, 4.0), "symmetric": (-4.0, 4.0)}

@@ -14,11 +14,11 @@ import numpy as np
 
 from gibbous.studies import panels
 from gibbous.studies.bowen2016_1 import ORIGINAL
-from gibbous.studies.laws import Draws
 from gibbous.studies.mixed_histograms import histogram, public_bins, scott_bins
 from gibbous.studies.mixed_laws import Floats, Records, Summary, modips, multiple_synthesis, records
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.scores import Inferred, budgets_of, scored, several, single
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
 
 _NUMBER: Final = 3  # of this study, in the path of every draw
 LEVELS: Final = (2, 3, 4)

@@ -15,7 +15,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gibbous.studies.laws import Draws, laplace
+from gibbous.studies.seeded_draws import Draws, laplace
 
 Floats = npt.NDArray[np.float64]
 PRIOR: Final = 1 / 3  # of each level, the neutral prior of Kerman (2011)

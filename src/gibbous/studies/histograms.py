@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from gibbous.studies.laws import Draws, multinomial
+from gibbous.studies.seeded_draws import Draws, multinomial
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from gibbous.studies.histograms import scott, shares
-from gibbous.studies.laws import Draws, laplace
 from gibbous.studies.mixed_laws import RANGE, REACH, Floats, Ints, Records, Summary, summarized
+from gibbous.studies.seeded_draws import Draws, laplace
 
 MOST: Final = 12  # bins a column
 _CHUNK: Final = 200  # repeats whose histograms are held at a time

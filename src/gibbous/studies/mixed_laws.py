@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from gibbous.studies.laws import Draws, multinomial
+from gibbous.studies.seeded_draws import Draws, multinomial
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

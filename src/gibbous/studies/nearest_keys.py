@@ -8,8 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
-from gibbous.studies.laws import Draws
 from gibbous.studies.sbhg_conditionals import Hashed, Ints, mixed
+from gibbous.studies.seeded_draws import Draws
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,14 +12,14 @@ from typing import Any, Final
 import numpy as np
 
 from gibbous.core.extras import need
-from gibbous.evaluate.flows_metrics import SIZES
-from gibbous.evaluate.flows_trips import Trips
-from gibbous.report import theme
+from gibbous.evaluation.flows_metrics import SIZES
+from gibbous.evaluation.flows_trips import Trips
+from gibbous.reporting import theme
 from gibbous.studies import panels
-from gibbous.studies.laws import Draws
 from gibbous.studies.onthemap_data import RANGES, Commutes, constructed, given
 from gibbous.studies.onthemap_laws import METHODS, PRINTED, Method
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table
 
 _NUMBER: Final = 61  # of this study, in the path of every draw
 _CLASSES: Final = ("short", "moderate", "long")

@@ -12,8 +12,8 @@ import numpy as np
 
 from gibbous.core.errors import UsageError
 from gibbous.flows import Flows, Geography, Places, collected, miles, places
-from gibbous.studies.laws import Draws
-from gibbous.studies.parts import Settings
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Settings
 
 _NUMBER: Final = 60  # of this study, in the path of every draw
 CENTER: Final = (44.97, -93.26)
@@ -84,9 +84,9 @@ def given(settings: Settings, reach: float) -> Commutes:
     Raises:
         UsageError: there is no table of coordinates beside it.
     """
-    from gibbous.evaluate.flows_files import Named, read_places
     from gibbous.flows import read_flows
     from gibbous.read.source import read_columns
+    from gibbous.reporting.flow_map_files import Named, read_places
 
     assert settings.data is not None
     known = read_places(_beside(settings.data), Named())

@@ -34,10 +34,10 @@ from gibbous.flows import (
 )
 from gibbous.mechanisms.onthemap import by_destination, claim, scheme
 from gibbous.privacy.calibrate.stable import stable_geometric
-from gibbous.studies.laws import Draws
+from gibbous.sampling.flows.flow_rows import FlowRows
+from gibbous.sampling.flows.grid import exponential_gaps, survivors, threshold_for
 from gibbous.studies.onthemap_data import Commutes, within
-from gibbous.synthesize.flows.grid import exponential_gaps, survivors, threshold_for
-from gibbous.synthesize.flows.rows import FlowRows
+from gibbous.studies.seeded_draws import Draws
 
 _STREAM: Final = 0x6F746D70  # "otmp": apart from all other streams
 MOST_CELLS: Final = 1 << 22  # of the table of destinations and grid cells, measured as a whole
@@ -163,7 +163,7 @@ def adaptive(truth: Commutes, epsilon: float, delta: float, draws: Draws) -> Flo
     Its noise is the system's, so that repeats of the same draws differ.
     """
     from gibbous.privacy.spend import spend
-    from gibbous.synthesize.sample import sample
+    from gibbous.sampling.sample import sample
 
     place = coarse(truth.geography, "cell")
     schema, people = _masked(truth.geography, place), truth.flows.records

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from gibbous.core.extras import need
-from gibbous.report import theme
-from gibbous.report.charts import NUMBER
+from gibbous.reporting import theme
+from gibbous.reporting.charts import NUMBER
 
 Row = Mapping[str, Any]
 WIDTH: Final = 760  # px of the whole drawing
@@ -54,7 +54,7 @@ class Lines:
     height: int = HEIGHT
 
     def chart(self, rows: Sequence[Row]) -> Any:
-        """The drawing, for `gibbous.report.draw.svg`.
+        """The drawing, for `gibbous.reporting.svg_drawing.svg`.
 
         Args:
             rows: one a point; those without a finite x and y are left out.

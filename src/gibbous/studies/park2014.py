@@ -10,12 +10,12 @@ import numpy as np
 import gibbous as gb
 from gibbous.studies import panels
 from gibbous.studies import park2014_measures as measures
-from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata, table_of, tagged
 from gibbous.studies.park2014_laws import Imputer, added, alpha_printed, blocks, imputer, seeds
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.sbhg_conditionals import Floats, Ints, disintegrated
 from gibbous.studies.sbhg_laws import gibbs, released
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
 
 _NUMBER: Final = 22  # of this study, in the path of every draw
 PEGS: Final = "PeGS"

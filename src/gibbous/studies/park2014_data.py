@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 import gibbous as gb
-from gibbous.studies.laws import Draws
-from gibbous.studies.parts import Settings
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Settings
 
 if TYPE_CHECKING:
     import polars as pl
@@ -190,7 +190,7 @@ def read(path: Path, schema: Path | None, *, keep: tuple[str, ...] = ()) -> Micr
     from gibbous.read.source import read_columns
 
     if schema is not None:
-        from gibbous.evaluate.tables import plain, side
+        from gibbous.evaluation.tables import plain, side
 
         codes_read = side(path, plain(gb.Schema.load(schema))).codes
         names, labels = codes_read.schema.names, tuple(c.labels() for c in codes_read.schema)

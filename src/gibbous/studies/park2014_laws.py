@@ -14,12 +14,12 @@ import numpy as np
 
 from gibbous.privacy.calibrate.diversity import conditional, diverse_beta, mixed_with_uniform
 from gibbous.privacy.calibrate.gibbs import pegs_alpha_published as alpha_printed
-from gibbous.studies.laws import Draws
+from gibbous.sampling.imputation.records import Records
+from gibbous.sampling.imputation.regression import Conditional, Fit, conditionals
 from gibbous.studies.park2014_data import Microdata
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, drawn
 from gibbous.studies.sbhg_laws import Noised
-from gibbous.synthesize.imputation.fit import Conditional, Fit, conditionals
-from gibbous.synthesize.imputation.records import Records
+from gibbous.studies.seeded_draws import Draws
 
 __all__ = ["Imputer", "added", "alpha_printed", "blocks", "diverse", "imputer", "seeds", "tilted"]
 
@@ -107,7 +107,7 @@ class Imputer:
 
     def rows(self, start: Ints, draws: Draws) -> Ints:
         """One pass over the columns from the seed rows [park2014, s3.5]."""
-        from gibbous.synthesize.imputation.draw import scores
+        from gibbous.sampling.imputation.imputed_rows import scores
 
         state = start.copy()
         for model in self.models:

@@ -6,7 +6,7 @@ import importlib
 
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import did_you_mean
-from gibbous.studies.parts import Study
+from gibbous.studies.study_parts import Study
 
 MODULES = {
     "bowen2016-1": "gibbous.studies.bowen2016_1",

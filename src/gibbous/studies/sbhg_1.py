@@ -9,11 +9,11 @@ import numpy as np
 
 from gibbous.privacy.calibrate.sba import proposition1, proposition1_published
 from gibbous.studies import panels
-from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
 from gibbous.studies.sbhg_conditionals import Ints
 from gibbous.studies.sbhg_laws import Start, error, printed, sba, threshold_printed, true_delta
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table
 
 _NUMBER: Final = 11  # of this study, in the path of every draw
 LEVELS: Final = 10

@@ -9,11 +9,11 @@ import numpy as np
 
 import gibbous as gb
 from gibbous.studies import panels
-from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata, table_of, tagged
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table, rounded
 from gibbous.studies.sbhg_conditionals import Ints
 from gibbous.studies.sbhg_laws import error, printed, projected, released, true_delta
+from gibbous.studies.seeded_draws import Draws
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
 
 _NUMBER: Final = 13  # of this study, in the path of every draw
 EMPIRICAL: Final = "empirical sampling"

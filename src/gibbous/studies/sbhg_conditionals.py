@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gibbous.studies.laws import Draws
+from gibbous.studies.seeded_draws import Draws
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 import gibbous as gb
-from gibbous.studies.laws import Draws
 from gibbous.studies.park2014_data import Microdata
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, disintegrated, drawn, mixed
+from gibbous.studies.seeded_draws import Draws
 
 Accept = Literal["record", "key"]
 """Rows are kept if they are records (line 13 of algorithm 3), or if their key survived (s3.3)."""

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gibbous.core.extras import need
-from gibbous.evaluate.inference import rules
-from gibbous.studies.parts import Row, rounded
+from gibbous.evaluation.inference import combining_rules
+from gibbous.studies.study_parts import Row, rounded
 
 Floats = npt.NDArray[np.float64]
 LEVEL: Final = 0.95
@@ -54,8 +54,8 @@ def several(q: Floats, v: Floats, *, noise: float | Floats = 0.0) -> Inferred:
     Source:
         [bowen2016, eq. 8-10] (reiter2003); docs/reference/combining-rules.md for V_s.
     """
-    spread = rules.spread(q, v)
-    variance = rules.reiter2003(spread)
+    spread = combining_rules.spread(q, v)
+    variance = combining_rules.reiter2003(spread)
     return Inferred(spread.mean, _quantile(variance.df) * np.sqrt(variance.total + noise))
 
 

@@ -15,8 +15,8 @@ from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
 from gibbous.frontier.runner import run_cells
 from gibbous.frontier.store import Store, digest, parquet, tidy, write_study
-from gibbous.studies.parts import Cell, Figure, Row, Settings, Study, Table
 from gibbous.studies.registry import load
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,7 +84,7 @@ class Ran:
             OutputNotWritten: a file cannot be written.
             EngineFailure: the extra "report" is not installed.
         """
-        from gibbous.studies.drawing import file_of
+        from gibbous.studies.figure_files import file_of
 
         files = {
             "rows.parquet": parquet(self.frame()),

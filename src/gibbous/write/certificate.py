@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gibbous.core.about import About
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.imprint import NONE_GIVEN, Imprint
+from gibbous.core.method_card import About
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.release import Receipt
 from gibbous.core.schema import Schema, fact_words

@@ -29,7 +29,7 @@ from gibbous.write.certificate import (
     plan_of,
     versions,
 )
-from gibbous.write.files import rejected
+from gibbous.write.durable_files import rejected
 
 
 def check_certificate(receipt: dict[str, Any], schema: Schema, total: Claim) -> list[str]:

@@ -15,11 +15,11 @@ from gibbous.core.request import Output
 from gibbous.core.tables import Tables
 from gibbous.encode.decode import decode
 from gibbous.privacy.ledger import Hold, Ledger
-from gibbous.synthesize.sample import stream
+from gibbous.sampling.sample import stream
 from gibbous.write.certificate import Facts, certify
-from gibbous.write.digest import digest_of
-from gibbous.write.more import draw, drawn_seed
 from gibbous.write.package import numbers_of, public_tables, rows_each
+from gibbous.write.release_digest import digest_of
+from gibbous.write.sampler import draw, drawn_seed
 
 
 class InMemory:

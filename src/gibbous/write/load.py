@@ -14,12 +14,12 @@ from gibbous.core.tables import Tables
 from gibbous.read.schema_file import load_schema
 from gibbous.write import manifest
 from gibbous.write.certificate import FORMAT, claim_of, plan_of
-from gibbous.write.digest import digest_of
-from gibbous.write.files import check_format, read_json, refusing, rejected
-from gibbous.write.further import FORMAT as FURTHER_FORMAT
-from gibbous.write.more import draw
+from gibbous.write.durable_files import check_format, read_json, refusing, rejected
 from gibbous.write.read_sets import lazy_sets
 from gibbous.write.receipt_fields import check_fields
+from gibbous.write.release_digest import digest_of
+from gibbous.write.sampled_rows import FORMAT as FURTHER_FORMAT
+from gibbous.write.sampler import draw
 from gibbous.write.table_files import listed_files, read_tables
 
 

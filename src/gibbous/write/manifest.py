@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gibbous import __version__
 from gibbous.core.documents import read_text
-from gibbous.write.files import (
+from gibbous.write.durable_files import (
     read_json,
     refusing,
     rejected,

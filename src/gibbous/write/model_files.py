@@ -22,10 +22,10 @@ from gibbous.core.cell_model import CellModel, Draws, NoisySum, Values
 from gibbous.core.context import Context
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, NoiseInfo, Table
-from gibbous.synthesize.cells.layout import cell_context, cell_sizes, numeric_columns
-from gibbous.synthesize.loglinear.layout import model_rules
-from gibbous.write.digest import model_arrays, model_json
-from gibbous.write.files import new_file, rejected
+from gibbous.sampling.cells.cell_index import cell_context, cell_sizes, numeric_columns
+from gibbous.sampling.loglinear.step_tables import model_rules
+from gibbous.write.durable_files import new_file, rejected
+from gibbous.write.release_digest import model_arrays, model_json
 
 MAX_CLIQUES = 1 << 20
 MAX_CLOSED = 1 << 22

@@ -30,13 +30,13 @@ from gibbous.core.tables import Tables
 from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
 from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
-from gibbous.write import files, manifest, partial
+from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import Facts, certify
-from gibbous.write.digest import digest_of
-from gibbous.write.files import new_file, not_written
-from gibbous.write.more import draw, drawn_seed
+from gibbous.write.durable_files import new_file, not_written
 from gibbous.write.read_sets import lazy_sets
+from gibbous.write.release_digest import digest_of
 from gibbous.write.release_texts import release_texts
+from gibbous.write.sampler import draw, drawn_seed
 from gibbous.write.sets import Sets
 from gibbous.write.table_files import read_tables, write_tables
 
@@ -77,7 +77,7 @@ def begin(target: Path, output: Output, *, request: bytes) -> Package:
         OutputNotWritten, ResourceLimit: another run writes there, or the folder cannot be made.
     """
     if target.exists() and not output.overwrite:
-        raise files.exists(target)
+        raise durable_files.exists(target)
     with contextlib.ExitStack() as stack:
         try:
             seed = drawn_seed() if output.seed is None else output.seed
@@ -182,12 +182,12 @@ class Package:
             raise ValueError("codes of confidential records are never written")
         self._partial.clear()
         package = self._partial.package
-        files.write_bytes(package / "schema.toml", schema_toml(result.schema).encode())
+        durable_files.write_bytes(package / "schema.toml", schema_toml(result.schema).encode())
         if isinstance(result, Tables):
             write_tables(result, package / "tables")
         else:
             _write_rows(result, self._partial.path)
-        files.sync_folder(package)
+        durable_files.sync_folder(package)
         kind = "tables" if isinstance(result, Tables) else "rows"
         self._partial.save(digest=digest_of(result), kind=kind)
         self.result = result
@@ -243,14 +243,14 @@ class Package:
         )
         for name in ("ledger.json", "METHODS.md", "codebook.html", "manifest.json", "SHA256SUMS"):
             (package / name).unlink(missing_ok=True)  # of a killed run
-        files.write_json(package / "ledger.json", receipt.to_json())
+        durable_files.write_json(package / "ledger.json", receipt.to_json())
         for name, text in release_texts(receipt.to_json(), facts.schema, tables).items():
-            files.write_bytes(package / name, text)
+            durable_files.write_bytes(package / name, text)
         manifest.seal(package, known=self._sets.sums)
-        files.move_into_place(package, self._target, overwrite=self._output.overwrite)
+        durable_files.move_into_place(package, self._target, overwrite=self._output.overwrite)
         self._done = True
         try:
-            files.sync_name(self._target)
+            durable_files.sync_name(self._target)
         except BaseException:
             self._partial.close()  # the old release in it, if any, goes when the next run starts
             raise
@@ -271,7 +271,7 @@ class Package:
 
         with contextlib.suppress(GibbousError):
             release = load(self._target)
-            files.sync_name(self._target)
+            durable_files.sync_name(self._target)
             self._partial.remove()
             self._done = True
             return release

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from gibbous.core.errors import ModelRejected
 from gibbous.read.files import memory_limit
-from gibbous.read.trial import tried
-from gibbous.write.files import refuse_unreadable, rejected
+from gibbous.read.parquet_child import tried
+from gibbous.write.durable_files import refuse_unreadable, rejected
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,8 +13,8 @@ from typing import Any
 
 from gibbous.core import file_lock
 from gibbous.core.errors import GibbousError, OutputNotWritten
-from gibbous.write import files
-from gibbous.write.files import not_written
+from gibbous.write import durable_files
+from gibbous.write.durable_files import not_written
 
 FORMAT = "gibbous-partial/1"
 _PARTS, _STATE = "parts.jsonl", "state.json"
@@ -40,9 +40,9 @@ class Partial:
         self.state = self.state | changes
         fresh = self.path / "state.new"
         fresh.unlink(missing_ok=True)
-        files.write_json(fresh, self.state)
+        durable_files.write_json(fresh, self.state)
         fresh.replace(self.path / _STATE)
-        files.sync_folder(self.path)
+        durable_files.sync_folder(self.path)
 
     def note(self, part: dict[str, Any]) -> None:
         """Note, durably, that a part of a set is on disk."""
@@ -69,17 +69,17 @@ class Partial:
         """Replace all notes, in one step."""
         fresh = self.path / f"{_PARTS}.new"
         fresh.unlink(missing_ok=True)
-        files.write_bytes(fresh, b"".join(map(_line, parts)))
+        durable_files.write_bytes(fresh, b"".join(map(_line, parts)))
         fresh.replace(self.path / _PARTS)
-        files.sync_folder(self.path)
+        durable_files.sync_folder(self.path)
 
     def clear(self) -> None:
         """Remove what was drawn and written, so that it can be drawn again."""
-        files.remove_folder(self.package)
+        durable_files.remove_folder(self.package)
         for name in ("rows.npy", "numbers.npy", _PARTS):
             (self.path / name).unlink(missing_ok=True)
         self.save(digest=None, kind=None)
-        files.make_folder(self.package)
+        durable_files.make_folder(self.package)
 
     def close(self) -> None:
         """Give the lock back; the folder stays."""
@@ -92,11 +92,11 @@ class Partial:
         with contextlib.suppress(OSError):
             for path in self.path.iterdir():
                 if path.is_dir():
-                    files.remove_folder(path)
+                    durable_files.remove_folder(path)
                 elif path.name not in (_STATE, "lock"):
                     path.unlink()
             (self.path / _STATE).unlink()
-        files.remove_folder(self.path)
+        durable_files.remove_folder(self.path)
         self.close()
 
 
@@ -135,7 +135,7 @@ def acquire(target: Path, request: bytes, seed: int) -> Partial:
             else:
                 dead.remove()
         if found is not None and not found.package.exists():  # killed before it was made
-            files.make_folder(found.package)
+            durable_files.make_folder(found.package)
         return found or _new(target, request, seed)
 
 
@@ -145,7 +145,7 @@ def finished(partial: Partial, target: Path) -> bool:
     if not reservation or not (target / "ledger.json").is_file():
         return False
     try:
-        found = files.read_json(target / "ledger.json")
+        found = durable_files.read_json(target / "ledger.json")
         return bool(found["ledger"]["reservation"] == reservation)
     except (KeyError, TypeError):
         return False
@@ -161,7 +161,7 @@ def refuse_unread(path: Path, error: BaseException) -> None:
         OutputNotWritten: the error says nothing about what is there.
     """
     why = str(getattr(error, "strerror", None) or getattr(error, "wrong", ""))
-    if getattr(error, "name", "") == files.UNREADABLE or getattr(error, "errno", None) not in (
+    if getattr(error, "name", "") == durable_files.UNREADABLE or getattr(error, "errno", None) not in (
         None, errno.ENOENT, errno.ENOTDIR
     ):  # fmt: skip
         raise OutputNotWritten(
@@ -199,7 +199,7 @@ def sweep_files(target: Path) -> None:
 
 def _new(target: Path, request: bytes, seed: int) -> Partial:
     path = target.with_name(f".{target.name}.partial-{fresh_name()[:8]}")
-    files.make_folder(path)
+    durable_files.make_folder(path)
     lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     file_lock.take(lock)
     state = {
@@ -213,7 +213,7 @@ def _new(target: Path, request: bytes, seed: int) -> Partial:
     made = Partial(path, lock, state)
     try:
         made.save()
-        files.make_folder(made.package)
+        durable_files.make_folder(made.package)
     except BaseException:
         made.remove()
         raise
@@ -235,7 +235,7 @@ def _dead(path: Path, target: Path) -> Partial:
         raise _busy(target, str(error)) from None
     state: dict[str, Any] = {}
     try:
-        found = files.read_json(path / _STATE)
+        found = durable_files.read_json(path / _STATE)
         if isinstance(found, dict) and found.get("format") == FORMAT:
             state = found
     except GibbousError as error:

@@ -18,8 +18,8 @@ from gibbous.core.errors import EngineFailure, OutputNotWritten
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.request import Output
 from gibbous.core.tables import Tables
-from gibbous.synthesize.sample import Prepared, prepared, stream
-from gibbous.write.files import not_written, sha256_of
+from gibbous.sampling.sample import Prepared, prepared, stream
+from gibbous.write.durable_files import not_written, sha256_of
 from gibbous.write.partial import fresh_name
 from gibbous.write.rows import write_files
 from gibbous.write.set_files import part_name, part_span, parts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.release import Lazy, SetReader
 from gibbous.write import manifest
-from gibbous.write.files import refusing, rejected
+from gibbous.write.durable_files import refusing, rejected
 from gibbous.write.parquet_guard import guarded_read, guarded_scan
 from gibbous.write.set_files import parts, set_files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gibbous.write.files import rejected
+from gibbous.write.durable_files import rejected
 
 NUMBER = (int, float)
 CLAIM = {

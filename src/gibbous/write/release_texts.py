@@ -15,7 +15,7 @@ from gibbous.core.cell_model import CellModel
 from gibbous.core.documents import read_bytes
 from gibbous.core.schema import Schema, Unit, fact_words
 from gibbous.core.tables import Table, Tables
-from gibbous.write import words
+from gibbous.write import glossary
 from gibbous.write.certificate import (
     Facts,
     assumptions,
@@ -25,7 +25,7 @@ from gibbous.write.certificate import (
     versions,
 )
 from gibbous.write.codebook import codebook_html
-from gibbous.write.files import rejected, untrusted
+from gibbous.write.durable_files import rejected, untrusted
 from gibbous.write.read_sets import part_rows_of
 from gibbous.write.rendering import render
 
@@ -110,7 +110,7 @@ def methods_text(
         sums=len(model.sums) if isinstance(model, CellModel) else 0,
         noise=[_noise_row(table, schema) for table in listed],
         thresholds=any(table.noise.threshold is not None for table in listed),
-        words=words,
+        words=glossary,
     )
     return text.rstrip() + "\n"
 

@@ -17,7 +17,7 @@ from gibbous.core.codes import Codes, empty_codes
 from gibbous.core.errors import UsageError
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
-from gibbous.write.files import new_file
+from gibbous.write.durable_files import new_file
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,7 +14,7 @@ from gibbous.core.errors import EngineFailure
 from gibbous.core.protocols import Progress, Workers
 from gibbous.core.request import Output
 from gibbous.core.tables import Tables
-from gibbous.write import files
+from gibbous.write import durable_files
 from gibbous.write.partial import Partial, fresh_name
 from gibbous.write.parts import (
     TOKEN,
@@ -113,9 +113,9 @@ class Sets:
                 "Each part is written by one of them.",
                 "Run the same command again: finished parts are kept.",
             )
-        files.remove_folder(self._partial.scratch)  # a late task finds nothing to rename
+        durable_files.remove_folder(self._partial.scratch)  # a late task finds nothing to rename
         for folder in (self._partial.package, *self._folders()):
-            files.sync_folder(folder)
+            durable_files.sync_folder(folder)
 
     def record(self, done: PartDone) -> None:
         """Note a part that is on disk, durably."""
@@ -183,7 +183,7 @@ class Sets:
             done.rows == high - low
             and self._there(done)
             and all(
-                files.sha256_of(self._partial.package / file.name) == file.sha256
+                durable_files.sha256_of(self._partial.package / file.name) == file.sha256
                 for file in done.files
             )
         )
@@ -194,13 +194,13 @@ class Sets:
         for path in sorted(package.glob("synthetic_*"), reverse=True):
             for file in sorted(path.iterdir()) if path.is_dir() else [path]:
                 if file.relative_to(package).as_posix() not in kept:
-                    files.remove_folder(file) if file.is_dir() else file.unlink()
+                    durable_files.remove_folder(file) if file.is_dir() else file.unlink()
         for folder in self._folders():
             if not folder.is_dir():
-                files.make_folder(folder)
-        files.remove_folder(self._partial.scratch)
-        files.make_folder(self._partial.scratch)
-        files.write_bytes(self._partial.scratch / TOKEN, self.job.token.encode())
+                durable_files.make_folder(folder)
+        durable_files.remove_folder(self._partial.scratch)
+        durable_files.make_folder(self._partial.scratch)
+        durable_files.write_bytes(self._partial.scratch / TOKEN, self.job.token.encode())
 
     def _folders(self) -> tuple[Path, ...]:
         job = self.job

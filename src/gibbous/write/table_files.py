@@ -21,8 +21,7 @@ from gibbous.core.tables import (
     Table,
     Tables,
 )
-from gibbous.write.digest import recipe_json, table_json
-from gibbous.write.files import (
+from gibbous.write.durable_files import (
     check_format,
     make_folder,
     new_file,
@@ -33,6 +32,7 @@ from gibbous.write.files import (
     write_json,
 )
 from gibbous.write.model_files import model_files, noise_of, read_model, write_model
+from gibbous.write.release_digest import recipe_json, table_json
 
 if TYPE_CHECKING:
     import polars as pl

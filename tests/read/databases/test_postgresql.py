@@ -23,9 +23,8 @@ import pytest
 import gibbous as gb
 from gibbous.privacy.ledger import Ledger
 from tests.needs import need, program
+from tests.read.databases.test_sources import FRAME, SCHEMA, assert_counted
 from tests.read.refusal import MARKER, refused
-
-from .test_sources import FRAME, SCHEMA, assert_counted
 
 pytestmark = pytest.mark.slow
 

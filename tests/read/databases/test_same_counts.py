@@ -15,9 +15,8 @@ from gibbous.core.schema import Column, Schema
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.encode.encode import encode
 from tests.disintegrate.brute import as_dict, count
+from tests.read.databases.problems import KEY, problem
 from tests.read.refusal import MARKER
-
-from .problems import KEY, problem
 
 SEEDS = [pytest.param(s, marks=pytest.mark.slow if s >= 3 else ()) for s in range(30)]
 PLAIN = Schema((Column("a", "nominal", levels=("x", "y")), Column("n", "nominal", levels=(1, 2))))

@@ -23,9 +23,8 @@ from gibbous.read.databases.sources import address_of, table_slices
 from gibbous.read.databases.tables import IbisTable
 from gibbous.read.source import ReadOptions
 from tests.disintegrate.brute import as_dict, context_of, radix
+from tests.read.databases.problems import KEY, digest
 from tests.read.refusal import MARKER, refused
-
-from .problems import KEY, digest
 
 DAY = datetime.date(2024, 5, 1)
 SCHEMA = Schema(

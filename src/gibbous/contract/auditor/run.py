@@ -15,11 +15,7 @@ from functools import partial
 from itertools import count
 from typing import Any, get_args, get_type_hints
 
-from gibbous.contract.auditor.bounds import lower_bound, stated
-from gibbous.contract.auditor.canaries import Seen
-from gibbous.contract.auditor.findings import Audit, Evidence, SelfTest, Verdict
-from gibbous.contract.auditor.noise import by_scale
-from gibbous.contract.auditor.parts import (
+from gibbous.contract.auditor.attacks import (
     Effort,
     Run,
     by_canaries,
@@ -29,6 +25,10 @@ from gibbous.contract.auditor.parts import (
     without_noise,
     without_statistics,
 )
+from gibbous.contract.auditor.bounds import lower_bound, stated
+from gibbous.contract.auditor.canaries import Seen
+from gibbous.contract.auditor.findings import Audit, Evidence, SelfTest, Verdict
+from gibbous.contract.auditor.noise import by_scale
 from gibbous.contract.auditor.setups import crowded, free_rows, setups
 from gibbous.contract.cases import Neighbors, binary_schema
 from gibbous.contract.runs import relation_of, release

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gibbous.contract.auditor.places import Setup
+from gibbous.contract.auditor.canary_cells import Setup
 from gibbous.contract.runs import relation_of
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes

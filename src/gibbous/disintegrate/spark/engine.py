@@ -13,7 +13,7 @@ from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
-from gibbous.disintegrate import layout
+from gibbous.disintegrate import count_routes
 from gibbous.disintegrate.records import out_of_memory
 from gibbous.disintegrate.spark.collect import Kept, scanned, tallied
 from gibbous.disintegrate.spark.estimate import tally_bytes
@@ -158,7 +158,7 @@ class SparkEngine:
             EngineFailure, ResourceLimit: see `tally`.
         """
         kept, own = self._look()
-        layout.check_contexts(contexts, schema or own, rows=kept.rows, state=state)
+        count_routes.check_contexts(contexts, schema or own, rows=kept.rows, state=state)
         need = self.estimate(contexts, -(-kept.rows // parts))
         check_memory(need, self.memory_limit, state=state)
 
@@ -185,8 +185,8 @@ class SparkEngine:
         """Sums of products of grid numbers; see `core.protocols.Engine`."""
         kept, schema = self._look()
         contexts = [one.context for one in moments]
-        layout.check_contexts(contexts, schema)
-        layout.check_moments(moments, kept.numbers, kept.rows)
+        count_routes.check_contexts(contexts, schema)
+        count_routes.check_moments(moments, kept.numbers, kept.rows)
         need = self.estimate(contexts, kept.rows)
         check_memory(need, self.memory_limit, state=MAY_BE_SPENT)
         return tallied(

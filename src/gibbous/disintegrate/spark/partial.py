@@ -122,7 +122,7 @@ def _tally(codes: Codes, limit: int) -> Callable[[Sequence[Context]], tuple[Coun
     from gibbous.disintegrate.records import LocalEngine
 
     try:
-        import gibbous.disintegrate.kernels  # noqa: F401 - compiled, or not to be had here
+        import gibbous.disintegrate.count_kernels  # noqa: F401 - compiled, or not to be had here
     except EngineFailure:
         return partial(plain.counts, codes)
     return LocalEngine.from_codes(codes, threads=1, memory_limit=limit).tally

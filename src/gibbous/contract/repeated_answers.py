@@ -1,0 +1,297 @@
+"""Runs whose answers are kept: what the first of two runs is answered, the second is answered again.
+
+Each run leaves a list of purchases: what was asked for, the price, the exact counts, and what samplers
+were told and gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gibbous.contract.blind import described
+from gibbous.contract.losses import Purchase, both_have, named_cells
+from gibbous.contract.runs import curated
+from gibbous.contract.saboteurs import patched
+from gibbous.core.claim import Claim
+from gibbous.core.codes import Codes
+from gibbous.core.plan import Plan
+from gibbous.core.protocols import Mechanism, Progress, Words64, silent
+from gibbous.core.tables import Cells, Counts, Dense, NoiseInfo, Sparse
+from gibbous.disintegrate.records import LocalEngine
+from gibbous.privacy import entropy
+from gibbous.privacy.curator import Curator
+from gibbous.sampling import blocks, public_rows
+from gibbous.sampling.imputation import imputed_rows as imputed
+
+
+class Answers:
+    """The two sides of a coupled run; what the first is answered, the second is answered again."""
+
+    def __init__(self, rare: bool) -> None:
+        self._rare = rare
+        self.sides: tuple[list[Purchase], list[Purchase]] = ([], [])
+        self.leaks: list[str] = []
+        self._second = False
+        self._open: Purchase | None = None
+        self._loose = (Purchase("", ()), Purchase("", ()))  # words that divide the records
+
+    def run(
+        self, mechanism: Mechanism, codes: Codes, plan: Plan, rows: int | None, sets: int
+    ) -> Any:
+        """One side: the first draws, the second repeats."""
+        self._open, self._second = None, bool(self.sides[0])
+        with (
+            self._doors(),
+            curated(mechanism, codes, plan, words=self._words, progress=self._progress) as curator,
+        ):
+            try:
+                return mechanism.run(curator, rows, sets)
+            except _Apart:
+                return Codes(codes.schema, codes.values[:0])
+
+    @contextmanager
+    def _doors(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for owner, name, made in (
+                (Curator, "noisy_counts", self._purchase("counts")),
+                (Curator, "noisy_moments", self._purchase("sums")),
+                (Curator, "choose", self._purchase("choice")),
+                (Curator, "draw", self._purchase("draw")),
+                (Curator, "_pay", self._pay),
+                (Curator, "_count", self._look(keep=True)),
+                (LocalEngine, "tally", self._look(keep=False)),
+                (LocalEngine, "sums", self._look(keep=True)),
+                (entropy, "_sampler", lambda honest: lambda law, scale: _Told(law, scale, honest)),
+                (entropy, "_noised", self._noised),
+                (entropy, "_chooser", self._chooser),
+                (entropy, "exponential_choice", self._choice),
+                (entropy, "words", lambda honest: self._words),
+                (blocks, "draw_levels", self._levels),
+                (imputed, "draw_levels", self._levels),
+                (public_rows, "draw_levels", self._levels),
+            ):
+                stack.enter_context(patched(owner, name, value=made(getattr(owner, name))))
+            yield
+
+    @property
+    def _twin(self) -> Purchase:
+        """What the first side saw of the purchase that is open on the second."""
+        return self.sides[0][len(self.sides[1]) - 1]
+
+    def _purchase(self, kind: str) -> Callable[[Any], Any]:
+        def door(honest: Any) -> Any:
+            def bought(curator: Curator, *args: Any, **given: Any) -> Any:
+                asked = _asked(curator, kind, args, given)
+                mine = self.sides[self._second]
+                mine.append(Purchase(kind, asked, args[1] if len(args) > 1 else None))
+                self._open = mine[-1]
+                if self._second and (
+                    len(mine) > len(self.sides[0]) or self._twin.asked != self._open.asked
+                ):
+                    self.leaks.append("what is asked for depends on the record that differs")
+                    raise _Apart
+                released = honest(curator, *args, **given)
+                self._open.answer = released
+                answer = self._answered(released) if self._second else released
+                self._open = None
+                return answer
+
+            return bought
+
+        return door
+
+    def _answered(self, released: Any) -> Any:
+        """The first side's answer; a leak where post-processing of the same noise gave another."""
+        one, two = self._twin, self._open
+        assert two is not None
+        simulated = (
+            one.prices[0].kind == "pure"
+        )  # empty cells of a sparse table have their own noise
+        if one.kind in ("counts", "sums"):
+            for before, after, counts in zip(one.answer, released, one.counts, strict=True):
+                if simulated and isinstance(before.cells, Sparse):
+                    continue
+                if not _same(before.cells, after.cells, counts.cells, before.noise):
+                    self.leaks.append("a table shows more than its noise")
+        elif one.kind == "draw" and one.levels and described(one.answer) != described(released):
+            self.leaks.append("rows show more than the levels that were drawn")
+        return one.answer
+
+    def _pay(self, honest: Any) -> Any:
+        def pay(curator: Curator, price: Claim) -> None:
+            honest(curator, price)
+            if self._open is not None:
+                self._open.prices.append(price)
+
+        return pay
+
+    def _look(self, *, keep: bool) -> Callable[[Any], Any]:
+        """A look at the records: a leak without a purchase; what a purchase counts is kept."""
+
+        def door(honest: Any) -> Any:
+            def look(holder: Any, asked: Any, **given: Any) -> Sequence[Counts]:
+                counts: Sequence[Counts] = honest(holder, asked, **given)
+                if self._open is None or not self._open.prices:
+                    self.leaks.append("records are counted without a purchase")
+                elif keep:
+                    self._open.counts.extend(_copied(one) for one in counts)
+                return counts
+
+            return look
+
+        return door
+
+    def _progress(self, stage: str, done: int, total: int) -> None:
+        if stage == "noise" and self._open is not None and done < total:
+            self._open.drawn.append([])
+
+    def _noised(self, honest: Any) -> Any:
+        def noised(values: np.ndarray, told: _Told, progress: Progress) -> np.ndarray:
+            mine = self._open
+            if mine is None or (mine.kind == "counts" and not mine.drawn):
+                return np.asarray(honest(values, told, silent))
+            if mine.kind == "sums":
+                mine.drawn.append([])
+            place, turn = len(mine.drawn) - 1, len(mine.drawn[-1])
+            if self._second:
+                noisy = self._repeated(values, place, turn)
+            else:
+                noisy = np.asarray(honest(values, told, silent))
+            mine.drawn[-1].append((told.law, told.scale, noisy.ravel()))
+            return noisy
+
+        return noised
+
+    def _repeated(self, values: np.ndarray, place: int, turn: int) -> np.ndarray:
+        """The first side's noisy values of the same cells; those of this side alone stay at the threshold."""
+        one, two = self._twin, self._open
+        assert two is not None
+        before = one.drawn[place][turn][2] if turn < len(one.drawn[place]) else None
+        cells = one.counts[place].cells, two.counts[place].cells
+        if before is not None and isinstance(cells[0], Sparse) and isinstance(cells[1], Sparse):
+            at, back = both_have(cells[0], cells[1])
+            told = one.by.info().threshold  # type: ignore[attr-defined]
+            noisy = np.full(len(values), told or 0, dtype=np.int64)
+            if len(before) == len(cells[0].values) and len(noisy) == len(cells[1].values):
+                noisy[back] = before[at]
+            return noisy
+        if before is None or before.size != values.size:
+            self.leaks.append("the number of noisy cells depends on the record that differs")
+            return np.array(values)
+        return np.asarray(before.reshape(np.shape(values)).copy())
+
+    def _choice(self, honest: Any) -> Any:
+        def choice(scores: np.ndarray, **given: Any) -> int:
+            if self._open is not None:
+                flat = np.asarray(scores, dtype=np.float64).ravel().copy()
+                self._open.scores = (flat, Fraction(given["sensitivity"]))
+            return int(honest(scores, **given))
+
+        return choice
+
+    def _chooser(self, honest: Any) -> Any:
+        def chooser(scale: Fraction, epsilon: Fraction) -> Callable[[np.ndarray], int]:
+            def pick(steps: np.ndarray) -> int:
+                if self._open is not None:
+                    self._open.steps = (steps.copy(), scale)
+                return int(self._twin.answer if self._second else honest(scale, epsilon)(steps))
+
+            return pick
+
+        return chooser
+
+    def _levels(self, honest: Any) -> Any:
+        def drawn(sums: np.ndarray, slots: np.ndarray, words: Words64) -> np.ndarray:
+            mine = self._open
+            if mine is None:
+                return np.asarray(honest(sums, slots, words))
+            turn = len(mine.levels)
+            weights = np.diff(sums[slots], axis=1, prepend=np.uint64(0))
+            if not self._second and self._rare:
+                levels = np.argmin(np.where(weights > 0, weights, _MOST), axis=1)
+            elif not self._second:
+                levels = np.asarray(honest(sums, slots, lambda count: _fresh(count)))
+            elif turn < len(self._twin.levels) and len(self._twin.levels[turn][0]) == len(slots):
+                levels = np.asarray(self._twin.levels[turn][0])
+            else:
+                self.leaks.append("how much is drawn depends on the record that differs")
+                raise _Apart
+            own = np.take_along_axis(weights, levels[:, None], axis=1)[:, 0]
+            with np.errstate(divide="ignore"):
+                logs = np.log(own.astype(np.float64)) - np.log(sums[slots, -1].astype(np.float64))
+            mine.levels.append((levels, logs))
+            return np.asarray(levels)
+
+        return drawn
+
+    def _words(self, count: int) -> np.ndarray:
+        """Fresh words on the first side; the same ones, and more where more are asked for, on the second."""
+        mine = self._open or self._loose[self._second]
+        fresh = _fresh(count)
+        if self._second:
+            before = (self._twin if self._open else self._loose[0]).words
+            if len(mine.words) < len(before):
+                again = before[len(mine.words)][:count]
+                fresh[: len(again)] = again
+        mine.words.append(fresh)
+        return fresh.copy()
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A sampler that remembers what law and scale it was made for."""
+
+    law: str
+    scale: Fraction
+    make: Callable[[str, Fraction], Callable[[np.ndarray], list[int]]]
+
+    def __call__(self, values: np.ndarray) -> list[int]:
+        return self.make(self.law, self.scale)(values)
+
+
+class _Apart(Exception):
+    """The second side left the first one's path; what is wrong was noted."""
+
+
+_fresh = entropy.words
+_MOST = np.uint64((1 << 64) - 1)
+
+
+def _asked(
+    curator: Curator, kind: str, args: tuple[Any, ...], given: dict[str, Any]
+) -> tuple[object, ...]:
+    """What a purchase asks for, as far as it is public and comparable."""
+    told: list[object] = [kind, curator.schema.sizes, tuple(args[0])]
+    if kind == "counts":
+        told.append(args[1].info())
+    elif kind == "sums":
+        told.append(tuple(noise.info() for noise in args[1]))
+    elif kind == "draw":
+        told += [type(args[1]), args[2]]
+    return (*told, tuple(sorted(given.items())))
+
+
+def _copied(one: Counts) -> Counts:
+    cells = one.cells
+    if isinstance(cells, Dense):
+        return Counts(one.context, Dense(cells.values.copy()))
+    return Counts(one.context, Sparse(cells.keys.copy(), cells.levels.copy(), cells.values.copy()))
+
+
+def _same(one: Cells, two: Cells, exact: Cells, noise: NoiseInfo) -> bool:
+    """Whether two noisy tables are alike, or differ where a cell of the first side alone was kept."""
+    if isinstance(one, Dense) and isinstance(two, Dense):
+        return bool(np.array_equal(one.values, two.values))
+    if isinstance(one, Dense) or isinstance(two, Dense) or noise.threshold is None:
+        return False
+    assert isinstance(exact, Sparse)
+    first, second, mine = (named_cells(cells) for cells in (one, two, exact))
+    return all(first.get(name) == value for name, value in second.items()) and all(
+        name in second or name in mine for name in first
+    )

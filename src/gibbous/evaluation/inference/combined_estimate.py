@@ -1,0 +1,140 @@
+"""The result of combining: estimates, intervals, where their variance comes from, and what it leaves out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gibbous.core.json_values import plain
+from gibbous.evaluation.inference.combining_rules import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Combined:
+    """One estimate from several synthetic sets, or several of them.
+
+    Arrays have the shape of one set's estimates: () for a number, (estimates,) for several.
+
+    Attributes:
+        estimate: the mean over the sets.
+        se: standard error, the root of the variance T.
+        df: degrees of freedom; infinite for the normal law.
+        low, high: ends of the interval.
+        level: probability that the interval is made for.
+        rule: which was used.
+        why: the reason in words.
+        sampling, synthesis, noise: shares of T in [0, 1]: the records are a sample; sets and rows are
+            finite; counts were noised.
+        sets: sets behind each estimate.
+        rows, records: N and n as they were used; None if the rule does not need them.
+        names: of the estimates.
+        warnings: what was assumed, and what no rule covers, one sentence each.
+    """
+
+    estimate: Floats
+    se: Floats
+    df: Floats
+    low: Floats
+    high: Floats
+    level: float
+    rule: str
+    why: str
+    sampling: Floats
+    synthesis: Floats
+    noise: Floats
+    sets: Floats
+    rows: float | None = None
+    records: float | None = None
+    names: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def interval(self) -> tuple[Floats, Floats]:
+        """(low, high)."""
+        return self.low, self.high
+
+    @property
+    def variance(self) -> Floats:
+        """T."""
+        return self.se**2
+
+    def __repr__(self) -> str:
+        return f"<Combined: {self.estimate.size} estimates by {self.rule}>"
+
+    def __str__(self) -> str:
+        """A table, then the rule and its reason, then what the interval leaves out."""
+        percent = f"{100 * self.level:g} %"
+        head = ("", "estimate", "se", "df", f"low {percent}", f"high {percent}")
+        rows: list[Sequence[str]] = [(*head, "sampling", "synthesis", "noise")]
+        for one in self.records_of():
+            numbers = [shown(one[k]) for k in ("estimate", "se", "df", "low", "high")]
+            parts = [_percent(one[k]) for k in ("sampling", "synthesis", "noise")]
+            rows.append((str(one["name"]), *numbers, *parts))
+        lines = [*aligned(rows), f"rule: {self.rule}. {self.why}"]
+        return "\n".join([*lines, *(f"note: {text}" for text in self.warnings)])
+
+    def records_of(self) -> list[dict[str, Any]]:
+        """One dictionary an estimate: name, estimate, se, df, low, high and the shares."""
+        arrays = {
+            key: np.atleast_1d(getattr(self, key))
+            for key in ("estimate", "se", "df", "low", "high", "sampling", "synthesis", "noise")
+        }
+        names = self.names or tuple(str(i) for i in range(arrays["estimate"].size))
+        return [
+            {"name": name, **{key: float(a[i]) for key, a in arrays.items()}}
+            for i, name in enumerate(names)
+        ]
+
+    def frame(self) -> Any:
+        """A polars frame, one row an estimate."""
+        import polars as pl
+
+        return pl.DataFrame(self.records_of())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; infinite degrees of freedom and undefined numbers become null."""
+        return {
+            "rule": self.rule,
+            "why": self.why,
+            "level": self.level,
+            "rows": self.rows,
+            "records": self.records,
+            "estimates": [
+                plain(one)
+                | {
+                    "sets": plain(float(m)),
+                    "noise_variance": plain(one["noise"] * one["se"] ** 2),
+                }
+                for one, m in zip(self.records_of(), np.atleast_1d(self.sets), strict=True)
+            ],
+            "warnings": list(self.warnings),
+        }
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
+    """Text columns: the first `left` ones to the left, numbers to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def shown(value: float) -> str:
+    """A number for people."""
+    if math.isnan(value):
+        return "-"
+    if math.isinf(value) or (value > 1e4 and value == round(value)):
+        return "inf" if math.isinf(value) else f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def _percent(share: float) -> str:
+    return "-" if math.isnan(share) else f"{100 * share:.0f} %"

@@ -1,0 +1,308 @@
+"""One table of rows and a model in, coefficients and their variances out; NaN where the rows have none."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gibbous.core.codes import Codes
+from gibbous.core.errors import UsageError
+from gibbous.evaluation.inference.combining_rules import Floats
+from gibbous.evaluation.inference.families import labels, outcome, outcomes
+from gibbous.evaluation.model_formula import Formula, model_matrix
+from gibbous.evaluation.multinomial import multinomial
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NAMED = 5  # coefficients of one fate that a remark names
+FLAT = 1e-6  # information per row, relative to that of the column, from which a direction has none
+LOADED = 1e-3  # part of a coefficient in such a direction from which it is called undefined
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """Coefficients of one table.
+
+    Attributes:
+        estimates, variances: float64 (coefficients,); NaN where the table does not determine them.
+        names: of the coefficients.
+        absent: coefficients without any row that shows them (a level that does not occur), or with
+            fewer rows than terms.
+        separated: coefficients without a finite estimate, because the terms predict the response.
+        dropped: rows left out for missing values.
+    """
+
+    estimates: Floats
+    variances: Floats
+    names: tuple[str, ...]
+    absent: tuple[str, ...] = ()
+    separated: tuple[str, ...] = ()
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Data:
+    """What is fitted: design (rows, terms), response, weight of each row."""
+
+    design: np.ndarray
+    terms: tuple[str, ...]
+    response: np.ndarray
+    weights: np.ndarray
+    dropped: int
+
+
+def fit(model: Formula, codes: Codes, frame: pl.DataFrame | None = None) -> Fitted:
+    """Fit a model to one table.
+
+    Args:
+        model: checked against the schema of `codes`.
+        codes: rows; levels come from here.
+        frame: the same rows with values; only numeric and date columns are read from it.
+    Returns:
+        Coefficients in the same order for every table of this schema.
+    Raises:
+        UsageError: the formula cannot be computed, or no row is complete.
+    """
+    data = _data(model, codes, frame)
+    names = _names(model, data.terms)
+    kept, estimable = _independent(data.design)
+    count = len(outcomes(model)) if model.family == "multinomial" else 0
+    estimates = np.full((max(count - 1, 1), len(data.terms)), np.nan)
+    variances, flat = estimates.copy(), np.zeros(estimates.shape, dtype=bool)
+    enough = data.weights.sum() > len(kept) > 0
+    if enough:
+        reduced = data.design[:, kept]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # separation is found below, and said
+            solution = (_multinomial if count else _glm)(model, data, reduced)
+        estimates[:, kept], variances[:, kept], flat[:, kept] = solution
+    unknown = ~np.broadcast_to(estimable, estimates.shape)
+    undefined = unknown | flat | ~np.isfinite(variances)
+    estimates[undefined], variances[undefined] = np.nan, np.nan
+    separated = flat & ~unknown & enough
+    absent = undefined & ~separated
+    return Fitted(
+        estimates.reshape(-1),
+        variances.reshape(-1),
+        names,
+        absent=tuple(n for n, no in zip(names, absent.reshape(-1), strict=True) if no),
+        separated=tuple(n for n, no in zip(names, separated.reshape(-1), strict=True) if no),
+        dropped=data.dropped,
+    )
+
+
+def remarks(each: Sequence[Fitted]) -> tuple[str, ...]:
+    """What happened in which set, in words; coefficients of one fate in one sentence."""
+    said = []
+    for what, why in (
+        ("absent", "a level or combination does not occur, or too few rows show it"),
+        ("separated", "the terms predict the response without error: no finite estimate"),
+    ):
+        hit: dict[str, list[int]] = {}
+        for number, one in enumerate(each, 1):
+            for name in getattr(one, what):
+                hit.setdefault(name, []).append(number)
+        alike: dict[tuple[int, ...], list[str]] = {}
+        for name, numbers in hit.items():
+            alike.setdefault(tuple(numbers), []).append(name)
+        for sets, names in alike.items():
+            said.append(f"{_few(names)}: not estimated in {_which(sets, len(each))} ({why}).")
+    if dropped := sum(one.dropped for one in each):
+        said.append(f"{dropped:,} rows of all sets have missing values and were left out.")
+    return tuple(said)
+
+
+def _glm(model: Formula, data: _Data, design: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
+    from statsmodels.genmod import families
+    from statsmodels.genmod.generalized_linear_model import GLM
+
+    kinds = {
+        "gaussian": families.Gaussian,
+        "binomial": families.Binomial,
+        "poisson": families.Poisson,
+    }
+    none = np.full(design.shape[1], np.nan)
+    if model.family != "gaussian" and np.ptp(data.response) == 0:
+        return none, none, np.ones(design.shape[1], dtype=bool)  # a response that never varies
+    law = kinds[model.family]()
+    try:
+        done = GLM(data.response, design, family=law, freq_weights=data.weights).fit()
+    except (np.linalg.LinAlgError, ValueError, FloatingPointError):
+        return none, none, np.ones(design.shape[1], dtype=bool)
+    if model.family == "gaussian":
+        spread = np.ones(len(design))
+    else:
+        spread = law.variance(done.mu)
+        if model.family == "poisson":
+            spread = spread / np.average(data.response, weights=data.weights)
+    flat = _flat(design, data.weights, spread)
+    return np.asarray(done.params), np.asarray(done.bse) ** 2, flat
+
+
+def _multinomial(
+    model: Formula, data: _Data, design: np.ndarray
+) -> tuple[Floats, Floats, np.ndarray]:
+    count, terms = len(outcomes(model)), design.shape[1]
+    estimates = np.full((count - 1, terms), np.nan)
+    variances, flat = estimates.copy(), np.zeros(estimates.shape, dtype=bool)
+    response = data.response.astype(np.int64)
+    there = np.unique(response)
+    if len(there) < 2 or there[0] != 0:
+        return estimates, variances, flat
+    # Columns of one size: neither the steps nor what is level depend on units.
+    size = np.sqrt(np.mean(design**2, axis=0))
+    try:
+        done = multinomial(design / size, np.searchsorted(there, response), len(there))
+    except np.linalg.LinAlgError:
+        return estimates, variances, ~flat
+    for place, level in enumerate(there[1:]):
+        estimates[level - 1] = done.estimate[place] / size
+        variances[level - 1] = (done.se[place] / size) ** 2
+        one = done.shares[:, place + 1]
+        flat[level - 1] = _flat(design, data.weights, one * (1 - one))
+    return estimates, variances, flat
+
+
+def _flat(design: np.ndarray, weights: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Coefficients with a part in a direction in which the likelihood is (almost) level.
+
+    Args:
+        spread: variance of the response at each row, as fitted.
+    """
+    size = np.sqrt((weights[:, None] * design**2).sum(axis=0))
+    scaled = np.sqrt(weights)[:, None] * design / size
+    values, vectors = np.linalg.eigh((scaled * spread[:, None]).T @ scaled)
+    lost = vectors[:, values < FLAT]
+    flat: np.ndarray = np.abs(lost).max(axis=1, initial=0.0) > LOADED
+    return flat
+
+
+def _independent(design: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns that span the design, and which coefficients it determines."""
+    from scipy.linalg import qr
+
+    size = np.sqrt((design**2).sum(axis=0))
+    scaled = design / np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    null = vectors[:, values < 1e-10 * max(float(values[-1]), 1e-300)]
+    rank = design.shape[1] - null.shape[1]
+    _, order = qr(scaled, mode="r", pivoting=True)
+    estimable: np.ndarray = np.abs(null).max(axis=1, initial=0.0) < 1e-6
+    return np.sort(order[:rank]), estimable
+
+
+def _data(model: Formula, codes: Codes, frame: pl.DataFrame | None) -> _Data:
+    columns, complete = _columns(model, codes, frame)
+    dropped = int(len(complete) - complete.sum())
+    columns = {name: values[complete] for name, values in columns.items()}
+    weights = np.ones(int(complete.sum()))
+    if model.family != "multinomial":
+        columns, weights = _together(model, columns, weights)
+    if not len(weights):
+        raise UsageError(
+            "NOROWS",
+            f"No row of a set has values in all of {', '.join(model.columns)}.",
+            "Rows with missing values are left out.",
+            "Leave out a column that is missing throughout.",
+        )
+    matrix = _matrix(model.parsed.rhs, model, columns)
+    design = np.asarray(matrix, dtype=np.float64).reshape(len(weights), -1)
+    terms = tuple(map(str, matrix.model_spec.column_names))
+    return _Data(design, terms, _response(model, columns), weights, dropped)
+
+
+def _columns(
+    model: Formula, codes: Codes, frame: pl.DataFrame | None
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Needed columns, numbers as float64 and levels as codes; and which rows miss none."""
+    import polars as pl
+
+    complete = np.ones(codes.rows, dtype=bool)
+    columns: dict[str, np.ndarray] = {}
+    for name in model.columns:
+        column = model.schema[name]
+        values = codes.by_column[model.schema.index(name)]
+        if column.missing_code is not None:
+            complete &= values != column.missing_code
+        if column.binned:
+            assert frame is not None, "numbers are read from the frame"
+            series = frame[name]
+            series = series.cast(pl.Int32) if column.kind == "date" else series
+            values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            complete &= ~np.isnan(values)
+        columns[name] = values
+    return columns, complete
+
+
+def _together(
+    model: Formula, columns: dict[str, np.ndarray], weights: np.ndarray
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Equal rows once, with their number, where all columns have levels."""
+    if not columns or any(model.schema[name].binned for name in columns):
+        return columns, weights
+    key = np.zeros(len(weights), dtype=np.int64)
+    for name, values in columns.items():
+        if float(key.max(initial=0) + 1) * model.schema[name].size > 2**62:
+            return columns, weights
+        key = key * model.schema[name].size + values.astype(np.int64)
+    _, first, count = np.unique(key, return_index=True, return_counts=True)
+    return {name: values[first] for name, values in columns.items()}, count.astype(np.float64)
+
+
+def _matrix(terms: Any, model: Formula, columns: Mapping[str, np.ndarray]) -> Any:
+    levels = {n: labels(model.schema[n]) for n in columns if not model.schema[n].binned}
+    matrix = model_matrix(model, terms, columns, levels)
+    if not np.isfinite(np.asarray(matrix, dtype=np.float64)).all():
+        raise _unusable(model)
+    return matrix
+
+
+def _response(model: Formula, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    column = outcome(model)
+    if column is None:
+        numbers = np.asarray(_matrix(model.parsed.lhs, model, columns), dtype=np.float64)
+        if numbers.ndim != 2 or numbers.shape[1] != 1:
+            raise _unusable(model)
+        if model.family == "poisson" and (numbers < 0).any():
+            raise _unusable(model)
+        return numbers[:, 0]
+    codes = columns[column.name]
+    if model.family in ("gaussian", "poisson"):
+        values: np.ndarray = np.array([float(v) for v in column.levels])[codes]
+        return values
+    return np.asarray(codes, dtype=np.float64)
+
+
+def _names(model: Formula, terms: tuple[str, ...]) -> tuple[str, ...]:
+    if model.family != "multinomial":
+        return terms
+    return tuple(f"{level}: {term}" for level in outcomes(model)[1:] for term in terms)
+
+
+def _unusable(model: Formula) -> UsageError:
+    return UsageError(
+        "FORMULA",
+        f"The formula {model.text!r} cannot be computed on the rows.",
+        "Terms are columns, functions of numeric columns that are finite everywhere (log of 0 is not), "
+        "and their products; a poisson response is >= 0.",
+        "Correct the formula.",
+    )
+
+
+def _few(names: Sequence[str]) -> str:
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more coefficients"
+
+
+def _which(numbers: Sequence[int], sets: int) -> str:
+    if len(numbers) == 1:
+        return f"set {numbers[0]}"
+    if len(numbers) == sets:
+        return "any set"
+    return f"sets {', '.join(map(str, numbers))}"

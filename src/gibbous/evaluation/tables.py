@@ -1,0 +1,254 @@
+"""Two tables under one schema, as codes and as typed values: what every metric is a function of."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gibbous.core.codes import Codes
+from gibbous.core.errors import InputRejected, SchemaMismatch, UsageError
+from gibbous.core.release import Release
+from gibbous.core.schema import Schema, Unit
+from gibbous.evaluation.seeded_rows import permutation, resampled
+
+if TYPE_CHECKING:
+    import polars as pl
+
+REFERENCES = ("bootstrap", "holdout", "independent")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Side:
+    """One table.
+
+    Attributes:
+        codes: (rows, columns) under the schema.
+        frame: the columns of the schema in order with typed values: numbers as Float64 or Int64, days
+            as Date, levels as the schema spells them, null for missing.
+    """
+
+    codes: Codes
+    frame: pl.DataFrame = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Side of {self.rows} rows>"
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.codes.rows
+
+    @property
+    def schema(self) -> Schema:
+        """The schema."""
+        return self.codes.schema
+
+    def take(self, places: np.ndarray) -> Side:
+        """The rows at these places, in that order; a place may come twice."""
+        values = np.asfortranarray(self.codes.values[places])
+        return Side(replace(self.codes, values=values), self.frame[places])
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """float64 (rows, columns): numbers as they are, days as ordinals, levels as codes; NaN missing.
+
+        Levels of ordinal columns are evenly spaced by this; nominal columns have no order: encode
+        them for anything that would use one.
+        """
+        import polars as pl
+
+        from gibbous.encode.bins import EPOCH
+
+        out = np.empty((len(self.schema), self.rows))
+        for index, column in enumerate(self.schema):
+            codes = self.codes.by_column[index]
+            if column.binned:
+                series = self.frame[column.name]
+                if column.kind == "date":
+                    series = series.cast(pl.Int32) + EPOCH
+                out[index] = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            else:
+                out[index] = codes
+                if column.missing_code is not None:
+                    out[index][codes == column.missing_code] = np.nan
+        return out.T
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Subject:
+    """What one evaluation compares.
+
+    Attributes:
+        schema: with the row as unit: an identifier is no column to evaluate.
+        real: the confidential records.
+        sets: the synthetic sets, at least one.
+        holdout: records of the same population that no synthesizer saw; None without.
+        seed: of samples and references.
+        references: which of the references findings are read beside; a study, which has them as
+            tables of their own, takes none.
+    """
+
+    schema: Schema
+    real: Side
+    sets: tuple[Side, ...]
+    holdout: Side | None = None
+    seed: int = 0
+    references: tuple[str, ...] = REFERENCES
+    _kept: dict[str, Side] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Subject: {self.real.rows} records, {len(self.sets)} synthetic sets>"
+
+    def reference(self, name: str) -> Side | None:
+        """A table to read the synthetic one beside; as many rows as the first set.
+
+        Args:
+            name: "bootstrap", "holdout" or "independent".
+        Returns:
+            The table; None for "holdout" where there is none, and where it is not wanted.
+        """
+        if name not in self.references and name in REFERENCES:
+            return None
+        if name == "holdout":
+            return self.holdout
+        if name not in self._kept:
+            self._kept[name] = self._made(name)
+        return self._kept[name]
+
+    def _made(self, name: str) -> Side:
+        rows, real = self.sets[0].rows, self.real
+        if name == "bootstrap":
+            return real.take(resampled(real.rows, rows, self.seed, 1))
+        if name == "independent":
+            return independent(real.take(resampled(real.rows, rows, self.seed, 2)), self.seed)
+        raise ValueError(f"references are {REFERENCES}")
+
+
+def subject(
+    real: Any,
+    synthetic: Any,
+    schema: Schema | str | Path,
+    *,
+    holdout: Any = None,
+    seed: int = 0,
+    options: Any = None,
+) -> Subject:
+    """Read what is to be compared.
+
+    Args:
+        real: a path or a frame of the confidential records.
+        synthetic: a path, a frame, a release (or its folder), or a sequence of these.
+        schema: the declared schema, or the path of its file.
+        holdout: records that no synthesizer saw, as a path or a frame.
+        seed: of samples and references.
+        options: how text files are read.
+    Raises:
+        UsageError: there is no synthetic set, or a table has no rows.
+        InputRejected, SchemaMismatch: a file is not what it says, or does not fit the schema.
+    """
+    declared = plain(Schema.load(schema) if isinstance(schema, str | Path) else schema)
+    sources = [
+        table
+        for source in opened(synthetic)
+        for table in (source.sets if isinstance(source, Release) else (source,))
+    ]
+    sides = [_read("synthetic", table, declared, options) for table in sources]
+    if not sides:
+        raise UsageError("NOSETS", "There is no synthetic set.", "At least one.", "Give one.")
+    records = _read("real", real, declared, options)
+    spare = None if holdout is None else _read("holdout", holdout, declared, options)
+    known = [("real", records), *(("synthetic", one) for one in sides), ("holdout", spare)]
+    for name, table in known:
+        if table is not None and table.rows == 0:
+            raise UsageError(
+                "NOROWS",
+                f"The {name} table has no rows.",
+                "A comparison needs at least one row on each side.",
+                "Give a table with rows.",
+            )
+    return Subject(declared, records, tuple(sides), spare, seed)
+
+
+def _read(which: str, source: Any, schema: Schema, options: Any) -> Side:
+    try:
+        return side(source, schema, options=options)
+    except (InputRejected, SchemaMismatch) as error:
+        wrong = f"The {which} table cannot be compared. {error.wrong}"
+        raise type(error)(error.name, wrong, error.allowed, error.fix, state=error.state) from None
+
+
+def plain(schema: Schema) -> Schema:
+    """The same schema with the row as unit, so that tables with and without identifier fit it."""
+    unit = schema.unit
+    person = (unit.column,) if unit and unit.column else ()
+    return replace(schema, unit=Unit(), ignore=(*schema.ignore, *person))
+
+
+def side(source: Any, schema: Schema, *, options: Any = None) -> Side:
+    """Read one table.
+
+    Args:
+        source: a path or a frame.
+        schema: a plain one (see `plain`).
+    Raises:
+        InputRejected, SchemaMismatch, ResourceLimit: as `read_columns` and `encode`.
+    """
+    from gibbous.encode.encode import encode
+    from gibbous.read.source import read_columns
+
+    frame = read_columns(source, schema=schema, options=options)
+    codes = encode(frame, schema)
+    return Side(codes, typed(frame, codes))
+
+
+def typed(frame: pl.DataFrame, codes: Codes) -> pl.DataFrame:
+    """The columns of the schema with values of their kinds, whatever types the file had."""
+    import polars as pl
+
+    from gibbous.encode.levels import output_labels
+
+    series = []
+    for index, column in enumerate(codes.schema):
+        if not column.binned:
+            places = pl.Series(np.ascontiguousarray(codes.by_column[index]))
+            series.append(output_labels(column).gather(places).alias(column.name))
+            continue
+        values = frame[column.name]
+        if column.kind == "date":
+            if values.dtype == pl.String:
+                values = values.str.to_date(column.date_format or "%Y-%m-%d", strict=False)
+            series.append(values.cast(pl.Date))
+            continue
+        values = values.cast(pl.Float64, strict=False).fill_nan(None)
+        values = values.clip(float(column.edges[0]), float(column.edges[-1]))
+        series.append(values)
+    return pl.DataFrame(series)
+
+
+def independent(table: Side, seed: int) -> Side:
+    """The same margins without any association: each column permuted on its own."""
+    import polars as pl
+
+    orders = [permutation(table.rows, seed, 3, j) for j in range(len(table.schema))]
+    values = np.stack([c[o] for c, o in zip(table.codes.by_column, orders, strict=True)]).T
+    frame = pl.DataFrame([table.frame.to_series(j)[orders[j]] for j in range(len(table.schema))])
+    return Side(replace(table.codes, values=values), frame)
+
+
+def opened(source: Any) -> list[Any]:
+    """All tables of a path, a frame, a release or a sequence of these; folders become releases.
+
+    A release stays whole, so that its schema can be compared before a row of it is read.
+    """
+    if isinstance(source, list | tuple):
+        return [table for part in source for table in opened(part)]
+    if isinstance(source, str | os.PathLike) and Path(source).is_dir():
+        from gibbous.write.load import load
+
+        return [load(Path(source))]
+    return [source]

@@ -1,0 +1,239 @@
+"""One process of a study: the data once, then run after run, each a few rows of figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gibbous.core.claim import Claim
+from gibbous.core.codes import Codes
+from gibbous.core.errors import GibbousError
+from gibbous.core.finding import Finding
+from gibbous.core.plan import Plan
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Tables
+from gibbous.evaluation.seeded_rows import number, permutation
+from gibbous.evaluation.tables import Side, Subject, plain, side
+from gibbous.frontier.grid import REFERENCES, Cell
+from gibbous.frontier.runner import BROKE
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DELTA = Fraction(1, 10**9)  # at which a zCDP claim is put on an epsilon axis
+NO_ROWS = "The noisy number of rows was 0: there is nothing to measure."
+_KEY = bytes(32)  # a study keeps no fingerprint: the scan's is thrown away
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What every process of a study is told. Holds paths, or a frame as bytes in memory.
+
+    Attributes:
+        source: path, or bytes of an Arrow file.
+        schema: the declared one.
+        holdout: share of rows kept apart (by seed), a path, bytes, or None.
+        rows: rows of one synthetic set; None for the noisy number, or the public one.
+        metrics: names of findings.
+        options: of the evaluation: keys, sensitive, targets, formulas, given, fraction.
+        seed: of splits, references and rows from public tables.
+        ledger: path of the ledger that each run is charged to; None charges nothing, because no
+            synthetic set leaves the process.
+        reading: options for text files.
+    """
+
+    source: str | bytes
+    schema: Schema
+    holdout: float | str | bytes | None = None
+    rows: int | None = None
+    metrics: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    ledger: str | None = None
+    reading: Any = None
+
+
+class Worker:
+    """Holds the data of one process; `run` makes the figures of one cell."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.schema = plain(job.schema)
+        self.records, spare = _split(job)
+        self.real = side(self.records, self.schema, options=job.reading)
+        self.holdout = None if spare is None else side(spare, self.schema, options=job.reading)
+
+    def run(self, cell: Cell) -> list[dict[str, Any]]:
+        """Figures of one run: one row a finding; one row with `failed` where the run was refused."""
+        begun, used = time.perf_counter(), time.process_time()
+        facts: dict[str, Any] = {
+            "label": cell.arm.label,
+            "mechanism": cell.arm.method,
+            "repeat": cell.repeat,
+            **{k: v for k, v in cell.arm.params if k in ("epsilon", "delta", "l")},
+        }
+        try:
+            made, cost = self._made(cell)
+        except GibbousError as error:
+            return [{**facts, "metric": "", "failed": f"{error.code}: {error.wrong}"}]
+        except Exception as error:  # noqa: BLE001 - anybody's method; its message may hold a record
+            why = f"{BROKE}: {type(error).__name__} inside the method {cell.arm.method}."
+            return [{**facts, "metric": "", "failed": why}]
+        if not made.rows:
+            return [{**facts, **cost, "metric": "", "failed": NO_ROWS}]
+        facts |= cost | {
+            "seconds": time.perf_counter() - begun,
+            "cpu_seconds": time.process_time() - used,
+            "rows": made.rows,
+        }
+        subject = Subject(
+            self.schema, self.real, (made,), self.holdout, self.job.seed + cell.repeat, ()
+        )
+        return [{**facts, **_row(one)} for one in found(subject, self.job)]
+
+    def _made(self, cell: Cell) -> tuple[Side, dict[str, Any]]:
+        if not cell.arm.method:
+            name = {"resampled records": "bootstrap", "independent columns": "independent"}
+            seed = number(self.job.seed, cell.repeat, REFERENCES.index(cell.arm.label))
+            whole = Subject(self.schema, self.real, (self.real,), seed=seed)
+            table = whole.reference(name[cell.arm.label])
+            assert table is not None
+            return table, {}
+        return self._synthetic(cell)
+
+    def _synthetic(self, cell: Cell) -> tuple[Side, dict[str, Any]]:
+        from gibbous.evaluation.tables import typed
+        from gibbous.pipeline import plan, synthesize
+
+        mechanism = cell.arm.mechanism()
+        rows = self._rows(mechanism)
+        settings: dict[str, Any] = {"rows": rows, "accept_inferred": True, "understand": True}
+        planned = plan(self.job.schema, mechanism, **settings)
+        cost = budget(planned.claim, planned.total) | {"memory_planned": planned.memory_bytes}
+        seed = number(self.job.seed, 7, cell.repeat)
+        if self.job.ledger is not None:
+            release = synthesize(
+                self.records,
+                self.job.schema,
+                mechanism,
+                seed=seed,
+                ledger=self.job.ledger,
+                options=self.job.reading,
+                **settings,
+            )
+            return side(release.sets[0], self.schema), cost
+        codes = self._codes(mechanism, planned, rows, seed)
+        from gibbous.encode.decode import decode
+
+        codes = Codes(self.schema, codes.values, numbers=codes.numbers)
+        return Side(codes, typed(decode(codes, seed=seed), codes)), cost
+
+    def _codes(self, mechanism: Any, planned: Plan, rows: int | None, seed: int) -> Codes:
+        from gibbous.disintegrate import engine
+        from gibbous.pipeline import privacy_of
+        from gibbous.privacy.spend import spend
+        from gibbous.sampling.sample import sample
+
+        privacy = privacy_of(self.job.schema, mechanism, accept_inferred=True)
+        holder = engine("local", self.job.reading, threads=1)
+        holder.scan(self.records, privacy.schema, key=_KEY, numbers=planned.numbers)
+        drawn = spend(privacy, planned, holder)
+        if isinstance(drawn, Tables):
+            return sample(drawn, drawn.noisy_rows() if rows is None else rows, seed=seed, threads=1)
+        assert isinstance(drawn, Codes)
+        return drawn
+
+    def _rows(self, mechanism: Any) -> int | None:
+        if self.job.rows is None and mechanism.about.releases == "rows":
+            return self.real.rows
+        return self.job.rows
+
+
+def found(subject: Subject, job: Job) -> list[Finding]:
+    """The findings that a study asked for."""
+    from gibbous.evaluation.evaluation import compute
+
+    return compute(subject, job.options, job.metrics)
+
+
+def budget(claim: Claim, total: Claim) -> dict[str, Any]:
+    """The axes of a map: the claim of one unit, and what the whole file is proven to cost.
+
+    Returns:
+        kind, unit, epsilon_claimed (of one unit: what the papers plot), epsilon_proven and
+        delta_proven (of everything released), l. Without a claim both epsilons are infinite; so is
+        epsilon_proven of a claim that is published or heuristic alone.
+    """
+    if not total.is_dp:
+        l_value = float(total.l) if total.kind == "l_diversity" else None
+        return {
+            "kind": total.kind,
+            "unit": claim.unit,
+            "epsilon_claimed": float("inf"),
+            "epsilon_proven": float("inf"),
+            "delta_proven": 0.0,
+            "l": l_value,
+        }
+    whole = _bounded(total)
+    return {
+        "kind": total.kind,
+        "unit": claim.unit,
+        "epsilon_claimed": float(_bounded(claim).epsilon),
+        "epsilon_proven": float(whole.epsilon) if total.basis == "proven" else float("inf"),
+        "delta_proven": float(whole.delta),
+    }
+
+
+def _bounded(claim: Claim) -> Claim:
+    """The claim with an epsilon: of zCDP that at DELTA."""
+    from gibbous.privacy.accountant import as_approximate
+
+    return as_approximate(claim, DELTA) if claim.kind == "zcdp" else claim
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    low, high = finding.interval or (None, None)
+    return {
+        "metric": finding.name,
+        "title": finding.title,
+        "subject": ", ".join(finding.subject),
+        "group": finding.group,
+        "better": finding.better,
+        "ideal": finding.ideal,
+        "value": finding.value,
+        "low": low,
+        "high": high,
+    }
+
+
+def _split(job: Job) -> tuple[pl.DataFrame, Any]:
+    """The records a synthesizer sees, and what is kept apart from it."""
+    records = _frame(job.source, job)
+    if not isinstance(job.holdout, float):
+        return records, None if job.holdout is None else _frame(job.holdout, job)
+    order = permutation(records.height, job.seed, 5)
+    cut = round(records.height * job.holdout)
+    return records[np.sort(order[cut:])], records[np.sort(order[:cut])]
+
+
+def _frame(source: str | bytes, job: Job) -> pl.DataFrame:
+    import polars as pl
+
+    from gibbous.read.source import read_columns
+
+    if isinstance(source, bytes):
+        return pl.read_ipc(BytesIO(source))
+    return read_columns(Path(source), schema=replace_unit(job.schema), options=job.reading)
+
+
+def replace_unit(schema: Schema) -> Schema:
+    """The schema for reading: an identifier may stand in the file or not (a holdout has none)."""
+    person = (schema.unit.column,) if schema.unit and schema.unit.column else ()
+    return replace(plain(schema), ignore=(*schema.ignore, *person))

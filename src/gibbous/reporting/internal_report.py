@@ -1,0 +1,251 @@
+"""The internal report: comparisons with the confidential records, marked as such on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.errors import UsageError
+from gibbous.core.finding import Finding
+from gibbous.core.release import Release
+from gibbous.evaluation.findings import Findings
+from gibbous.reporting import evidence, html_page, internal_summary
+from gibbous.reporting.flow_map import Mapped, flow_blocks
+from gibbous.reporting.labels import short
+from gibbous.reporting.page_parts import Block, Grid, Notice, Page, Section, Text
+from gibbous.reporting.public_figures import spends
+from gibbous.reporting.public_report import opened
+from gibbous.reporting.risk_utility import ru_map_figure
+
+WARNING = (
+    "The numbers in this file were computed against confidential records. No guarantee covers them: "
+    "to publish one of them is a release of its own. They are for the holder of the data and for a "
+    "review board that may see them. The certificate of the synthetic data is not affected by them."
+)
+RISK = (
+    "Each risk on an axis of its own, beside what others score: a value near that of outsiders, or of "
+    "rows without association, does not come from single records being in the data."
+)
+DRAWN = ("tv1", "association", "correlation", "coefficients", "ci_overlap")  # details with a figure
+
+
+def internal_report(
+    findings: Findings,
+    path: str | Path,
+    *,
+    release: Release | str | Path | None = None,
+    study: Any = None,
+    axes: tuple[str, str] = ("epsilon_proven", "tv2"),
+    mapped: Mapped | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write the internal report and its JSON twin.
+
+    Args:
+        findings: of an evaluation.
+        path: the HTML file to write; the twin lies beside it.
+        release: what was evaluated, or its folder: its guarantee is stated first.
+        study: points of a risk-utility map: the study of `gibbous.compare`, or a frame or dictionaries
+            with a column "mechanism" (or "label") and the two axes.
+        axes: columns of the study for x and y.
+        mapped: geography and confidential flows, for maps of a release of flows.
+        overwrite: replace both files.
+    Returns:
+        The path.
+    Raises:
+        UsageError: the file would lie inside the release.
+        OutputNotWritten: one of the files exists or cannot be written.
+        EngineFailure: the extra "report" is not installed.
+    """
+    target = Path(path)
+    _check_outside(release, target)
+    html_page.check_path(target, overwrite=overwrite)
+    opened_release = None if release is None else opened(release)
+    return html_page.write(
+        internal_page(findings, opened_release, study, axes, mapped), target, overwrite=overwrite
+    )
+
+
+def internal_page(
+    findings: Findings,
+    release: Release | None = None,
+    study: Any = None,
+    axes: tuple[str, str] = ("epsilon_proven", "tv2"),
+    mapped: Mapped | None = None,
+) -> Page:
+    """Everything that the internal report shows."""
+    name = release.schema.name if release is not None else str(findings.facts.get("name") or "")
+    groups = {g: [f for f in findings if f.group == g] for g in ("utility", "risk")}
+    other = [f for f in findings if f.group not in groups]
+    sections = [
+        Section("summary", "Summary", tuple(_summary(findings))),
+        Section("glance", "All findings", tuple(_glance(findings, groups, other))),
+        Section("utility", "Utility", tuple(_utility(findings, groups["utility"]))),
+        Section(
+            "risk",
+            "Risk",
+            tuple(_strips("risk", "Risk beside its references", groups["risk"], RISK)),
+        ),
+        Section(
+            "more",
+            "Inference and flows",
+            tuple(_strips("other", "Other findings", other, "Each finding on an axis of its own.")),
+        ),
+        Section("flows", "Maps of flows", tuple(_flows(release, mapped))),
+        Section("map", "Risk-utility map", tuple(_map(study, axes))),
+        Section("release", "What was released", tuple(_release(release))),
+        Section("definitions", "Definitions", (evidence.definitions(findings.items),)),
+        Section("facts", "What was compared", tuple(_facts(findings))),
+    ]
+    headline = (
+        "No guarantee is attached to what this file shows."
+        if release is None
+        else f"The release itself: {release.receipt['guarantee']}. This file is not covered by it."
+    )
+    return Page(
+        audience="internal",
+        title=f"Evaluation of the synthetic data of {name}" if name else "Evaluation",
+        subtitle="Synthetic rows beside the confidential records: utility and risk",
+        headline=headline,
+        facts=tuple(_top(findings)),
+        sections=tuple(s for s in sections if s.blocks),
+        twin={**findings.to_json(), "facts": dict(_lasting(findings))},
+        foot="CONFIDENTIAL. Delete this file when the decision it was made for is taken.",
+    )
+
+
+def _check_outside(release: Release | str | Path | None, target: Path) -> None:
+    """Refuse to put a confidential file into a folder that is meant to be published."""
+    folder = release.path if isinstance(release, Release) else release
+    if folder is not None and Path(folder).resolve() in target.resolve().parents:
+        raise UsageError(
+            "INSIDE",
+            "The internal report would lie inside the release.",
+            "Everything in a release may be published; the internal report may not.",
+            "Choose a file outside it.",
+        )
+
+
+def _lasting(findings: Findings) -> Iterator[tuple[str, Any]]:
+    """Facts that do not change when the same evaluation is run again: all but how long it took."""
+    yield from ((k, v) for k, v in findings.facts.items() if k not in ("elapsed_s", "notice"))
+
+
+def _top(findings: Findings) -> Iterator[tuple[str, str]]:
+    rows = findings.facts.get("rows")
+    if isinstance(rows, Mapping):
+        for name in ("real", "synthetic", "holdout"):
+            counts = rows.get(name)
+            if counts is not None:
+                each = counts if isinstance(counts, list) else [counts]
+                alike = len(each) > 2 and len(set(each)) == 1
+                words = f"{len(each)} sets of {each[0]:,}" if alike else ""
+                yield f"{name.capitalize()} rows", words or " + ".join(f"{int(n):,}" for n in each)
+    if isinstance(findings.facts.get("columns"), list):
+        yield "Columns", str(len(findings.facts["columns"]))
+    for name in ("keys", "sensitive", "targets"):
+        if findings.facts.get(name):
+            yield name.capitalize(), _shown(findings.facts[name])
+    yield "Findings", str(len(findings))
+
+
+def _summary(findings: Findings) -> Iterator[Block]:
+    yield Notice(WARNING, "Confidential.")
+    for strong, words in internal_summary.summary(findings):
+        yield Text(words, strong)
+    alone = [f for f in findings.named("population_unique") if dict(f.null).get("records") == 1]
+    if alone:
+        yield Notice(
+            f"Every record is unique on the keys ({', '.join(alone[0].subject)}): whoever knows them "
+            "knows whose record it is. Judge each risk below with that in mind.",
+            "Uniqueness 100 %.",
+        )
+
+
+def _glance(
+    findings: Findings, groups: Mapping[str, list[Finding]], other: list[Finding]
+) -> Iterator[Block]:
+    named = {"Utility": groups["utility"], "Risk": groups["risk"], "Inference and flows": other}
+    for name, group in named.items():
+        if group:
+            yield evidence.glance(group, f"{name}: value, interval and references")
+    if not len(findings):
+        yield Text("Nothing was measured.")
+
+
+def _utility(findings: Findings, group: list[Finding]) -> Iterator[Block]:
+    if not group:
+        return
+    orders = evidence.by_order(findings)
+    if orders is not None:
+        yield orders
+    rest = [f for f in group if f.name not in ("tv1", "tv2", "tv3", "tv4") or orders is None]
+    if rest:
+        yield evidence.strips(
+            rest,
+            "utility-strips",
+            "Utility beside its references",
+            "Each finding on an axis of its own, beside its references.",
+        )
+    figures = [
+        *(evidence.overlays(finding, len(finding.sets)) for finding in findings.named("tv1")),
+        *map(evidence.associations, findings.named("association") + findings.named("correlation")),
+    ]
+    yield from (figure for figure in figures if figure is not None)
+    yield from evidence.coefficients(findings)
+    yield from evidence.notes(group)
+    yield from evidence.details(group, without=DRAWN)
+
+
+def _strips(name: str, title: str, group: list[Finding], caption: str) -> Iterator[Block]:
+    """Findings, each on an axis of its own, and what is behind them."""
+    if group:
+        yield evidence.strips(group, f"{name}-strips", title, caption)
+        yield from evidence.notes(group)
+        yield from evidence.details(group)
+
+
+def _flows(release: Release | None, mapped: Mapped | None) -> Iterator[Block]:
+    if release is not None and mapped is not None:
+        yield from flow_blocks(release, mapped)
+
+
+def _map(study: Any, axes: tuple[str, str]) -> Iterator[Block]:
+    if study is None:
+        return
+    if hasattr(study, "ru_map"):
+        drawn = study.ru_map(*axes)
+        figure = ru_map_figure(drawn.points, axes, drawn.better)
+    else:
+        figure = ru_map_figure(study, axes)
+    if figure is not None:
+        yield figure
+
+
+def _release(release: Release | None) -> Iterator[Block]:
+    if release is None:
+        return
+    receipt = release.receipt
+    yield Text(
+        f"{receipt['method']['title']} ({receipt['method']['name']}); reservation "
+        f"{receipt['ledger']['reservation']}. The public report of the release has the rest."
+    )
+    figure = spends(release.plan)
+    if figure is not None and release.plan.total.is_dp:
+        yield figure
+
+
+def _facts(findings: Findings) -> Iterator[Block]:
+    rows = tuple((str(k).replace("_", " "), _shown(v)) for k, v in _lasting(findings))
+    rows = tuple((k, v) for k, v in rows if v)
+    if rows:
+        yield Grid("Facts of the evaluation", ("fact", "value"), rows)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{k}: {_shown(v)}" for k, v in value.items() if v is not None)
+    if isinstance(value, list | tuple):
+        return ", ".join(_shown(v) for v in value)
+    return "" if value is None else short(value)

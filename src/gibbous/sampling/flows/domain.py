@@ -1,0 +1,235 @@
+"""Each destination's own domain: origins within reach, and those that shrinking keeps (algorithm 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from gibbous.core.protocols import Words64
+from gibbous.sampling.exact_draws import uniform_levels
+from gibbous.sampling.flows.polya_urns import Prior, Urns, draw_people, scaled
+from gibbous.sampling.flows.reach import Ground
+from gibbous.sampling.flows.scheme import Scheme
+from gibbous.sampling.flows.virtual import alpha_for, profile, shrunken_alpha
+
+BATCH = 1 << 22  # origins of the domains that are held at once
+_BITS = 53  # probabilities to keep are read as multiples of 2^-53, rounded up
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Held:
+    """Occupied cells by destination. Secret.
+
+    Attributes:
+        cells: origin of each occupied cell, sorted within a destination, int64 (occupied,).
+        counts: its records, int64 (occupied,).
+        first: first occupied cell of each destination, and the end, int64 (destinations + 1,).
+        records: n of each destination: public under the relation, int64 (destinations,).
+        origins: cells of the whole domain.
+    """
+
+    cells: np.ndarray
+    counts: np.ndarray
+    first: np.ndarray
+    records: np.ndarray
+    origins: int
+
+    def __repr__(self) -> str:
+        return "<Held, secret>"
+
+    @staticmethod
+    def of(
+        groups: np.ndarray, cells: np.ndarray, counts: np.ndarray, destinations: int, origins: int
+    ) -> Held:
+        """From cells in any order; equal cells are added up."""
+        order = np.lexsort((cells, groups))
+        groups, cells, counts = groups[order], cells[order], counts[order].astype(np.int64)
+        new = np.ones(len(cells), dtype=bool)
+        new[1:] = (groups[1:] != groups[:-1]) | (cells[1:] != cells[:-1])
+        at = np.flatnonzero(new)
+        merged = np.add.reduceat(counts, at) if len(at) else counts
+        first = np.searchsorted(groups[at], np.arange(destinations + 1))
+        sums = np.concatenate([[0], np.cumsum(merged)])
+        records = np.diff(sums[first])
+        return Held(cells[at], merged, first, records, origins)
+
+    @property
+    def sums(self) -> np.ndarray:
+        """Running counts of the occupied cells."""
+        return np.cumsum(self.counts)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Records of all destinations before."""
+        found: np.ndarray = np.cumsum(self.records) - self.records
+        return found
+
+    def part(self, group: int) -> tuple[np.ndarray, np.ndarray]:
+        """Cells and counts of one destination."""
+        span = slice(int(self.first[group]), int(self.first[group + 1]))
+        return self.cells[span], self.counts[span]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Domain:
+    """One destination's urn: kept origins and the prior on them. Secret: which are kept depends on records.
+
+    Attributes:
+        group: the destination.
+        kept: origins, int64 (kept,).
+        sums: running prior weights of those, uint64 (kept,); None for equal ones.
+        ones: weight of a unit of prior weight, A.
+        unit: weight of a record, D; 0 where the prior outweighs all records.
+    """
+
+    group: int
+    kept: np.ndarray
+    sums: np.ndarray | None
+    ones: int
+    unit: int
+
+    @property
+    def mass(self) -> int:
+        """Weight of all virtual records."""
+        return self.ones * (len(self.kept) if self.sums is None else int(self.sums[-1]))
+
+    def cells(self, points: np.ndarray) -> np.ndarray:
+        """The origin of each point below the prior mass, int64."""
+        place = points // np.uint64(self.ones)
+        if self.sums is None:
+            found: np.ndarray = self.kept[place.astype(np.int64)]
+        else:
+            found = self.kept[np.searchsorted(self.sums, place, side="right")]
+        return found
+
+
+def within_reach(scheme: Scheme, held: Held, words: Words64) -> Held:
+    """Records whose origin is outside their destination's domain become public random ones.
+
+    Data are checked for it when they are read; where that was left out, this keeps the guarantee:
+    such a record counts as one whose origin was drawn uniformly from the domain.
+    """
+    ground = Ground.of(scheme, held.origins)
+    if ground.covers(np.repeat(np.arange(len(held.records)), np.diff(held.first)), held.cells):
+        return held
+    groups, cells, counts = [], [], []
+    for group in np.flatnonzero(held.records).tolist():
+        mine, number = held.part(group)
+        domain, _ = ground.domain(group)
+        outside = ~_among(mine, domain)
+        if outside.any():
+            strays = int(number[outside].sum())
+            drawn = domain[uniform_levels(len(domain), strays, words)]
+            mine = np.concatenate([mine[~outside], drawn])
+            number = np.concatenate([number[~outside], np.ones(strays, dtype=np.int64)])
+        groups.append(np.full(len(mine), group))
+        cells.append(mine)
+        counts.append(number)
+    all_groups, all_cells, all_counts = map(np.concatenate, (groups, cells, counts))
+    return Held.of(all_groups, all_cells, all_counts, len(held.records), held.origins)
+
+
+def local_people(
+    scheme: Scheme, held: Held, people: np.ndarray, words: Words64, factor: float = 1.0
+) -> np.ndarray:
+    """Cells of all people, each destination's from an urn over its own domain.
+
+    Domains are made and forgotten in batches, so that memory does not grow with destinations.
+
+    Args:
+        scheme: public.
+        held: secret; within reach.
+        people: to draw, int64 (destinations,).
+        words: cryptographic 64-bit words.
+        factor: of the virtual records; 1 but for a saboteur.
+    Returns:
+        int64 (people,), destination after destination.
+    """
+    ends = np.cumsum(people)
+    out = np.empty(int(people.sum()), dtype=np.int64)
+    for batch in _batches(_domains(scheme, held, people, words, factor)):
+        on = np.array([one.group for one in batch])
+        number = people[on]
+        place = np.arange(int(number.sum())) + np.repeat(ends[on] - np.cumsum(number), number)
+        out[place] = draw_people(_urns(batch, held, people), _prior(batch), words)
+    return out
+
+
+def _batches(domains: Iterator[_Domain]) -> Iterator[list[_Domain]]:
+    """Runs of domains with about BATCH kept origins."""
+    batch: list[_Domain] = []
+    size = 0
+    for one in domains:
+        batch.append(one)
+        size += len(one.kept)
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _urns(batch: list[_Domain], held: Held, people: np.ndarray) -> Urns:
+    on = np.array([one.group for one in batch])
+    unit = np.array([one.unit for one in batch], dtype=np.uint64)
+    mass = np.array([one.mass for one in batch], dtype=np.uint64)
+    mine = (people[on], held.records[on], unit, mass)
+    return Urns(*mine, held.cells, held.sums, held.starts[on])
+
+
+def _prior(batch: list[_Domain]) -> Prior:
+    def prior(groups: np.ndarray, points: np.ndarray) -> np.ndarray:
+        out = np.empty(len(points), dtype=np.int64)
+        edges = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+        for low, high in pairwise(edges):
+            if low < high:
+                out[low:high] = batch[int(groups[low])].cells(points[low:high])
+        return out
+
+    return prior
+
+
+def _domains(
+    scheme: Scheme, held: Held, people: np.ndarray, words: Words64, factor: float
+) -> Iterator[_Domain]:
+    """The domains of destinations with people, smallest first: an alpha is near the one before."""
+    ground, weights = Ground.of(scheme, held.origins), scheme.weights(held.origins)
+    start: float | None = None
+    order = np.argsort(held.records, kind="stable")
+    for group in order[people[order] > 0].tolist():
+        n, m = int(held.records[group]), int(people[group])
+        domain, share = ground.domain(group)
+        weight = None if weights is None else weights[domain]
+        found = profile(weight, len(domain))
+        if scheme.keep:
+            alpha = shrunken_alpha(scheme, share, weight, n, m, start)
+        else:
+            alpha = alpha_for(scheme, found, n, m, start)
+        start = alpha if math.isfinite(alpha) else None
+        if scheme.keep and math.isfinite(alpha):
+            kept = _chosen(share, words)
+            kept[np.searchsorted(domain, held.part(group)[0])] = True
+            if kept.any():  # else nobody works here and no origin was kept: the whole domain
+                domain, weight = domain[kept], None if weight is None else weight[kept]
+        # The scale is that of the whole domain, which is public; the kept part never weighs more.
+        ones, unit = scaled(alpha * factor, found.least, found.weight, n, m)
+        sums = None if weight is None else np.cumsum(weight).astype(np.uint64)
+        yield _Domain(group, domain, sums, ones, unit)
+
+
+def _chosen(share: np.ndarray, words: Words64) -> np.ndarray:
+    """Independent choices with at least the given probabilities, bool."""
+    limit = np.ceil(share * 2.0**_BITS).astype(np.uint64)
+    found: np.ndarray = (words(len(share)) >> np.uint64(64 - _BITS)) < limit
+    return found
+
+
+def _among(cells: np.ndarray, domain: np.ndarray) -> np.ndarray:
+    """Which cells a sorted domain has, bool."""
+    at = np.minimum(np.searchsorted(domain, cells), len(domain) - 1)
+    found: np.ndarray = domain[at] == cells
+    return found

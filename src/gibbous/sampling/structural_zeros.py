@@ -1,0 +1,124 @@
+"""Structural zeros as masks inside a conditional: which levels a row may take, given its other columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbous.core.errors import UsageError
+from gibbous.core.protocols import Words64
+from gibbous.core.schema import Schema, impossible_mask
+from gibbous.sampling.exact_draws import uniform_levels
+
+ATTEMPTS = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """One impossible combination.
+
+    Attributes:
+        columns: positions that it names.
+        hits: per column bool (levels,): the codes that take part in it.
+    """
+
+    columns: tuple[int, ...]
+    hits: tuple[np.ndarray, ...]
+
+
+def rules_of(schema: Schema) -> tuple[Rule, ...]:
+    """The structural zeros of a schema with positions and lookups."""
+    found = []
+    for rule in schema.impossible:
+        columns = tuple(schema.index(name) for name, _ in rule.where)
+        hits = []
+        for name, codes in rule.where:
+            hit = np.zeros(schema[name].size, dtype=bool)
+            hit[list(codes)] = True
+            hits.append(hit)
+        found.append(Rule(columns, tuple(hits)))
+    return tuple(found)
+
+
+def allowed_levels(
+    rules: tuple[Rule, ...], by_column: np.ndarray, column: int, levels: int
+) -> np.ndarray | None:
+    """Which levels of one column are possible given the other columns of each row.
+
+    Args:
+        rules: those to respect; rules that do not name the column are skipped.
+        by_column: (columns, rows) codes.
+        column: position.
+        levels: number of codes of the column.
+    Returns:
+        bool (rows, levels), or None when no rule names the column.
+    """
+    touching = [r for r in rules if column in r.columns]
+    if not touching:
+        return None
+    allowed = np.ones((by_column.shape[1], levels), dtype=bool)
+    for rule in touching:
+        applies = np.ones(by_column.shape[1], dtype=bool)
+        own = np.ones(levels, dtype=bool)
+        for place, hit in zip(rule.columns, rule.hits, strict=True):
+            if place == column:
+                own &= hit
+            else:
+                applies &= hit[by_column[place]]
+        allowed[applies] &= ~own
+    return allowed
+
+
+def uniform_rows(schema: Schema, rows: int, words: Words64) -> np.ndarray:
+    """Rows drawn uniformly from the public domain, structural zeros left out; no record is looked at.
+
+    Args:
+        schema: public.
+        rows: how many.
+        words: source of uniform 64-bit words.
+    Returns:
+        (columns, rows) codes.
+    Raises:
+        UsageError: the structural zeros leave (almost) nothing.
+    """
+
+    def fresh(count: int) -> np.ndarray:
+        drawn = [uniform_levels(size, count, words) for size in schema.sizes]
+        return np.stack(drawn).astype(schema.code_dtype())
+
+    state = fresh(rows)
+    return possible(schema, state, lambda attempt, bad: fresh(len(bad)))
+
+
+def possible(
+    schema: Schema, state: np.ndarray, again: Callable[[int, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Draw impossible rows again until none is left.
+
+    Args:
+        schema: public.
+        state: (columns, rows) codes; changed in place.
+        again: again(attempt, positions) -> new codes (columns, positions).
+    Returns:
+        The state.
+    Raises:
+        UsageError: rows stay impossible: the structural zeros leave (almost) nothing.
+    """
+    if not schema.impossible:
+        return state
+    bad = np.flatnonzero(impossible_mask(schema, state.T))
+    for attempt in range(1, ATTEMPTS):
+        if not len(bad):
+            return state
+        state[:, bad] = again(attempt, bad)
+        bad = bad[impossible_mask(schema, state[:, bad].T)]
+    if len(bad):
+        raise UsageError(
+            "IMPOSSIBLE",
+            f"No possible row was found in {ATTEMPTS} attempts.",
+            "The structural zeros of a schema leave a fair share of all combinations possible.",
+            "Check [[impossible]] in the schema.",
+        )
+    return state

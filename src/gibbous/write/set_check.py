@@ -1,0 +1,161 @@
+"""One file of a synthetic set against its schema: names, order, types, levels, bounds, number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gibbous.core.codes import Codes
+from gibbous.core.errors import GibbousError, ModelRejected
+from gibbous.core.schema import Schema
+from gibbous.encode.encode import encode
+from gibbous.read.csv_text import last_end
+from gibbous.read.files import BLOCK
+from gibbous.write.durable_files import rejected
+from gibbous.write.parquet_guard import guarded_slices, metadata
+from gibbous.write.rows import guard, guarded_name
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SLICE = 1 << 18  # rows: those of a row group that `write_files` makes
+_ANY = 1 << 40
+
+
+def check_set(path: Path, schema: Schema, rows: int) -> Iterator[tuple[Codes, pl.DataFrame]]:
+    """Read one Parquet file of a set.
+
+    Args:
+        schema: with a row unit and no ignored columns.
+        rows: what the certificate says.
+    Yields:
+        Codes and frame of slices of SLICE rows; one slice without rows of an empty file.
+    Raises:
+        ModelRejected: something is outside the schema.
+    """
+    info = metadata(path)
+    if tuple(info.columns) != schema.names:
+        raise rejected("COLUMNS", f"{path.name} does not have the columns of the schema in order")
+    if info.rows != rows:
+        raise rejected("ROWS", f"{path.name} does not have {rows:,} rows")
+    for frame in guarded_slices(path, SLICE):
+        yield _codes(frame, schema, path.name), frame
+
+
+def check_both(
+    path: Path, csv: Path, schema: Schema, rows: int, *, raw: bool
+) -> Iterator[tuple[Codes, pl.DataFrame]]:
+    """`check_set` of a Parquet file, each slice compared with the CSV file of the same rows.
+
+    Args:
+        csv: the other file.
+        raw: whether its text was left as it is.
+    Raises:
+        ModelRejected: something is outside the schema, or the files differ.
+    """
+    texts = _texts(csv, schema, raw=raw)
+    for codes, frame in check_set(path, schema, rows):
+        _check_text(next(texts, None), csv, schema, frame, codes, raw=raw)
+        yield codes, frame
+    if any(rest.height for rest in texts):
+        raise _other_shape(csv)
+
+
+def _texts(path: Path, schema: Schema, *, raw: bool) -> Iterator[pl.DataFrame]:
+    """The CSV file of a set in the slices of `check_set`, as text.
+
+    Raises:
+        ModelRejected: it cannot be read, or has other columns.
+    """
+    import polars as pl
+
+    names = [name if raw else guarded_name(name) for name in schema.names]
+    left = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    for text, head in _whole_records(path):
+        try:
+            part = pl.read_csv(BytesIO(text), has_header=head, infer_schema=False)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            raise _other_shape(path) from None
+        if part.width != len(names) or (head and part.columns != names):
+            raise _other_shape(path)
+        left = pl.concat([left, part.rename(dict(zip(part.columns, names, strict=True)))])
+        while left.height >= SLICE:
+            yield left.head(SLICE)
+            left = left.slice(SLICE)
+    yield left
+
+
+def _whole_records(path: Path) -> Iterator[tuple[bytes, bool]]:
+    """The bytes of a CSV file some records at a time, and whether they begin with the header."""
+    left, head = b"", True
+    try:
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                left += block
+                end = last_end(left)
+                if end:
+                    yield left[:end], head
+                    left, head = left[end:], False
+    except OSError:
+        raise _other_shape(path) from None
+    if left or head:
+        yield left, head
+
+
+def _check_text(
+    written_rows: pl.DataFrame | None,
+    path: Path,
+    schema: Schema,
+    frame: pl.DataFrame,
+    codes: Codes,
+    *,
+    raw: bool,
+) -> None:
+    """Compare a slice of a CSV set with that of the Parquet set beside it.
+
+    Args:
+        written_rows: the same rows as text; None where the file has ended before.
+        path: of the CSV file.
+        frame, codes: from `check_set`.
+    Raises:
+        ModelRejected: it holds something else.
+    """
+    import polars as pl
+
+    if written_rows is None or written_rows.height != frame.height:
+        raise _other_shape(path)
+    shown = frame if raw else guard(frame)[0]
+    for index, column in enumerate(schema):
+        text, expected = written_rows.to_series(index).fill_null(""), shown.to_series(index)
+        if column.binned:
+            empty = pl.when(pl.first() == schema.null).then(None).otherwise(pl.first())
+            values = text.to_frame().select(empty.alias(column.name))
+            one = Schema((column,), null=schema.null)
+            same = np.array_equal(
+                _codes(values, one, path.name).values[:, 0], codes.by_column[index]
+            )
+        else:
+            written = expected.cast(pl.String).fill_null(schema.null)
+            same = bool((text == written).all())
+        if not same:
+            raise rejected(
+                "CSV", f"{path.name} differs from its Parquet file in column {index + 1}"
+            )
+
+
+def _other_shape(path: Path) -> ModelRejected:
+    return rejected("CSV", f"{path.name} does not have the columns and rows of its Parquet file")
+
+
+def _codes(frame: pl.DataFrame, schema: Schema, name: str) -> Codes:
+    try:
+        codes = encode(frame, schema, max_levels=_ANY)
+    except GibbousError as error:
+        why = error.wrong.rstrip(".")
+    else:
+        return Codes(schema, codes.values)
+    raise rejected("SCHEMA", f"{name} does not fit its schema ({why})")

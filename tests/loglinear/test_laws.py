@@ -1,0 +1,65 @@
+"""Balancing theta: the same distribution, by brute force; ties and layouts that are made once."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from gibbous.core.tables import LogLinear
+from gibbous.sampling.loglinear.fit import TIED, _tie, blocks_of
+from gibbous.sampling.loglinear.laws import balanced, law
+from gibbous.sampling.loglinear.step_tables import planned
+
+SIZES = (2, 3, 4, 2, 3)
+CLIQUES = ((0,), (1,), (2,), (3,), (0, 1), (1, 2), (0, 1, 2), (1, 2, 3), (0, 2, 4), (0, 1, 4))
+
+
+def random_model(seed: int) -> LogLinear:
+    rng = np.random.default_rng(seed)
+    theta = tuple(rng.normal(0, 2, tuple(SIZES[j] for j in clique)) for clique in CLIQUES)
+    return LogLinear(SIZES, CLIQUES, theta)
+
+
+def test_balancing_keeps_the_law() -> None:
+    model = random_model(1)
+
+    found = balanced(model)
+
+    assert np.allclose(law(found, ()), law(model, ()), rtol=1e-9, atol=0)
+
+
+def test_what_cliques_share_is_said_once_by_the_clique_of_just_these_columns() -> None:
+    found = balanced(random_model(2))
+
+    theta = dict(zip(found.cliques, found.theta, strict=True))
+    assert np.allclose(theta[0, 1].sum(axis=1), 0.0)  # (0,) is a clique
+    assert np.allclose(theta[0, 1, 2].sum(axis=2), 0.0)  # so is (0, 1)
+    one, two = theta[0, 2, 4].mean(axis=1), theta[0, 1, 4].mean(axis=1)
+    assert np.allclose(one, two)  # (0, 4) is none: both say half of it
+
+
+def test_a_table_is_decomposed_only_where_its_columns_may_be_tied() -> None:
+    rng = np.random.default_rng(3)
+    tables = []
+    for pair in itertools.combinations(range(8), 2):
+        mixed = np.eye(6) * rng.uniform(0, 1) + rng.dirichlet(np.ones(36)).reshape(6, 6)
+        tables.append((pair, mixed / mixed.sum()))
+
+    found = {_tie(shares) > TIED for _, shares in tables}
+    for _, shares in tables:
+        rows, columns = (np.sqrt(shares.sum(axis=a, keepdims=True) + 1e-3) for a in (1, 0))
+        second = np.linalg.svd(shares / rows / columns, compute_uv=False)[1] ** 2
+        assert (_tie(shares) > TIED) == (second > TIED)
+
+    assert found == {True, False}
+    assert blocks_of((6,) * 8, tables)
+
+
+def test_every_clique_is_in_one_table_of_each_of_its_columns() -> None:
+    steps = planned(CLIQUES, SIZES, ((0, 1),))
+
+    for step in steps:
+        held = [at for group in step.groups for at, _, _ in group.members]
+        wanted = [at for at, one in enumerate(CLIQUES) if set(one) & set(step.columns)]
+        assert sorted(held) == wanted

@@ -1,0 +1,351 @@
+"""paid_bins: narrow counts are paid, merged and drawn from; records reach bins through noise alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gibbous as gb
+from gibbous.contract.blind import blinded
+from gibbous.core.codes import Codes
+from gibbous.core.errors import GibbousError, PrivacyRefused, UsageError
+from gibbous.core.params import as_json
+from gibbous.core.schema import Column, Impossible, Schema, Unit
+from gibbous.core.tables import Tables
+from gibbous.disintegrate.records import LocalEngine
+from gibbous.encode.encode import encode
+from gibbous.mechanisms import paid_bins
+from gibbous.mechanisms.paid_bins import PaidBins
+from gibbous.mechanisms.parallel import Parallel
+from gibbous.mechanisms.per_set import PerSet
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
+from gibbous.privacy.curator import Curator
+from gibbous.sampling.sample import sample
+from gibbous.write.release_digest import digest_of
+
+SEX = Column("sex", "binary", levels=("f", "m"))
+COST = Column("cost", "numeric", edges=(0.0, 5e4, 1e5), decimals=2, missing=True, clamp=True)
+STAY = Column("stay", "numeric", edges=(1, 60, 120), integer=True)
+DAY = Column("day", "date", edges=(737060.0, 737425.0, 737790.0))
+SKEWED = Schema((SEX, COST, STAY, DAY))
+
+
+def skewed(rows: int, seed: int = 1) -> dict[int, np.ndarray]:
+    """Log-normal costs around 3,000, stays that are mostly 2 or 3 days, even days; by position."""
+    rng = np.random.default_rng(seed)
+    return {
+        1: np.round(rng.lognormal(8, 1, rows).clip(0, 1e5), 2),
+        2: np.where(rng.random(rows) < 0.7, rng.integers(2, 4, rows), rng.integers(1, 121, rows)),
+        3: rng.integers(737060, 737791, rows),
+    }
+
+
+def secret(rows: int, seed: int = 1) -> Codes:
+    """The records; every tenth cost is missing."""
+    numbers = {j: found.astype(float) for j, found in skewed(rows, seed).items()}
+    values = np.zeros((len(SKEWED), rows), dtype=np.uint8)
+    values[0] = np.arange(rows) % 2
+    for j, found in numbers.items():
+        values[j] = np.searchsorted(SKEWED.columns[j].edges[1:-1], found, side="right")
+    values[1][::10] = 2
+    return Codes(SKEWED, values.T, secret=True, numbers=tuple(numbers.items()))
+
+
+def run(mechanism: Any, rows: int = 2000, seed: int = 1, out: int | None = None) -> tuple[Any, Any]:
+    """What a mechanism releases of these records, and what it paid."""
+    engine = LocalEngine.from_codes(secret(rows, seed))
+    total = mechanism.plan(SKEWED, out).total
+    desk = Curator(engine, total, SKEWED, relation=mechanism.relation)
+    return mechanism.run(desk, out), desk.spent
+
+
+def frame(rows: int, seed: int = 1) -> pl.DataFrame:
+    """The same as values."""
+    numbers = skewed(rows, seed)
+    cost = [None if i % 10 == 0 else c for i, c in enumerate(numbers[1].tolist())]
+    days = pl.Series((numbers[3] - 719163).astype(np.int32)).cast(pl.Date)
+    sex = ["fm"[i % 2] for i in range(rows)]
+    return pl.DataFrame({"sex": sex, "cost": cost, "stay": numbers[2], "day": days})
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        gb.Laplace(epsilon=2),
+        gb.Privbayes(epsilon=1),
+        gb.Sbhg(epsilon=3, delta=1e-5),
+        PerSet(gb.Laplace(epsilon=1)),
+        Parallel(gb.Laplace(epsilon=1), parts=2),
+    ],
+    ids=lambda m: m.about.name,
+)
+def test_counts_and_method_cost_together_what_the_method_costs(method: Any, relation: Any) -> None:
+    inside = replace(method, relation=relation)
+    one = PaidBins(inside, bins=4, share=0.2)
+
+    plan = one.plan(SKEWED, None)
+    found, spent = run(one)
+
+    assert plan.total.amount() == inside.plan(SKEWED, None).total.amount()
+    assert plan.total.relation == relation
+    stated = sum((s.claim.epsilon for s in plan.spends), Fraction(0))
+    assert plan.total.epsilon * Fraction(999, 1000) < stated <= plan.total.epsilon
+    assert spent[0].epsilon == pytest.approx(float(plan.total.epsilon) / 5, rel=1e-6)
+    paid = sum((claim.epsilon for claim in spent), Fraction(0))
+    assert plan.total.epsilon * Fraction(99, 100) < paid <= plan.total.epsilon
+    assert isinstance(found, Tables)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_gaussian_methods_give_a_share_of_rho(relation: Any) -> None:
+    one = PaidBins(gb.NoisyPegs(epsilon=1, delta=1e-6, relation=relation), share=0.25)
+    whole = rho_from_approx(Fraction(1), Fraction(1, 10**6))
+
+    _, spent = run(one)
+
+    assert spent[0].kind == "zcdp"
+    assert float(spent[0].rho) == pytest.approx(float(whole) / 4, rel=1e-6)
+    assert whole * Fraction(99, 100) < sum(claim.rho for claim in spent) <= whole
+
+
+def test_bins_hold_about_as_many_records_each_and_numbers_follow_the_narrow_counts() -> None:
+    ledger = gb.Ledger.ephemeral()
+    one = PaidBins(gb.Laplace(epsilon=90), bins=8, columns=("cost",), grid="log", share=0.5)
+
+    found = gb.synthesize(frame(4000), SKEWED, one, rows=4000, seed=1, ledger=ledger)
+
+    column = found.schema["cost"]
+    real, drawn = frame(4000)["cost"].drop_nulls(), found.sets[0]["cost"].drop_nulls()
+    counts = np.histogram(real, column.edges)[0]
+    assert column.source("bins") == "discovered"
+    assert column.bins == 8
+    assert np.abs(counts - 450).max() < 75  # narrow bins hold up to 60
+    # The largest difference of two samples of 3,600: .046 with probability .001; bins of 50,000: .43.
+    assert ks(real.to_numpy(), drawn.to_numpy()) < 0.06
+    assert found.sets[0]["cost"].null_count() == pytest.approx(400, abs=110)
+    assert found.schema.columns[2:] == SKEWED.columns[2:]
+
+
+def test_numbers_of_even_bins_have_no_law_inside() -> None:
+    even, _ = run(PaidBins(gb.Laplace(), bins=4, within="uniform"))
+    paid, _ = run(PaidBins(gb.Laplace(), bins=4))
+
+    assert even.schema["cost"].within is None
+    assert even.schema["cost"].bins <= 4
+    assert len(paid.schema["cost"].within.weights) == 256
+    assert paid.schema["stay"].within.edges == tuple(range(1, 121))
+
+
+def ks(one: np.ndarray, two: np.ndarray) -> float:
+    """Largest difference of the two distribution functions."""
+    at = np.sort(np.concatenate([one, two]))
+    below = [np.searchsorted(np.sort(v), at, side="right") / len(v) for v in (one, two)]
+    return float(np.abs(below[0] - below[1]).max())
+
+
+def test_a_release_is_read_verified_and_drawn_from_again(tmp_path: Path) -> None:
+    one = PaidBins(gb.Laplace(epsilon=5), bins=4, columns=("stay", "day"))
+    made = gb.synthesize(
+        frame(500), SKEWED, one, rows=300, sets=2, seed=3, out=tmp_path / "out",
+        ledger=gb.Ledger.ephemeral(),
+    )  # fmt: skip
+
+    found = gb.load(tmp_path / "out")
+    gb.verify(tmp_path / "out")
+
+    assert found.schema == made.schema
+    assert found.schema["day"].within is not None
+    assert found.sample(300, seed=3).equals(made.sets[0])
+    assert encode(made.sets[1], found.schema).rows == 300
+    assert encode(made.sets[1], SKEWED).rows == 300
+    params = found.receipt["method"]["params"]
+    assert params["method"] == "laplace"
+    assert params["columns"] == ["stay", "day"]
+    assert gb.infer.Analysis(found).facts.method == "laplace"
+
+
+def test_rows_that_were_paid_for_together_keep_the_new_bins() -> None:
+    found, spent = run(PaidBins(gb.Dirichlet(epsilon=5), bins=3), rows=200, out=40)
+
+    assert isinstance(found, Codes)
+    assert found.rows == 40
+    assert found.schema["cost"].within is not None
+    assert 4.999 < sum(claim.epsilon for claim in spent) <= 5
+
+
+# --- records and bins
+
+
+@pytest.mark.parametrize("within", ["paid", "uniform"])
+def test_records_reach_bins_through_noise_alone(within: Any) -> None:
+    def blind(seed: int) -> str:
+        with blinded():
+            return digest_of(run(PaidBins(gb.Laplace(), bins=4, within=within), 300, seed)[0])
+
+    assert blind(1) == blind(40)
+
+
+def test_cut_points_of_raw_counts_are_seen_by_the_blind_run(monkeypatch: Any) -> None:
+    """The saboteur: bins are merged on what the engine counted, with the noise left out."""
+    honest = Curator.noisy_counts
+    seen: list[np.ndarray] = []
+
+    def raw(desk: Curator, contexts: Any, noise: Any) -> Any:
+        tables = honest(desk, contexts, noise)
+        if not seen:  # the narrow counts are the first ones
+            secrets = desk._count(contexts, keep=False)
+            seen.append(np.zeros(1))
+            return tuple(replace(t, cells=s.cells) for t, s in zip(tables, secrets, strict=True))
+        return tables
+
+    monkeypatch.setattr(Curator, "noisy_counts", raw)
+
+    def blind(seed: int) -> str:
+        seen.clear()
+        with blinded():
+            return digest_of(run(PaidBins(gb.Laplace(), bins=4), 300, seed)[0])
+
+    assert blind(1) != blind(40)
+
+
+@pytest.mark.parametrize("method", [gb.Laplace(), gb.NoisyPegs()], ids=lambda m: m.about.name)
+def test_counts_that_nobody_charges_are_refused_by_the_curator(
+    method: Any, monkeypatch: Any
+) -> None:
+    """The saboteur: the method inside is given the whole budget beside the narrow counts."""
+    honest = PaidBins._split
+    greedy = lambda one, *given: replace(honest(one, *given), inside=method)  # noqa: E731
+    monkeypatch.setattr(PaidBins, "_split", greedy)
+
+    with pytest.raises(PrivacyRefused, match="more than it planned"):
+        run(PaidBins(method))
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_the_noise_of_narrow_counts_covers_real_neighbors(relation: Any, monkeypatch: Any) -> None:
+    """A record is in one narrow bin of each column: k columns change by k (replace one: 2 k)."""
+    scales = []
+    honest = paid_bins.geometric_for
+
+    def noted(*given: Any) -> Any:
+        scales.append(honest(*given))
+        return scales[-1]
+
+    monkeypatch.setattr(paid_bins, "geometric_for", noted)
+    one = PaidBins(gb.Laplace(epsilon=1, relation=relation), columns=("cost", "stay", "day"))
+    run(one)
+
+    changed = 3 * (1 if relation == "add_remove" else 2)
+    assert scales[-1].info().scale >= changed / 0.1
+    assert scales[-1].info().scale == pytest.approx(changed / 0.1, rel=1e-6)
+
+
+def test_persons_with_several_rows_pay_for_all_of_them() -> None:
+    schema = replace(SKEWED, unit=Unit("person", "who", 4))
+
+    alone, crowd = (dict(PaidBins(gb.Laplace()).plan(s, None).errors) for s in (SKEWED, schema))
+
+    name = "noise sd of a narrow bin, counts"
+    assert crowd[name] == pytest.approx(4 * alone[name], rel=1e-3)
+
+
+# --- what stays as it was
+
+
+def test_without_numeric_columns_the_method_has_the_whole_budget() -> None:
+    schema = Schema((SEX, DAY))
+    one = PaidBins(gb.Laplace(epsilon=1))
+
+    plan = one.plan(schema, 10)
+
+    assert plan.spends == gb.Laplace(epsilon=1).plan(schema, 10).spends
+    assert plan.mechanism == "paid_bins"
+    assert plan.numbers == ()
+
+
+def test_a_column_that_a_structural_zero_names_keeps_its_bins() -> None:
+    rule = Impossible((("stay", (1,)), ("sex", (0,))))
+    schema = replace(SKEWED, impossible=(rule,))
+    one = PaidBins(gb.Laplace(), bins=4)
+
+    assert one.plan(schema, None).numbers == (1,)
+    with pytest.raises(UsageError, match="keeps the bins"):
+        PaidBins(gb.Laplace(), columns=("stay",)).plan(schema, None)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_no_record_and_one_record_are_ordinary(rows: int) -> None:
+    found, _ = run(PaidBins(gb.Laplace(epsilon=1), bins=4), rows=rows)
+
+    drawn = sample(found, 50, seed=1)
+    assert drawn.rows == 50
+    assert (drawn.values < np.array(found.schema.sizes)).all()
+
+
+def test_a_budget_that_leaves_no_noise_at_all_is_ordinary() -> None:
+    found, _ = run(PaidBins(gb.Laplace(epsilon=10_000), bins=4, share=0.9, columns=("cost",)))
+
+    assert found.schema["cost"].bins == 4
+
+
+def test_one_bin_and_the_schemas_own_bins_are_possible() -> None:
+    whole, _ = run(PaidBins(gb.Laplace(), bins=1, columns=("cost",)))
+    own, _ = run(PaidBins(gb.Laplace(epsilon=50), bins=2, grid="schema"))
+
+    assert whole.schema["cost"].edges == (0.0, 1e5)
+    assert whole.schema["cost"].within is not None
+    assert own.schema["stay"].edges == (1, 60, 120)
+    assert own.schema["stay"].within is None
+
+
+# --- parameters
+
+
+def test_parameters_survive_json_and_come_back_equal() -> None:
+    one = PaidBins(gb.NoisyPegs(epsilon=2, parents=1), columns=("stay",), share=0.3)
+
+    values = json.loads(json.dumps(as_json(one)))
+
+    assert PaidBins(**values) == one
+    assert PaidBins(PerSet(gb.Laplace())).about.title.endswith("on paid bins")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: PaidBins(gb.Pegs()), PrivacyRefused, "whole release"),
+        (lambda: PaidBins(gb.Contingency()), PrivacyRefused, "whole release"),
+        (lambda: PaidBins(gb.DiversePegs(l=1.5)), PrivacyRefused, "whole release"),
+        (lambda: PaidBins(PaidBins()), UsageError, "bought once"),
+        (lambda: PerSet(PaidBins()), UsageError, "around paid_bins"),
+        (lambda: Parallel(PaidBins()), UsageError, "around paid_bins"),
+        (lambda: PaidBins("laplace", share=0.99), GibbousError, "between 0.001"),
+        (lambda: PaidBins("laplace", narrow=1), GibbousError, "between 2"),
+        (lambda: PaidBins("laplace", bins=0), GibbousError, "bins"),
+        (lambda: PaidBins("laplace", grid="even"), GibbousError, "grid"),
+        (lambda: PaidBins("laplace", columns=("stya",)).plan(SKEWED, 1), UsageError, "'stay'"),
+        (lambda: PaidBins("laplace", columns=("sex",)).plan(SKEWED, 1), UsageError, "keeps"),
+        (lambda: PaidBins(gb.Modips()).plan(SKEWED, 1), PrivacyRefused, "looks at numbers"),
+        (
+            lambda: PaidBins(
+                "perturbed_histogram", options={"scale": "paid", "bins": "scott"}
+            ).plan(SKEWED, 1),
+            PrivacyRefused,
+            "cuts bins itself",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_way_out(make: Any, error: Any, words: str) -> None:
+    with pytest.raises(error) as caught:
+        make()
+
+    assert words in str(caught.value)
+    assert caught.value.fix
