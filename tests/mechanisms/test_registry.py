@@ -36,7 +36,7 @@ def test_a_built_in_method_is_listed_wherever_methods_are(name: str) -> None:
     ]
 
     if kind not in gibbous.__all__:
-        missing.append(f"src/gibbous/__init__.py lacks in __all__: {kind}")
+        missing.append(f"src/gibbous/__init__.py lacks in _MECHANISMS: {kind}")
     assert not missing, "\n".join(missing)
 
 
