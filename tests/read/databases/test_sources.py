@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import ibis
 import polars as pl
 import pytest
 
-import ibis
 from gibbous.core.context import Context
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.records import LocalEngine
