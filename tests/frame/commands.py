@@ -47,6 +47,11 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
         "tests/frame/test_commands.py::test_A_slow_commands_of_the_page_run",
     ),
     (
+        r"gibbous evaluate .* --metrics mean_gap",
+        "needs the package of the page",
+        "tests/evaluate/test_third_party.py::test_the_metric_of_the_page_in_its_own_package_is_evaluated",
+    ),
+    (
         r"gibbous demo$",
         "has tests of its own",
         "tests/cli/test_demo.py::test_the_demo_makes_shows_and_verifies_a_release_and_its_noisy_margin",
