@@ -105,16 +105,16 @@ def test_j10_j11_m1_no_value_is_left_in_a_log_an_event_log_or_a_folder(
 # The driver is killed when it has noted the third part, whatever the machine is busy with.
 KILLED = """
 import os, runpy, signal, sys
-from gibbous.write.package import Package
+from gibbous.write.sets import Sets
 
-honest, done = Package.record, []
+honest, done = Sets.record, []
 def record(self, part):
     honest(self, part)
     done.append(part)
     if len(done) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Package.record = record
+Sets.record = record
 runpy.run_module("gibbous", run_name="__main__")
 """
 
@@ -220,7 +220,7 @@ def test_j6_j7_what_a_machine_lacks_is_said_in_one_line(tmp_path: Path) -> None:
         "extra": "GB11-EXTRA",
     }
     assert "Java 11 was found" in told["old"][1]
-    assert "duckdb" in told["none"][1]
+    assert "local" in told["none"][1]
     assert "gibbous" in told["workers"][1]
     assert not any("\n" in text for _, text in told.values())
     assert not done.stderr.strip()
