@@ -18,7 +18,6 @@ from gibbous.disintegrate.spark.engine import SparkEngine
 from gibbous.disintegrate.spark.workers import SparkWorkers
 from gibbous.pipeline import sample_more
 from gibbous.privacy import entropy
-from gibbous.write.load import load
 from tests.frame.tree import mechanism_names
 
 pytestmark = [
@@ -139,7 +138,7 @@ def test_rows_written_by_executors_have_the_bytes_of_one_machine(
         out = tmp_path / f"set-{partitions}"
         engine = partitions and SparkEngine(session=session, partitions=partitions)
         output = Output(9_500, seed=3, out=out, part_rows=1_000)
-        sample_more(load(release), output, Performance(engine or "local"))
+        sample_more(release, output, Performance(engine or "local"))
         if engine:
             engine.close()
         files = sorted(out.rglob("part-*.parquet"))
