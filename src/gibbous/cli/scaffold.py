@@ -25,14 +25,13 @@ Register it in your pyproject.toml, then run the contract, which also tries its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gibbous.core.method_card import About
 from gibbous.core.claim import Relation
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
-from gibbous.core.params import check, one_of, param, positive
+from gibbous.core.params import mechanism, one_of, param, positive
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -40,7 +39,7 @@ from gibbous.core.tables import Recipe, Tables
 from gibbous.privacy.noise import Geometric, geometric_for
 
 
-@dataclass(frozen=True, slots=True)
+@mechanism
 class __CLASS__:
     """Release one noisy margin a column, then draw every column on its own.
 
@@ -69,9 +68,6 @@ class __CLASS__:
     relation: Relation = param(
         "add_remove", one_of("add_remove", "replace_one"), help="What a neighboring table is."
     )
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: public facts only."""

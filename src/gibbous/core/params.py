@@ -6,10 +6,12 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from gibbous.core.errors import ParameterError, UsageError
-from gibbous.core.keywords import did_you_mean
+from gibbous.core.keywords import answering_class, did_you_mean
+
+Kind = TypeVar("Kind", bound=type[Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,18 @@ def param(default: Any, rule: Rule = anything, *, unit: str = "", help: str = ""
     return dataclasses.field(default=default, metadata={"rule": rule, "unit": unit, "help": help})
 
 
+@dataclass_transform(frozen_default=True)
+def mechanism(kind: Kind) -> Kind:
+    """Make a frozen dataclass of a mechanism: its parameters are checked, unknown keywords answered.
+
+    A class with a `__post_init__` of its own calls `check` there.
+    """
+    if "__post_init__" not in vars(kind):
+        kind.__post_init__ = check
+    made: Kind = dataclass(frozen=True, slots=True)(kind)  # type: ignore[assignment]
+    return answering_class(made)
+
+
 @dataclass(frozen=True, slots=True)
 class ParamInfo:
     """What is known of one parameter, for CLI, docs and forms."""
@@ -78,7 +92,7 @@ def describe(mechanism: type) -> tuple[ParamInfo, ...]:
 
 
 def check(instance: Any) -> None:
-    """Validate every `param()` of a frozen dataclass; call it from `__post_init__`.
+    """Validate every `param()` of a frozen dataclass; `mechanism` calls it.
 
     Whole numbers are accepted for float parameters and stored as floats; nothing else is converted.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import at_least, check, param
+from gibbous.core.params import at_least, check, mechanism, param
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -22,8 +21,7 @@ from gibbous.sampling.gibbs_rows import ResetBlocks
 from gibbous.structure.contexts import Given, given_or_ring, tidy
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class BlockPegs:
     """Draw rows in chains of `block`; a conditional is uniform from its first visit to the block's end.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gibbous.core.codes import Codes
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
+from gibbous.core.params import mechanism
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -16,8 +15,7 @@ from gibbous.sampling.gibbs_rows import BootstrapRows
 from gibbous.structure.contexts import margins
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class Bootstrap:
     """Draw every column from its own margin, with Bayesian bootstrap weights for each set.
 

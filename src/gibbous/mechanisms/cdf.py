@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -13,9 +12,8 @@ import numpy as np
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import at_least, check, param
+from gibbous.core.params import at_least, mechanism, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -27,8 +25,7 @@ from gibbous.structure.cdf_grid import CdfGrid, cdf_grid, distances
 from gibbous.structure.contexts import margins
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class Cdf:
     """Choose a distribution function for each column from a public grid; draw columns apart.
 
@@ -60,9 +57,6 @@ class Cdf:
     relation: Relation = param("add_remove", help="Which tables count as neighbors.")
     groups: int = param(8, at_least(2), unit="groups", help="Most groups of codes of a function.")
     candidates: int = param(1 << 14, at_least(16), help="Most candidates of a column.")
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: epsilon, whatever the number of rows.

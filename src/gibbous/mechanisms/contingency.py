@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ResourceLimit
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
+from gibbous.core.params import mechanism
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -17,8 +16,7 @@ from gibbous.sampling.gibbs_rows import JointRows
 from gibbous.structure.contexts import joint
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class Contingency:
     """Resample records from the full cross table.
 

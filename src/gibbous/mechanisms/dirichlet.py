@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import check, param
+from gibbous.core.params import mechanism, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -21,8 +19,7 @@ from gibbous.privacy.calibrate.dirichlet import dirichlet_alpha
 from gibbous.sampling.urn_rows import UrnRows
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class Dirichlet:
     """Draw cell probabilities from Dirichlet(n + alpha), then m rows with them; anew for each set.
 
@@ -51,9 +48,6 @@ class Dirichlet:
 
     epsilon: float = param(1.0, budget, unit="nats", help="The whole budget: all rows of all sets.")
     relation: Relation = param("add_remove", help="Which tables count as neighbors.")
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: epsilon, whatever the number of rows; alpha grows with it instead.

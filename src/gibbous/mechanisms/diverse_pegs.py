@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from gibbous.core.claim import l_diverse
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import at_least, check, one_of, param
+from gibbous.core.params import at_least, check, mechanism, one_of, param
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -20,8 +18,7 @@ from gibbous.sampling.gibbs_rows import GibbsRows, without_zeros
 from gibbous.structure.contexts import Given, given_or_ring, tidy
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class DiversePegs:
     """Draw rows from conditionals each of which has entropy of at least ln l.
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import at_least, check, one_of, param
+from gibbous.core.params import at_least, mechanism, one_of, param
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -24,8 +23,7 @@ from gibbous.sampling.gibbs_rows import GibbsRows
 from gibbous.structure.contexts import lsh, minhash
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class ExponentialPegs:
     """Draw each value with probability proportional to exp(e times its count) in a hashed key.
 
@@ -61,9 +59,6 @@ class ExponentialPegs:
     )
     sweeps: int = param(1, at_least(1), help="Passes a row; each takes its share of epsilon.")
     hash_seed: int = param(0, at_least(0), help="Public seed of the hash, never tuned on records.")
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: epsilon times rows times sets."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import check, param, positive
+from gibbous.core.params import mechanism, param, positive
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -23,8 +21,7 @@ from gibbous.sampling.flows.grid import MOST, WholeGrid, survival, threshold_for
 from gibbous.structure.contexts import joint
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class FlowsLaplace:
     """Release the full cross table with geometric noise in every cell, small cells dropped; rows free.
 
@@ -54,9 +51,6 @@ class FlowsLaplace:
     false_cells: float = param(
         1000.0, positive, unit="cells", help="Empty cells that survive, about; sets the threshold."
     )
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data.

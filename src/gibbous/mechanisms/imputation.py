@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import ClassVar
 
@@ -10,9 +10,8 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.cores import usable_cores
 from gibbous.core.errors import ResourceLimit
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import at_least, check, param, share
+from gibbous.core.params import at_least, mechanism, param, share
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -24,8 +23,7 @@ from gibbous.structure.contexts import joint
 FOLDS = at_least(2)
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class Imputation:
     """Draw every row anew: a uniform seed row, then passes over the columns' regressions.
 
@@ -52,9 +50,6 @@ class Imputation:
     mix: float = param(0.5, share, help="Penalty: 0 is ridge, 1 is lasso, between is elastic net.")
     folds: int = param(5, FOLDS, help="Of the penalty's cross-validation.")
     choice: Choice = param("min", help="Penalty of the least held-out loss, or the 1-se rule.")
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Needs only: there is no cost that could be stated."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gibbous.core.claim import Relation
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import check, param
+from gibbous.core.params import mechanism, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
@@ -18,8 +16,7 @@ from gibbous.mechanisms.limits import budget
 from gibbous.structure.contexts import joint
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class Laplace:
     """Release the full cross table with two-sided geometric noise in every cell; rows are free.
 
@@ -49,9 +46,6 @@ class Laplace:
     epsilon: float = param(1.0, budget, unit="nats", help="The whole budget of the release.")
     relation: Relation = param("add_remove", help="Which tables count as neighbors.")
     fit: _cross.Fit = param("clip", help=_cross.FIT_HELP)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data.

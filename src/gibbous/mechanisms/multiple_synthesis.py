@@ -14,9 +14,8 @@ from gibbous.core.claim import Claim, Relation, no_claim
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import ResourceLimit
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import at_least, check, param
+from gibbous.core.params import at_least, mechanism, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Words64
 from gibbous.core.schema import Schema
@@ -34,8 +33,7 @@ NO_NOISE = Fraction(
 )  # a scale at which a draw differs from 0 less often than once in e^1e6
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class MultipleSynthesis:
     """Draw the parameters of every set from their posterior law given the records, then its rows.
 
@@ -66,9 +64,6 @@ class MultipleSynthesis:
     prior: float = param(
         2 / 3, at_least(0), unit="records", help="Virtual records of the whole table."
     )
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Needs only: there is no cost that could be stated.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal
 
 from gibbous.core.claim import Claim
@@ -12,9 +12,8 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import as_json, at_least, check, param, probability
+from gibbous.core.params import as_json, at_least, check, mechanism, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -35,8 +34,7 @@ NEIGHBORS = "neighbors differ in the origin of one record, destination totals ar
 SIZES = (15, 150, 1500)  # destinations whose virtual records a plan shows
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class Onthemap:
     """Draw each destination's people from its records plus a few virtual records an origin.
 

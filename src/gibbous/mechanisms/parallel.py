@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,9 +11,8 @@ import numpy as np
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ParameterError, PrivacyRefused
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import Rule, as_json, check, param, probability
+from gibbous.core.params import Rule, as_json, check, mechanism, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Mechanism
 from gibbous.core.schema import Schema
@@ -26,8 +25,7 @@ PROOF = "docs/proofs/parallel.md"
 few = Rule(lambda v: 1 <= v <= 1000, "between 1 and 1000")
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class Parallel:
     """Divide the records at random into parts, run a method on each part, and mix the rows.
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import at_least, check, param
+from gibbous.core.params import at_least, check, mechanism, param
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -26,8 +24,7 @@ from gibbous.structure.contexts import Given, given_or_ring, tidy
 DELTA = Fraction(1, 10**6)
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class Pegs:
     """Draw every row anew: a public uniform seed row, then `sweeps` passes over the columns.
 

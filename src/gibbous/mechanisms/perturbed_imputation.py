@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import at_least, check, param, share
+from gibbous.core.params import at_least, mechanism, param, share
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -27,8 +26,7 @@ from gibbous.sampling.imputation.regression import Choice, Fit
 DELTA = Fraction(1, 10**6)
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class PerturbedImputation:
     """Draw every row anew from regressions whose probabilities have alpha added to each level.
 
@@ -60,9 +58,6 @@ class PerturbedImputation:
     mix: float = param(0.5, share, help="Penalty: 0 is ridge, 1 is lasso, between is elastic net.")
     folds: int = param(5, FOLDS, help="Of the penalty's cross-validation.")
     choice: Choice = param("min", help="Penalty of the least held-out loss, or the 1-se rule.")
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: epsilon times rows times sets."""

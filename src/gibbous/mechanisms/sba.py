@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gibbous.core.claim import Relation
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import check, param, probability
+from gibbous.core.params import mechanism, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
@@ -21,8 +19,7 @@ from gibbous.privacy.noise import stable_geometric_for
 from gibbous.structure.contexts import joint
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class Sba:
     """Release the cells of the cross table whose noisy count exceeds a threshold; rows are free.
 
@@ -50,9 +47,6 @@ class Sba:
     epsilon: float = param(1.0, budget, unit="nats", help="The whole budget of the release.")
     delta: float = param(1e-6, probability, help="Keep it well under 1/records.")
     relation: Relation = param("add_remove", help="Which tables count as neighbors.")
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.exact import exact
-from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import at_least, check, param
+from gibbous.core.params import at_least, check, mechanism, param
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.recode import Edges, recoded_schema
@@ -23,8 +22,7 @@ from gibbous.privacy.calibrate.dirichlet import smoothed_share
 from gibbous.sampling.urn_rows import SmoothedRows
 
 
-@answering_class
-@dataclass(frozen=True, slots=True)
+@mechanism
 class SmoothedHistogram:
     """Draw each row from a record's cell with probability 1 - lambda, else uniformly over all cells.
 
