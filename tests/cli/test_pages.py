@@ -10,7 +10,7 @@ from typing import Any
 from typer.main import get_command
 
 from gibbous.cli.app import app
-from gibbous.cli.reference import page
+from tests.cli.reference import page
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAST = {"README.md": 12, "docs/how-to/steward.md": 12, "docs/tutorials/first-release.md": 5}
@@ -33,7 +33,7 @@ def _is_only_named(words: list[str], command: Any) -> bool:
 def test_the_reference_page_is_the_programs_own() -> None:
     shown = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
 
-    assert shown == page(), "run: python -m gibbous.cli.reference > docs/reference/cli.md"
+    assert shown == page(), "run: python -m tests.cli.reference > docs/reference/cli.md"
 
 
 def test_every_command_line_of_the_documentation_is_accepted_by_the_parser() -> None:

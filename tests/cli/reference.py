@@ -1,4 +1,4 @@
-"""The reference page of the command line, made from the app itself: `python -m gibbous.cli.reference`."""
+"""The reference page of the command line, made from the app itself: `python -m tests.cli.reference`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADER = """\
 gibbous demo
 ```
 
-This page is made from the program by `python -m gibbous.cli.reference > docs/reference/cli.md`; a test
+This page is made from the program by `python -m tests.cli.reference > docs/reference/cli.md`; a test
 fails when the two differ. A verb is a Python function, and its flags are keywords of the same names; but
 `--i-understand` is `understand=`, and how text is read (`--sep`, `--encoding`, `--on-bad-line`) is
 `options=`.
