@@ -1,17 +1,18 @@
-"""A long CSV file is checked whole, then read again in slices: the same rows, the same refusals."""
+"""A CSV file is checked whole, then read again in slices: the rows that Python reads, and all refusals."""
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from gibbous.core.schema import Column, Schema
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.read import csv_file, files, source
+from gibbous.read import csv_file, files
 from gibbous.read.csv_file import DroppedLines, ReadOptions
 from gibbous.read.source import read_columns, read_slices
 from tests.read.refusal import MARKER, refused
@@ -22,14 +23,15 @@ ROWS = 500
 
 
 @pytest.fixture(autouse=True)
-def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_file, "LONG", 0)
+def every_file_is_many_blocks_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "BLOCK", 64)  # bytes
 
 
-def whole(*given: Any, **options: Any) -> pl.DataFrame:
-    """What the reader of short files makes of it."""
-    return read_columns(*given, **options)
+def whole(text: str) -> pl.DataFrame:
+    """What the csv module of Python makes of it."""
+    names, *rows = (row for row in csv.reader(io.StringIO(text, newline="")) if row)
+    nulls = [[cell or None for cell in row] for row in rows]
+    return pl.DataFrame(nulls, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
 TEXTS = {
@@ -51,7 +53,8 @@ def test_slices_are_the_rows_of_the_file(tmp_path: Path, text: str, packed: bool
     with read_slices(path, schema=TWO) as (rows, frames):
         parts = list(frames)
 
-    assert pl.concat(parts).equals(whole(path, schema=TWO))
+    assert pl.concat(parts).equals(whole(text))
+    assert read_columns(path, schema=TWO).equals(whole(text))
     assert rows == sum(part.height for part in parts)
     assert len(parts) > 1 or len(text) < 64
 
@@ -124,7 +127,7 @@ def test_a_file_that_changes_between_the_two_passes_is_refused(tmp_path: Path) -
 
 
 def test_codes_and_fingerprint_are_those_of_the_same_rows_read_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     schema = Schema(
         (
@@ -138,9 +141,8 @@ def test_codes_and_fingerprint_are_those_of_the_same_rows_read_whole(
     engines = [LocalEngine(scratch=tmp_path, held=above, threads=1) for above in (0, 1 << 20)]
 
     marks = [engine.scan(tmp_path / "d.csv", schema, key=KEY) for engine in engines]
-    monkeypatch.setattr(source, "is_long", lambda _: False)
     truth = LocalEngine(threads=1)
-    marks.append(truth.scan(tmp_path / "d.csv", schema, key=KEY))
+    marks.append(truth.scan(pl.DataFrame(rows), schema, key=KEY))
 
     assert len(set(marks)) == 1
     stores = [engine._store for engine in (*engines, truth)]

@@ -31,8 +31,6 @@ ENCODINGS = {
     "cp1252": "cp1252",
     "windows-1252": "cp1252",
 }
-LONG = 64 << 20  # bytes of text from which on a file is read in slices
-PACKED = 5  # how many times smaller a packed file is, about
 _CANDIDATES = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 
 
@@ -118,16 +116,9 @@ def read_csv(path: Path, options: ReadOptions, *, null: str, expected: int | Non
     """
     import polars as pl
 
-    sep = _separator(path, options)
-    with opened(path) as file:
-        names, records = _records(file, path, sep, options, expected)
-        bad, frames = _Bad(), [_no_rows(names)]
-        for piece, good in records:
-            bad.add(piece, good)
-            if not bad.count or options.on_bad_line == "drop":
-                frames.append(_parsed(piece, good, names, sep, null))
-    _report(bad, len(names), options)
-    return pl.concat(frames)
+    options = replace(options, max_bytes=options.limit)  # plain text, too, is held
+    with csv_slices(path, options, null=null, expected=expected) as (names, _, frames):
+        return pl.concat([_no_rows(names), *frames])
 
 
 @contextmanager
@@ -157,15 +148,6 @@ def csv_slices(
         _, again = _records(file, path, sep, options, expected)
         parsed = (_parsed(piece, good, names, sep, null) for piece, good in again)
         yield names, rows, parsed if rows else iter([_no_rows(names)])
-
-
-def is_long(path: Path) -> bool:
-    """Whether a text file is so long that it is worth reading twice to never hold it whole."""
-    try:
-        size = path.stat().st_size
-    except OSError:  # whoever opens it says what is wrong
-        return False
-    return size > (LONG // PACKED if format_of(path) == "csv.gz" else LONG)
 
 
 def csv_names(path: Path, options: ReadOptions) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -18,7 +18,6 @@ from gibbous.read.csv_file import (
     ReadOptions,
     csv_names,
     csv_slices,
-    is_long,
     read_csv,
 )
 from gibbous.read.fields import shown
@@ -30,6 +29,8 @@ from gibbous.read.text_files import is_text_pattern, text_slices
 
 if TYPE_CHECKING:
     import polars as pl
+
+    Slices = tuple[int | None, Iterator[pl.DataFrame]]
 
 __all__ = [
     "DroppedLines",
@@ -89,20 +90,20 @@ def read_columns(
     return frame
 
 
-@contextmanager
 def read_slices(
     source: Any, *, schema: Schema, options: ReadOptions | None = None
-) -> Iterator[tuple[int | None, Iterator[pl.DataFrame]]]:
-    """Read an input in slices of rows: Parquet, long text files and tables are never held whole.
+) -> AbstractContextManager[Slices]:
+    """Read an input in slices of rows: files and tables are never held whole.
 
     Args:
         source: as for `read_columns`; or a pattern for the names of text files, an address
             ("duckdb:///file.db::table", "sqlite:///file.db::table",
             "postgres://user@host/database::table"), an ibis Table, or a DuckDB relation.
         schema, options: as for `read_columns`.
-    Yields:
-        The number of rows (None where it is not known before they are read), and the slices in order
-        (at least one), with the columns and types that `read_columns` gives.
+    Returns:
+        What gives, when it is entered, the number of rows (None where it is not known before they are
+        read), and the slices in order (at least one), with the columns and types that `read_columns`
+        gives.
     Raises:
         UsageError: an address names another kind of database, no table, or a password.
         InputRejected, SchemaMismatch, ResourceLimit, EngineFailure: as `read_columns`.
@@ -111,31 +112,33 @@ def read_slices(
     if is_table(source):
         from gibbous.read.databases.sources import table_slices
 
-        with table_slices(source, schema=schema, options=options) as opened:
-            yield opened
-        return
-    if isinstance(source, str | os.PathLike) and is_text_pattern(source):
-        with text_slices(source, schema=schema, options=options) as opened:
-            yield opened
-        return
-    if isinstance(source, str | os.PathLike) and _is_parquet(Path(source)):
-        skip = frozenset(schema.ignore)
-        with ExitStack() as stack:
-            with _names_first(source, schema, options):
-                file = parquet_slices(Path(source), options, skip=skip)
-                rows, slices = stack.enter_context(file)
-            yield rows, _with_days(slices)
-        return
-    if isinstance(source, str | os.PathLike) and is_long(Path(source)):
-        import polars as pl
+        return table_slices(source, schema=schema, options=options)
+    if not isinstance(source, str | os.PathLike):
+        frame = read_columns(source, schema=schema, options=options)
+        return nullcontext((frame.height, row_slices(frame)))
+    if is_text_pattern(source):
+        return text_slices(source, schema=schema, options=options)
+    of_files = _parquet if _is_parquet(Path(source)) else _text
+    return of_files(Path(source), schema, options)
 
-        null, expected = _null(schema), _width(schema)
-        with csv_slices(Path(source), options, null=null, expected=expected) as (names, rows, text):
-            conform(dict.fromkeys(names, pl.String()), schema)
-            yield rows, text
-        return
-    frame = read_columns(source, schema=schema, options=options)
-    yield frame.height, row_slices(frame)
+
+@contextmanager
+def _parquet(path: Path, schema: Schema, options: ReadOptions) -> Iterator[Slices]:
+    with ExitStack() as stack:
+        with _names_first(path, schema, options):
+            file = parquet_slices(path, options, skip=frozenset(schema.ignore))
+            rows, slices = stack.enter_context(file)
+        yield rows, _with_days(slices)
+
+
+@contextmanager
+def _text(path: Path, schema: Schema, options: ReadOptions) -> Iterator[Slices]:
+    import polars as pl
+
+    null, expected = _null(schema), _width(schema)
+    with csv_slices(path, options, null=null, expected=expected) as (names, rows, slices):
+        conform(dict.fromkeys(names, pl.String()), schema)
+        yield rows, slices
 
 
 def probe(source: Any, *, options: ReadOptions | None = None) -> ReadProbe:
@@ -250,15 +253,11 @@ def usable_columns(source: Any, options: ReadOptions | None) -> tuple[pl.DataFra
 
 def dataset(source: object, key: bytes, schema: Schema | None, options: object) -> DataSet:
     """See `Ledger.dataset`."""
+    # Executors load this file, too.
+    from gibbous.privacy.ledger.datasets import file_place, file_stamp
     from gibbous.read.fingerprint import fingerprint
-    from gibbous.read.source import null_text, read_columns, usable_columns
 
     reading = cast("ReadOptions | None", options)
-    from gibbous.privacy.ledger.datasets import (
-        file_place,
-        file_stamp,
-    )  # executors load this file, too
-
     where = file_place(source, key), file_stamp(source, key)
     if schema is None:
         frame, null = usable_columns(source, reading)[0], ""
