@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gibbous.core.errors import UsageError
@@ -74,10 +74,9 @@ class Fields:
         value = self._typed(key, str)
         return default if value is None else str(value)
 
-    def flag(self, key: str, default: bool = False) -> bool:
-        """True or false at a key."""
-        value = self._typed(key, bool)
-        return default if value is None else bool(value)
+    def flag(self, key: str) -> bool:
+        """True or false at a key; false when it is absent."""
+        return bool(self._typed(key, bool))
 
     def whole(self, key: str, lowest: int) -> int | None:
         """A whole number at a key, at least `lowest`."""
@@ -110,6 +109,12 @@ class Fields:
         """An error about one key of this table."""
         return bad(f"{self.where}: {key} {what}", allowed, fix or f"Correct {key}")
 
+    def among(self, key: str, value: object, known: Sequence[str], allowed: str) -> Any:
+        """The value of a key, which is one of the known words."""
+        if value not in known:
+            raise self.wrong(key, f"is {shown(value)}", allowed, nearest(str(value), known))
+        return value
+
     def _typed(self, key: str, kind: type) -> Any:
         value = self.any(key)
         if value is None:
@@ -133,11 +138,11 @@ def shown(name: object) -> str:
     return words if len(words) <= 62 else words[:60] + "...'"
 
 
-def listed(names: Iterable[object], most: int = 10) -> str:
-    """Names for a message, the first few of them."""
+def listed(names: Iterable[object]) -> str:
+    """Names for a message, the first ten of them."""
     names = list(names)
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(shown(n) for n in names[:most]) + rest
+    rest = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(shown(n) for n in names[:10]) + rest
 
 
 def bad(wrong: str, allowed: str, fix: str, *, name: str = "SCHEMA") -> UsageError:

@@ -6,7 +6,8 @@ import datetime
 import math
 from bisect import bisect_left
 from collections.abc import Mapping
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import (
@@ -23,6 +24,7 @@ from gibbous.core.schema import (
 from gibbous.read.edges import calendar, day_format, equal_width, facts
 from gibbous.read.fields import Fields, bad, listed, nearest, shown
 
+Value = partial[float]
 MISSING = "(missing)"
 MAX_BINS = 1_000_000
 
@@ -80,14 +82,8 @@ def _kind(table: Fields) -> ColumnKind:
     kind = table.text("kind")
     if kind is None:
         raise table.need("kind", f"It is one of {', '.join(KINDS)}")
-    if kind not in KINDS:
-        raise table.wrong(
-            "kind",
-            f"is {shown(kind)}",
-            f"It is one of {', '.join(KINDS)}",
-            nearest(str(kind), KINDS),
-        )
-    return kind
+    found: ColumnKind = table.among("kind", kind, KINDS, f"It is one of {', '.join(KINDS)}")
+    return found
 
 
 def _levels(table: Fields, kind: str) -> tuple[Level, ...]:
@@ -108,10 +104,16 @@ def _levels(table: Fields, kind: str) -> tuple[Level, ...]:
 def _bins(table: Fields, kind: str) -> dict[str, Any]:
     date = kind == "date"
     whole = date or table.flag("integer")
-    lower, upper = (_number(table, key, date, whole) for key in ("lower", "upper"))
-    edges = _edges(table, lower, upper, date, whole)
+    value = partial(_value, table, date=date, whole=whole)
+    ends = []
+    for key in ("lower", "upper"):
+        end = table.any(key)
+        if end is None:
+            raise table.need(key, "Numeric and date columns have public bounds")
+        ends.append(value(key, end))
+    edges = _edges(table, ends[0], ends[1], value, whole=whole)
     found: dict[str, Any] = {"edges": edges, "clamp": table.flag("clamp")}
-    found["within"] = _within(table, lower, upper, date, whole)
+    found["within"] = _within(table, ends[0], ends[1], value)
     if date:
         return found | {"date_format": _date_format(table)}
     decimals = table.whole("decimals", 0)
@@ -122,9 +124,11 @@ def _bins(table: Fields, kind: str) -> dict[str, Any]:
     return found | {"integer": whole, "decimals": decimals}
 
 
-def _edges(table: Fields, lower: float, upper: float, date: bool, whole: bool) -> tuple[float, ...]:
+def _edges(
+    table: Fields, lower: float, upper: float, value: Value, *, whole: bool
+) -> tuple[float, ...]:
     ways = [key for key in ("bins", "cuts", "by") if key in table]
-    if len(ways) > 1 or ("by" in table and not date):
+    if len(ways) > 1 or ("by" in table and not value.keywords["date"]):
         raise table.wrong(
             " and ".join(ways), "were given", "One of bins or cuts (dates: or by)", "Keep one"
         )
@@ -134,10 +138,9 @@ def _edges(table: Fields, lower: float, upper: float, date: bool, whole: bool) -
     by = table.text("by")
     bins = table.whole("bins", 1) or 1
     if cuts is not None:
-        return (lower, *(_value(table, "cuts", c, date, whole) for c in cuts), upper)
+        return (lower, *(value("cuts", cut) for cut in cuts), upper)
     if by is not None:
-        if by not in ("day", "month", "year"):
-            raise table.wrong("by", f"is {shown(by)}", "It is day, month or year")
+        table.among("by", by, ("day", "month", "year"), "It is day, month or year")
         return calendar(int(lower), int(upper), by)
     most = max(int(upper) - int(lower), 1) if whole else MAX_BINS
     if bins > most:
@@ -150,7 +153,7 @@ def _edges(table: Fields, lower: float, upper: float, date: bool, whole: bool) -
     return equal_width(lower, upper, bins, whole=whole)
 
 
-def _within(table: Fields, lower: float, upper: float, date: bool, whole: bool) -> Within | None:
+def _within(table: Fields, lower: float, upper: float, value: Value) -> Within | None:
     steps, weights = table.list("steps"), table.list("weights")
     if steps is None and weights is None:
         return None
@@ -160,18 +163,11 @@ def _within(table: Fields, lower: float, upper: float, date: bool, whole: bool) 
         )
     if any(type(weight) is not int for weight in weights):
         raise table.wrong("weights", "hold something else", "They are whole numbers >= 0")
-    inner = (_value(table, "steps", step, date, whole) for step in steps)
+    inner = (value("steps", step) for step in steps)
     return Within((lower, *inner, upper), tuple(weights))
 
 
-def _number(table: Fields, key: str, date: bool, whole: bool) -> float:
-    value = table.any(key)
-    if value is None:
-        raise table.need(key, "Numeric and date columns have public bounds")
-    return _value(table, key, value, date, whole)
-
-
-def _value(table: Fields, key: str, value: object, date: bool, whole: bool) -> float:
+def _value(table: Fields, key: str, value: object, *, date: bool, whole: bool) -> float:
     if date:
         day = as_day(value)
         if day is None:
@@ -215,25 +211,13 @@ def _sources(table: Fields, binned: bool) -> tuple[tuple[str, Source], ...]:
     one, each = table.text("source"), table.any("sources")
     if one is not None and each is not None:
         raise table.wrong("source and sources", "were given", "One of them", "Keep one")
-    if one is not None:
-        _check_source(table, one)
-        given = dict.fromkeys(facts(binned), one) if one != "declared" else {}
-    else:
-        given = each or {}
-        if not isinstance(given, Mapping):
-            raise table.wrong("sources", "is not a table", "It maps facts to sources")
+    given: Any = each or {} if one is None else dict.fromkeys(facts(binned), one)
+    if not isinstance(given, Mapping):
+        raise table.wrong("sources", "is not a table", "It maps facts to sources")
     for fact, source in given.items():
-        if fact not in FACTS:
-            allowed = f"Facts are {', '.join(FACTS)}"
-            raise table.wrong("sources", f"names {shown(fact)}", allowed, nearest(str(fact), FACTS))
-        _check_source(table, source)
-    return tuple((fact, cast(Source, source)) for fact, source in given.items())
-
-
-def _check_source(table: Fields, source: object) -> None:
-    if source not in SOURCES:
-        allowed = f"Sources are {', '.join(SOURCES)}"
-        raise table.wrong("source", f"is {shown(source)}", allowed, nearest(str(source), SOURCES))
+        table.among("sources", fact, FACTS, f"Facts are {', '.join(FACTS)}")
+        table.among("source", source, SOURCES, f"Sources are {', '.join(SOURCES)}")
+    return () if one == "declared" else tuple(given.items())
 
 
 def _codes(table: Fields, column: Column, given: object) -> tuple[int, ...]:
@@ -300,7 +284,7 @@ def _range_codes(part: Fields, column: Column) -> range:
     ends = [column.edges[0], column.edges[-1]]
     for i, key in enumerate(("lower", "upper")):
         if key in part:
-            ends[i] = _value(part, key, part.any(key), date, whole)
+            ends[i] = _value(part, key, part.any(key), date=date, whole=whole)
     # Whole numbers and days: upper is included. Elsewhere it is the open end of the last bin.
     stop = ends[1] + 1 if whole and ends[1] != column.edges[-1] else ends[1]
     first, last = bisect_left(column.edges, ends[0]), bisect_left(column.edges, stop)

@@ -12,7 +12,7 @@ import numpy as np
 from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.schema import UNITS, Column, Schema, Unit, impossible_mask
-from gibbous.read.fields import Fields, bad, listed, nearest, shown
+from gibbous.read.fields import Fields, bad, listed, shown
 from gibbous.read.schema_columns import read_column, read_rule
 from gibbous.read.schema_write import FORMAT, schema_json, schema_toml
 
@@ -148,27 +148,17 @@ def _unit(top: Fields) -> Unit | None:
     table.finish()
     if kind == _UNDECLARED and column is None and most is None:
         return None
-    if kind not in UNITS:
-        raise table.wrong(
-            "kind",
-            f"is {shown(kind)}",
-            'It is "row" or "person", or "record" of a table of flows',
-            nearest(str(kind), list(UNITS)),
-        )
+    known = table.among(
+        "kind", kind, UNITS, 'It is "row" or "person", or "record" of a table of flows'
+    )
     if kind == "person" and (column is None or most is None):
         raise bad(
             "[unit] of kind person is incomplete",
             "It has column (the identifier) and max_rows (the most rows of one person)",
             "Complete [unit]",
         )
-    if source not in ("declared", "inferred"):
-        raise table.wrong(
-            "source",
-            f"is {shown(source)}",
-            'It is "declared" or "inferred"',
-            nearest(source, ["declared", "inferred"]),
-        )
-    unit = Unit(kind, column, most or 1)
+    table.among("source", source, ("declared", "inferred"), 'It is "declared" or "inferred"')
+    unit = Unit(known, column, most or 1)
     return unit if source == "declared" else replace(unit, source="inferred")
 
 
