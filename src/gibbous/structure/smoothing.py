@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gibbous.structure import table_kernels
-from gibbous.structure.table_kernels import Ratios
 
 Columns = tuple[int, ...]
 
@@ -36,9 +35,7 @@ EXPECTED = 3.0  # cells' worth of the law of ratios that is expected before a ta
 NOTHING, BELOW, ABOVE = 0.2, 1.2, 0.6  # its share at 0; how slowly it falls in log ratio from 1
 
 
-def denoised(
-    counts: np.ndarray, sigma: float, references: Sequence[np.ndarray], *, compiled: bool = True
-) -> np.ndarray:
+def denoised(counts: np.ndarray, sigma: float, references: Sequence[np.ndarray]) -> np.ndarray:
     """Posterior means of the cells of one table: nonparametric empirical Bayes.
 
     The true cell is reference x ratio. The law of the ratio over the cells of the table is
@@ -51,7 +48,6 @@ def denoised(
         sigma: standard deviation of one cell's noise, in counts, > 0.
         references: expected counts of the same shape from something known before, >= 0: for
             example independent columns, or the model before the table was measured.
-        compiled: False takes the numpy twin.
     Returns:
         float64 of the same shape, > 0.
     Source:
@@ -61,50 +57,22 @@ def denoised(
     best, means = -np.inf, noisy
     for reference in references:
         base = np.maximum(reference.ravel(), 1e-3)
-        likelihood, candidate = _likeliest(noisy, sigma, base, compiled=compiled)
+        likelihood, candidate = _likeliest(noisy, sigma, base)
         if likelihood > best:
             best, means = likelihood, candidate
     out: np.ndarray = np.maximum(means, TINY).reshape(counts.shape)
     return out
 
 
-def _likeliest(
-    noisy: np.ndarray, sigma: float, base: np.ndarray, *, compiled: bool
-) -> tuple[float, np.ndarray]:
+def _likeliest(noisy: np.ndarray, sigma: float, base: np.ndarray) -> tuple[float, np.ndarray]:
     """Log-likelihood at the estimated law of ratios, and the posterior mean of each cell."""
     seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
     atoms, width, before = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
     known = table_kernels.Ratios(atoms, width, before, EXPECTED, STEPS)
     means, likely = np.empty_like(noisy), np.empty((len(noisy), len(atoms)))
-    law = table_kernels.posterior if compiled else posterior_means
     laws = np.empty((2, len(atoms)))
-    return float(law(noisy, base, float(sigma), known, means, likely, laws)), means
-
-
-def posterior_means(
-    noisy: np.ndarray,
-    base: np.ndarray,
-    sigma: float,
-    known: Ratios,
-    means: np.ndarray,
-    *_room: np.ndarray,
-) -> float:
-    """Twin of `table_kernels.posterior`."""
-    ratios, width, before, expected, steps = known
-    cells = base[:, None] * ratios
-    between = cells * width
-    spread = between**2 + sigma**2
-    logs = -0.5 * ((noisy[:, None] - cells) ** 2 / spread + np.log(spread))
-    shift = logs.max(axis=1, keepdims=True)
-    likely = np.exp(logs - shift)
-    law = before
-    for _ in range(steps):
-        law = law * (likely.T @ (1.0 / (likely @ law))) + expected * before
-        law = law / law.sum()
-    mixed = likely @ law
-    within = cells + between**2 / spread * (noisy[:, None] - cells)
-    means[:] = (likely * within) @ law / mixed
-    return float(np.log(mixed).sum() + shift.sum())
+    law = table_kernels.posterior(noisy, base, float(sigma), known, means, likely, laws)
+    return float(law), means
 
 
 @functools.lru_cache(maxsize=64)

@@ -72,7 +72,7 @@ def posterior(
 ) -> float:
     """Posterior mean of each cell under the law of ratios that makes all cells likeliest.
 
-    Twin: `smoothing.posterior_means`.
+    Twin: `posterior_means` of its tests.
 
     Args:
         noisy: counts, float64 (cells,).
