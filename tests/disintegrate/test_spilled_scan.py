@@ -229,7 +229,7 @@ def test_which_rows_of_a_person_stay_is_uniform(thinned: bool) -> None:
     def distance(dice: np.ndarray | None) -> float:
         who = np.repeat(np.arange(4_000, dtype=np.uint64), 5)[None]
         stays = np.ones(20_000, dtype=bool)
-        stays[persons.surplus(who, 2, dice=dice, words=words)] = False
+        stays[persons.surplus(who, 2, words if dice is None else dice)] = False
         assert (stays.reshape(-1, 5).sum(axis=1) == 2).all()
         counts = np.bincount(stays.reshape(-1, 5) @ (1 << np.arange(5)), minlength=32)
         return float((((counts - 400) ** 2)[counts > 0] / 400).sum())

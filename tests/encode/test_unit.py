@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from gibbous.core.schema import Column, Schema, Unit
-from gibbous.encode.encode import bounded, encode
+from gibbous.encode.encode import encode
+from gibbous.encode.persons import bounded
 from tests.read.refusal import refused
 
 

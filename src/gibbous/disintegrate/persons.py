@@ -16,11 +16,10 @@ import numpy as np
 import polars as pl
 
 from gibbous.core.context import mix64
-from gibbous.core.errors import SchemaMismatch
 from gibbous.core.protocols import Words64
 from gibbous.disintegrate.spill import SpillFile
 from gibbous.encode.levels import as_text
-from gibbous.read.fields import shown
+from gibbous.encode.persons import first_without, no_person, surplus
 
 RANGE = 1 << 20  # rows whose words are grouped at once
 UNKNOWN = 1 << 26  # rows that are made ready for where nobody knows their number
@@ -64,11 +63,9 @@ class People:
 
     def lanes(self, people: pl.Series) -> np.ndarray:
         """Keyed words of some rows, uint64 (1 or 2, rows); rows without an identifier are noted."""
-        unknown = people.is_null()
-        if people.dtype.is_float():
-            unknown |= people.is_nan().fill_null(value=False)
-        if unknown.any() and not self._first_missing:
-            self._first_missing = self._rows + int(unknown.arg_max() or 0) + 1
+        without = first_without(people)
+        if without and not self._first_missing:
+            self._first_missing = self._rows + without
         self._rows += len(people)
         return _words_of(people, self._seeds)
 
@@ -99,13 +96,7 @@ class People:
             SchemaMismatch: a row has no identifier.
         """
         if self._first_missing:
-            raise SchemaMismatch(
-                "NULLID",
-                f"Column {shown(self._name)}, the person identifier, is missing, "
-                f"first in data row {self._first_missing:,}.",
-                "Every row belongs to a person.",
-                "Complete the identifier, or drop those rows before.",
-            )
+            raise no_person(self._name, self._first_missing)
         starts = np.cumsum([0, *(slab.rows for slab in self._slabs)])
         dropped = np.zeros(starts[-1] // 8 + 1, dtype=np.uint8)  # a bit a row
         for i in range(self._ranges):
@@ -132,12 +123,12 @@ class People:
                 dice = np.concatenate((dice, self._words(len(rows))))
             if len(row) > 4 * RANGE:  # somebody has very many rows: thin them out on the way
                 dice = self._words(len(row)) if dice is None else dice
-                out = surplus(who, most, dice=dice, words=self._words)
+                out = surplus(who, most, dice)
                 gone.append(row[out])
                 keep = np.ones(len(row), dtype=bool)
                 keep[out] = False
                 who, row, dice = who[:, keep], row[keep], dice[keep]
-        gone.append(row[surplus(who, most, dice=dice, words=self._words)])
+        gone.append(row[surplus(who, most, self._words if dice is None else dice)])
         return np.concatenate(gone)
 
     def _part(self, slab: _Sorted, part: int) -> tuple[np.ndarray, np.ndarray]:
@@ -147,30 +138,6 @@ class People:
             self._file.get(slab.start + 8 * (i * slab.rows + a), lane)
         self._file.get(slab.start + 8 * self._lanes * slab.rows + 4 * a, rows)
         return lanes, rows.astype(np.int64)
-
-
-def surplus(who: np.ndarray, most: int, *, dice: np.ndarray | None, words: Words64) -> np.ndarray:
-    """Places of the rows that go when each person keeps the `most` rows of the lowest dice.
-
-    Args:
-        who: uint64 (lanes, rows): rows that agree in all lanes belong to one person.
-        dice: uint64 (rows,), cryptographic; None to draw them for those who have too many rows.
-        words: cryptographic 64-bit words.
-    """
-    order = np.lexsort(who[::-1])
-    new = np.zeros(len(order), dtype=bool)
-    for lane in who:
-        new[1:] |= lane[order[1:]] != lane[order[:-1]]
-    person = np.cumsum(new)
-    size = np.bincount(person) if len(person) else np.zeros(1, dtype=np.int64)
-    heavy = np.flatnonzero(size[person] > most)
-    rows, person = order[heavy], person[heavy]
-    rolled = words(len(rows)) if dice is None else dice[rows]
-    by = np.lexsort((rolled, person))
-    first = np.flatnonzero(np.diff(person[by], prepend=-1))
-    place = np.arange(len(by)) - np.repeat(first, np.diff(first, append=len(by)))
-    gone: np.ndarray = rows[by[place >= most]]
-    return gone
 
 
 def _words_of(people: pl.Series, seeds: np.ndarray) -> np.ndarray:

@@ -25,7 +25,6 @@ from gibbous.disintegrate.spark.faults import SPENT, UNSPENT, refused, unstable
 from gibbous.disintegrate.spark.jobs import awaited
 from gibbous.disintegrate.spark.session import quiet
 from gibbous.disintegrate.spark.sources import Rows
-from gibbous.read.fields import shown
 
 SLAB = 1 << 13  # rows of a slab where slabs are divided over a number of partitions
 
@@ -165,6 +164,7 @@ def _joined(
     """Reports of all tasks, in the order of their rows: faults are raised, fingerprints added up."""
     from gibbous.encode.encode import Faults
     from gibbous.encode.faults import Fault
+    from gibbous.encode.persons import no_person
     from gibbous.read.fingerprint import Fingerprint, Seen
 
     told = [json.loads(words) for words in found.column("report").to_pylist() if words is not None]
@@ -182,7 +182,8 @@ def _joined(
         mark.join(Seen(tuple(one["names"]), one["rows"], tuple(one["sums"])))
     _refuse(faults)
     if nobody:
-        raise _nobody(job.schema, nobody)
+        assert job.schema.unit is not None
+        raise no_person(str(job.schema.unit.column), nobody)
     sums = {
         task: (count, total)
         for task, count, total in zip(
@@ -208,17 +209,6 @@ def _refuse(faults: Any) -> None:
     else:
         return
     raise found
-
-
-def _nobody(schema: Schema, first: int) -> SchemaMismatch:
-    assert schema.unit is not None
-    return SchemaMismatch(
-        "NULLID",
-        f"Column {shown(str(schema.unit.column))}, the person identifier, is missing, first in data "
-        f"row {first:,}.",
-        "Every row belongs to a person.",
-        "Complete the identifier, or drop those rows before.",
-    )
 
 
 def tallied(

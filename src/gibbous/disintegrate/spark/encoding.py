@@ -202,15 +202,14 @@ def _cut(job: EncodeJob, batches: Batches) -> Iterator[Any]:
 
 def _people(job: EncodeJob, frame: pl.DataFrame, report: dict[str, Any]) -> np.ndarray | None:
     """Two keyed words of each row's person, uint64 (2, rows); what is missing goes into the report."""
+    from gibbous.encode.persons import first_without
+
     unit = job.schema.unit
     if unit is None or unit.column is None:
         return None
     values = frame.get_column(unit.column)
-    unknown = values.is_null()
-    if values.dtype.is_float():
-        unknown |= values.is_nan().fill_null(value=False)
-    if unknown.any():
-        report["nobody"] = int(unknown.arg_max() or 0) + 1
+    if without := first_without(values):
+        report["nobody"] = without
     return slabs.person_words(values, job.root)
 
 

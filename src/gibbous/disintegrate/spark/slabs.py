@@ -13,6 +13,7 @@ import polars as pl
 from gibbous.core.codes import Codes
 from gibbous.core.context import mix64
 from gibbous.core.schema import Schema
+from gibbous.encode.persons import surplus
 
 CELLS = 1 << 21
 """Codes a slab at most: 2 MB where codes are bytes, well below what Spark puts into one batch."""
@@ -197,11 +198,4 @@ def bounded_rows(
     with np.errstate(over="ignore"):
         group = people[0] + mix64(people[1])
     chosen = shuffled_words(words, group, key)
-    order = np.lexsort((chosen, people[1], people[0]))
-    first, second = people[0][order], people[1][order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    starts = np.flatnonzero(new)
-    place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-    stay: np.ndarray = np.sort(order[place < most])
-    return stay
+    return np.delete(np.arange(len(words)), surplus(people, most, chosen))

@@ -1,0 +1,78 @@
+"""Identifiers of persons in; which rows stay when each person keeps at most so many, at random."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from gibbous.core.errors import SchemaMismatch
+from gibbous.core.protocols import Words64
+from gibbous.read.fields import shown
+
+
+def bounded(people: pl.Series, max_rows: int, words: Words64) -> np.ndarray | None:
+    """Which rows stay when each person keeps at most `max_rows` rows, uniformly at random.
+
+    Args:
+        people: identifier of each row.
+        max_rows: the most rows of one person, >= 1.
+        words: cryptographic 64-bit words; asked for only when somebody has too many rows.
+    Returns:
+        bool (rows,), or None when every row stays.
+    Raises:
+        SchemaMismatch: a row has no identifier.
+    """
+    row = first_without(people)
+    if row:
+        raise no_person(people.name, row)
+    person = people.rank("dense").to_numpy().astype(np.uint64)
+    keep = np.ones(len(person), dtype=bool)
+    keep[surplus(person[None], max_rows, words)] = False
+    return None if keep.all() else keep
+
+
+def surplus(who: np.ndarray, most: int, dice: np.ndarray | Words64) -> np.ndarray:
+    """Places of the rows that go when each person keeps the `most` rows of the lowest dice.
+
+    Args:
+        who: uint64 (lanes, rows): rows that agree in all lanes belong to one person.
+        dice: cryptographic: uint64 (rows,), or words to draw them from for those who have too many.
+    """
+    order = np.lexsort(who[::-1])
+    new = np.zeros(len(order), dtype=bool)
+    for lane in who:
+        new[1:] |= lane[order[1:]] != lane[order[:-1]]
+    person = np.cumsum(new)
+    size = np.bincount(person, minlength=1)
+    heavy = np.flatnonzero(size[person] > most)
+    if not len(heavy):
+        return heavy
+    rows, person = order[heavy], person[heavy]
+    rolled = dice[rows] if isinstance(dice, np.ndarray) else dice(len(rows))
+    by = np.lexsort((rolled, person))
+    first = np.flatnonzero(np.diff(person[by], prepend=-1))
+    place = np.arange(len(by)) - np.repeat(first, np.diff(first, append=len(by)))
+    gone: np.ndarray = rows[by[place >= most]]
+    return gone
+
+
+def first_without(people: pl.Series) -> int:
+    """The first row without an identifier, from 1; 0 if there is none."""
+    unknown = people.is_null()
+    if people.dtype.is_float():
+        unknown |= people.is_nan().fill_null(value=False)
+    return int(unknown.arg_max() or 0) + 1 if unknown.any() else 0
+
+
+def no_person(column: str, row: int) -> SchemaMismatch:
+    """The error for a row that belongs to nobody.
+
+    Args:
+        row: the first such, from 1.
+    """
+    return SchemaMismatch(
+        "NULLID",
+        f"Column {shown(column)}, the person identifier, is missing, first in data row {row:,}.",
+        "Every row belongs to a person.",
+        "Complete the identifier, or drop those rows before.",
+    )
