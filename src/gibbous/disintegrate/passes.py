@@ -13,7 +13,7 @@ import numpy as np
 from gibbous.core.context import Context, Hashed, Radix
 from gibbous.core.tables import Counts, Dense, Sparse
 from gibbous.disintegrate import count_kernels, count_routes
-from gibbous.disintegrate.plain import count_pairs
+from gibbous.disintegrate.plain import at_cells, count_pairs, occupied
 
 Going = Callable[[float], None]
 """Told the share of the job that is done; raises `Interrupted` when the run was called off."""
@@ -138,7 +138,7 @@ def sort(columns: np.ndarray, context: Context, going: Going) -> Sparse:
     if found:
         count_kernels.run_lengths(ids, cells, counts)
     del ids
-    return _split(context, cells, counts)
+    return at_cells(context, cells, counts)
 
 
 def pairs(columns: np.ndarray, context: Context, going: Going) -> Sparse:
@@ -154,12 +154,6 @@ def pairs(columns: np.ndarray, context: Context, going: Going) -> Sparse:
         count_kernels.radix_ids(columns, start, targets.cols, targets.steps, part)
     going(0.2)
     return count_pairs(keys, levels)
-
-
-def occupied(context: Context, table: np.ndarray) -> Sparse:
-    """The positive cells of a dense table, int64 (cells,)."""
-    cells = np.flatnonzero(table)
-    return _split(context, cells.astype(np.uint64), table[cells])
 
 
 Part = Sparse | np.ndarray
@@ -236,11 +230,6 @@ def added(one: Sparse, two: Sparse) -> Sparse:
 def _join(runs: list[Sparse]) -> None:
     last = runs.pop()
     runs[-1] = added(runs[-1], last)
-
-
-def _split(context: Context, cells: np.ndarray, counts: np.ndarray) -> Sparse:
-    width = np.uint64(context.levels)
-    return Sparse(cells // width, cells % width, counts)
 
 
 def _ids(columns: np.ndarray, context: Context, going: Going) -> np.ndarray:

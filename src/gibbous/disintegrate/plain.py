@@ -66,6 +66,18 @@ def count_pairs(keys: np.ndarray, levels: np.ndarray) -> Sparse:
     return Sparse(keys[starts], levels[starts], lengths)
 
 
+def occupied(context: Context, table: np.ndarray) -> Sparse:
+    """The cells of a table, int64 (cells,), that are not 0."""
+    cells = np.flatnonzero(table)
+    return at_cells(context, cells.astype(np.uint64), table[cells])
+
+
+def at_cells(context: Context, cells: np.ndarray, counts: np.ndarray) -> Sparse:
+    """Counts of some cells, uint64 key * levels + level, increasing."""
+    width = np.uint64(context.levels)
+    return Sparse(cells // width, cells % width, counts)
+
+
 def _dense(context: Context, values: np.ndarray) -> Dense:
     total = np.zeros(context.cells, dtype=np.int64)
     step = max(CHUNK, context.cells)
@@ -79,9 +91,9 @@ def _sparse(context: Context, values: np.ndarray) -> Sparse:
     keys, levels = keys_of(context, values), levels_of(context, values)
     if context.cells > WORD:
         return count_pairs(keys, levels)
-    width = np.uint64(context.levels)
-    cells, lengths = np.unique(keys * width + levels, return_counts=True)
-    return Sparse(cells // width, cells % width, lengths.astype(np.int64, copy=False))
+    ids = keys * np.uint64(context.levels) + levels
+    cells, lengths = np.unique(ids, return_counts=True)
+    return at_cells(context, cells, lengths.astype(np.int64, copy=False))
 
 
 def _sum(codes: Codes, moment: Moment) -> np.ndarray:

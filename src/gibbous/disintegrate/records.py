@@ -102,7 +102,7 @@ class LocalEngine:
                 "duckdb:///file.db::table", an ibis Table, or a DuckDB relation.
         """
         if self._closed:
-            raise _closed()
+            raise closed()
         codes, mark = scanning.scan(
             source,
             schema,
@@ -123,7 +123,7 @@ class LocalEngine:
             EngineFailure: closed, or a code that the schema does not have.
         """
         if self._closed:
-            raise _closed()
+            raise closed()
         self._forget()
         # Slabs were checked when they were written.
         if isinstance(codes, Codes) and not _fit(codes):
@@ -230,14 +230,9 @@ class LocalEngine:
             EngineFailure: closed, or nothing was scanned.
         """
         if self._closed:
-            raise _closed()
+            raise closed()
         if self._store is None:
-            raise EngineFailure(
-                "NOTSCANNED",
-                "The engine holds no records.",
-                "Records are scanned before they are counted.",
-                "Call scan first.",
-            )
+            raise not_scanned()
         return self._store
 
     def _forget(self) -> None:
@@ -338,11 +333,22 @@ def _fit(codes: Codes) -> bool:
     )
 
 
-def _closed() -> EngineFailure:
+def closed() -> EngineFailure:
+    """The error of an engine that is asked after its end."""
     return EngineFailure(
         "CLOSED",
         "The engine is closed: its records were forgotten.",
         "Records are counted before rows are written, never after.",
         "Start a new run.",
         state="What was reserved stays spent.",
+    )
+
+
+def not_scanned() -> EngineFailure:
+    """The error of an engine that is asked before its records are read."""
+    return EngineFailure(
+        "NOTSCANNED",
+        "The engine holds no records.",
+        "Records are scanned before they are counted.",
+        "Call scan first.",
     )

@@ -17,7 +17,7 @@ import polars as pl
 from gibbous.core.errors import EngineFailure
 from gibbous.core.schema import Schema
 from gibbous.disintegrate.spark import slabs
-from gibbous.disintegrate.spark.shield import Batches, rows, shielded, task
+from gibbous.disintegrate.spark.shield import Batches, one_row, rows, shielded, task
 
 ENCODED = "rows bigint, sum bigint, bucket int, codes binary, numbers binary, people binary, report string"
 REPORTS = "task int, rows bigint, sum bigint, report string"
@@ -77,9 +77,9 @@ def reported(batches: Batches) -> Iterator[Any]:
     read = np.zeros(2, dtype=np.int64)
     for row in rows(batches):
         if row["report"] is not None:
-            yield _reports_batch(-1, 0, 0, row["report"])
+            yield one_row(REPORTS, task=-1, rows=0, sum=0, report=row["report"])
         read += (row["rows"], row["sum"])
-    yield _reports_batch(task(), int(read[0]), int(read[1]), None)
+    yield one_row(REPORTS, task=task(), rows=int(read[0]), sum=int(read[1]))
 
 
 def _frames(job: EncodeJob, batches: Batches) -> Iterator[pl.DataFrame]:
@@ -248,32 +248,7 @@ def _encoded_batch(
     bucket: int = 0,
     report: str | None = None,
 ) -> Any:
-    import pyarrow as pa
-
-    def block(values: np.ndarray | None) -> Any:
-        return pa.array([None if values is None else values.tobytes()], pa.binary())
-
-    return pa.RecordBatch.from_pydict(
-        {
-            "rows": pa.array([0 if codes is None else codes.shape[1]], pa.int64()),
-            "sum": pa.array([total], pa.int64()),
-            "bucket": pa.array([bucket], pa.int32()),
-            "codes": block(codes),
-            "numbers": block(numbers),
-            "people": block(people),
-            "report": pa.array([report], pa.string()),
-        }
-    )
-
-
-def _reports_batch(place: int, count: int, total: int, report: str | None) -> Any:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_pydict(
-        {
-            "task": pa.array([place], pa.int32()),
-            "rows": pa.array([count], pa.int64()),
-            "sum": pa.array([total], pa.int64()),
-            "report": pa.array([report], pa.string()),
-        }
-    )
+    blocks = {"codes": codes, "numbers": numbers, "people": people}
+    held = {name: None if block is None else block.tobytes() for name, block in blocks.items()}
+    count = 0 if codes is None else codes.shape[1]
+    return one_row(ENCODED, rows=count, sum=total, bucket=bucket, report=report, **held)

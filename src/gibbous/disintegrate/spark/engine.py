@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from gibbous.core.context import Context
-from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, EngineFailure
+from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED
 from gibbous.core.memory import check_memory, default_limit
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
@@ -14,7 +14,7 @@ from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
 from gibbous.disintegrate import count_routes
-from gibbous.disintegrate.records import out_of_memory
+from gibbous.disintegrate.records import closed, not_scanned, out_of_memory
 from gibbous.disintegrate.spark.collect import Kept, scanned, tallied
 from gibbous.disintegrate.spark.estimate import tally_bytes
 from gibbous.disintegrate.spark.jobs import check_workers
@@ -227,7 +227,7 @@ class SparkEngine:
                 item in a task of its own.
         """
         if self._held is None:
-            raise _closed()
+            raise closed()
         return SparkWorkers(self._held, partitions=partitions or self.partitions)
 
     def close(self) -> None:
@@ -247,20 +247,15 @@ class SparkEngine:
 
     def _session(self) -> Any:
         if self._closed or self._held is None:
-            raise _closed()
+            raise closed()
         return self._held.session
 
     def _look(self) -> tuple[Kept, Schema]:
         self._session()
         if self._view_of is not None and self._view_of._closed:
-            raise _closed()
+            raise closed()
         if self._kept is None or self._schema is None:
-            raise EngineFailure(
-                "NOTSCANNED",
-                "The engine holds no records.",
-                "Records are scanned before they are counted.",
-                "Call scan first.",
-            )
+            raise not_scanned()
         return self._kept, self._schema
 
     def _with(self, step: Recoding | Share, schema: Schema) -> SparkEngine:
@@ -272,13 +267,3 @@ class SparkEngine:
         made._kept, made._schema, made._steps = self._kept, schema, (*self._steps, step)
         made._view_of, made._closed = self._view_of or self, False
         return made
-
-
-def _closed() -> EngineFailure:
-    return EngineFailure(
-        "CLOSED",
-        "The engine is closed: its records were forgotten.",
-        "Records are counted before rows are written, never after.",
-        "Start a new run.",
-        state="What was reserved stays spent.",
-    )

@@ -19,7 +19,7 @@ from gibbous.core.tables import Counts, Dense
 from gibbous.disintegrate.spark import pieces as cut
 from gibbous.disintegrate.spark import slabs
 from gibbous.disintegrate.spark.estimate import GATHER
-from gibbous.disintegrate.spark.shield import Batches, rows, shielded, task
+from gibbous.disintegrate.spark.shield import Batches, one_row, rows, shielded, task
 
 PIECES = "context int, part int, cells binary"
 CHECK, ERROR = -1, -2  # in place of a context: what a task has read; what it refused
@@ -172,12 +172,4 @@ def _piece_batches(place: int, found: Iterable[tuple[int, bytes]]) -> Iterator[A
 
 
 def _piece_batch(place: int, part: int, data: bytes) -> Any:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_pydict(
-        {
-            "context": pa.array([place], pa.int32()),
-            "part": pa.array([part], pa.int32()),
-            "cells": pa.array([data], pa.binary()),
-        }
-    )
+    return one_row(PIECES, context=place, part=part, cells=data)

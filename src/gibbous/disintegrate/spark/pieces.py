@@ -13,6 +13,7 @@ import numpy as np
 
 from gibbous.core.context import WORD, Context, mix64
 from gibbous.core.tables import Cells, Counts, Dense, Sparse
+from gibbous.disintegrate.plain import occupied
 
 DENSE = 1 << 20
 CHUNK = 1 << 16
@@ -37,7 +38,7 @@ def pieces(context: Context, cells: Cells, buckets: int) -> Iterator[Piece]:
         yield from _of_table(_flat(context, cells))
         return
     if isinstance(cells, Dense):
-        cells = _occupied(context, cells.values.ravel())
+        cells = occupied(context, cells.values.ravel())
     if not len(cells.values):
         return
     part = mix64(cells.keys ^ mix64(cells.levels)) % np.uint64(buckets)
@@ -110,17 +111,14 @@ def counts(context: Context, parts: list[Part]) -> Counts:
         found = merge(context, [part.sparse() for part in parts])
         if context.support == "seen":
             return Counts(context, found)
-        table = np.zeros(context.cells, dtype=np.int64)
-        table[(found.keys * np.uint64(context.levels) + found.levels).astype(np.int64)] = (
-            found.values
-        )
+        table = _flat(context, found)
     else:
         table = np.zeros(context.cells, dtype=np.int64)
         for part in parts:
             start = part.number * CHUNK
             table[start : start + CHUNK] = part.table()
         if context.support == "seen":
-            return Counts(context, _occupied(context, table))
+            return Counts(context, occupied(context, table))
     return Counts(context, Dense(table.reshape(context.keys, context.levels)))
 
 
@@ -149,12 +147,6 @@ def _flat(context: Context, cells: Cells) -> np.ndarray:
     table = np.zeros(context.cells, dtype=np.int64)
     table[(cells.keys * np.uint64(context.levels) + cells.levels).astype(np.int64)] = cells.values
     return table
-
-
-def _occupied(context: Context, table: np.ndarray) -> Sparse:
-    found = np.flatnonzero(table)
-    ids, width = found.astype(np.uint64), np.uint64(context.levels)
-    return Sparse(ids // width, ids % width, table[found])
 
 
 def _of_table(table: np.ndarray, first: int = 0) -> Iterator[Piece]:

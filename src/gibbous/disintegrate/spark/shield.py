@@ -58,6 +58,22 @@ def _words(error: GibbousError) -> str:
     return json.dumps(told)
 
 
+def one_row(columns: str, **values: Any) -> Any:
+    """One row as an Arrow batch.
+
+    Args:
+        columns: names and types, as Spark reads them: "rows bigint, report string".
+        values: by name; null where none is given.
+    """
+    import pyarrow as pa
+
+    types = {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(), "string": pa.string()}
+    named = [column.split() for column in columns.split(", ")]
+    return pa.RecordBatch.from_pydict(
+        {name: pa.array([values.get(name)], types[kind]) for name, kind in named}
+    )
+
+
 def rows(batches: Batches) -> Iterator[dict[str, Any]]:
     """The rows of batches as dictionaries; blocks of bytes are copied one at a time."""
     for batch in batches:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.errors import EngineFailure, InputRejected, SchemaMismatch, UsageError
+from gibbous.core.errors import EngineFailure, InputRejected, UsageError
 from gibbous.core.schema import Schema
 from gibbous.disintegrate.spark.faults import guarded
 from gibbous.disintegrate.spark.session import quiet
-from gibbous.read.conform import check_names, check_types, conform
+from gibbous.read.conform import check_names, conform, usable
 from gibbous.read.fields import shown
 from gibbous.read.files import TEXT_ENDINGS
 
@@ -48,7 +48,7 @@ def rows_of(session: Any, source: Any, schema: Schema, *, max_columns: int) -> R
         schema: its declared schema.
         max_columns: most columns.
     Raises:
-        InputRejected, SchemaMismatch, UsageError, EngineFailure: without any value in the text.
+        InputRejected, UsageError, EngineFailure: without any value in the text.
     """
     if is_frame(source):
         return _of_frame(source, schema, max_columns)
@@ -140,21 +140,13 @@ def _of_frame(frame: Any, schema: Schema, max_columns: int) -> Rows:
     check_names(names, max_columns)
     with quiet():
         empty = pl.DataFrame(pl.from_arrow(guarded(lambda: frame.limit(0).toArrow())))
-    kept = [name for name in names if name not in schema.ignore or _usable(name, empty)]
+    kept = [name for name in names if name not in schema.ignore or usable(name, empty.schema[name])]
     types = {name: empty.schema[name] for name in kept}
     conform(types, schema)
     if kept != names:
         frame = frame.select(*(f"`{name.replace('`', '``')}`" for name in kept))
     instants = tuple(name for name, dtype in types.items() if isinstance(dtype, pl.Datetime))
     return Rows(frame, tuple(kept), instants)
-
-
-def _usable(name: str, frame: Any) -> bool:
-    try:
-        check_types({name: frame.schema[name]})
-    except SchemaMismatch:
-        return False
-    return True
 
 
 def _not_there(text: str) -> InputRejected:
