@@ -50,7 +50,7 @@ def _command(command: Any, path: str) -> Iterator[str]:
     if inner is None:
         yield f"\n## `{path}`\n\n{' '.join((command.help or '').split())}\n\n"
         yield "| argument or option | meaning | default |\n|---|---|---|\n"
-        for parameter in command.params:
+        for parameter in sorted(command.params, key=lambda p: p.param_type_name != "argument"):
             yield _row(parameter)
         return
     for name in inner:

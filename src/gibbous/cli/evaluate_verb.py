@@ -18,7 +18,7 @@ from gibbous.evaluation.findings import Findings
 
 if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
-    from gibbous.cli.measuring_verbs import EvaluateFlags
+    from gibbous.cli.measuring_verbs import ComparedFlags, EvaluateFlags
     from gibbous.core.schema import Schema
     from gibbous.flows import Geography
 
@@ -68,40 +68,66 @@ def run(
 
 
 def _findings(wanted: EvaluateFlags, reading: ReadingFlags, bars: Bars) -> Findings:
-    """Findings about rows, or about flows, with the report that they write."""
-    from gibbous.reporting import evaluate_and_report
-
     releases = [path for path in wanted.synth if path.is_dir()]
     one = releases[0] if len(wanted.synth) == len(releases) == 1 else None
-    synthetic = one or list(wanted.synth)
-    only, options = _split(wanted.only) or None, reading.options()
+    return compared(
+        wanted.real,
+        one or list(wanted.synth),
+        wanted,
+        reading,
+        bars,
+        given=wanted.given,
+        fraction=wanted.fraction,
+        only=_split(wanted.only) or None,
+    )
+
+
+def compared(
+    real: Path,
+    synthetic: Path | list[Path],
+    flags: ComparedFlags,
+    reading: ReadingFlags,
+    bars: Bars,
+    *,
+    given: Sequence[str] | None = None,
+    **more: Any,
+) -> Findings:
+    """Findings about rows, or about flows, with the report that they write.
+
+    Args:
+        real: the confidential records.
+        synthetic: a release, or files.
+        flags: with a schema or a geography.
+        more: further options of `evaluate`.
+    """
+    from gibbous.reporting import evaluate_and_report
+
     schema: Schema | Geography
-    if wanted.geography is not None:
+    if flags.geography is not None:
         from gibbous.flows import load_geography
 
-        schema = load_geography(wanted.geography)
+        schema = load_geography(flags.geography)
         names = [schema.destination, schema.origin]
     else:
         from gibbous.read.schema_file import load_schema
 
-        assert wanted.schema is not None, "checked before"
-        schema = load_schema(wanted.schema)
+        assert flags.schema is not None, "checked before"
+        schema = load_schema(flags.schema)
         names = list(schema.names)
     return evaluate_and_report.evaluate(
-        wanted.real,
+        real,
         synthetic,
         schema,
-        keys=_columns(wanted.keys, names),
-        sensitive=_columns(wanted.sensitive, names) or None,
-        targets=_columns(wanted.targets, names),
-        formulas=wanted.formula or (),
-        given=_columns(wanted.given, names),
-        fraction=wanted.fraction,
-        holdout=wanted.holdout,
-        seed=wanted.seed,
-        only=only,
+        keys=_columns(flags.keys, names),
+        sensitive=_columns(flags.sensitive, names) or None,
+        targets=_columns(flags.targets, names),
+        formulas=flags.formula or (),
+        given=_columns(given, names),
+        holdout=flags.holdout,
+        seed=flags.seed,
         progress=bars,
-        options=options,
+        options=reading.options(),
+        **more,
     )
 
 

@@ -22,34 +22,36 @@ from gibbous.cli.flags import (
     Settings,
 )
 
-Formulas = Annotated[
-    list[str] | None, Option("--formula", help='A regression, "y ~ a + b"; repeatable.')
-]
-Holdout = Annotated[Path | None, Option("--holdout", help="Records no synthesizer saw.")]
-SampleSeed = Annotated[int, Option("--seed", help="Of samples and references.")]
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ComparedFlags:
+    """How synthetic rows are compared with real ones."""
 
-@dataclass(frozen=True, eq=False, repr=False)
-class EvaluateFlags:
-    """What is compared, and which findings are computed."""
-
-    real: Annotated[Path, Argument(help="The confidential records: CSV or Parquet.")]
-    synth: Annotated[list[Path], Argument(help="A release folder, or synthetic files.")]
     schema: SchemaFile = None
     geography: GeographyFile = None
     keys: Names = None
     sensitive: Names = None
     targets: Names = None
-    formula: Formulas = None
+    formula: Annotated[
+        list[str] | None, Option("--formula", help='A regression, "y ~ a + b"; repeatable.')
+    ] = None
+    holdout: Annotated[Path | None, Option("--holdout", help="Records no synthesizer saw.")] = None
+    seed: Annotated[int, Option("--seed", help="Of samples and references.")] = 0
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class EvaluateFlags(ComparedFlags):
+    """What is compared, and which findings are computed."""
+
+    real: Annotated[Path, Argument(help="The confidential records: CSV or Parquet.")]
+    synth: Annotated[list[Path], Argument(help="A release folder, or synthetic files.")]
     given: Names = None
     only: Annotated[
         list[str] | None, Option("--only", "--metrics", help="Findings, or utility, risk.")
     ] = None
-    holdout: Holdout = None
     fraction: Annotated[
         float | None, Option("--fraction", help="Share of the population in REAL.")
     ] = None
-    seed: SampleSeed = 0
 
 
 def evaluate(
@@ -64,25 +66,17 @@ def evaluate(
     evaluate_verb.run(evaluated, reading, out, screen)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ReportFlags:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ReportFlags(ComparedFlags):
     """What a report shows beside the release itself."""
 
     real: Annotated[Path | None, Option("--real", help="Real records to compare with.")] = None
     findings: Annotated[
         Path | None, Option("--findings", help="findings.json, in place of --real.")
     ] = None
-    schema: SchemaFile = None
-    geography: GeographyFile = None
     destination: Annotated[
         list[str] | None, Option("--destination", help="Flows: ids on maps; repeatable.")
     ] = None
-    keys: Names = None
-    sensitive: Names = None
-    targets: Names = None
-    formula: Formulas = None
-    holdout: Holdout = None
-    seed: SampleSeed = 0
     study: Annotated[
         Path | None, Option("--study", help="Folder of a study: its map, for internal use.")
     ] = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from gibbous.cli import show
+from gibbous.cli.evaluate_verb import CONFIDENTIAL, compared
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import require
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gibbous.reporting.evaluate_and_report import Audience
 
 LIBRARIES = ("altair", "vl_convert")
-CONFIDENTIAL = "Confidential: comparisons with real records, outside the guarantee of any release."
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,32 +143,10 @@ def _findings(
 ) -> Findings | Path:
     if reported.findings is not None:
         return reported.findings
-    from gibbous.reporting import evaluate_and_report
     from gibbous.reporting.html_page import check_path
 
     assert page.out is not None, "checked before"
+    assert reported.real is not None, "checked before"
     check_path(page.out, overwrite=page.overwrite)
-    schema: Any = reported.schema or page.release / "schema.toml"
-    if reported.geography is not None:
-        from gibbous.flows import load_geography
-
-        schema = load_geography(reported.geography)
-    return evaluate_and_report.evaluate(
-        reported.real,
-        page.release,
-        schema,
-        keys=_split(reported.keys),
-        sensitive=_split(reported.sensitive),
-        targets=_split(reported.targets),
-        formulas=tuple(reported.formula or ()),
-        holdout=reported.holdout,
-        seed=reported.seed,
-        progress=bars,
-        options=reading.options(),
-    )
-
-
-def _split(values: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(
-        part.strip() for value in values or () for part in value.split(",") if part.strip()
-    )
+    own = reported.schema or page.release / "schema.toml"
+    return compared(reported.real, page.release, replace(reported, schema=own), reading, bars)
