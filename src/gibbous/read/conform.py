@@ -190,9 +190,11 @@ _FIRST, _LAST = datetime.date(1, 1, 1), datetime.date(9999, 12, 31)
 _DAY = datetime.timedelta(days=1)
 
 
-def check_years(frame: pl.DataFrame) -> None:
+def check_years(frame: pl.DataFrame) -> pl.DataFrame:
     """Refuse days that no calendar writes: databases and files of other programs have infinite ones.
 
+    Returns:
+        The frame, as it is.
     Raises:
         SchemaMismatch: naming the column.
     """
@@ -205,12 +207,12 @@ def check_years(frame: pl.DataFrame) -> None:
             continue
         first, before, last = pl.Series([_FIRST, _LAST - _DAY, _LAST]).cast(dtype).to_physical()
         number = column.to_physical()
-        if bool(
-            ((number < first) | (number >= 2 * last - before)).any()
-        ):  # all of the last day is in
+        # All of the last day is in.
+        if bool(((number < first) | (number >= 2 * last - before)).any()):
             raise SchemaMismatch(
                 "NOTADAY",
                 f"Column {shown(column.name)} has days that are infinite, or after the year 9999.",
                 "Days lie between the years 1 and 9999.",
                 "Make them missing (NULL) in a view, and set missing = true in the schema.",
             )
+    return frame

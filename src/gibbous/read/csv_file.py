@@ -276,17 +276,12 @@ def _parsed(piece: Piece, good: np.ndarray, names: list[str], sep: str, null: st
             "The text is CSV as in RFC 4180.",
             "Write the file again with a CSV writer.",
         )
-    return _with_nulls(frame.select(names), null, quoted=piece.quoted)
-
-
-def _with_nulls(frame: pl.DataFrame, null: str, *, quoted: bool) -> pl.DataFrame:
-    """Make the declared text, and nothing else, null: the parser reads bare empty fields as null."""
-    import polars as pl
-
-    if null == "" and not quoted:
+    frame = frame.select(names)
+    if null == "" and not piece.quoted:
         return frame
-    filled = [pl.col(c).fill_null("") for c in frame.columns]
-    return frame.with_columns(pl.when(f != pl.lit(null)).then(f) for f in filled)
+    # The declared text, and nothing else, is null: the parser reads bare empty fields as null.
+    filled = [pl.col(name).fill_null("") for name in names]
+    return frame.with_columns(pl.when(text != pl.lit(null)).then(text) for text in filled)
 
 
 def _report(bad: _Bad, columns: int, options: ReadOptions) -> None:

@@ -54,8 +54,15 @@ def pieces(blocks: Iterator[bytes], sep: str, encoding: str) -> Iterator[Piece]:
     left, line, offset, header = b"", 1, 0, True
     for block in blocks:
         if offset == 0 and not left:
-            block, skipped = _without_mark(block)
-            offset += skipped
+            if block.startswith((b"\xff\xfe", b"\xfe\xff")):
+                raise InputRejected(
+                    "UTF16",
+                    "The file is UTF-16 text.",
+                    "Text files are UTF-8 (with or without a byte order mark).",
+                    "Save it as UTF-8.",
+                )
+            marked = block.startswith(b"\xef\xbb\xbf")
+            block, offset = (block[3:], 3) if marked else (block, 0)
         left += block
         end = last_end(left, first=header)
         if end == 0:
@@ -100,17 +107,6 @@ def keep_records(piece: Piece, good: np.ndarray) -> bytes:
     """
     lengths = np.diff(piece.ends, prepend=-1)
     return bytes(np.frombuffer(piece.text, dtype=np.uint8)[np.repeat(good, lengths)])
-
-
-def _without_mark(block: bytes) -> tuple[bytes, int]:
-    if block.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputRejected(
-            "UTF16",
-            "The file is UTF-16 text.",
-            "Text files are UTF-8 (with or without a byte order mark).",
-            "Save it as UTF-8.",
-        )
-    return (block[3:], 3) if block.startswith(b"\xef\xbb\xbf") else (block, 0)
 
 
 def last_end(text: bytes, *, first: bool = False) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import EngineFailure, InputRejected, SchemaMismatch, UsageError
-from gibbous.read.conform import check_names, check_types
+from gibbous.read.conform import check_names, check_types, usable
 from gibbous.read.fields import shown
 
 if TYPE_CHECKING:
@@ -77,14 +77,11 @@ def _from_pandas(frame: Any, skip: frozenset[str]) -> pl.DataFrame:
 
     columns = []
     for place, name in enumerate(frame.columns):
-        values = frame.iloc[:, place]
-        if name in skip:
-            try:
-                columns.append(_pandas_column(name, values))
-            except SchemaMismatch:
-                continue
-        else:
-            columns.append(_pandas_column(name, values))
+        try:
+            columns.append(_pandas_column(name, frame.iloc[:, place]))
+        except SchemaMismatch:
+            if name not in skip:
+                raise
     return _plain(pl.DataFrame(columns), skip)
 
 
@@ -127,16 +124,9 @@ def _objects(name: str, values: list[Any], kind: str) -> pl.Series:
 
 
 def _plain(frame: pl.DataFrame, skip: frozenset[str]) -> pl.DataFrame:
-    kept = []
-    for name, dtype in frame.schema.items():
-        try:
-            check_types({name: dtype})
-        except SchemaMismatch:
-            if name not in skip:
-                raise
-        else:
-            kept.append(name)
-    return frame.select(kept)
+    kept = {n: dtype for n, dtype in frame.schema.items() if n not in skip or usable(n, dtype)}
+    check_types(kept)
+    return frame.select(list(kept))
 
 
 def _guarded(action: Any, what: str) -> Any:

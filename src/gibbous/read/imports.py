@@ -35,7 +35,18 @@ def import_schema(path: str | Path, *, data: Any = None, options: Any = None) ->
     Raises:
         UsageError: the file is neither, or facts are missing and there are no data.
     """
-    document = _json(Path(path))
+    path = Path(path)
+    try:
+        document, fault = json_value(read_bytes(path, MAX_BYTES)), ""
+    except Unreadable as error:
+        document, fault = None, str(error)
+    if fault:
+        raise UsageError(
+            "IMPORTFILE",
+            f"The file {shown(path)} {fault}.",
+            "It is domain.json or SDV metadata V2, JSON in UTF-8.",
+            "Check the path.",
+        )
     if isinstance(document, dict) and any(
         isinstance(document.get(k), dict) for k in ("tables", "columns")
     ):
@@ -44,21 +55,13 @@ def import_schema(path: str | Path, *, data: Any = None, options: Any = None) ->
         isinstance(v, int) and not isinstance(v, bool) for v in document.values()
     )
     if not sizes or not document:
-        raise _unknown()
+        raise UsageError(
+            "IMPORTFORMAT",
+            "The file is neither domain.json nor SDV metadata.",
+            "domain.json maps column names to sizes; SDV metadata have columns with an sdtype each.",
+            "Check the file, or start from gibbous schema infer.",
+        )
     return Schema(tuple(_coded(name, size) for name, size in document.items()), Unit())
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json_value(read_bytes(path, MAX_BYTES))
-    except Unreadable as error:
-        fault = str(error)
-    raise UsageError(
-        "IMPORTFILE",
-        f"The file {shown(path)} {fault}.",
-        "It is domain.json or SDV metadata V2, JSON in UTF-8.",
-        "Check the path.",
-    )
 
 
 def _coded(name: str, size: int) -> Column:
@@ -70,15 +73,6 @@ def _coded(name: str, size: int) -> Column:
             "Group its codes, or leave it out of the domain and the data.",
         )
     return Column(name, "binary" if size == 2 else "nominal", tuple(range(size)))
-
-
-def _unknown() -> UsageError:
-    return UsageError(
-        "IMPORTFORMAT",
-        "The file is neither domain.json nor SDV metadata.",
-        "domain.json maps column names to sizes; SDV metadata have columns with an sdtype each.",
-        "Check the file, or start from gibbous schema infer.",
-    )
 
 
 VERSIONS = ("V2", "V1", "SINGLE_TABLE_V1", "MULTI_TABLE_V1")
@@ -104,7 +98,9 @@ def read_sdv(document: Mapping[str, Any], data: Any, options: Any) -> Schema:
     given = table.get("columns")
     if not isinstance(given, dict) or not given or not all(map(_is_table, given.values())):
         raise _malformed("columns are not a table of tables")
-    keys = {table.get("primary_key"), *_list(table.get("alternate_keys"))}
+    keys = {table.get("primary_key")}
+    if isinstance(alternate := table.get("alternate_keys"), list):
+        keys.update(key for key in alternate if isinstance(key, str))
     drafts = _drafts(given, data, options)
     columns: list[Column] = []
     ignore: list[str] = []
@@ -270,10 +266,6 @@ def _is_number(value: object) -> bool:
 
 def _is_table(value: object) -> bool:
     return isinstance(value, dict)
-
-
-def _list(value: object) -> list[Any]:
-    return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []
 
 
 def _malformed(what: str) -> UsageError:

@@ -39,14 +39,12 @@ def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> p
             files whose columns differ.
         ResourceLimit: too many columns, or rows that need too much memory.
     """
-    import polars as pl
-
     files = _sources(path, options, skip)
     _check_memory(files, options.limit)
-    frames: list[pl.DataFrame] = [_guarded(file.lazy().collect, file.path) for file in files]
+    frame = _joined(files)
     for file in files:
         check_unchanged(file.path, file.facts)
-    return frames[0] if len(frames) == 1 else pl.concat(frames)
+    return frame
 
 
 @contextmanager
@@ -73,7 +71,7 @@ def parquet_slices(
     if whole:
         _check_memory(files, options.limit)
     with ThreadPoolExecutor(1, thread_name_prefix="gibbous-decode") as pool:
-        yield rows, _whole(files) if whole else _batches(files, at_once, pool)
+        yield rows, iter([_joined(files)]) if whole else _batches(files, at_once, pool)
     for one in files:
         check_unchanged(one.path, one.facts)
 
@@ -147,10 +145,11 @@ def _check_same(first: _Source, other: _Source) -> None:
     )
 
 
-def _whole(files: list[_Source]) -> Iterator[pl.DataFrame]:
+def _joined(files: list[_Source]) -> pl.DataFrame:
     import polars as pl
 
-    yield pl.concat([_guarded(file.lazy().collect, file.path) for file in files])
+    frames: list[pl.DataFrame] = [_guarded(file.lazy().collect, file.path) for file in files]
+    return pl.concat(frames)
 
 
 def _batches(

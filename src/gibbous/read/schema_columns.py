@@ -15,7 +15,6 @@ from gibbous.core.schema import (
     KINDS,
     SOURCES,
     Column,
-    ColumnKind,
     Impossible,
     Level,
     Source,
@@ -41,7 +40,11 @@ def read_column(table: Fields) -> Column:
     if not name:
         raise table.need("name", "Every column has a name, as in the data")
     table.where = f"column {shown(name)}"
-    kind = _kind(table)
+    kind = table.text("kind")
+    allowed = f"It is one of {', '.join(KINDS)}"
+    if kind is None:
+        raise table.need("kind", allowed)
+    kind = table.among("kind", kind, KINDS, allowed)
     binned = kind in ("numeric", "date")
     rest: dict[str, Any] = {"missing": table.flag("missing")}
     if binned:
@@ -78,14 +81,6 @@ def read_rule(table: Fields, columns: Mapping[str, Column]) -> Impossible:
     return Impossible(tuple(where))
 
 
-def _kind(table: Fields) -> ColumnKind:
-    kind = table.text("kind")
-    if kind is None:
-        raise table.need("kind", f"It is one of {', '.join(KINDS)}")
-    found: ColumnKind = table.among("kind", kind, KINDS, f"It is one of {', '.join(KINDS)}")
-    return found
-
-
 def _levels(table: Fields, kind: str) -> tuple[Level, ...]:
     levels = table.list("levels")
     if levels is None:
@@ -115,7 +110,14 @@ def _bins(table: Fields, kind: str) -> dict[str, Any]:
     found: dict[str, Any] = {"edges": edges, "clamp": table.flag("clamp")}
     found["within"] = _within(table, ends[0], ends[1], value)
     if date:
-        return found | {"date_format": _date_format(table)}
+        form = table.text("format")
+        if form is not None and not day_format(form):
+            raise table.wrong(
+                "format",
+                "does not name one day",
+                "It has year (%Y), month (%m, %b or %B) and day (%d), each once, or %Y and %j",
+            )
+        return found | {"date_format": form}
     decimals = table.whole("decimals", 0)
     if decimals is not None and (whole or decimals > 15):
         raise table.wrong(
@@ -194,19 +196,6 @@ def as_day(value: object) -> datetime.date | None:
     return None
 
 
-def _date_format(table: Fields) -> str | None:
-    form = table.text("format")
-    if form is None:
-        return None
-    if not day_format(form):
-        raise table.wrong(
-            "format",
-            "does not name one day",
-            "It has year (%Y), month (%m, %b or %B) and day (%d), each once, or %Y and %j",
-        )
-    return form
-
-
 def _sources(table: Fields, binned: bool) -> tuple[tuple[str, Source], ...]:
     one, each = table.text("source"), table.any("sources")
     if one is not None and each is not None:
@@ -229,7 +218,10 @@ def _codes(table: Fields, column: Column, given: object) -> tuple[int, ...]:
     found: set[int] = set()
     for item in part.list("levels") or []:
         found.add(_level_code(table, column, item))
-    found |= {_bin_code(part, column, b) for b in part.list("bins") or []}
+    for item in part.list("bins") or []:
+        if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < column.bins:
+            raise part.wrong("bins", "names no bin of this column", f"0 to {column.bins - 1}")
+        found.add(item)
     if "lower" in part or "upper" in part:
         found |= set(_range_codes(part, column))
     for key, code in (("missing", column.missing_code), ("other", column.other_code)):
@@ -269,12 +261,6 @@ def _level_code(table: Fields, column: Column, item: object) -> int:
         allowed,
         nearest(str(item), map(str, column.levels)) or "Correct it",
     )
-
-
-def _bin_code(part: Fields, column: Column, item: object) -> int:
-    if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < column.bins:
-        raise part.wrong("bins", "names no bin of this column", f"0 to {column.bins - 1}")
-    return item
 
 
 def _range_codes(part: Fields, column: Column) -> range:

@@ -89,7 +89,9 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
     top = Fields(document, "The schema")
     _check_format(top)
     name, null = top.text("name", ""), top.text("null", "")
-    ignore = _ignored(top)
+    ignore = tuple(top.list("ignore") or ())
+    if any(not isinstance(n, str) for n in ignore):
+        raise top.wrong("ignore", "holds something that is not text", "It lists column names")
     unit = _unit(top)
     columns = _columns(top)
     rules = top.list("impossible") or []
@@ -124,13 +126,6 @@ def _check_format(top: Fields) -> None:
             "Use the version of gibbous that wrote it, or a newer one.",
         )
     raise top.wrong("format", f"is {shown(given)}", f'It is "{FORMAT}"')
-
-
-def _ignored(top: Fields) -> tuple[str, ...]:
-    names = top.list("ignore") or []
-    if any(not isinstance(n, str) for n in names):
-        raise top.wrong("ignore", "holds something that is not text", "It lists column names")
-    return tuple(names)
 
 
 def _unit(top: Fields) -> Unit | None:

@@ -6,10 +6,11 @@ import datetime
 import json
 import textwrap
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from gibbous.core.errors import UsageError
-from gibbous.core.schema import Column, Impossible, Level, Schema
+from gibbous.core.schema import Column, Level, Schema
 from gibbous.read.edges import equal_width, facts
 from gibbous.read.schema_columns import MISSING
 
@@ -32,7 +33,10 @@ def schema_json(schema: Schema) -> dict[str, Any]:
     document |= {"null": schema.null, "ignore": list(schema.ignore), "unit": _unit(schema)}
     document["column"] = [_column(c) for c in schema]
     if schema.impossible:
-        document["impossible"] = [_rule(schema, r) for r in schema.impossible]
+        document["impossible"] = [
+            {name: _codes(schema[name], codes) for name, codes in rule.where}
+            for rule in schema.impossible
+        ]
     return document
 
 
@@ -108,7 +112,7 @@ def _column(column: Column) -> dict[str, Any]:
 
 def _bins(column: Column) -> dict[str, Any]:
     date = column.kind == "date"
-    show = _iso if date else _plain
+    show = partial(_shown, date=date)
     edges, table = column.edges, {"lower": show(column.edges[0]), "upper": show(column.edges[-1])}
     whole = date or column.integer
     bins = len(edges) - 1
@@ -122,10 +126,6 @@ def _bins(column: Column) -> dict[str, Any]:
     numbers = {"integer": column.integer or None, "decimals": column.decimals}
     rest = numbers | {"clamp": column.clamp or None, "format": column.date_format}
     return table | {key: value for key, value in rest.items() if value is not None}
-
-
-def _rule(schema: Schema, rule: Impossible) -> dict[str, Any]:
-    return {name: _codes(schema[name], codes) for name, codes in rule.where}
 
 
 def _codes(column: Column, codes: tuple[int, ...]) -> object:
@@ -222,11 +222,9 @@ def _days(value: object) -> object:
     return datetime.date.fromisoformat(str(value))
 
 
-def _iso(edge: float) -> Any:
-    return datetime.date.fromordinal(int(edge)).isoformat()
-
-
-def _plain(edge: float) -> Any:
+def _shown(edge: float, *, date: bool) -> Any:
+    if date:
+        return datetime.date.fromordinal(int(edge)).isoformat()
     # 17.0 reads better as 17, and equals it.
     whole = isinstance(edge, float) and edge.is_integer() and abs(edge) < 2**53
     return int(edge) if whole else edge

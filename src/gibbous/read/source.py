@@ -128,7 +128,7 @@ def _parquet(path: Path, schema: Schema, options: ReadOptions) -> Iterator[Slice
         with _names_first(path, schema, options):
             file = parquet_slices(path, options, skip=frozenset(schema.ignore))
             rows, slices = stack.enter_context(file)
-        yield rows, _with_days(slices)
+        yield rows, map(check_years, slices)
 
 
 @contextmanager
@@ -185,12 +185,6 @@ def null_text(source: Any, schema: Schema) -> str:
     """
     text = isinstance(source, str | os.PathLike) and "://" not in os.fspath(source)
     return schema.null if text and os.fspath(source).lower().endswith(TEXT_ENDINGS) else ""
-
-
-def _with_days(slices: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    for frame in slices:
-        check_years(frame)
-        yield frame
 
 
 def is_table(source: Any) -> bool:
