@@ -188,7 +188,11 @@ def estimate(
     for context in contexts:
         route = choose_route(context, rows, limit)
         occupied = min(rows, context.cells)
-        work = _hash_bytes(context)
+        work = 0
+        if not isinstance(context.key, Radix):
+            width = context.key.width if isinstance(context.key, MinHash) else 1
+            groups = GROUP * len(context.parents)
+            work = 8 * (3 * width * sum(context.parent_sizes) + 2 * groups + 3 * LOOKUP)
         if route in ("small", "dense"):
             results += 8 * context.cells
             work += 8 * context.cells * (tables_at_once(context, threads) - 1)
@@ -235,14 +239,6 @@ def check_moments(moments: Sequence[Moment], kept: Sequence[int], rows: int) -> 
             "Sums are taken in whole numbers of 64 bits.",
             "Declare fewer decimals for the column.",
         )
-
-
-def _hash_bytes(context: Context) -> int:
-    if isinstance(context.key, Radix):
-        return 0
-    width = context.key.width if isinstance(context.key, MinHash) else 1
-    groups = GROUP * len(context.parents)
-    return 8 * (3 * width * sum(context.parent_sizes) + 2 * groups + 3 * LOOKUP)
 
 
 def _grouped(sizes: tuple[int, ...], limit: int) -> list[list[int]]:

@@ -154,7 +154,9 @@ class Slabs:
                 continue
             codes = self._read(place, np.empty(self._size(place), dtype=np.uint8), None)
             kept = codes.part(stays)
-            _put(self._file, place.start, kept)
+            start = place.start + self._file.put(place.start, kept.by_column)
+            for _, numbers in kept.numbers:
+                start += self._file.put(start, numbers)
             places.append(Place(place.start, kept.rows))
         return Slabs(self.schema, self.numbers, self._file.shared(), places)
 
@@ -259,12 +261,6 @@ class SlabWriter:
 def row_bytes(schema: Schema, numbers: Sequence[int] = ()) -> int:
     """Bytes of one encoded row."""
     return len(schema) * np.dtype(schema.code_dtype()).itemsize + 8 * len(numbers)
-
-
-def _put(file: SpillFile, start: int, codes: Codes) -> None:
-    start += file.put(start, codes.by_column)
-    for _, numbers in codes.numbers:
-        start += file.put(start, numbers)
 
 
 def _runs(wanted: Sequence[int] | None, columns: int) -> list[tuple[int, int]]:

@@ -121,7 +121,14 @@ class SpillFile:
             except OSError:
                 got = 0
             if not got:
-                raise _lost()
+                raise EngineFailure(
+                    "SCRATCHLOST",
+                    "The scratch file with the encoded records cannot be read back.",
+                    "It stays as it was written for the length of a run.",
+                    "Check the disk, or name another folder with --scratch or GIBBOUS_SCRATCH, and "
+                    "run again.",
+                    state="Nothing was released. A budget that this run had reserved stays spent.",
+                )
             done += got
 
     def _close(self) -> None:
@@ -135,9 +142,10 @@ class SpillFile:
         self._close()
         if error.errno in _FULL:
             raise _full(self._folder) from None
+        why = os.strerror(error.errno).lower() if error.errno else "it failed"
         raise ResourceLimit(
             "SCRATCH",
-            f"The scratch folder {str(self._folder)!r} cannot be used: {_words(error)}.",
+            f"The scratch folder {str(self._folder)!r} cannot be used: {why}.",
             "Encoded records that are too many for memory are kept there for the length of a run.",
             "Name another folder with --scratch or GIBBOUS_SCRATCH.",
         ) from None
@@ -166,17 +174,3 @@ def _full(folder: Path) -> ResourceLimit:
         "that where they are divided into random parts.",
         "Free space there, or name another folder with --scratch or GIBBOUS_SCRATCH.",
     )
-
-
-def _lost() -> EngineFailure:
-    return EngineFailure(
-        "SCRATCHLOST",
-        "The scratch file with the encoded records cannot be read back.",
-        "It stays as it was written for the length of a run.",
-        "Check the disk, or name another folder with --scratch or GIBBOUS_SCRATCH, and run again.",
-        state="Nothing was released. A budget that this run had reserved stays spent.",
-    )
-
-
-def _words(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else "it failed"

@@ -18,7 +18,7 @@ from gibbous.encode.levels import as_text, by_unique
 from gibbous.read.fields import shown
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
-_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ISO = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 _SPAN = 1 << 16
@@ -39,13 +39,15 @@ def bin_codes(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault
         SchemaMismatch: the type of the column has nothing to do with its kind.
         UsageError: bounds of whole numbers beyond 64 bits.
     """
-    if column.kind == "date":
-        return _dates(values, column)
     dtype = values.dtype
-    if dtype == pl.Boolean:
-        values, dtype = values.cast(pl.Int64), pl.Int64()
     if dtype == pl.Null:
         return np.zeros(len(values), dtype=np.int32), []
+    if column.kind == "date":
+        ordinals, unread = _days(values, column)
+        codes, misfits = _settle(_bin_whole(ordinals, column), values, column)
+        return codes, unread + misfits
+    if dtype == pl.Boolean:
+        values, dtype = values.cast(pl.Int64), pl.Int64()
     if dtype.is_integer():
         codes = _whole(values, column)
     elif dtype.is_float():
@@ -178,20 +180,17 @@ def _floats(values: pl.Series, column: Column) -> np.ndarray:
 
 def _bin_float(numbers: np.ndarray, column: Column) -> np.ndarray:
     edges = np.array([float(e) for e in column.edges])
-    codes = _bins_of(numbers, edges[1:-1])
+    cuts = edges[1:-1]
+    if len(cuts) > _FEW_CUTS:
+        codes = np.searchsorted(cuts, numbers, side="right").astype(np.int32)
+    else:  # a comparison of all rows at once: faster than a search row by row
+        few = np.zeros(len(numbers), dtype=np.uint8)
+        for cut in cuts:
+            few += numbers >= cut
+        codes = few.astype(np.int32)
     codes[numbers < edges[0]] = _TOO_LOW
     codes[numbers > edges[-1]] = _TOO_HIGH
     return _mark_infinite(codes, numbers, clamp=column.clamp)
-
-
-def _bins_of(numbers: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """How many cuts are at or below each number, int32 (rows,)."""
-    if len(cuts) > _FEW_CUTS:
-        return np.searchsorted(cuts, numbers, side="right").astype(np.int32)
-    codes = np.zeros(len(numbers), dtype=np.uint8)
-    for cut in cuts:  # a comparison of all rows at once: faster than a search row by row
-        codes += numbers >= cut
-    return codes.astype(np.int32)
 
 
 def _mark_infinite(codes: np.ndarray, numbers: np.ndarray, *, clamp: bool) -> np.ndarray:
@@ -243,14 +242,6 @@ def _bin_exact(number: Decimal, column: Column) -> int:
     return min(bisect_right(column.edges, number) - 1, column.bins - 1)
 
 
-def _dates(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault]]:
-    if values.dtype == pl.Null:
-        return np.zeros(len(values), dtype=np.int32), []
-    ordinals, faults = _days(values, column)
-    codes, misfits = _settle(_bin_whole(ordinals, column), values, column)
-    return codes, faults + misfits
-
-
 def _days(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault]]:
     """Proleptic ordinals, int64 (rows,), and what cannot be read."""
     faults: list[Fault] = []
@@ -276,18 +267,11 @@ def _days(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault]]:
 
 def _ordinals(text: pl.Series, form: str | None) -> np.ndarray:
     """Proleptic ordinals of days in text; -1 where it is not a day in the declared form."""
-    if form is None:
-        return by_unique(text, _iso_ordinal)
     distinct = text.drop_nulls().unique()
-    days = distinct.str.to_date(form, strict=False).to_physical().cast(pl.Int64) + EPOCH
-    known = dict(zip(distinct.to_list(), days.fill_null(-1).to_list(), strict=True))
+    days = distinct.str.to_date(form or "%Y-%m-%d", strict=False).to_physical().cast(pl.Int64)
+    days = (days + EPOCH).fill_null(-1)
+    odd = days < 1  # before the year 1
+    if form is None:
+        odd |= ~distinct.str.contains(_ISO)
+    known = dict(zip(distinct.to_list(), days.set(odd, -1).to_list(), strict=True))
     return by_unique(text, known.__getitem__)
-
-
-def _iso_ordinal(text: str) -> int:
-    if not _ISO.fullmatch(text):
-        return -1
-    try:
-        return datetime.date.fromisoformat(text).toordinal()
-    except ValueError:
-        return -1

@@ -114,7 +114,11 @@ class Encoder:
         unit = self._schema.unit
         if unit is not None and self._people:
             people = pl.concat(self._people)
-            keep = bounded(people, unit.max_rows, self._words or _system_words())
+            if self._words is None:
+                from gibbous.privacy.entropy import words  # loads OpenDP
+
+                self._words = words
+            keep = bounded(people, unit.max_rows, self._words)
             if keep is not None:
                 return codes.part(keep)
         return codes
@@ -156,7 +160,14 @@ class SliceEncoder:
     def __init__(
         self, schema: Schema, *, max_levels: int = MAX_LEVELS, numbers: Sequence[int] = ()
     ) -> None:
-        _check_sizes(schema, max_levels)
+        large = next((c for c in schema if c.size > max_levels), None)
+        if large is not None:
+            raise SchemaMismatch(
+                "TOOMANYLEVELS",
+                f"Column {shown(large.name)} has {large.size:,} levels or bins.",
+                f"At most {max_levels:,} a column.",
+                "Bin it, drop it (ignore), or replace it by a public grouping of its levels.",
+            )
         self._schema, self._numbers, self._known = schema, tuple(numbers), False
         self._accepted = [None if c.binned else levels.accepted(c) for c in schema]
         self._rules = [Schema(schema.columns, impossible=(rule,)) for rule in schema.impossible]
@@ -251,42 +262,22 @@ def encode_column(
     Returns:
         Whole numbers (rows,), meaningful where there are no faults; and the faults.
     """
+    null = values.is_null().to_numpy() if values.null_count() else None
     if column.binned:
         bins.check_bounds(column)
         codes, faults = bins.bin_codes(values, column)
-        null = values.is_null().to_numpy() if values.null_count() else None
     else:
         codes, faults = levels.level_codes(values, column, accepted), []
-        null = values.is_null().to_numpy() if values.null_count() else None
         unknown = codes == levels.UNKNOWN
         if null is not None:
             unknown &= ~null
-        if not unknown.any():
-            pass
-        elif column.other_code is not None:
-            codes[unknown] = column.other_code
-        else:
+        if column.other_code is None:
             faults = found(OUTSIDE, column.name, unknown)
+        elif unknown.any():
+            codes[unknown] = column.other_code
     if null is not None:
         if column.missing_code is None:
             faults += found(MISSING, column.name, null)
         else:
             codes[null] = column.missing_code
     return codes, faults
-
-
-def _check_sizes(schema: Schema, most: int) -> None:
-    large = [c for c in schema if c.size > most]
-    if large:
-        raise SchemaMismatch(
-            "TOOMANYLEVELS",
-            f"Column {shown(large[0].name)} has {large[0].size:,} levels or bins.",
-            f"At most {most:,} a column.",
-            "Bin it, drop it (ignore), or replace it by a public grouping of its levels.",
-        )
-
-
-def _system_words() -> Words64:
-    from gibbous.privacy.entropy import words
-
-    return words

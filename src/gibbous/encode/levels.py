@@ -268,7 +268,12 @@ def output_labels(column: Column) -> pl.Series:
         if kinds == {bool}:
             dtype = pl.Boolean
         elif kinds == {int}:
-            dtype = _integer_type(levels)
+            numbers: list[Any] = levels
+            low, high = min(numbers), max(numbers)
+            if low >= -(2**63) and high < 2**63:
+                dtype = pl.Int64
+            elif low >= 0 and high < 2**64:
+                dtype = pl.UInt64
         elif kinds <= {int, float} and all(float(v) == v for v in levels):
             dtype = pl.Float64
     written: list[Any] = [str(v) for v in levels] if dtype == pl.String else list(levels)
@@ -279,13 +284,6 @@ def output_labels(column: Column) -> pl.Series:
     if column.missing:
         written.append(None)
     return pl.Series(column.name, written, dtype=dtype)
-
-
-def _integer_type(levels: list[Any]) -> Any:
-    low, high = min(levels), max(levels)
-    if low >= -(2**63) and high < 2**63:
-        return pl.Int64
-    return pl.UInt64 if low >= 0 and high < 2**64 else pl.String
 
 
 def dictionaries(schema: Schema) -> dict[str, pl.Enum]:

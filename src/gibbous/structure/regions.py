@@ -34,11 +34,29 @@ class Places:
     parents: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_ids(self.ids)
-        _check_coordinates(self.lat, self.lon, len(self.ids))
-        _check_density(self.density, len(self.ids))
-        for name, regions in self.parents.items():
-            _check_parent(name, regions, len(self.ids))
+        count, density = len(self.ids), self.density
+        if not count:
+            raise _bad("are none", "There is at least one", "List the candidate places")
+        if len(np.unique(self.ids)) < count:
+            raise _bad("repeat an id", "Ids are unique", "List each place once")
+        _check_coordinates(self.lat, self.lon, count)
+        if len(density) not in (0, count):
+            raise _bad("and their densities differ in number", "One a place", "Correct density")
+        if len(density) and not (
+            np.isfinite(density).all() and density.min() >= 0 and density.any()
+        ):
+            raise _bad(
+                "have a density that is negative, not finite, or 0 everywhere",
+                "Densities are >= 0, with at least one above 0",
+                "Correct density",
+            )
+        for name, of in self.parents.items():
+            if len(of) != count:
+                raise _bad(
+                    f"have {len(of)} regions of level {name!r} for {count} places",
+                    "One region a place",
+                    "Correct parents",
+                )
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -233,13 +251,6 @@ def _parent_texts(name: str, values: Sequence[object] | np.ndarray) -> np.ndarra
     return given.astype(str)
 
 
-def _check_ids(ids: np.ndarray) -> None:
-    if len(ids) == 0:
-        raise _bad("are none", "There is at least one", "List the candidate places")
-    if len(np.unique(ids)) < len(ids):
-        raise _bad("repeat an id", "Ids are unique", "List each place once")
-
-
 def _check_coordinates(lat: np.ndarray, lon: np.ndarray, count: int) -> None:
     if len(lat) not in (0, count) or len(lon) != len(lat):
         raise _bad("and their coordinates differ in number", "One pair a place", "Correct lat, lon")
@@ -253,26 +264,6 @@ def _check_coordinates(lat: np.ndarray, lon: np.ndarray, count: int) -> None:
         )
     if (np.isnan(lat) != np.isnan(lon)).any():
         raise _bad("have half a coordinate", "lat and lon are both known or both NaN", "Correct it")
-
-
-def _check_density(density: np.ndarray, count: int) -> None:
-    if len(density) not in (0, count):
-        raise _bad("and their densities differ in number", "One a place", "Correct density")
-    if len(density) and (not np.isfinite(density).all() or density.min() < 0 or not density.any()):
-        raise _bad(
-            "have a density that is negative, not finite, or 0 everywhere",
-            "Densities are >= 0, with at least one above 0",
-            "Correct density",
-        )
-
-
-def _check_parent(name: str, of: np.ndarray, count: int) -> None:
-    if len(of) != count:
-        raise _bad(
-            f"have {len(of)} regions of level {name!r} for {count} places",
-            "One region a place",
-            "Correct parents",
-        )
 
 
 def _bad(wrong: str, allowed: str, fix: str) -> UsageError:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gibbous.structure import table_kernels
+from gibbous.structure.table_kernels import Ratios, posterior
 
 Columns = tuple[int, ...]
 
@@ -57,39 +58,28 @@ def denoised(counts: np.ndarray, sigma: float, references: Sequence[np.ndarray])
     best, means = -np.inf, noisy
     for reference in references:
         base = np.maximum(reference.ravel(), 1e-3)
-        likelihood, candidate = _likeliest(noisy, sigma, base)
+        seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
+        known = _ratios(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
+        candidate, atoms = np.empty_like(noisy), len(known.atoms)
+        room = np.empty((len(noisy), atoms)), np.empty((2, atoms))
+        likelihood = float(posterior(noisy, base, float(sigma), known, candidate, *room))
         if likelihood > best:
             best, means = likelihood, candidate
     out: np.ndarray = np.maximum(means, TINY).reshape(counts.shape)
     return out
 
 
-def _likeliest(noisy: np.ndarray, sigma: float, base: np.ndarray) -> tuple[float, np.ndarray]:
-    """Log-likelihood at the estimated law of ratios, and the posterior mean of each cell."""
-    seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
-    atoms, width, before = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
-    known = table_kernels.Ratios(atoms, width, before, EXPECTED, STEPS)
-    means, likely = np.empty_like(noisy), np.empty((len(noisy), len(atoms)))
-    laws = np.empty((2, len(atoms)))
-    law = table_kernels.posterior(noisy, base, float(sigma), known, means, likely, laws)
-    return float(law), means
-
-
 @functools.lru_cache(maxsize=64)
-def _atoms(top: float) -> tuple[np.ndarray, float, np.ndarray]:
-    """Ratios up to `top`, their width, and the law expected of them: shared by tables, not to be written."""
+def _ratios(top: float) -> Ratios:
+    """Ratios up to `top`, and what is expected of them before a table of few cells is seen."""
     ratios = np.concatenate([[0.0], np.geomspace(SMALLEST, top, GRID)])
-    before = _expected(ratios)
-    # An atom stands for all ratios up to halfway to the next: without its width, cells that are known
-    # better than the grid is fine would be moved onto the grid.
-    return ratios, math.log(top / SMALLEST) / (GRID - 1) / math.sqrt(12.0), before
-
-
-def _expected(ratios: np.ndarray) -> np.ndarray:
-    """Law of ratios before a table is seen: a table of few cells says little about its own."""
     away = np.log(ratios[1:])
     falling = np.exp(np.where(away < 0.0, away / BELOW, -away / ABOVE))
-    return np.concatenate([[NOTHING], (1.0 - NOTHING) * falling / falling.sum()])
+    before = np.concatenate([[NOTHING], (1.0 - NOTHING) * falling / falling.sum()])
+    # An atom stands for all ratios up to halfway to the next: without its width, cells that are known
+    # better than the grid is fine would be moved onto the grid.
+    width = math.log(top / SMALLEST) / (GRID - 1) / math.sqrt(12.0)
+    return Ratios(ratios, width, before, EXPECTED, STEPS)
 
 
 def one_way(counts: np.ndarray, sigma: float, total: float, *, ordered: bool) -> np.ndarray:

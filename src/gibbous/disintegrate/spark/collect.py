@@ -21,7 +21,7 @@ from gibbous.core.tables import Counts
 from gibbous.disintegrate.spark import encoding, pieces, slabs
 from gibbous.disintegrate.spark import partial as tasks
 from gibbous.disintegrate.spark.estimate import passes
-from gibbous.disintegrate.spark.faults import SPENT, UNSPENT, refused, unstable
+from gibbous.disintegrate.spark.faults import SPENT, UNSPENT, guarded, refused, unstable
 from gibbous.disintegrate.spark.jobs import awaited
 from gibbous.disintegrate.spark.session import quiet
 from gibbous.disintegrate.spark.sources import Rows
@@ -146,16 +146,13 @@ def _encoded(session: Any, rows: Rows, job: encoding.EncodeJob, partitions: int 
     if unit is None or unit.column is None:
         frame = source.mapInArrow(partial(work, job), encoding.ENCODED)
         return frame if partitions is None else frame.repartition(partitions)
-    count = partitions or max(session.sparkContext.defaultParallelism, _partitions(source))
+    count = partitions or max(
+        session.sparkContext.defaultParallelism,
+        int(guarded(lambda: source._jdf.rdd().getNumPartitions())),
+    )
     job = replace(job, buckets=4 * count)
     frame = source.mapInArrow(partial(work, job), encoding.ENCODED).repartition(count, "bucket")
     return frame.mapInArrow(partial(encoding.people_cut, job), encoding.ENCODED)
-
-
-def _partitions(frame: Any) -> int:
-    from gibbous.disintegrate.spark.faults import guarded
-
-    return int(guarded(lambda: frame._jdf.rdd().getNumPartitions()))
 
 
 def _joined(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -146,13 +146,15 @@ def _encoded(job: EncodeJob, frames: Iterable[pl.DataFrame]) -> Iterator[Any]:
                 "rows": part.rows,
                 "names": now.names,
                 "sums": seen,
-                "faults": [[index, *_plain(fault)] for index, fault in part.faults],
+                "faults": [[index, *astuple(fault)] for index, fault in part.faults],
                 "impossible": part.impossible,
             }
             people = _people(job, frame, report)
             yield _encoded_batch(report=json.dumps(report))
             if part.rows and not part.faults:
-                yield from _slabs(job, part.codes, _kept(part.numbers, part.rows), people)
+                kept = [numbers for _, numbers in part.numbers]
+                numbers = np.stack(kept) if kept else np.empty((0, part.rows))
+                yield from _slabs(job, part.codes, numbers, people)
             place, before = place + 1, now
 
 
@@ -220,14 +222,6 @@ def _settled(frame: pl.DataFrame, job: EncodeJob) -> pl.DataFrame:
     # A date column refuses such values, row by row.
     found += [pl.col(name).dt.to_string("iso") for name in job.timed if name not in dates]
     return frame.with_columns(found) if found else frame
-
-
-def _plain(fault: Any) -> list[Any]:
-    return [fault.name, fault.column, fault.what, fault.row, fault.allowed, fault.fix]
-
-
-def _kept(numbers: tuple[tuple[int, np.ndarray], ...], count: int) -> np.ndarray:
-    return np.stack([kept for _, kept in numbers]) if numbers else np.empty((0, count))
 
 
 def _report_of(words: str) -> Any:

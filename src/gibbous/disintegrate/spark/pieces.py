@@ -64,7 +64,14 @@ class Part:
     def add(self, data: bytes) -> None:
         """Add a piece of this part."""
         if dense_here(self.context):
-            self._add_table(data)
+            start = self.number * CHUNK
+            if self._table is None:
+                self._table = np.zeros(min(CHUNK, self.context.cells - start), dtype=np.int64)
+            if data[:1] == _TABLE:
+                self._table += np.frombuffer(data, dtype=np.int64, offset=1)
+                return
+            ids, values = np.frombuffer(data, dtype=np.uint64, offset=1).reshape(2, -1)
+            self._table[ids.astype(np.int64) - start] += values.view(np.int64)
             return
         keys, levels, values = np.frombuffer(data, dtype=np.uint64, offset=1).reshape(3, -1)
         self._held.append(Sparse(keys, levels, values.view(np.int64)))
@@ -73,16 +80,6 @@ class Part:
             merged = merge(self.context, self._held)
             self._held, self._size = [merged], len(merged.values)
             self._limit = max(self._limit, 2 * self._size)
-
-    def _add_table(self, data: bytes) -> None:
-        start = self.number * CHUNK
-        if self._table is None:
-            self._table = np.zeros(min(CHUNK, self.context.cells - start), dtype=np.int64)
-        if data[:1] == _TABLE:
-            self._table += np.frombuffer(data, dtype=np.int64, offset=1)
-            return
-        ids, values = np.frombuffer(data, dtype=np.uint64, offset=1).reshape(2, -1)
-        self._table[ids.astype(np.int64) - start] += values.view(np.int64)
 
     def pieces(self) -> Iterator[Piece]:
         """What was added up, as pieces of this part."""

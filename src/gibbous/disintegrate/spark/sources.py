@@ -94,7 +94,12 @@ def _text_files(text: str) -> tuple[str, ...]:
         return ()
     found = sorted(glob.glob(text)) if any(c in text for c in "*?[") else [text]
     if not found or not all(os.path.isfile(path) for path in found):
-        raise _not_there(text)
+        raise InputRejected(
+            "NOTAFILE",
+            f"The input {shown(text)} does not exist.",
+            "It is a file, a folder or a pattern that this process and all executors see.",
+            "Check the path.",
+        )
     return tuple(str(Path(path).absolute()) for path in found)
 
 
@@ -108,13 +113,10 @@ def _loaded(session: Any, text: str) -> Any:
             return guarded(lambda: session.table(text))
         # Columns that only some files have show up, and are refused where they are not declared.
         reader = session.read.option("mergeSchema", "true")
-        place = _as_it_is(text) if local and os.path.exists(text) else text
-        return guarded(lambda: reader.parquet(place))
-
-
-def _as_it_is(path: str) -> str:
-    """An address that Spark takes for this very path: it decodes no %20, and would expand [1]."""
-    return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", os.path.abspath(path))
+        if local and os.path.exists(text):
+            # Spark takes this for that very path: it decodes no %20, and would expand [1].
+            text = "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", os.path.abspath(text))
+        return guarded(lambda: reader.parquet(text))
 
 
 def _delta(session: Any, text: str) -> Any:
@@ -147,12 +149,3 @@ def _of_frame(frame: Any, schema: Schema, max_columns: int) -> Rows:
         frame = frame.select(*(f"`{name.replace('`', '``')}`" for name in kept))
     instants = tuple(name for name, dtype in types.items() if isinstance(dtype, pl.Datetime))
     return Rows(frame, tuple(kept), instants)
-
-
-def _not_there(text: str) -> InputRejected:
-    return InputRejected(
-        "NOTAFILE",
-        f"The input {shown(text)} does not exist.",
-        "It is a file, a folder or a pattern that this process and all executors see.",
-        "Check the path.",
-    )
