@@ -170,7 +170,14 @@ def scheme(one: Onthemap, schema: Schema) -> Scheme:
         origins = grouped.places
     share = context.keys if one.statement == "table" else 1
     if one.earlier is not None:
-        _check_earlier(one.earlier, len(origins or ()), context.keys)
+        most = (one.earlier.origins, len(origins or ())), (one.earlier.destinations, context.keys)
+        if any(codes.min(initial=0) < 0 or codes.max(initial=-1) >= end for codes, end in most):
+            raise UsageError(
+                "EARLIER",
+                "The earlier release has a pair outside the declared places.",
+                "Its codes are positions in origins (or their regions) and destinations.",
+                "Code it against the same lists.",
+            )
     kept = (one.bound, one.accept, one.keep, one.reach, one.spread)
     places = (origins, one.destinations, grouped, one.earlier)
     return Scheme(one.epsilon, one.delta / share, *kept, *places)
@@ -333,15 +340,4 @@ def _check_same(what: str, places: Places | None, codes: int) -> None:
             f"There are {len(places):,} {what} in the geography and {codes:,} in the schema.",
             "They are the same list in the same order.",
             "Make the schema from the places (gibbous.flows.flow_schema).",
-        )
-
-
-def _check_earlier(pairs: Pairs, origins: int, destinations: int) -> None:
-    ends = (pairs.origins, origins), (pairs.destinations, destinations)
-    if any(codes.min(initial=0) < 0 or codes.max(initial=-1) >= most for codes, most in ends):
-        raise UsageError(
-            "EARLIER",
-            "The earlier release has a pair outside the declared places.",
-            "Its codes are positions in origins (or their regions) and destinations.",
-            "Code it against the same lists.",
         )

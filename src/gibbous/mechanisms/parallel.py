@@ -94,14 +94,19 @@ class Parallel:
                 "Use the method without parts, or a privacy unit of one row.",
             )
         inside = _inner.made(self)
-        one = inside.plan(schema, self._most(rows), sets)
+        one = inside.plan(schema, self._sizes(rows)[0], sets)
         if rows is not None and 0 < rows < self.parts:
             self._check_empty_part(inside, schema, rows, sets)
         paid = self.about.releases == "rows"
         total = replace(one.total, unit="dataset" if paid else one.total.unit)
         warnings = one.warnings
         if self.parts > 1:
-            warnings += (_thinner(self.parts),)
+            thinner = (
+                f"Each of {self.parts} parts has about 1/{self.parts} of the records under noise that is "
+                f"not smaller: the error from noise is about {math.sqrt(self.parts):.3g} times that of "
+                "the method without parts."
+            )
+            warnings += (thinner,)
         return replace(
             one,
             mechanism=self.about.name,
@@ -153,9 +158,6 @@ class Parallel:
             return [None] * self.parts
         return [rows // self.parts + (part < rows % self.parts) for part in range(self.parts)]
 
-    def _most(self, rows: int | None) -> int | None:
-        return None if rows is None else self._sizes(rows)[0]
-
 
 def mixed(drawn: list[Codes], sets: int) -> Codes:
     """Paid rows of all parts, set after set; within a set the parts take turns.
@@ -181,13 +183,6 @@ def mixed(drawn: list[Codes], sets: int) -> Codes:
         ),
     )
     return whole.part(np.concatenate(order))
-
-
-def _thinner(parts: int) -> str:
-    return (
-        f"Each of {parts} parts has about 1/{parts} of the records under noise that is not smaller: the "
-        f"error from noise is about {math.sqrt(parts):.3g} times that of the method without parts."
-    )
 
 
 __all__ = ["Parallel", "mixed"]

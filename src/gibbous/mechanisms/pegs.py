@@ -63,14 +63,13 @@ class Pegs:
         """Cost before data: epsilon times rows times sets."""
         count, add = _plans.paid_rows(self, rows, sets), self._add(schema)
         alpha = float(add.alpha)
-        composed = "epsilon of the whole file at delta 1e-6, composed by zCDP"
         errors = (
             ("alpha, virtual records a level", alpha),
             (
                 "records that outweigh the prior in a key of the widest column",
                 max(schema.sizes) * alpha,
             ),
-            (composed, self._composed(schema, count)),
+            composed(add, count * self._draws(schema), self.relation, _plans.most_rows(schema)),
         )
         what = f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws"
         detail = f"virtual records added to each level: alpha = {alpha:.6g}"
@@ -100,9 +99,16 @@ class Pegs:
         """The perturbation under which a draw costs its share of epsilon."""
         return Add.within(exact(self.epsilon) / self._draws(schema), _plans.most_rows(schema))
 
-    def _composed(self, schema: Schema, count: int) -> float:
-        alpha, draws = self._add(schema).effective, count * self._draws(schema)
-        if alpha is None or not draws:
-            return 0.0
-        rho = pegs_zcdp(alpha, draws, self.relation, _plans.most_rows(schema))
-        return float(epsilon_from_zcdp(rho, DELTA))
+
+def composed(add: Add, draws: int, relation: Relation, most: int, of: int = 1) -> tuple[str, float]:
+    """What draws of a file cost together, as (name, value).
+
+    Args:
+        most: rows of a privacy unit.
+        of: records that one record of the counts stands for.
+    """
+    epsilon = 0.0
+    if add.effective is not None and draws:
+        rho = pegs_zcdp(add.effective / of, draws, relation, most)
+        epsilon = float(epsilon_from_zcdp(rho, DELTA))
+    return "epsilon of the whole file at delta 1e-6, composed by zCDP", epsilon

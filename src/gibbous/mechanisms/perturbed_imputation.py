@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.claim import Relation
@@ -17,13 +16,10 @@ from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms.imputation import FOLDS, combinations, regression_bytes
 from gibbous.mechanisms.limits import budget
+from gibbous.mechanisms.pegs import composed
 from gibbous.perturb.add import Add
-from gibbous.privacy.calibrate.gibbs import pegs_zcdp
-from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
 from gibbous.sampling.imputation.imputed_rows import PARTS, ImputedRows
 from gibbous.sampling.imputation.regression import Choice, Fit
-
-DELTA = Fraction(1, 10**6)
 
 
 @mechanism
@@ -64,11 +60,11 @@ class PerturbedImputation:
         count, floor = _plans.paid_rows(self, rows, sets), self._floor(schema)
         alpha = float(floor.alpha / PARTS)
         weight = 1 / (1 + max(schema.sizes) * alpha)
-        composed = "epsilon of the whole file at delta 1e-6, composed by zCDP"
         errors = (
             ("alpha, added to the probability of each level", alpha),
             ("weight of the regression in a draw of the widest column", weight),
-            (composed, self._composed(floor, schema, count)),
+            # Both ends of a law may move at once, so neither relation has the smaller range.
+            composed(floor, count * self._draws(schema), "replace_one", 1, of=PARTS),
         )
         what = f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws"
         detail = f"added to the probability of each level: alpha = {alpha:.6g}"
@@ -97,11 +93,3 @@ class PerturbedImputation:
     def _floor(self, schema: Schema) -> Add:
         """alpha * PARTS virtual records among PARTS: two laws differ in at most all of them."""
         return Add.within(exact(self.epsilon) / self._draws(schema), PARTS)
-
-    def _composed(self, floor: Add, schema: Schema, count: int) -> float:
-        effective, draws = floor.effective, count * self._draws(schema)
-        if effective is None or not draws:
-            return 0.0
-        # Both ends of a law may move at once, so neither relation has the smaller range.
-        rho = pegs_zcdp(effective / PARTS, draws, "replace_one")
-        return float(epsilon_from_zcdp(rho, DELTA))
