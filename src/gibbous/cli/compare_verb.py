@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.cli import show
 from gibbous.cli.progress import Bars
-from gibbous.core.errors import OutputNotWritten
+from gibbous.cli.study_verb import check_folder
 
 if TYPE_CHECKING:
     from gibbous.cli.flags import ScreenFlags
@@ -33,13 +33,7 @@ def run(
     plan = load(config)
     flags = {"workers": workers, "public_data": public_data or None}
     settings = plan.settings | {name: value for name, value in flags.items() if value is not None}
-    if out.exists() and not out.is_dir():
-        raise OutputNotWritten(
-            "STUDY",
-            f"{str(out)!r} is a file.",
-            "A study goes into a folder, new or of an earlier start.",
-            "Choose another --out.",
-        )
+    check_folder(out)
     with Bars(quiet=screen.silent) as bars:
         study = compare(
             plan.source,
@@ -93,14 +87,6 @@ def _table(study: Any, metrics: tuple[str, ...]) -> None:
     for point in study.points():
         budget = point.get("epsilon_proven")
         cost = "" if budget is None else ("none" if math.isinf(budget) else f"{budget:g}")
-        values = [_shown(point.get(name)) for name in metrics]
-        rows.append((point["label"], _number(point.get("epsilon")), cost, *values))
+        values = [show.figure(point.get(name), ".4f") for name in metrics]
+        rows.append((point["label"], show.figure(point.get("epsilon"), "g"), cost, *values))
     show.table(("table", "epsilon given", "proven for the file", *metrics), rows)
-
-
-def _number(value: Any) -> str:
-    return "" if value is None else f"{value:g}"
-
-
-def _shown(value: Any) -> str:
-    return "" if value is None or math.isnan(value) else f"{value:.4f}"

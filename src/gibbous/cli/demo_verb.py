@@ -50,6 +50,8 @@ def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> No
     method = _method(name)
     rows = PAID_ROWS if method.about.releases == "rows" else None
     from gibbous.pipeline import synthesize
+    from gibbous.privacy.ledger.files import default_path
+    from gibbous.reporting.release_report import verify
 
     if not screen.silent:
         _opening(source)
@@ -66,7 +68,7 @@ def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> No
             seed=SEED,
             out=target,
             overwrite=overwrite,
-            ledger=_ledger(),
+            ledger=default_path().with_name("demo-ledger.sqlite"),  # beside the real one
             progress=bars,
         )
         seconds = time.perf_counter() - began
@@ -76,7 +78,7 @@ def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> No
             )
             show.line()
         reports = _reports(release, source, target, overwrite, bars)
-        _verify(target, bars)
+        verify(target, progress=bars)
         if bars is not drawn:
             show.line()
     if screen.silent:
@@ -262,19 +264,6 @@ def _method(name: str) -> Mechanism:
     known = {p.name for p in describe(load(name))}
     budget = {"epsilon": EPSILON, "delta": DELTA}
     return build_method(name, {k: v for k, v in budget.items() if k in known})
-
-
-def _ledger() -> Path:
-    """A ledger of the demonstration's own, beside the real one."""
-    from gibbous.privacy.ledger.files import default_path
-
-    return default_path().with_name("demo-ledger.sqlite")
-
-
-def _verify(target: Path, bars: Progress) -> None:
-    from gibbous.reporting.release_report import verify
-
-    verify(target, progress=bars)
 
 
 def _free(path: Path) -> Path:

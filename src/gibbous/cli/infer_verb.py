@@ -75,7 +75,7 @@ def _details(fit: Fit, entered: dict[str, Any]) -> None:
     rows = []
     for one in combined.records_of():
         values = [shown(one[key]) for key in HEADERS[1:6]]
-        parts = [_percent(one[key]) for key in HEADERS[6:]]
+        parts = [show.figure(one[key], ".0%").replace("%", " %") or "-" for key in HEADERS[6:]]
         rows.append((one["name"], *values, *parts))
     show.table(HEADERS, rows)
     show.line(f"  rule: {combined.rule}. {combined.why}")
@@ -88,10 +88,6 @@ def _details(fit: Fit, entered: dict[str, Any]) -> None:
     records = entered["records"]
     known = "not published" if records is None else f"{records:,.0f} ({entered['records_from']})"
     show.line(f"  n, not in ledger.json: {known}")
-
-
-def _percent(share: float) -> str:
-    return "-" if share != share else f"{100 * share:.0f} %"
 
 
 def _short(value: object) -> str:

@@ -37,7 +37,10 @@ def show(
         LedgerUnusable: there is no such ledger, or it is damaged.
     """
     if not _exists(path):
-        _none_yet(json)
+        if json:
+            terminal.as_json({"path": None, "head": None, "datasets": []})
+        else:
+            terminal.line("There is no ledger yet: nothing was spent. The first release makes it.")
         return
     ledger = Ledger.read(path)
     accounts = ledger.accounts()
@@ -161,13 +164,6 @@ def _exists(path: Path | None) -> bool:
     if path is not None or any(anchor.exists() for anchor in anchors_from_environment()):
         return True
     return place.exists() or any(place.parent.glob(f"{place.name}*"))
-
-
-def _none_yet(json: bool) -> None:
-    if json:
-        terminal.as_json({"path": None, "head": None, "datasets": []})
-        return
-    terminal.line("There is no ledger yet: nothing was spent. The first release makes it.")
 
 
 def _account(account: Account) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gibbous.cli import show
-from gibbous.core.errors import UsageError
-from gibbous.core.keywords import DEFAULT_METHOD, did_you_mean
+from gibbous.core.keywords import DEFAULT_METHOD
 
 Card = dict[str, Any]
 
@@ -26,9 +25,7 @@ def run(name: str | None, scaffold: str | None, json: bool) -> None:
 
         print(mechanism_file(scaffold), end="")
         return
-    shown = cards()
-    if name is not None:
-        shown = [_find(name, shown)]
+    shown = cards(name)
     if json:
         show.as_json(shown)
     elif name is not None:
@@ -37,19 +34,22 @@ def run(name: str | None, scaffold: str | None, json: bool) -> None:
         _list(shown)
 
 
-def cards() -> list[Card]:
+def cards(name: str | None = None) -> list[Card]:
     """Everything known of every method, as JSON values, sorted by name.
 
+    Args:
+        name: of one method alone.
     Returns:
         One object a method: the fields of its `About`, whether it is the default, its parameters.
     Raises:
+        UsageError: there is no such method.
         EngineFailure: a package that registers a method cannot be imported.
     """
     from gibbous.core.params import describe
     from gibbous.mechanisms.registry import load, methods
 
     out = []
-    for about in methods():
+    for about in methods() if name is None else (load(name).about,):
         facts = {f.name: getattr(about, f.name) for f in dataclasses.fields(about)}
         parameters = [
             {
@@ -64,19 +64,6 @@ def cards() -> list[Card]:
         ]
         out.append(facts | {"default": about.name == DEFAULT_METHOD, "parameters": parameters})
     return out
-
-
-def _find(name: str, cards: Sequence[Card]) -> Card:
-    for card in cards:
-        if card["name"] == name:
-            return card
-    names = [card["name"] for card in cards]
-    raise UsageError(
-        "UNKNOWNMETHOD",
-        f"There is no method {name!r}.",
-        f"Methods are {', '.join(names)}.",
-        did_you_mean(name.lower().replace("-", "_"), names, "`gibbous methods` describes them."),
-    )
 
 
 def _list(cards: Sequence[Card]) -> None:

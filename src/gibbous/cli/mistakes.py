@@ -42,7 +42,10 @@ def usage(error: Exception, args: Sequence[str]) -> GibbousError:
         return _verb(found.group(1), verb, _inner(context))
     if kind == "NoArgsIsHelpError":
         return UsageError(
-            "NOVERB", f"{verb} needs a verb.", _verbs(context), f"Try '{verb} --help'."
+            "NOVERB",
+            f"{verb} needs a verb.",
+            f"Verbs are {', '.join(_inner(context))}.",
+            f"Try '{verb} --help'.",
         )
     if message.startswith("Got unexpected extra argument"):
         what = "reads no data: cost follows from the schema alone" if verb.endswith("plan") else ""
@@ -133,10 +136,6 @@ def _options(context: object) -> list[str]:
         if not getattr(parameter, "hidden", False):
             found += [o for o in parameter.opts if o.startswith("--")]
     return [*found, "--help"]
-
-
-def _verbs(context: object) -> str:
-    return f"Verbs are {', '.join(_inner(context))}."
 
 
 def _inner(context: object) -> list[str]:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 NOT_DP = "not differentially private"
 
 
-def line(text: str = "", *, error: bool = False) -> None:
+def line(text: str = "") -> None:
     """One line for people; control characters are shown, not obeyed."""
-    print(safe(text), file=sys.stderr if error else sys.stdout)
+    print(safe(text))
 
 
 def as_json(data: object) -> None:
@@ -31,7 +31,7 @@ def as_json(data: object) -> None:
     sys.stdout.write("\n")
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 2) -> None:
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table: drawn by Rich on a terminal, plain aligned text in a pipe.
 
     Args:
@@ -45,14 +45,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, indent: i
     if sys.stdout.isatty():
         _rich(headers, cells, numeric)
         return
-    plain(headers, cells, numeric, indent)
+    plain(headers, cells, numeric)
 
 
 def plain(
-    headers: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    numeric: Sequence[bool] | None = None,
-    indent: int = 2,
+    headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool] | None = None
 ) -> None:
     """Aligned text without any library."""
     right = numeric or [False] * len(headers)
@@ -61,7 +58,7 @@ def plain(
         shown = [
             c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
         ]
-        line(" " * indent + "  ".join(shown).rstrip())
+        line(f"  {'  '.join(shown)}".rstrip())
 
 
 def quoted(path: object) -> str:
@@ -72,6 +69,13 @@ def quoted(path: object) -> str:
 def counted(count: int, noun: str) -> str:
     """A number with its noun: '1 set', '2 sets'."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def figure(value: object, form: str = ".4g") -> str:
+    """A number in a table; nothing where there is none, other things as they are."""
+    if value is None or value != value:
+        return ""
+    return format(value, form) if isinstance(value, float) else str(value)
 
 
 def bytes_words(count: int) -> str:

@@ -23,13 +23,7 @@ def run(name: str, out: Path | None, settings: dict[str, Any], screen: ScreenFla
     """
     from gibbous import studies
 
-    if out is not None and out.exists() and not out.is_dir():
-        raise OutputNotWritten(
-            "STUDY",
-            f"{str(out)!r} is a file.",
-            "A study goes into a folder, new or of an earlier start.",
-            "Choose another --out.",
-        )
+    check_folder(out)
     with Bars(quiet=screen.silent) as bars:
         ran = studies.run(name, out=out, progress=bars, **settings)
     if screen.json:
@@ -48,16 +42,25 @@ def run(name: str, out: Path | None, settings: dict[str, Any], screen: ScreenFla
     show.line(f"{name}: {ran.settings.reps} repeats, {len(ran.rows)} rows; {where}.")
 
 
+def check_folder(out: Path | None) -> None:
+    """Refuse a file where a study goes.
+
+    Raises:
+        OutputNotWritten: it is one.
+    """
+    if out is not None and out.exists() and not out.is_dir():
+        raise OutputNotWritten(
+            "STUDY",
+            f"{str(out)!r} is a file.",
+            "A study goes into a folder, new or of an earlier start.",
+            "Choose another --out.",
+        )
+
+
 def _tables(ran: Any) -> None:
     show.line(f"{ran.study.title} ({ran.study.paper})")
     show.line(ran.study.reproduces)
     for table in ran.tables():
         show.line()
         show.line(table.title)
-        show.table(table.headers, [[_shown(cell) for cell in row] for row in table.rows])
-
-
-def _shown(cell: Any) -> str:
-    if cell is None or cell != cell:
-        return ""
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+        show.table(table.headers, [list(map(show.figure, row)) for row in table.rows])
