@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from gibbous.core.errors import EngineFailure
 from gibbous.core.extras import need
-from gibbous.read.databases.tables import Rows, drained, named, quoted
+from gibbous.read.databases.tables import Guard, Rows, drained, named, quoted
 from gibbous.read.fields import shown
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def postgres_table(place: str, table: str) -> Iterator[Rows]:
 class _Table:
     """Rows of a table, all of one transaction."""
 
-    def __init__(self, held: Any, name: str, guard: Callable[[Callable[[], Any]], Any]) -> None:
+    def __init__(self, held: Any, name: str, guard: Guard) -> None:
         self._held, self._name, self._guard = held, name, guard
         self.elsewhere = True
 

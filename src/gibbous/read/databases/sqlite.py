@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gibbous.core.errors import EngineFailure, InputRejected, SchemaMismatch
-from gibbous.read.databases.tables import Rows, lost, named, no_file, quoted
+from gibbous.core.errors import SchemaMismatch
+from gibbous.read.databases.tables import Guard, Rows, fault, lost, named, no_file, quoted
 from gibbous.read.fields import shown
 
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BATCH = 1 << 17  # rows, which are Python objects at first
 _EXACT = 1 << 53
+_SAID = {
+    "LOCKED": ("locked", "busy"),
+    "DATABASE": ("not a database", "malformed"),
+    "OUTSIDE": ("unsafe use", "not authorized"),
+}
 
 
 @contextmanager
@@ -32,21 +37,20 @@ def sqlite_table(place: str, table: str) -> Iterator[Rows]:
     path = Path(place)
     if not path.is_file():
         raise no_file(place, "SQLite")
-    held = _guarded(
+    guard: Guard = partial(_guarded, place)
+    held = guard(
         lambda: sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0, check_same_thread=False
-        ),
-        place,
+        )
     )
     try:
         # A view can then neither load an extension nor look outside; it never could attach a file.
-        _guarded(lambda: held.execute("PRAGMA trusted_schema = OFF"), place)
-        _guarded(lambda: held.execute("BEGIN"), place)  # what follows sees the rows of one moment
-        names = _guarded(
+        guard(lambda: held.execute("PRAGMA trusted_schema = OFF"))
+        guard(lambda: held.execute("BEGIN"))  # what follows sees the rows of one moment
+        names = guard(
             lambda: held.execute(
                 "SELECT 'main', name FROM sqlite_master WHERE type IN ('table', 'view')"
-            ).fetchall(),
-            place,
+            ).fetchall()
         )
         found = named(names, table, default="main")
         yield SqliteTable(held, found, place)
@@ -69,6 +73,7 @@ class SqliteTable:
     ) -> None:
         self.elsewhere = elsewhere
         self._held, self._name, self._place = held, name, place
+        self._run: Guard = partial(_guarded, place)
         self._names = [
             c[0]
             for c in self._run(lambda: held.execute(f"SELECT * FROM {name} LIMIT 0")).description  # noqa: S608
@@ -155,35 +160,11 @@ class SqliteTable:
             return pl.String()
         return pl.Float64() if real else pl.Int64() if whole else pl.Null()
 
-    def _run(self, work: Callable[[], T]) -> T:
-        return _guarded(work, self._place)
 
-
-def _guarded(work: Callable[[], T], place: str) -> T:
+def _guarded(place: str, work: Callable[[], T]) -> T:
     """Replace whatever SQLite raises: its text may hold values."""
     try:
         return work()
     except sqlite3.Error as error:
         text = str(error).lower()
-    if "locked" in text or "busy" in text:
-        raise EngineFailure(
-            "LOCKED",
-            f"Another process is writing to {shown(place)}.",
-            "A SQLite file is read while nobody writes to it.",
-            "Wait for the other program, or copy the file.",
-        )
-    if "not a database" in text or "malformed" in text:
-        raise InputRejected(
-            "DATABASE",
-            f"The file {shown(place)} is not a sound SQLite database.",
-            "It was written by SQLite.",
-            "Check the path and the kind of database.",
-        )
-    if "unsafe use" in text or "not authorized" in text:
-        raise InputRejected(
-            "OUTSIDE",
-            f"The table of {shown(place)} reaches outside of its database.",
-            "A view reads tables of its own database, and calls functions without effects.",
-            "Store what it shows as a table, and name that.",
-        )
-    raise lost(place)
+    raise fault(_SAID, text, place, "SQLite")

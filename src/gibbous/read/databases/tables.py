@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,9 @@ from gibbous.core.extras import need
 from gibbous.read.fields import shown
 
 T = TypeVar("T")
+Guard = Callable[[Callable[[], Any]], Any]
+"""Runs a step, and replaces what it raises."""
+
 BATCH = 1 << 18  # rows
 _EXACT = 1 << 53
 _CLOSED = (
@@ -22,6 +25,13 @@ _CLOSED = (
     "enable_external_access = false",
     "lock_configuration = true",
 )
+
+_SAID = {
+    "OUTSIDE": ("permissionexception: ", "permission error"),
+    "LOCKED": ("conflicting lock",),
+    "DATABASE": ("valid duckdb", "io error", "in-memory database"),
+    "MEMORY": ("outofmemoryexception: ",),
+}
 
 
 class Rows(Protocol):
@@ -59,9 +69,7 @@ class Relation:
         stop: interrupts it.
     """
 
-    def __init__(
-        self, held: Any, guard: Callable[[Callable[[], Any]], Any], stop: Callable[[], object]
-    ) -> None:
+    def __init__(self, held: Any, guard: Guard, stop: Callable[[], object]) -> None:
         self._held, self._guard, self._stop = held, guard, stop
         self.elsewhere = True
 
@@ -129,10 +137,7 @@ def duckdb_table(place: str, table: str) -> Iterator[Rows]:
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
     }
-
-    def guard(work: Callable[[], T]) -> T:
-        return _scrubbed(work, duckdb, place)
-
+    guard: Guard = partial(_scrubbed, duckdb, place)
     held = guard(lambda: duckdb.connect(place, read_only=True, config=settings))
     try:
         for setting in _CLOSED:
@@ -152,7 +157,7 @@ def duckdb_table(place: str, table: str) -> Iterator[Rows]:
 def relation(source: Any) -> Rows:
     """A relation of the caller's own DuckDB connection: what it may read is the caller's to decide."""
     duckdb = need("duckdb", "duckdb")
-    return Relation(source, lambda work: _scrubbed(work, duckdb, "the relation"), lambda: None)
+    return Relation(source, partial(_scrubbed, duckdb, "the relation"), lambda: None)
 
 
 def ibis_table(source: Any) -> Rows:
@@ -171,10 +176,7 @@ def ibis_table(source: Any) -> Rows:
 
         return SqliteTable(backend.con, f"({sql})", "the ibis table", elsewhere=False)
     duckdb = need("duckdb", "duckdb")
-
-    def guard(work: Callable[[], T]) -> T:
-        return _scrubbed(work, duckdb, "the ibis table")
-
+    guard: Guard = partial(_scrubbed, duckdb, "the ibis table")
     return Relation(guard(lambda: backend.con.sql(sql)), guard, backend.con.interrupt)
 
 
@@ -203,7 +205,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def drained(reader: Any, guard: Callable[[Callable[[], Any]], Any]) -> Generator[Any, None, None]:
+def drained(reader: Any, guard: Guard) -> Generator[Any, None, None]:
     """The batches of an Arrow reader, which is closed afterwards: an open one blocks its connection."""
     try:
         while (batch := guard(lambda: next(reader, None))) is not None:
@@ -248,45 +250,53 @@ def _exact(batch: Any) -> Any:
     return frame
 
 
-def _scrubbed(work: Callable[[], T], duckdb: Any, place: str) -> T:
+def _scrubbed(duckdb: Any, place: str, work: Callable[[], T]) -> T:
     """Replace whatever DuckDB raises while a source is read: its text may hold values."""
     try:
         return work()
     except duckdb.Error as error:
-        kind, text = type(error).__name__, str(error).lower()
+        text = f"{type(error).__name__}: {error}".lower()
     except Exception as error:  # pyarrow's own classes, without importing it
         if not type(error).__module__.startswith("pyarrow"):
             raise
-        kind, text = "Arrow", str(error).lower()
-    raise _fault(kind, text, place)
+        text = str(error).lower()
+    raise fault(_SAID, text, place, "DuckDB")
 
 
-def _fault(kind: str, text: str, place: str) -> GibbousError:
-    if kind == "PermissionException" or "permission error" in text:
+def fault(said: Mapping[str, Sequence[str]], text: str, place: str, kind: str) -> GibbousError:
+    """The error for what a database raised; its text, which may hold values, is withheld.
+
+    Args:
+        said: name of the error -> words that the text of the database then holds, in lower case.
+        text: what was raised, in lower case.
+        kind: of the database.
+    """
+    name = next((name for name, words in said.items() if any(w in text for w in words)), "")
+    if name == "OUTSIDE":
         return InputRejected(
-            "OUTSIDE",
+            name,
             f"The table of {shown(place)} reaches outside of its database.",
-            "A view reads tables of its own database, and no files.",
+            "A view reads tables of its own database, no files, and calls functions without effects.",
             "Store what it shows as a table, and name that.",
         )
-    if "conflicting lock" in text:
+    if name == "LOCKED":
         return EngineFailure(
-            "LOCKED",
+            name,
             f"Another process has {shown(place)} open for writing.",
-            "A DuckDB file is opened by one writer, or by readers alone.",
-            "Close the other program, or copy the file.",
+            "A file of a database is read while nobody writes to it.",
+            "Close the other program or wait for it, or copy the file.",
         )
-    if "valid duckdb" in text or "io error" in text or "in-memory database" in text:
+    if name == "DATABASE":
         return InputRejected(
-            "DATABASE",
-            f"The file {shown(place)} is not a DuckDB database.",
-            "It was written by DuckDB, of this version or an earlier one.",
+            name,
+            f"The file {shown(place)} is not a sound {kind} database.",
+            f"It was written by {kind}, of this version or an earlier one.",
             "Check the path and the kind of database.",
         )
-    if kind == "OutOfMemoryException":
+    if name == "MEMORY":
         return ResourceLimit(
-            "MEMORY",
-            f"DuckDB has too little memory to read {shown(place)}.",
+            name,
+            f"{kind} has too little memory to read {shown(place)}.",
             "A view that sorts or joins needs memory of its own.",
             "Store what it shows as a table, and name that.",
         )
