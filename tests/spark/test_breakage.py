@@ -21,6 +21,7 @@ from gibbous.core.errors import (
 )
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.spark.engine import SparkEngine
+from gibbous.disintegrate.spark.session import held
 from gibbous.disintegrate.spark.workers import SparkWorkers
 from tests.spark import breakage, tables
 from tests.spark.breakage import MARKER
@@ -97,7 +98,7 @@ def test_items_are_written_once_whatever_the_partitions(session: Any, tmp_path: 
         folder = tmp_path / f"set-{partitions}"
         folder.mkdir()
         told: list[int] = []
-        with contextlib.closing(SparkWorkers(session, partitions=partitions)) as workers:
+        with contextlib.closing(SparkWorkers(held(session), partitions=partitions)) as workers:
             results = list(
                 workers.spread(
                     breakage.writes,
@@ -117,7 +118,7 @@ def test_items_are_written_once_whatever_the_partitions(session: Any, tmp_path: 
 def test_j1_an_executor_killed_while_it_writes_changes_no_result(
     session: Any, tmp_path: Path
 ) -> None:
-    with contextlib.closing(SparkWorkers(session)) as workers:
+    with contextlib.closing(SparkWorkers(held(session))) as workers:
         results = list(workers.spread(breakage.dies_once, str(tmp_path), range(6)))
 
     assert sorted(results) == list(range(6))
@@ -125,7 +126,7 @@ def test_j1_an_executor_killed_while_it_writes_changes_no_result(
 
 
 def test_a_refusal_of_a_task_arrives_and_other_exceptions_lose_their_text(session: Any) -> None:
-    with contextlib.closing(SparkWorkers(session)) as workers:
+    with contextlib.closing(SparkWorkers(held(session))) as workers:
         with pytest.raises(OutputNotWritten) as refused:
             list(workers.spread(breakage.refuses, None, range(4)))
         with pytest.raises(EngineFailure) as failed:

@@ -109,14 +109,13 @@ def not_printed(error: OSError) -> OutputNotWritten:
     )
 
 
-def missing_library(name: str, extra: str | None = None) -> EngineFailure:
+def missing_library(name: str) -> EngineFailure:
     """A library that this verb needs is not installed."""
-    wanted = f"gibbous[{extra}]" if extra else name
     return EngineFailure(
         "MISSING",
         f"The library {name!r} is not installed.",
         "This command needs it.",
-        f'Install it: pip install "{wanted}".',
+        f'Install it: pip install "{name}".',
     )
 
 

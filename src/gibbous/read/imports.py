@@ -19,7 +19,7 @@ MAX_BYTES = 16 << 20
 MAX_LEVELS = 10_000
 
 
-def import_schema(path: str | Path, *, data: Any = None, options: Any = None) -> Schema:
+def import_schema(path: str | Path, *, data: Any = None) -> Schema:
     """Read another tool's metadata.
 
     `domain.json` maps columns to sizes: codes 0..size-1, counted as declared, one record a row.
@@ -29,7 +29,6 @@ def import_schema(path: str | Path, *, data: Any = None, options: Any = None) ->
     Args:
         path: a JSON file of at most 16 MB.
         data: the records (path or frame), for SDV metadata without ranges (V1).
-        options: how `data` is read.
     Returns:
         The schema. Identifiers, and kinds that are not tabular values, are in `ignore`.
     Raises:
@@ -50,7 +49,7 @@ def import_schema(path: str | Path, *, data: Any = None, options: Any = None) ->
     if isinstance(document, dict) and any(
         isinstance(document.get(k), dict) for k in ("tables", "columns")
     ):
-        return read_sdv(document, data, options)
+        return read_sdv(document, data)
     sizes = isinstance(document, dict) and all(
         isinstance(v, int) and not isinstance(v, bool) for v in document.values()
     )
@@ -80,13 +79,12 @@ _TABULAR = ("categorical", "ordinal", "boolean", "numerical", "datetime")
 _BINS = 16
 
 
-def read_sdv(document: Mapping[str, Any], data: Any, options: Any) -> Schema:
+def read_sdv(document: Mapping[str, Any], data: Any) -> Schema:
     """The schema of one table.
 
     Args:
         document: the metadata.
         data: records, read where the metadata state no levels or ranges; None for none.
-        options: how they are read.
     Returns:
         Columns with every fact inferred; keys, personal identifiers and other sdtypes in `ignore`;
         the privacy unit undeclared.
@@ -101,7 +99,7 @@ def read_sdv(document: Mapping[str, Any], data: Any, options: Any) -> Schema:
     keys = {table.get("primary_key")}
     if isinstance(alternate := table.get("alternate_keys"), list):
         keys.update(key for key in alternate if isinstance(key, str))
-    drafts = _drafts(given, data, options)
+    drafts = _drafts(given, data)
     columns: list[Column] = []
     ignore: list[str] = []
     bare: list[str] = []
@@ -223,13 +221,13 @@ def _one_table(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return cast(Mapping[str, Any], next(iter(tables.values())))
 
 
-def _drafts(given: Mapping[str, Any], data: Any, options: Any) -> dict[str, Column]:
+def _drafts(given: Mapping[str, Any], data: Any) -> dict[str, Column]:
     if data is None:
         return {}
     from gibbous.read.infer import describe, parse_days
     from gibbous.read.source import read_columns
 
-    frame = read_columns(data, options=options)
+    frame = read_columns(data)
     drafts = {}
     for name in frame.columns:
         form = given.get(name, {}).get("datetime_format")

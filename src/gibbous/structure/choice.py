@@ -132,7 +132,6 @@ def choose_network(
     *,
     epsilon: Fraction,
     caution: Caution,
-    accounting: str = "zcdp",
 ) -> Network:
     """Spend: a tree that joins every column to one that is placed, then more parents where they pay.
 
@@ -151,7 +150,7 @@ def choose_network(
     still = tuple(j for j, size in enumerate(schema.sizes) if size == 1)
     if parents == 0 or len(free) < 2:
         return Network((*still, *free), ((),) * len(schema))
-    search = _Search(curator, margins, caution, epsilon, accounting)
+    search = _Search(curator, margins, caution, epsilon)
     order, chosen = _tree(search, free)
     paid = sum(map(bool, chosen.values()))
     for reach in range(1, parents):
@@ -273,7 +272,6 @@ class _Search:
     margins: Margins
     caution: Caution
     epsilon: Fraction
-    accounting: str
 
     @property
     def limit(self) -> int:
@@ -311,7 +309,7 @@ class _Search:
             score,
             sensitivity=rows * steps(self.curator.relation),
             epsilon=self.epsilon,
-            accounting=self.accounting,
+            accounting="zcdp",
         )
 
 

@@ -129,9 +129,7 @@ def hashed(
     )
 
 
-def lsh(
-    schema: Schema, parents: int, *, seed: int = 0, max_keys: int = MAX_KEYS
-) -> tuple[Context, ...]:
+def lsh(schema: Schema, parents: int, *, seed: int = 0) -> tuple[Context, ...]:
     """Locality-sensitive hashing for the Hamming distance: a public random subset of columns each.
 
     Rows that agree in a share s of the columns share a key with probability about s ** parents.
@@ -148,7 +146,7 @@ def lsh(
         draws = words(stream_key(seed, j), 0, max(len(others), 1)).tolist()
         ranked = sorted(zip(draws, others, strict=False))
         chosen.append(tuple(sorted(c for _, c in ranked[:parents])))
-    return hashed(schema, chosen, max_keys=max_keys)
+    return hashed(schema, chosen)
 
 
 def minhash(
@@ -174,9 +172,7 @@ def minhash(
     return tuple(out)
 
 
-def given_or_ring(
-    schema: Schema, given: Given, parents: int, *, support: Support = "dense"
-) -> tuple[Context, ...]:
+def given_or_ring(schema: Schema, given: Given, parents: int) -> tuple[Context, ...]:
     """The contexts that were written down, or the public ring when none were.
 
     Args:
@@ -184,7 +180,7 @@ def given_or_ring(
         parents: of the ring.
     """
     chosen = named(schema, given) if given else ring(len(schema), parents)
-    return hashed(schema, chosen, support=support)
+    return hashed(schema, chosen)
 
 
 def topological(parents: Sequence[Sequence[int]]) -> tuple[int, ...] | None:

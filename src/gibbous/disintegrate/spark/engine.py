@@ -219,16 +219,11 @@ class SparkEngine:
         partitions = self._kept.partitions if self._kept is not None else self.partitions or 200
         return tally_bytes(contexts, rows, partitions)
 
-    def workers(self, *, partitions: int | None = None) -> SparkWorkers:
-        """Workers of the same session, which stay when the engine is closed; close them, too.
-
-        Args:
-            partitions: items are done in so many tasks; None takes those of the engine, or does each
-                item in a task of its own.
-        """
+    def workers(self) -> SparkWorkers:
+        """Workers of the same session, which stay when the engine is closed; close them, too."""
         if self._held is None:
             raise closed()
-        return SparkWorkers(self._held, partitions=partitions or self.partitions)
+        return SparkWorkers(self._held, partitions=self.partitions)
 
     def close(self) -> None:
         """Drop the kept codes on all executors: any later `tally` raises; let go of the session."""

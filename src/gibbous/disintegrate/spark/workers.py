@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from queue import Empty, Queue
 from threading import Thread
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from gibbous.core.errors import EngineFailure
 from gibbous.core.protocols import Progress, silent
 from gibbous.disintegrate.spark.faults import guarded, refused
-from gibbous.disintegrate.spark.session import Held, held
+from gibbous.disintegrate.spark.session import Held
 from gibbous.disintegrate.spark.shield import attempted
 
 STATE = "What was released stays as it is: run the same command again, and it goes on from there."
@@ -22,23 +22,14 @@ class SparkWorkers:
     """Workers of a Spark cluster; see `core.protocols.Workers`.
 
     Args:
-        session: a classic SparkSession, or a `Held` one; None takes the active one, or makes one.
-        master, conf: of a session that is made here.
+        session: held by these workers until they are closed.
         partitions: items are done in so many tasks; None does each in a task of its own.
     """
 
     __slots__ = ("_held", "partitions")
 
-    def __init__(
-        self,
-        session: Any = None,
-        *,
-        master: str | None = None,
-        conf: Mapping[str, str] | None = None,
-        partitions: int | None = None,
-    ) -> None:
-        found = session if isinstance(session, Held) else held(session, master=master, conf=conf)
-        self._held: Held | None = found.take()
+    def __init__(self, session: Held, *, partitions: int | None = None) -> None:
+        self._held: Held | None = session.take()
         self.partitions = partitions
 
     def __repr__(self) -> str:
