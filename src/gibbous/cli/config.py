@@ -143,30 +143,35 @@ def request_of(values: Values, options: ReadOptions | None = None, /, **given: A
     """
     from gibbous.pipeline import privacy_of
 
-    own = {
-        k.partition(".")[2]: v for k, v in values.items() if k.startswith(("output.", "engine."))
-    }
-    own["out"], own["engine"] = own.pop("path", None), own.pop("name", None)
-    own = {k: v for k, v in (own | given).items() if v is not None}
+    output, performance = parts_of(values, **given)
     schema, method = values.get("schema"), None
     if schema is None:
         from gibbous.cli.flow_request import flow_request
 
         flows = flow_request(values)
         schema, method = flows.schema, flows.method
-        own["engine"] = None if options is None else flows.engine(options)
+        engine = None if options is None else flows.engine(options)
+        performance = dataclasses.replace(performance, engine=engine)
     promise = ("budget", "accept_inferred", "understand", "ledger", "new_data", "strict")
-    return Request(
-        values.get("data"),
-        privacy_of(
-            schema,
-            method or method_of(values),
-            **{name: own[name] for name in promise if name in own},
-        ),
-        _part(Output, own | {"imprint": imprint_of(values)}),
-        _part(Performance, own),
-        options,
-    )
+    said = {name: given[name] for name in promise if given.get(name) is not None}
+    privacy = privacy_of(schema, method or method_of(values), **said)
+    return Request(values.get("data"), privacy, output, performance, options)
+
+
+def parts_of(values: Values, **given: Any) -> tuple[Output, Performance]:
+    """What is written and how it is computed, by checked values.
+
+    Args:
+        given: further fields, by name.
+    """
+    own = {
+        k.partition(".")[2]: v for k, v in values.items() if k.startswith(("output.", "engine."))
+    }
+    own["out"], own["engine"] = own.pop("path", None), own.pop("name", None)
+    own = {k: v for k, v in (own | given).items() if v is not None} | {
+        "imprint": imprint_of(values)
+    }
+    return _part(Output, own), _part(Performance, own)
 
 
 def imprint_of(values: Values) -> Imprint:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gibbous.cli import show
-from gibbous.cli.config import spark_conf
-from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, keyed
+from gibbous.cli.config import Values, parts_of, spark_conf
+from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, keyed, unkeyed
 from gibbous.cli.progress import Bars
 from gibbous.cli.synthesize_verb import Flags, folder_of
 from gibbous.core.cores import at_most
 from gibbous.core.errors import UsageError
-from gibbous.core.request import FORMATS, PART_ROWS, Output, Performance
+from gibbous.core.request import FORMATS
 
 if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
@@ -76,26 +76,6 @@ def _only(named: Collection[str], allowed: tuple[str, ...], listed: str) -> None
         )
 
 
-def _output(written: OutputFlags, rows: int | None, form: str) -> Output:
-    """The output that is asked for; its format is one of ours."""
-    if form not in FORMATS:
-        raise UsageError(
-            "FORMAT",
-            f"There is no format {form!r}.",
-            "parquet or csv.",
-            "Correct --format or --out.",
-        )
-    return Output(
-        rows,
-        seed=written.seed,
-        format=form,
-        csv_raw=written.csv_raw,
-        part_rows=written.part_rows or PART_ROWS,
-        overwrite=written.overwrite,
-        out=written.out,
-    )
-
-
 def _whole_rows(
     tables: Path,
     asked: RequestFlags,
@@ -104,18 +84,17 @@ def _whole_rows(
     screen: ScreenFlags,
 ) -> None:
     rows, target = asked.rows, folder_of(written.out)
-    if rows is None or rows < 0:
+    if rows is None:
         raise UsageError(
             "ROWS", "--tables needs --rows.", "It is a whole number, >= 0.", "Pass --rows N."
         )
-    output = _output(written, rows, written.format or target.suffix.removeprefix(".") or FORMATS[0])
-    performance = Performance(
-        computing.engine or "local",
-        computing.partitions,
-        threads=computing.threads,
-        master=computing.master,
-        conf=spark_conf(computing.spark_conf or []),
-    )
+    values: Values = {
+        "engine.name": "local",
+        "output.format": target.suffix.removeprefix(".") or FORMATS[0],
+    }
+    values |= keyed(asked, written, computing)
+    values["engine.conf"] = spark_conf(computing.spark_conf or [])
+    output, performance = parts_of(values, **unkeyed(written, computing))
     from gibbous.pipeline import sample_more
     from gibbous.write.load import load
 
@@ -141,7 +120,7 @@ def _given_rows(
             "The output is a folder: its METHODS.md says which columns were given.",
             "Name a folder; with --format csv it holds a CSV file, too.",
         )
-    output = _output(written, None, written.format or FORMATS[0])
+    output, _ = parts_of(keyed(written), **unkeyed(written))
     from gibbous.write.conditional_rows import write_conditional
     from gibbous.write.output_path import check_output
 
