@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +67,18 @@ class Codes:
         if self.secret:
             raise TypeError("codes of confidential records are never pickled")
         return (Codes, (self.schema, self.values, False, self.numbers))
+
+
+def joined(parts: Sequence[Codes]) -> Codes:
+    """The rows of tables of one schema, one after the other, with their numbers; at least one table."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    values = np.concatenate([one.by_column for one in parts], axis=1).T
+    numbers = tuple(
+        (place, np.concatenate([one.number(place) for one in parts])) for place, _ in first.numbers
+    )
+    return Codes(first.schema, values, first.secret, numbers)
 
 
 def empty_codes(schema: Schema, rows: int) -> np.ndarray:

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
 from gibbous.core.cell_model import CellModel, NoisySum
 from gibbous.core.claim import Claim, Relation, no_claim
-from gibbous.core.codes import Codes
+from gibbous.core.codes import Codes, joined
 from gibbous.core.context import Context
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.method_card import About
@@ -138,14 +136,7 @@ class PosteriorRows:
         each = [
             CellRows(ready, seed, index).rows(0, rows // self.sets, 1) for index in range(self.sets)
         ]
-        return Codes(
-            schema,
-            np.concatenate([one.by_column for one in each], axis=1).T,
-            numbers=tuple(
-                (place, np.concatenate([one.number(place) for one in each]))
-                for place in self.model.numbers
-            ),
-        )
+        return joined(each)
 
 
 __all__ = ["MultipleSynthesis", "PosteriorRows"]

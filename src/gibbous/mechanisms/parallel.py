@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from gibbous.core.claim import Relation
-from gibbous.core.codes import Codes
+from gibbous.core.codes import Codes, joined
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.method_card import About
 from gibbous.core.params import Rule, as_json, check, mechanism, param, probability
@@ -174,15 +174,7 @@ def mixed(drawn: list[Codes], sets: int) -> Codes:
             turn.append(np.arange(size) * len(drawn) + part)
             place.append(starts[part] + index * size + np.arange(size))
         order.append(np.concatenate(place)[np.argsort(np.concatenate(turn))])
-    whole = Codes(
-        drawn[0].schema,
-        np.concatenate([one.by_column for one in drawn], axis=1).T,
-        numbers=tuple(
-            (column, np.concatenate([one.number(column) for one in drawn]))
-            for column, _ in drawn[0].numbers
-        ),
-    )
-    return whole.part(np.concatenate(order))
+    return joined(drawn).part(np.concatenate(order))
 
 
 __all__ = ["Parallel", "mixed"]

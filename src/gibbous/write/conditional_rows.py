@@ -6,14 +6,11 @@ post-processing of the public tables. The folder says both: certificate, METHODS
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from gibbous.core.codes import Codes
+from gibbous.core.codes import joined
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.release import Release
 from gibbous.core.request import Output
@@ -128,7 +125,7 @@ def write_conditional(
     progress("rows", 0, given.rows * sets)
     seed = drawn_seed() if output.seed is None else output.seed
     output = replace(output, rows=given.rows, sets=sets, seed=seed)
-    rows = _together([drawn(tables, given, seed=seed, set_index=at) for at in range(sets)])
+    rows = joined([drawn(tables, given, seed=seed, set_index=at) for at in range(sets)])
     names = tuple(release.schema.names[place] for place in sorted(given.codes))
     # Quickly drawn again: a killed run is swept, not taken up.
     request = partial.fresh_name().encode()
@@ -148,16 +145,6 @@ def _check_size(columns: int, rows: int) -> None:
 
     # Codes of at most 4 bytes, the chains' copy of them, and the numbers of given columns.
     check_memory(rows * columns * 16, default_limit())
-
-
-def _together(sets: Sequence[Codes]) -> Codes:
-    if len(sets) == 1:
-        return sets[0]
-    values = np.concatenate([one.by_column for one in sets], axis=1)
-    numbers = tuple(
-        (place, np.concatenate([one.number(place) for one in sets])) for place, _ in sets[0].numbers
-    )
-    return Codes(sets[0].schema, values.T, numbers=numbers)
 
 
 def _describe(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gibbous.core.codes import Codes
+from gibbous.core.codes import Codes, joined
 from gibbous.core.context import mix64
 from gibbous.core.schema import Schema
 from gibbous.encode.persons import surplus
@@ -56,12 +56,12 @@ def opened(row: Mapping[str, Any], schema: Schema) -> Slab:
 
 def together(slabs: Sequence[Slab], schema: Schema, numbers: Sequence[int]) -> Codes:
     """The rows of some slabs as secret codes, column after column."""
-    if len(slabs) == 1:
-        values, kept = slabs[0].codes, slabs[0].numbers
-    else:
-        values = np.concatenate([one.codes for one in slabs], axis=1)
-        kept = np.concatenate([one.numbers for one in slabs], axis=1)
-    return Codes(schema, values.T, secret=True, numbers=tuple(zip(numbers, kept, strict=False)))
+
+    def codes_of(slab: Slab) -> Codes:
+        kept = tuple(zip(numbers, slab.numbers, strict=False))
+        return Codes(schema, slab.codes.T, secret=True, numbers=kept)
+
+    return joined([codes_of(slab) for slab in slabs])
 
 
 def gathered(slabs: Iterable[Slab], most: int) -> Iterator[list[Slab]]:
