@@ -134,17 +134,14 @@ def _reports(
     bars("report", 0, 2)
     public = evaluate_and_report.report(target, "public")
     bars("report", 1, 2)
-    inside = _free_folder(target.with_name(f"{target.name}-internal"), overwrite=overwrite)
+    inside = target.with_name(f"{target.name}-internal")
+    if not (overwrite and inside.is_dir() and not inside.is_symlink()):
+        inside = _free(inside)
+    inside.mkdir(mode=0o700, exist_ok=True)
     internal = inside / "report.internal.html"
     evaluate_and_report.report(target, "internal", internal, findings=found, overwrite=overwrite)
     bars("report", 2, 2)
     return public, internal
-
-
-def _free_folder(path: Path, *, overwrite: bool) -> Path:
-    place = path if overwrite and path.is_dir() and not path.is_symlink() else _free(path)
-    place.mkdir(mode=0o700, exist_ok=True)
-    return place
 
 
 def _closing(

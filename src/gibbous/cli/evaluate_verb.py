@@ -52,19 +52,26 @@ def run(
         )
     if out is not None:
         require(("altair", "vl_convert"), "report")
+    from gibbous.evaluation.evaluation import write_findings
 
     with _folder(out, wanted.real) as folder, Bars(quiet=screen.silent) as bars:
         bars.compiling()
         found = _findings(wanted, reading, bars)
         if folder is not None:
             bars("report", 0, 1)
-            _write(found, folder)
+            write_findings(found, folder / JSON)
+            found.report(folder / REPORT)
     if screen.json:
         show.as_json(found.to_json() | {"path": str(out) if out else None})
         return
     if not screen.quiet:
         _details(found)
-    _last(found, out)
+    where = (
+        f"{show.quoted(out)} holds {REPORT} and {JSON}: keep them with the records."
+        if out
+        else f"Nothing was written; --out FOLDER writes {REPORT} and {JSON}."
+    )
+    show.line(f"{show.counted(len(found), 'finding')}. {CONFIDENTIAL} {where}")
 
 
 def _findings(wanted: EvaluateFlags, reading: ReadingFlags, bars: Bars) -> Findings:
@@ -129,13 +136,6 @@ def compared(
         options=reading.options(),
         **more,
     )
-
-
-def _write(found: Findings, folder: Path) -> None:
-    from gibbous.evaluation.evaluation import write_findings
-
-    write_findings(found, folder / JSON)
-    found.report(folder / REPORT)
 
 
 @contextlib.contextmanager
@@ -224,13 +224,14 @@ def _table(mine: Sequence[Finding], keys: Sequence[str]) -> None:
     rows = []
     for one in mine:
         null = dict(one.null)
+        arrow = ARROWS[one.better] if _can_print(ARROWS[one.better]) else one.better
         also = [f"{name} {_number(v)}" for name, v in one.null if name not in REFERENCES]
         rows.append(
             (
                 one.name + _about(one, keys),
                 _number(one.value),
-                _direction(one),
-                _interval(one),
+                f"{arrow} {_number(one.ideal)}" if one.better == "near" else arrow,
+                " to ".join(map(_number, one.interval or ())),
                 *(_number(null.get(name)) for name in REFERENCES),
                 ", ".join(also),
             )
@@ -245,11 +246,6 @@ def _about(one: Finding, keys: Sequence[str]) -> str:
     if not columns:
         return ""
     return f" ({columns[0]}{', ...' if len(columns) > 1 else ''})"
-
-
-def _direction(one: Finding) -> str:
-    arrow = ARROWS[one.better] if _can_print(ARROWS[one.better]) else one.better
-    return f"{arrow} {_number(one.ideal)}" if one.better == "near" else arrow
 
 
 def _legend() -> str:
@@ -279,21 +275,6 @@ def _notes(found: Findings) -> Iterator[str]:
         needs.setdefault(need, []).append(name)
     for need, names in needs.items():
         yield f"left out, because they need {need}: {', '.join(names)}"
-
-
-def _last(found: Findings, out: Path | None) -> None:
-    where = (
-        f"{show.quoted(out)} holds {REPORT} and {JSON}: keep them with the records."
-        if out
-        else f"Nothing was written; --out FOLDER writes {REPORT} and {JSON}."
-    )
-    show.line(f"{show.counted(len(found), 'finding')}. {CONFIDENTIAL} {where}")
-
-
-def _interval(one: Finding) -> str:
-    if one.interval is None:
-        return ""
-    return f"{_number(one.interval[0])} to {_number(one.interval[1])}"
 
 
 def _number(value: float | None) -> str:

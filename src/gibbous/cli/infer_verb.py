@@ -82,15 +82,11 @@ def _details(fit: Fit, entered: dict[str, Any]) -> None:
     for text in (*combined.warnings, *fit.remarks):
         show.line(f"  note: {text}")
     said = "; ".join(
-        f"{k} = {_short(v)}" for k, v in entered.items() if not k.startswith("records")
+        f"{k} = {f'{v[0]} each' if isinstance(v, list) and len(set(v)) == 1 else v}"
+        for k, v in entered.items()
+        if not k.startswith("records")
     )
     show.line(f"  from ledger.json: {said}")
     records = entered["records"]
     known = "not published" if records is None else f"{records:,.0f} ({entered['records_from']})"
     show.line(f"  n, not in ledger.json: {known}")
-
-
-def _short(value: object) -> str:
-    if isinstance(value, list) and len(set(value)) == 1:
-        return f"{value[0]} each"
-    return str(value)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 from gibbous.cli import show as terminal
 from gibbous.cli.parameters import number
-from gibbous.core.claim import Claim, Relation, short
+from gibbous.core.claim import Relation, short
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import exact, text
 from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.accounts import Account
 from gibbous.privacy.ledger.datasets import DIGITS
-from gibbous.privacy.ledger.entries import Cap
 
 if TYPE_CHECKING:
     from gibbous.cli import flags
@@ -167,15 +166,22 @@ def _exists(path: Path | None) -> bool:
 
 
 def _account(account: Account) -> None:
+    cap = account.cap
+    most = "no cap; set one with `gibbous ledger cap`"
+    if cap is not None:
+        most = f"cap {_numbers(cap.epsilon, cap.delta)} ({cap.relation})"
     terminal.line()
-    terminal.line(f"data set {_name(account)}: {_cap_words(account.cap)}")
+    terminal.line(f"data set {_name(account)}: {most}")
     for why in account.new_data:
         terminal.line(f"  declared new: {why}")
     if account.linked:
         digits = ", ".join(dataset.hex()[:DIGITS] for dataset in account.linked)
         terminal.line(f"  linked to it: {digits}")
     for total in account.totals:
-        terminal.line(f"  spent: {_claim_words(total)}")
+        words = total.words()
+        if not total.is_dp and terminal.NOT_DP not in words:
+            words = f"{words}; {terminal.NOT_DP}"
+        terminal.line(f"  spent: {words}")
     if account.left is not None:
         terminal.line(f"  left:  {_numbers(*account.left)}")
     if account.releases:
@@ -186,8 +192,8 @@ def _account(account: Account) -> None:
                     p.id,
                     p.state,
                     p.mechanism,
-                    _amount(p.claim),
-                    _relation(p.claim),
+                    p.claim.amount() if p.claim.is_dp else f"no bound ({p.claim.amount()})",
+                    p.claim.relation if p.claim.is_dp else "-",
                     p.label or "-",
                     p.at,
                 )
@@ -196,25 +202,6 @@ def _account(account: Account) -> None:
         )
     if any(p.state == "open" for p in account.releases):
         terminal.line("  An open reservation was never finished; it stays spent.")
-
-
-def _claim_words(claim: Claim) -> str:
-    words = claim.words()
-    return words if claim.is_dp or terminal.NOT_DP in words else f"{words}; {terminal.NOT_DP}"
-
-
-def _amount(claim: Claim) -> str:
-    return claim.amount() if claim.is_dp else f"no bound ({claim.amount()})"
-
-
-def _relation(claim: Claim) -> str:
-    return claim.relation if claim.is_dp else "-"
-
-
-def _cap_words(cap: Cap | None) -> str:
-    if cap is None:
-        return "no cap; set one with `gibbous ledger cap`"
-    return f"cap {_numbers(cap.epsilon, cap.delta)} ({cap.relation})"
 
 
 def _numbers(epsilon: Fraction, delta: Fraction) -> str:

@@ -88,10 +88,11 @@ def _list(cards: Sequence[Card]) -> None:
 
 
 def _detail(card: Card) -> None:
+    claims = "no claim" if card["kind"] == "none" else f"one claim per {card['unit']}"
     show.line(f"{card['name']}: {card['title']}")
     for label, text in (
         ("paper", card["paper"]),
-        ("releases", f"{card['releases']}; {_claims(card)}"),
+        ("releases", f"{card['releases']}; {claims}"),
         ("published", card["claimed"]),
         ("proven", card["proven"]),
         ("audited", card["audited"]),
@@ -108,10 +109,6 @@ def _detail(card: Card) -> None:
         show.table(("parameter", "default", "allowed", "unit", "meaning"), rows)
         show.line()
     show.line(f"  gibbous synthesize DATA --schema FILE --method {card['name']} ... --out FOLDER")
-
-
-def _claims(card: Card) -> str:
-    return "no claim" if card["kind"] == "none" else f"one claim per {card['unit']}"
 
 
 def _written(default: object) -> str:
