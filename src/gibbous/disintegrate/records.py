@@ -17,7 +17,7 @@ from gibbous.core import compiled, kernel
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.cores import usable_cores
-from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, EngineFailure, ResourceLimit
+from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, EngineFailure
 from gibbous.core.memory import check_memory, default_limit
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
@@ -25,6 +25,7 @@ from gibbous.core.recode import Change, recoded
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
 from gibbous.disintegrate import count_routes, scanning
+from gibbous.disintegrate.engine_errors import closed, not_scanned, out_of_memory
 from gibbous.disintegrate.slabs import SLAB, Slabs
 from gibbous.disintegrate.spill import scratch_folder
 
@@ -314,41 +315,9 @@ def held_limit() -> int:
     return min(HELD, default_limit() // 8)
 
 
-def out_of_memory() -> ResourceLimit:
-    """What is raised in place of a MemoryError."""
-    return ResourceLimit(
-        "MEMORY",
-        "The machine ran out of memory while counting.",
-        "The estimate fitted the limit, but other work holds the rest.",
-        "Free memory, or lower memory_limit so that such runs are refused before they start.",
-        state=MAY_BE_SPENT,
-    )
-
-
 def _fit(codes: Codes) -> bool:
     columns = codes.by_column
     sizes = zip(columns, codes.schema.sizes, strict=True)
     return columns.dtype.kind == "u" and (
         not codes.rows or all(int(column.max()) < size for column, size in sizes)
-    )
-
-
-def closed() -> EngineFailure:
-    """The error of an engine that is asked after its end."""
-    return EngineFailure(
-        "CLOSED",
-        "The engine is closed: its records were forgotten.",
-        "Records are counted before rows are written, never after.",
-        "Start a new run.",
-        state="What was reserved stays spent.",
-    )
-
-
-def not_scanned() -> EngineFailure:
-    """The error of an engine that is asked before its records are read."""
-    return EngineFailure(
-        "NOTSCANNED",
-        "The engine holds no records.",
-        "Records are scanned before they are counted.",
-        "Call scan first.",
     )

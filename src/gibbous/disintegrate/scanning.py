@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from gibbous.disintegrate.persons import People
+    from gibbous.read.fingerprint import Fingerprint
     from gibbous.read.source import ReadOptions
 
 MANY = 1 << 17  # rows below which loading a kernel takes longer than it saves
@@ -72,18 +73,14 @@ def scan(
     """
     from gibbous.encode.encode import Encoder
     from gibbous.encode.levels import coded, dictionaries
-    from gibbous.read import row_sums
-    from gibbous.read.fingerprint import Fingerprint
-    from gibbous.read.source import null_text, read_slices
+    from gibbous.read.source import read_slices
 
     progress("read", 0, 100)
     known, words = dictionaries(schema), _words(schema)
     with ExitStack() as stack:
         reading = read_slices(source, schema=schema, options=options)
         rows, frames = stack.enter_context(reading)
-        many = rows is None or rows >= MANY
-        adding = row_sums.compiled if many else row_sums.plain
-        mark = Fingerprint(key, null_text(source, schema), adding=adding)
+        mark = _fingerprint(source, schema, rows, key)
         encoder: Encoder | _OnDisk
         if rows is not None and rows * row_bytes(schema, numbers) <= spilling.above:
             encoder = Encoder(schema, rows, words=words, numbers=numbers)
@@ -213,6 +210,16 @@ class _OnDisk:
             self._people.add(lanes[:, :size])
             lanes = lanes[:, size:]
         self._waiting = [lanes]
+
+
+def _fingerprint(source: Any, schema: Schema, rows: int | None, key: bytes) -> Fingerprint:
+    from gibbous.read import row_sums
+    from gibbous.read.fingerprint import Fingerprint
+    from gibbous.read.source import null_text
+
+    many = rows is None or rows >= MANY
+    adding = row_sums.compiled if many else row_sums.plain
+    return Fingerprint(key, null_text(source, schema), adding=adding)
 
 
 def _words(schema: Schema) -> Words64 | None:

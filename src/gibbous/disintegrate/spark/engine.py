@@ -14,7 +14,7 @@ from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
 from gibbous.disintegrate import count_routes
-from gibbous.disintegrate.records import closed, not_scanned, out_of_memory
+from gibbous.disintegrate.engine_errors import closed, not_scanned, out_of_memory
 from gibbous.disintegrate.spark.collect import Kept, scanned, tallied
 from gibbous.disintegrate.spark.estimate import tally_bytes
 from gibbous.disintegrate.spark.jobs import check_workers
