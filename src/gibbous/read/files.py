@@ -8,7 +8,8 @@ import resource
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
 
@@ -162,12 +163,11 @@ def check_unchanged(path: Path, before: os.stat_result) -> None:
     Raises:
         EngineFailure: it changed.
     """
-    try:
-        after: os.stat_result | None = os.stat(path)
-    except OSError:
-        after = None
-    parts = ("st_ino", "st_size", "st_mtime_ns")
-    if after is None or any(getattr(before, p) != getattr(after, p) for p in parts):
+    same = False
+    with suppress(OSError):
+        after, parts = os.stat(path), attrgetter("st_ino", "st_size", "st_mtime_ns")
+        same = parts(before) == parts(after)
+    if not same:
         raise changed(path)
 
 

@@ -96,11 +96,12 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
     columns = _columns(top)
     rules = top.list("impossible") or []
     top.finish()
+    named = {column.name: column for column in columns}
     impossible = tuple(
-        read_rule(Fields(rule, f"impossible {number}"), {c.name: c for c in columns})
+        read_rule(Fields(rule, f"impossible {number}"), named)
         for number, rule in enumerate(rules, 1)
     )
-    if unit is not None and unit.column in {c.name for c in columns}:
+    if unit is not None and unit.column in named:
         raise bad(
             f"Column {shown(unit.column)} is the person identifier and is also described as a column",
             "An identifier is not synthesized",
