@@ -176,7 +176,7 @@ def places(
     if (lat is None) != (lon is None):
         raise _bad("have one coordinate alone", "lat and lon come together", "Give both or none")
     return Places(
-        _texts(ids),
+        np.asarray(ids).astype(str),
         np.empty(0) if lat is None else np.asarray(lat, dtype=np.float64),
         np.empty(0) if lon is None else np.asarray(lon, dtype=np.float64),
         np.empty(0) if density is None else np.asarray(density, dtype=np.float64),
@@ -232,11 +232,6 @@ def _centers(of: np.ndarray, weights: np.ndarray, total: np.ndarray, at: np.ndar
     sums = np.bincount(of[known], (weights[known] + 1e-12) * at[known], len(total))
     centers: np.ndarray = np.where(mass > 0, sums / np.where(mass > 0, mass, 1.0), np.nan)
     return centers
-
-
-def _texts(values: Sequence[object] | np.ndarray) -> np.ndarray:
-    given = np.asarray(values)
-    return given.astype(str) if given.dtype.kind != "U" else given
 
 
 def _parent_texts(name: str, values: Sequence[object] | np.ndarray) -> np.ndarray:
