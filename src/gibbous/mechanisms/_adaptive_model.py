@@ -21,6 +21,7 @@ from gibbous.sampling.loglinear import (
     fit,
     independent,
     margins,
+    planted,
     start,
     sweep,
 )
@@ -32,17 +33,17 @@ from gibbous.structure.smoothing import Components, added, centered, denoised, o
 CHAINS = (4096, 50_000)
 DRAWS = 1_500_000  # most values in all chains together
 SEED = 1  # of the chains: public, and the same for all; the noise alone is secret
-ROUND = 2 * (Schedule(steps=2, sweeps=2, passes=1, gain=0.5),)
+ROUND = tuple(Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (0.5, 0.5, 0.4, 0.3))
 LAST = tuple(
-    Schedule(steps=3, sweeps=2, passes=1, gain=gain)
-    for gain in (0.4, 0.4, 0.3, 0.3, 0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.07, 0.05)
+    Schedule(steps=1, sweeps=2, passes=2, gain=gain)
+    for gain in (0.5, 0.5, 0.4, 0.4, 0.3, 0.3, 0.25, 0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.07, 0.05)
 )
 CROWDED = 3.0  # cliques a column from which on steps are shortened: each adds its sampling noise
 EXACT = Schedule(steps=4, passes=4)  # of a model whose rows can be listed: ends when settled
 HOLD, UNSURE = 0.04, 3.0  # see `held_back`
 APART = 4  # sweeps after which copies of a chain have gone their own ways
 SAMPLED = 0.1  # of a cell's noise, in variance, that the chains of the last fit may add
-AGAIN = 4  # steps of the last fit after which tables are compared with the model anew
+AGAIN = 8  # steps of the last fit after which tables are compared with the model anew
 BETWEEN = 0.02  # of the independent table in a reference: between chains nothing was seen
 DAMPED = 0.06  # of a cell's noise: below it, a fit takes smaller steps
 RAKES = 4
@@ -186,10 +187,8 @@ def concluded(known: Known) -> Known:
     """Fitted for the last time, to tables that are compared with all that the model now knows."""
     if listable(known.sizes):
         return fitted(known, LAST)
-    known = resized(known)
-    for first in range(0, len(LAST), AGAIN):
-        known = fitted(seen_again(known), LAST[first : first + AGAIN])
-    return known
+    known = fitted(resized(known), LAST[:AGAIN])
+    return fitted(seen_again(known), LAST)
 
 
 def resized(known: Known) -> Known:
@@ -238,9 +237,11 @@ def seen_again(known: Known) -> Known:
 
 
 def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
-    """With the model moved towards all that was bought."""
+    """With a model of all that was bought: from the tree of tables that tells most to all of them."""
     model, chains, wanted = known.model, known.chains, targets(known)
-    if listable(model.sizes):
+    if not listable(model.sizes):
+        model, chains = planted(model, chains, wanted)
+    else:
         # Without Monte Carlo there is nothing to average: fewer steps, each to the end.
         schedules = (len(schedules) // 2) * (EXACT,)
     crowd = sum(len(clique) for clique in known.references) / len(model.sizes)
@@ -257,8 +258,9 @@ def targets(known: Known) -> list[Target]:
     found = [Target((j,), shares) for j, shares in enumerate(known.shares)]
     for clique, references in known.references.items():
         counts, sigma = known.components.table(clique)
-        cells = denoised(counts, sigma, references) * possible(known.seen, clique)
-        shares = rake(cells + 1e-12, [known.shares[j] for j in clique])
+        own = [known.shares[j] for j in clique]
+        cells = denoised(counts, sigma, references, [known.rows * one for one in own])
+        shares = rake(cells * possible(known.seen, clique) + 1e-12, own)
         found.append(Target(clique, shares, DAMPED * sigma / known.rows))
     return found
 
@@ -302,8 +304,11 @@ def finished(known: Known) -> LogLinear:
         exact, axes = law(known.model, chains.rules), range(len(sizes))
         sums = [exact.sum(axis=tuple(set(axes).difference(pair))) for pair in wanted]
     goals = [Goal((j,), shares, WEIGHT_ONE_WAY) for j, shares in enumerate(known.shares)]
+    bought_ = {} if listable(sizes) else {t.columns: t.shares for t in targets(known)}
     for pair, total in zip(wanted, sums, strict=True):
         own = [known.shares[j] for j in pair]
+        if pair in bought_:
+            total = bought_[pair]
         smooth = (total + 1e-6 * total.sum() * outer(own)) * possible(known.seen, pair)
         goals.append(Goal(pair, rake(smooth + 1e-15, own)))
     natural = known.rows * 1.005

@@ -23,13 +23,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gibbous.structure import table_kernels
-from gibbous.structure.table_kernels import Ratios
+from gibbous.structure.table_kernels import LOOSE, Noisy, Ratios, State
 
 Columns = tuple[int, ...]
 
 PASSES = 20  # of raking
 GRID = 40  # ratios a reference is multiplied by
-STEPS = 40  # of the fixed-point iteration
+STEPS, LEAD = 40, 12  # of the fixed-point iteration: in all, and before a reference is chosen
+LEAST_PART = 0.003  # of the most that a cell can be
 SMALLEST, LARGEST = 0.02, 1000.0
 TINY = 1e-9
 EXPECTED = 3.0  # cells' worth of the law of ratios that is expected before a table is seen
@@ -37,74 +38,132 @@ NOTHING, BELOW, ABOVE = 0.2, 1.2, 0.6  # its share at 0; how slowly it falls in 
 
 
 def denoised(
-    counts: np.ndarray, sigma: float, references: Sequence[np.ndarray], *, compiled: bool = True
+    counts: np.ndarray,
+    sigma: float,
+    references: Sequence[np.ndarray],
+    margins: Sequence[np.ndarray] = (),
+    *,
+    compiled: bool = True,
 ) -> np.ndarray:
-    """Posterior means of the cells of one table: nonparametric empirical Bayes.
+    """Posterior means of the cells of one table: nonparametric empirical Bayes, given margins.
 
     The true cell is reference x ratio. The law of the ratio over the cells of the table is
     estimated by maximum likelihood from the table itself and a few cells' worth of a law that is the
     same for all tables, and the mean of each cell given its noisy count is returned. Of several
     references the one that makes the counts likeliest is taken.
 
+    Where margins are known, the cells are given them, too: each noisy count is moved by the sum of a
+    shift for each axis, and the shifts are those under which the means add up to the margins
+    (Lagrange multipliers of the margins; a cell that is sure of its count gives way least). One
+    more reference is the most that the margins let a cell be: of columns of which one determines the
+    other, a cell is all of that, or nothing.
+
     Args:
         counts: noisy, any shape.
         sigma: standard deviation of one cell's noise, in counts, > 0.
         references: expected counts of the same shape from something known before, >= 0: for
             example independent columns, or the model before the table was measured.
+        margins: known counts of each axis, >= 0, all of one sum; none where nothing is known.
         compiled: False takes the numpy twin.
     Returns:
-        float64 of the same shape, > 0.
+        float64 of the same shape, > 0. Margins are met nearly, not exactly.
     Source:
-        [Kiefer and Wolfowitz 1956] for the estimate of the law, [Robbins 1956] for using it.
+        [Kiefer and Wolfowitz 1956] for the estimate of the law, [Robbins 1956] for using it,
+        [Frechet 1951] for the most that margins let a cell be.
     """
     noisy = np.ascontiguousarray(counts, dtype=np.float64).ravel()
-    best, means = -np.inf, noisy
-    for reference in references:
-        base = np.maximum(reference.ravel(), 1e-3)
-        likelihood, candidate = _likeliest(noisy, sigma, base, compiled=compiled)
-        if likelihood > best:
-            best, means = likelihood, candidate
-    out: np.ndarray = np.maximum(means, TINY).reshape(counts.shape)
+    tried = [_Fit(noisy, sigma, one, counts.shape, margins) for one in references]
+    if margins:
+        most = functools.reduce(np.minimum.outer, margins)
+        tried.append(_Fit(noisy, sigma, most, counts.shape, margins, bound=True))
+    lead = LEAD if len(tried) > 1 else STEPS
+    best = max(tried, key=lambda one: one.run(lead, compiled=compiled))
+    best.run(STEPS - lead, compiled=compiled)
+    out: np.ndarray = np.maximum(best.state.means, TINY).reshape(counts.shape)
     return out
 
 
-def _likeliest(
-    noisy: np.ndarray, sigma: float, base: np.ndarray, *, compiled: bool
-) -> tuple[float, np.ndarray]:
-    """Log-likelihood at the estimated law of ratios, and the posterior mean of each cell."""
-    seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
-    atoms, width, before = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
-    known = table_kernels.Ratios(atoms, width, before, EXPECTED, STEPS)
-    means, likely = np.empty_like(noisy), np.empty((len(noisy), len(atoms)))
-    law = table_kernels.posterior if compiled else posterior_means
-    laws = np.empty((2, len(atoms)))
-    return float(law(noisy, base, float(sigma), known, means, likely, laws)), means
+class _Fit:
+    """The cells of one table under one reference, on the way to their posterior means."""
+
+    def __init__(
+        self,
+        noisy: np.ndarray,
+        sigma: float,
+        reference: np.ndarray,
+        shape: tuple[int, ...],
+        margins: Sequence[np.ndarray],
+        *,
+        bound: bool = False,
+    ) -> None:
+        base = np.maximum(np.asarray(reference, dtype=np.float64).ravel(), 1e-3)
+        if bound:
+            law = _parts()
+        else:
+            seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
+            law = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
+        self.ratios = Ratios(*law, EXPECTED)
+        sizes = np.array(shape if len(margins) else (), dtype=np.int64)
+        sums = np.concatenate([*margins, np.zeros(0)]).astype(np.float64)
+        self.given = Noisy(noisy, base, float(sigma), sizes, sums)
+        before = self.ratios.before
+        self.state = State(before.copy(), np.zeros(len(sums)), np.empty_like(noisy))
+
+    def run(self, steps: int, *, compiled: bool) -> float:
+        """Some steps on; the log-likelihood after them."""
+        if not compiled:
+            return posterior_means(self.given, self.ratios, self.state, steps)
+        room = table_kernels.room_of(self.given, self.ratios)
+        return float(table_kernels.posterior(self.given, self.ratios, self.state, room, steps))
 
 
-def posterior_means(
-    noisy: np.ndarray,
-    base: np.ndarray,
-    sigma: float,
-    known: Ratios,
-    means: np.ndarray,
-    *_room: np.ndarray,
-) -> float:
+def posterior_means(given: Noisy, ratios: Ratios, state: State, steps: int) -> float:
     """Twin of `table_kernels.posterior`."""
-    ratios, width, before, expected, steps = known
-    cells = base[:, None] * ratios
-    between = cells * width
-    spread = between**2 + sigma**2
-    logs = -0.5 * ((noisy[:, None] - cells) ** 2 / spread + np.log(spread))
-    shift = logs.max(axis=1, keepdims=True)
-    likely = np.exp(logs - shift)
-    law = before
-    for _ in range(steps):
-        law = law * (likely.T @ (1.0 / (likely @ law))) + expected * before
-        law = law / law.sum()
-    mixed = likely @ law
-    within = cells + between**2 / spread * (noisy[:, None] - cells)
-    means[:] = (likely * within) @ law / mixed
-    return float(np.log(mixed).sum() + shift.sum())
+    noisy, base, sigma, sizes, sums = given
+    atoms, width, before, expected = ratios
+    law, shifts, means = state
+    cells, ends = base[:, None] * atoms, np.cumsum(sizes)
+    between = (cells * width) ** 2
+    spread = between + sigma**2
+    places = [end - size + at for end, size, at in zip(ends, sizes, _codes(sizes), strict=True)]
+    for step in range(steps + 1):
+        moved = noisy + sum(shifts[at] for at in places)
+        logs = -0.5 * ((moved[:, None] - cells) ** 2 / spread + np.log(spread / sigma**2))
+        top = logs.max(axis=1)
+        likely = np.exp(logs - top[:, None]) * law
+        mixed = likely.sum(axis=1)
+        likely /= mixed[:, None]
+        kept = between / spread
+        within = cells + kept * (moved[:, None] - cells)
+        means[:] = (likely * within).sum(axis=1)
+        found = np.log(mixed) + top + (moved**2 - noisy**2) / (2.0 * sigma**2)
+        likelihood = float(found.sum() - (shifts * sums).sum() / sigma**2)
+        if step == steps:
+            break
+        law[:] = likely.sum(axis=0) + expected * before
+        law /= law.sum()
+        if len(sizes):
+            square = (likely * (within**2 + kept * sigma**2)).sum(axis=1)
+            freedom = np.maximum(square - means**2, 0.0) / sigma**2
+            at, size = places[step % len(sizes)], len(sums)
+            have, loose = (np.bincount(at, weights=w, minlength=size) for w in (means, freedom))
+            change = np.clip((sums - have) / np.maximum(loose, LOOSE), -sigma, sigma)
+            held = np.unique(at)
+            shifts[held] += change[held]
+    return likelihood
+
+
+def _codes(sizes: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The code of each cell on each axis."""
+    return np.unravel_index(np.arange(math.prod(sizes.tolist())), sizes) if len(sizes) else ()
+
+
+@functools.lru_cache(maxsize=1)
+def _parts() -> tuple[np.ndarray, float, np.ndarray]:
+    """Ratios to the most that a cell can be, their width, and the law expected of them; not to be written."""
+    ratios = np.concatenate([[0.0], np.geomspace(LEAST_PART, 1.0, GRID)])
+    before = np.concatenate([[0.5], np.full(GRID, 0.5 / GRID)])
+    return ratios, -math.log(LEAST_PART) / (GRID - 1) / math.sqrt(12.0), before
 
 
 @functools.lru_cache(maxsize=64)
