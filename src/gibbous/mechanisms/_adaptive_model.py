@@ -28,7 +28,7 @@ from gibbous.sampling.loglinear import (
 from gibbous.sampling.loglinear.laws import law, listable
 from gibbous.structure.cliques import Clique, Limits, pairs
 from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
-from gibbous.structure.smoothing import Components, added, centered, denoised, one_way, rake
+from gibbous.structure.smoothing import Components, added, estimated, one_way, rake
 
 CHAINS = (4096, 50_000)
 DRAWS = 1_500_000  # most values in all chains together
@@ -40,7 +40,7 @@ LAST = tuple(
 )
 CROWDED = 3.0  # cliques a column from which on steps are shortened: each adds its sampling noise
 EXACT = Schedule(steps=4, passes=4)  # of a model whose rows can be listed: ends when settled
-HOLD, UNSURE = 0.04, 3.0  # see `held_back`
+SLACK = 1.0  # standard deviations that a cell of a fit may stay from its target
 APART = 4  # sweeps after which copies of a chain have gone their own ways
 SAMPLED = 0.1  # of a cell's noise, in variance, that the chains of the last fit may add
 AGAIN = 8  # steps of the last fit after which tables are compared with the model anew
@@ -248,7 +248,7 @@ def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
     for schedule in schedules:
         gain = schedule.gain * min(1.0, CROWDED / max(crowd, 1.0))
         step = replace(schedule, gain=gain)
-        done = fit(model, chains, held_back(model, wanted), step, threads=threads())
+        done = fit(model, chains, wanted, step, threads=threads())
         model, chains = done.model, done.chains
     return replace(known, model=model, chains=chains)
 
@@ -259,34 +259,10 @@ def targets(known: Known) -> list[Target]:
     for clique, references in known.references.items():
         counts, sigma = known.components.table(clique)
         own = [known.shares[j] for j in clique]
-        cells = denoised(counts, sigma, references, [known.rows * one for one in own])
+        cells, errors = estimated(counts, sigma, references, [known.rows * one for one in own])
         shares = rake(cells * possible(known.seen, clique) + 1e-12, own)
-        found.append(Target(clique, shares, DAMPED * sigma / known.rows))
-    return found
-
-
-def held_back(model: LogLinear, wanted: Sequence[Target]) -> list[Target]:
-    """Targets moved a little against what the model already holds: a fit ends at target x exp(-h theta).
-
-    Noise makes targets contradict each other, most of all around columns that say nearly the same.
-    Met as they are, no theta satisfies them and it grows without end. Held back by h, which is HOLD
-    where the noise swamps a cell and falls with noise / cell, it stays bounded and cells that are
-    known well are met.
-    """
-    theta = dict(zip(model.cliques, model.theta, strict=True))
-    ones = {target.columns[0]: target.shares for target in wanted if len(target.columns) == 1}
-    found = []
-    for target in wanted:
-        own = theta.get(target.columns)
-        if len(target.columns) > 1 and own is not None:
-            unsure = np.minimum(
-                1.0, UNSURE * target.sigma / DAMPED / np.maximum(target.shares, 1e-300)
-            )
-            moved_ = target.shares * np.exp(-HOLD * unsure * centered(own))
-            shares = rake(moved_, [ones[j] for j in target.columns], RAKES)
-            found.append(replace(target, shares=shares))
-        else:
-            found.append(target)
+        damp, slack = DAMPED * sigma / known.rows, SLACK * errors / known.rows
+        found.append(Target(clique, shares, damp, slack=slack))
     return found
 
 
@@ -304,11 +280,12 @@ def finished(known: Known) -> LogLinear:
         exact, axes = law(known.model, chains.rules), range(len(sizes))
         sums = [exact.sum(axis=tuple(set(axes).difference(pair))) for pair in wanted]
     goals = [Goal((j,), shares, WEIGHT_ONE_WAY) for j, shares in enumerate(known.shares)]
-    bought_ = {} if listable(sizes) else {t.columns: t.shares for t in targets(known)}
+    bought_ = {} if listable(sizes) else {t.columns: t for t in targets(known)}
     for pair, total in zip(wanted, sums, strict=True):
         own = [known.shares[j] for j in pair]
         if pair in bought_:
-            total = bought_[pair]
+            have, near = total / total.sum(), bought_[pair]
+            total = np.clip(have, near.shares - near.slack, near.shares + near.slack)
         smooth = (total + 1e-6 * total.sum() * outer(own)) * possible(known.seen, pair)
         goals.append(Goal(pair, rake(smooth + 1e-15, own)))
     natural = known.rows * 1.005

@@ -45,7 +45,19 @@ def denoised(
     *,
     compiled: bool = True,
 ) -> np.ndarray:
-    """Posterior means of the cells of one table: nonparametric empirical Bayes, given margins.
+    """Posterior means of the cells of one table; see `estimated`."""
+    return estimated(counts, sigma, references, margins, compiled=compiled)[0]
+
+
+def estimated(
+    counts: np.ndarray,
+    sigma: float,
+    references: Sequence[np.ndarray],
+    margins: Sequence[np.ndarray] = (),
+    *,
+    compiled: bool = True,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior means and standard deviations of the cells of one table: nonparametric empirical Bayes, given margins.
 
     The true cell is reference x ratio. The law of the ratio over the cells of the table is
     estimated by maximum likelihood from the table itself and a few cells' worth of a law that is the
@@ -66,7 +78,7 @@ def denoised(
         margins: known counts of each axis, >= 0, all of one sum; none where nothing is known.
         compiled: False takes the numpy twin.
     Returns:
-        float64 of the same shape, > 0. Margins are met nearly, not exactly.
+        Both float64 of the same shape; means > 0. Margins are met nearly, not exactly.
     Source:
         [Kiefer and Wolfowitz 1956] for the estimate of the law, [Robbins 1956] for using it,
         [Frechet 1951] for the most that margins let a cell be.
@@ -79,8 +91,8 @@ def denoised(
     lead = LEAD if len(tried) > 1 else STEPS
     best = max(tried, key=lambda one: one.run(lead, compiled=compiled))
     best.run(STEPS - lead, compiled=compiled)
-    out: np.ndarray = np.maximum(best.state.means, TINY).reshape(counts.shape)
-    return out
+    means = np.maximum(best.state.means, TINY).reshape(counts.shape)
+    return means, np.sqrt(best.state.variances).reshape(counts.shape)
 
 
 class _Fit:
@@ -107,7 +119,8 @@ class _Fit:
         sums = np.concatenate([*margins, np.zeros(0)]).astype(np.float64)
         self.given = Noisy(noisy, base, float(sigma), sizes, sums)
         before = self.ratios.before
-        self.state = State(before.copy(), np.zeros(len(sums)), np.empty_like(noisy))
+        means, variances = np.empty_like(noisy), np.empty_like(noisy)
+        self.state = State(before.copy(), np.zeros(len(sums)), means, variances)
 
     def run(self, steps: int, *, compiled: bool) -> float:
         """Some steps on; the log-likelihood after them."""
@@ -121,7 +134,7 @@ def posterior_means(given: Noisy, ratios: Ratios, state: State, steps: int) -> f
     """Twin of `table_kernels.posterior`."""
     noisy, base, sigma, sizes, sums = given
     atoms, width, before, expected = ratios
-    law, shifts, means = state
+    law, shifts, means, variances = state
     cells, ends = base[:, None] * atoms, np.cumsum(sizes)
     between = (cells * width) ** 2
     spread = between + sigma**2
@@ -136,6 +149,8 @@ def posterior_means(given: Noisy, ratios: Ratios, state: State, steps: int) -> f
         kept = between / spread
         within = cells + kept * (moved[:, None] - cells)
         means[:] = (likely * within).sum(axis=1)
+        square = (likely * (within**2 + kept * sigma**2)).sum(axis=1)
+        variances[:] = np.maximum(square - means**2, 0.0)
         found = np.log(mixed) + top + (moved**2 - noisy**2) / (2.0 * sigma**2)
         likelihood = float(found.sum() - (shifts * sums).sum() / sigma**2)
         if step == steps:
@@ -143,8 +158,7 @@ def posterior_means(given: Noisy, ratios: Ratios, state: State, steps: int) -> f
         law[:] = likely.sum(axis=0) + expected * before
         law /= law.sum()
         if len(sizes):
-            square = (likely * (within**2 + kept * sigma**2)).sum(axis=1)
-            freedom = np.maximum(square - means**2, 0.0) / sigma**2
+            freedom = variances / sigma**2
             at, size = places[step % len(sizes)], len(sums)
             have, loose = (np.bincount(at, weights=w, minlength=size) for w in (means, freedom))
             change = np.clip((sums - have) / np.maximum(loose, LOOSE), -sigma, sigma)
@@ -162,7 +176,7 @@ def _codes(sizes: np.ndarray) -> tuple[np.ndarray, ...]:
 def _parts() -> tuple[np.ndarray, float, np.ndarray]:
     """Ratios to the most that a cell can be, their width, and the law expected of them; not to be written."""
     ratios = np.concatenate([[0.0], np.geomspace(LEAST_PART, 1.0, GRID)])
-    before = np.concatenate([[0.5], np.full(GRID, 0.5 / GRID)])
+    before = np.concatenate([[0.5], 0.5 * ratios[1:] / ratios[1:].sum()])
     return ratios, -math.log(LEAST_PART) / (GRID - 1) / math.sqrt(12.0), before
 
 

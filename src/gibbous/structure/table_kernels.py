@@ -94,12 +94,13 @@ class State(NamedTuple):
     Attributes:
         law: of the ratios, float64 (atoms,).
         shifts: what is added to counts so that margins are met, float64, as `Noisy.sums`.
-        means: posterior means of the cells, float64 (cells,).
+        means, variances: of the cells after what was seen, float64 (cells,).
     """
 
     law: Array
     shifts: Array
     means: Array
+    variances: Array
 
 
 class Room(NamedTuple):
@@ -191,7 +192,7 @@ def posterior(given: Noisy, ratios: Ratios, state: State, room: Room, steps: int
         The logarithm of the likelihood, of the margins too.
     """
     noisy, base, sigma, sizes, sums = given
-    law, shifts, means = state
+    law, shifts, means, variances = state
     places, half, weights, summed, have = (
         room.places,
         room.half,
@@ -225,12 +226,13 @@ def posterior(given: Noisy, ratios: Ratios, state: State, room: Room, steps: int
                 square += weight * (within * within + kept * variance)
             inverse = 1.0 / mixed
             mean *= inverse
-            means[i] = mean
+            spread = max(square * inverse - mean * mean, 0.0)
+            means[i], variances[i] = mean, spread
             for a in range(count):
                 summed[a] += weights[a] * inverse
             for axis in range(axes):
                 have[0, places[i, axis]] += mean
-                have[1, places[i, axis]] += max(square * inverse - mean * mean, 0.0) / variance
+                have[1, places[i, axis]] += spread / variance
             found += np.log(mixed) + top + (moved * moved - noisy[i] * noisy[i]) / (2.0 * variance)
         for k in range(len(sums)):
             found -= shifts[k] * sums[k] / variance
