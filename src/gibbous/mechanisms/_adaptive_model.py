@@ -36,11 +36,15 @@ SEED = 1  # of the chains: public, and the same for all; the noise alone is secr
 ROUND = tuple(Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (0.5, 0.5, 0.4, 0.3))
 LAST = tuple(
     Schedule(steps=1, sweeps=2, passes=2, gain=gain)
-    for gain in (0.5, 0.5, 0.4, 0.4, 0.3, 0.3, 0.25, 0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.07, 0.05)
+    for gain in (
+        *(1.0, 1.0, 1.0, 1.0, 0.7, 0.7, 0.5, 0.5, 0.5, 0.5, 0.4, 0.4),
+        *(0.3, 0.3, 0.3, 0.2, 0.2, 0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.1),
+    )
 )
 CROWDED = 3.0  # cliques a column from which on steps are shortened: each adds its sampling noise
-EXACT = Schedule(steps=4, passes=4)  # of a model whose rows can be listed: ends when settled
-SLACK = 1.0  # standard deviations that a cell of a fit may stay from its target
+# Of a model whose rows can be listed, without Monte Carlo: each round goes on from the one before.
+EXACT_ROUND, EXACT_LAST = (Schedule(steps=1, passes=1),), (Schedule(steps=2, passes=4),)
+SLACK = 0.5  # standard deviations that a cell of a fit may stay from its target
 APART = 4  # sweeps after which copies of a chain have gone their own ways
 SAMPLED = 0.1  # of a cell's noise, in variance, that the chains of the last fit may add
 AGAIN = 8  # steps of the last fit after which tables are compared with the model anew
@@ -239,11 +243,10 @@ def seen_again(known: Known) -> Known:
 def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
     """With a model of all that was bought: from the tree of tables that tells most to all of them."""
     model, chains, wanted = known.model, known.chains, targets(known)
-    if not listable(model.sizes):
-        model, chains = planted(model, chains, wanted)
+    if listable(model.sizes):
+        schedules = EXACT_ROUND if schedules is ROUND else EXACT_LAST
     else:
-        # Without Monte Carlo there is nothing to average: fewer steps, each to the end.
-        schedules = (len(schedules) // 2) * (EXACT,)
+        model, chains = planted(model, chains, wanted)
     crowd = sum(len(clique) for clique in known.references) / len(model.sizes)
     for schedule in schedules:
         gain = schedule.gain * min(1.0, CROWDED / max(crowd, 1.0))

@@ -57,7 +57,7 @@ def estimated(
     *,
     compiled: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior means and standard deviations of the cells of one table: nonparametric empirical Bayes, given margins.
+    """Posterior means and standard deviations of the cells of one table: empirical Bayes, given margins.
 
     The true cell is reference x ratio. The law of the ratio over the cells of the table is
     estimated by maximum likelihood from the table itself and a few cells' worth of a law that is the

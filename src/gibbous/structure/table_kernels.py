@@ -123,12 +123,15 @@ def room_of(given: Noisy, ratios: Ratios) -> Room:
     """Room for a table."""
     cells, atoms, axes = len(given.cells), len(ratios.atoms), len(given.sizes)
     powers = np.empty(atoms, dtype=np.int32)
+    chances, logits, weights = (np.empty(atoms, dtype=np.float32) for _ in range(3))
     return Room(
         np.empty((cells, axes), dtype=np.int64),
         np.empty((cells, atoms), dtype=np.float32),
         np.empty((cells, atoms), dtype=np.float32),
         ratios.atoms.astype(np.float32),
-        *(np.empty(atoms, dtype=np.float32) for _ in range(3)),
+        chances,
+        logits,
+        weights,
         powers,
         powers.view(np.float32),
         np.empty(atoms),

@@ -14,8 +14,8 @@ import numpy as np
 
 from gibbous.core.tables import Goal, LogLinear
 from gibbous.sampling.loglinear.chains import Chains, independent
-from gibbous.sampling.loglinear.tree_rows import first_rows, pair_shares, tree
 from gibbous.sampling.loglinear.fit import Target, with_cliques
+from gibbous.sampling.loglinear.tree_rows import first_rows, pair_shares, tree
 
 LEAST = 1e-12  # share of a cell
 MOST = 16.0  # of |theta|
@@ -45,7 +45,7 @@ def planted(
     pairs = pair_shares(fresh)
     fresh = with_cliques(fresh, sorted(edges))
     theta = [
-        _told(pairs[clique]) if clique in edges else before  # type: ignore[index]
+        _told(pairs[clique]) if clique in edges else before
         for clique, before in zip(fresh.cliques, fresh.theta, strict=True)
     ]
     numbers = np.arange(chains.count, dtype=np.uint64)
