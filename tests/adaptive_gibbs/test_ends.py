@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -19,7 +22,7 @@ from gibbous.mechanisms._adaptive_rounds import cells_of_triples
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.ledger import Ledger
 from gibbous.sampling.loglinear import Schedule
-from tests.adaptive_gibbs.made import chain_rows, schema_of
+from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
 
 SIZES = (3, 4, 2, 5, 3)
 METHOD = AdaptiveGibbs(epsilon=1.0)
@@ -91,3 +94,39 @@ def test_the_plan_counts_chains_candidates_and_goals() -> None:
 def test_cells_of_all_triples_are_counted_without_listing_them() -> None:
     assert cells_of_triples((2, 3, 1, 5, 7)) == 2 * 3 * 5 + 2 * 3 * 7 + 2 * 5 * 7 + 3 * 5 * 7
     assert cells_of_triples((4, 5)) == 0
+
+
+def test_a_fit_ends_no_further_from_its_tables_than_it_began() -> None:
+    sizes = (40, 40, 40, 40, 40)
+    rows = np.repeat(np.random.default_rng(1).integers(0, 40, (4_000, 1)), 5, axis=1)
+    began, ended = [], []
+    honest, planting = _adaptive_model.fit, _adaptive_model.planted
+
+    def planted(model: Any, chains: Any, wanted: Any) -> Any:
+        found = planting(model, chains, wanted)
+        began.append(_adaptive_model.gap_of(*found, wanted))
+        return found
+
+    def astray(model: Any, chains: Any, wanted: Any, schedule: Schedule, **more: Any) -> Any:
+        done = honest(model, chains, wanted, schedule, **more)
+        shuffled = np.random.default_rng(0).permuted(done.chains.state, axis=1)
+        return replace(done, chains=replace(done.chains, state=np.ascontiguousarray(shuffled)))
+
+    fitted = _adaptive_rounds.fitted
+
+    def watched(known: _adaptive_model.Known, schedules: Sequence[Schedule]) -> Any:
+        after = fitted(known, schedules)
+        ended.append(
+            _adaptive_model.gap_of(after.model, after.chains, _adaptive_model.targets(after))
+        )
+        return after
+
+    with (
+        patched(_adaptive_model, "planted", value=planted),
+        patched(_adaptive_model, "fit", value=astray),
+        patched(_adaptive_rounds, "fitted", value=watched),
+    ):
+        ran(AdaptiveGibbs(epsilon=3.0), schema_of(*sizes), rows)
+
+    assert len(ended) > 1
+    assert all(after <= 1.05 * before for before, after in zip(began, ended, strict=False))

@@ -30,6 +30,7 @@ PLAIN = made.model((3, 3, 4), ((0, 1), (1, 2), (2,)), 5, blocks=((1, 2),), close
 MODEL = replace(
     PLAIN,
     goals=(*made.goals(made.law(PLAIN), (0,), (1, 2)), Goal((1,), np.full(3, 1 / 3), 0.25)),
+    gap=0.0125,
     merged=(GROUPS, None, None),
 )
 TABLES = made.tables(SCHEMA, MODEL, 4)
@@ -46,6 +47,7 @@ def test_a_loaded_model_is_the_same_and_draws_the_same_rows(folder: Path) -> Non
     loaded = read_tables(folder, SCHEMA)
 
     assert loaded.model is not None
+    assert loaded.model.gap == 0.0125
     assert digest_of(loaded) == digest_of(TABLES)
     for mine, theirs in zip(MODEL.theta, loaded.model.theta, strict=True):
         assert np.array_equal(mine, theirs)
@@ -130,6 +132,8 @@ def _set(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
         _set("closed", 1 << 40),
         _set("closed", 3.5),
         lambda m: m.pop("closed"),
+        _set("gap", 1.5),
+        _set("gap", "near"),
     ],
 )
 def test_refuses_a_document_that_does_not_fit(

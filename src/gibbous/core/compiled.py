@@ -21,6 +21,15 @@ from typing import Any, TypeVar, overload
 
 from gibbous.core.errors import EngineFailure
 
+# 2**-t for t in [0, 1): least-squares fit at Chebyshev points, relative error below 3e-6.
+POWER = (
+    0.9999973320084214,
+    -0.6930281531391963,
+    0.23933169937887408,
+    -0.05305992078163867,
+    0.0067603015986072495,
+)
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

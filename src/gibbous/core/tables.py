@@ -141,6 +141,8 @@ class LogLinear:
         blocks: pairs of columns that say nearly the same, and are redrawn together now and then:
             one by one, each would hold the other where it is. Changes speed of mixing, not the law.
         closed: number of rows that are closed to the goals together; rows are cut from such blocks.
+        gap: how far the model is from the measured tables it was fitted to: mean total variation
+            distance of their margins before rows are closed; None where nobody looked.
     """
 
     sizes: tuple[int, ...]
@@ -150,6 +152,7 @@ class LogLinear:
     merged: tuple[Merged | None, ...] = ()
     blocks: tuple[tuple[int, int], ...] = ()
     closed: int = 4096
+    gap: float | None = None
 
     def __post_init__(self) -> None:
         if len(self.cliques) != len(self.theta):

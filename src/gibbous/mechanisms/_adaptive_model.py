@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from operator import itemgetter
 
 import numpy as np
 
@@ -21,28 +22,34 @@ from gibbous.sampling.loglinear import (
     fit,
     independent,
     margins,
+    planted,
     start,
     sweep,
 )
 from gibbous.sampling.loglinear.laws import law, listable
 from gibbous.structure.cliques import Clique, Limits, pairs
 from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
-from gibbous.structure.smoothing import Components, added, centered, denoised, one_way, rake
+from gibbous.structure.smoothing import Components, added, estimated, one_way, rake
 
 CHAINS = (4096, 50_000)
 DRAWS = 1_500_000  # most values in all chains together
 SEED = 1  # of the chains: public, and the same for all; the noise alone is secret
-ROUND = 2 * (Schedule(steps=2, sweeps=2, passes=1, gain=0.5),)
+ROUND = tuple(Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (0.5, 0.5, 0.4, 0.3))
 LAST = tuple(
-    Schedule(steps=3, sweeps=2, passes=1, gain=gain)
-    for gain in (0.4, 0.4, 0.3, 0.3, 0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.07, 0.05)
+    Schedule(steps=1, sweeps=2, passes=2, gain=gain)
+    for gain in (
+        *(1.0, 1.0, 1.0, 1.0, 0.7, 0.7, 0.5, 0.5, 0.5, 0.5, 0.4, 0.4),
+        *(0.3, 0.3, 0.3, 0.2, 0.2, 0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.1),
+    )
 )
 CROWDED = 3.0  # cliques a column from which on steps are shortened: each adds its sampling noise
-EXACT = Schedule(steps=4, passes=4)  # of a model whose rows can be listed: ends when settled
-HOLD, UNSURE = 0.04, 3.0  # see `held_back`
+# Of a model whose rows can be listed, without Monte Carlo: each round goes on from the one before.
+EXACT_ROUND, EXACT_LAST = (Schedule(steps=1, passes=1),), (Schedule(steps=2, passes=4),)
+WORSE = 1.05  # times the least distance from its targets that a fit had: beyond, that model is kept
+SLACK = 0.5  # standard deviations that a cell of a fit may stay from its target
 APART = 4  # sweeps after which copies of a chain have gone their own ways
 SAMPLED = 0.1  # of a cell's noise, in variance, that the chains of the last fit may add
-AGAIN = 4  # steps of the last fit after which tables are compared with the model anew
+AGAIN = 8  # steps of the last fit after which tables are compared with the model anew
 BETWEEN = 0.02  # of the independent table in a reference: between chains nothing was seen
 DAMPED = 0.06  # of a cell's noise: below it, a fit takes smaller steps
 RAKES = 4
@@ -186,10 +193,8 @@ def concluded(known: Known) -> Known:
     """Fitted for the last time, to tables that are compared with all that the model now knows."""
     if listable(known.sizes):
         return fitted(known, LAST)
-    known = resized(known)
-    for first in range(0, len(LAST), AGAIN):
-        known = fitted(seen_again(known), LAST[first : first + AGAIN])
-    return known
+    known = fitted(resized(known), LAST[:AGAIN])
+    return fitted(seen_again(known), LAST)
 
 
 def resized(known: Known) -> Known:
@@ -238,18 +243,45 @@ def seen_again(known: Known) -> Known:
 
 
 def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
-    """With the model moved towards all that was bought."""
+    """With a model of all that was bought: from the tree of tables that tells most to all of them.
+
+    How far chains are from the targets is looked at before each step. Where the last step leaves them
+    further away than an earlier one had, by more than WORSE, the earlier model is kept: a fit ends no
+    further from its tables than the tree it began with.
+    """
     model, chains, wanted = known.model, known.chains, targets(known)
     if listable(model.sizes):
-        # Without Monte Carlo there is nothing to average: fewer steps, each to the end.
-        schedules = (len(schedules) // 2) * (EXACT,)
+        schedules = EXACT_ROUND if schedules is ROUND else EXACT_LAST
+    else:
+        model, chains = planted(model, chains, wanted)
     crowd = sum(len(clique) for clique in known.references) / len(model.sizes)
+    best = (gap_of(model, chains, wanted), model, chains)
     for schedule in schedules:
         gain = schedule.gain * min(1.0, CROWDED / max(crowd, 1.0))
         step = replace(schedule, gain=gain)
-        done = fit(model, chains, held_back(model, wanted), step, threads=threads())
+        done = fit(model, chains, wanted, step, threads=threads())
         model, chains = done.model, done.chains
+        best = min(best, (gap_of(model, chains, wanted), model, chains), key=itemgetter(0))
+    if gap_of(model, chains, wanted) > WORSE * best[0]:
+        _, model, chains = best
     return replace(known, model=model, chains=chains)
+
+
+def gap_of(model: LogLinear, chains: Chains, wanted: Sequence[Target]) -> float:
+    """Mean total variation distance of the model from targets of two and more columns; 0 without any."""
+    wide = [target for target in wanted if len(target.columns) > 1]
+    have = _shares(model, chains, [target.columns for target in wide])
+    gaps = [np.abs(own - target.shares).sum() / 2 for own, target in zip(have, wide, strict=True)]
+    return float(np.mean(gaps)) if gaps else 0.0
+
+
+def _shares(model: LogLinear, chains: Chains, cliques: Sequence[Clique]) -> list[np.ndarray]:
+    """Margins of a model: exact where its rows can be listed, else of the chains."""
+    if not listable(model.sizes):
+        counts = margins(chains, model.sizes, cliques) if cliques else ()
+        return [one / chains.count for one in counts]
+    exact, axes = law(model, chains.rules), range(len(model.sizes))
+    return [exact.sum(axis=tuple(set(axes).difference(clique))) for clique in cliques]
 
 
 def targets(known: Known) -> list[Target]:
@@ -257,58 +289,35 @@ def targets(known: Known) -> list[Target]:
     found = [Target((j,), shares) for j, shares in enumerate(known.shares)]
     for clique, references in known.references.items():
         counts, sigma = known.components.table(clique)
-        cells = denoised(counts, sigma, references) * possible(known.seen, clique)
-        shares = rake(cells + 1e-12, [known.shares[j] for j in clique])
-        found.append(Target(clique, shares, DAMPED * sigma / known.rows))
-    return found
-
-
-def held_back(model: LogLinear, wanted: Sequence[Target]) -> list[Target]:
-    """Targets moved a little against what the model already holds: a fit ends at target x exp(-h theta).
-
-    Noise makes targets contradict each other, most of all around columns that say nearly the same.
-    Met as they are, no theta satisfies them and it grows without end. Held back by h, which is HOLD
-    where the noise swamps a cell and falls with noise / cell, it stays bounded and cells that are
-    known well are met.
-    """
-    theta = dict(zip(model.cliques, model.theta, strict=True))
-    ones = {target.columns[0]: target.shares for target in wanted if len(target.columns) == 1}
-    found = []
-    for target in wanted:
-        own = theta.get(target.columns)
-        if len(target.columns) > 1 and own is not None:
-            unsure = np.minimum(
-                1.0, UNSURE * target.sigma / DAMPED / np.maximum(target.shares, 1e-300)
-            )
-            moved_ = target.shares * np.exp(-HOLD * unsure * centered(own))
-            shares = rake(moved_, [ones[j] for j in target.columns], RAKES)
-            found.append(replace(target, shares=shares))
-        else:
-            found.append(target)
+        own = [known.shares[j] for j in clique]
+        cells, errors = estimated(counts, sigma, references, [known.rows * one for one in own])
+        shares = rake(cells * possible(known.seen, clique) + 1e-12, own)
+        damp, slack = DAMPED * sigma / known.rows, SLACK * errors / known.rows
+        found.append(Target(clique, shares, damp, slack=slack))
     return found
 
 
 def finished(known: Known) -> LogLinear:
     """The model with what fresh rows are brought to: its own margins of pairs, averaged over sweeps."""
-    sizes, chains = known.sizes, known.chains
-    wanted = goal_pairs(sizes, known.references)
-    sums = [np.zeros(tuple(sizes[j] for j in pair)) for pair in wanted]
-    if wanted and not listable(sizes):
-        for _ in range(AVERAGED):
-            chains = sweep(known.model, chains, 2, threads=threads())
-            for total, counts in zip(sums, margins(chains, sizes, wanted), strict=True):
-                total += counts
-    if listable(sizes):
-        exact, axes = law(known.model, chains.rules), range(len(sizes))
-        sums = [exact.sum(axis=tuple(set(axes).difference(pair))) for pair in wanted]
+    sizes, model, chains = known.sizes, known.model, known.chains
+    wanted, measured = goal_pairs(sizes, known.references), targets(known)
+    sums = _shares(model, chains, wanted)
+    for _ in range(0 if listable(sizes) or not wanted else AVERAGED):
+        chains = sweep(model, chains, 2, threads=threads())
+        sums = [a + b for a, b in zip(sums, _shares(model, chains, wanted), strict=True)]
+    near = {target.columns: target for target in measured if not listable(sizes)}
     goals = [Goal((j,), shares, WEIGHT_ONE_WAY) for j, shares in enumerate(known.shares)]
     for pair, total in zip(wanted, sums, strict=True):
-        own = [known.shares[j] for j in pair]
-        smooth = (total + 1e-6 * total.sum() * outer(own)) * possible(known.seen, pair)
+        own, have = [known.shares[j] for j in pair], total / total.sum()
+        if pair in near:
+            slack = near[pair].slack
+            have = np.clip(have, near[pair].shares - slack, near[pair].shares + slack)
+        smooth = (have + 1e-6 * outer(own)) * possible(known.seen, pair)
         goals.append(Goal(pair, rake(smooth + 1e-15, own)))
     natural = known.rows * 1.005
     closed = int(natural / math.ceil(natural / CLOSED) + 32)  # blocks of one size, none cut short
-    return replace(known.model, goals=tuple(goals), closed=closed)
+    gap = gap_of(model, chains, measured)
+    return replace(model, goals=tuple(goals), closed=closed, gap=round(gap, 6))
 
 
 def goal_pairs(sizes: Sequence[int], measured_: Collection[Clique]) -> tuple[Clique, ...]:

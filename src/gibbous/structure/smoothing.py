@@ -23,63 +23,129 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gibbous.structure import table_kernels
-from gibbous.structure.table_kernels import Ratios, posterior
+from gibbous.structure.table_kernels import Noisy, Ratios, State
 
 Columns = tuple[int, ...]
 
 PASSES = 20  # of raking
 GRID = 40  # ratios a reference is multiplied by
-STEPS = 40  # of the fixed-point iteration
+STEPS, LEAD = 40, 12  # of the fixed-point iteration: in all, and before a reference is chosen
+LEAST_PART = 0.003  # of the most that a cell can be
 SMALLEST, LARGEST = 0.02, 1000.0
 TINY = 1e-9
 EXPECTED = 3.0  # cells' worth of the law of ratios that is expected before a table is seen
 NOTHING, BELOW, ABOVE = 0.2, 1.2, 0.6  # its share at 0; how slowly it falls in log ratio from 1
 
 
-def denoised(counts: np.ndarray, sigma: float, references: Sequence[np.ndarray]) -> np.ndarray:
-    """Posterior means of the cells of one table: nonparametric empirical Bayes.
+def denoised(
+    counts: np.ndarray,
+    sigma: float,
+    references: Sequence[np.ndarray],
+    margins: Sequence[np.ndarray] = (),
+) -> np.ndarray:
+    """Posterior means of the cells of one table; see `estimated`."""
+    return estimated(counts, sigma, references, margins)[0]
+
+
+def estimated(
+    counts: np.ndarray,
+    sigma: float,
+    references: Sequence[np.ndarray],
+    margins: Sequence[np.ndarray] = (),
+) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior means and standard deviations of the cells of one table: empirical Bayes, given margins.
 
     The true cell is reference x ratio. The law of the ratio over the cells of the table is
     estimated by maximum likelihood from the table itself and a few cells' worth of a law that is the
     same for all tables, and the mean of each cell given its noisy count is returned. Of several
     references the one that makes the counts likeliest is taken.
 
+    Where margins are known, the cells are given them, too: each noisy count is moved by the sum of a
+    shift for each axis, and the shifts are those under which the means add up to the margins
+    (Lagrange multipliers of the margins; a cell that is sure of its count gives way least). One
+    more reference is the most that the margins let a cell be: of columns of which one determines the
+    other, a cell is all of that, or nothing.
+
     Args:
         counts: noisy, any shape.
         sigma: standard deviation of one cell's noise, in counts, > 0.
         references: expected counts of the same shape from something known before, >= 0: for
             example independent columns, or the model before the table was measured.
+        margins: known counts of each axis, >= 0, all of one sum; none where nothing is known.
     Returns:
-        float64 of the same shape, > 0.
+        Both float64 of the same shape; means > 0. Margins are met nearly, not exactly.
     Source:
-        [Kiefer and Wolfowitz 1956] for the estimate of the law, [Robbins 1956] for using it.
+        [Kiefer and Wolfowitz 1956] for the estimate of the law, [Robbins 1956] for using it,
+        [Frechet 1951] for the most that margins let a cell be.
     """
     noisy = np.ascontiguousarray(counts, dtype=np.float64).ravel()
-    best, means = -np.inf, noisy
-    for reference in references:
-        base = np.maximum(reference.ravel(), 1e-3)
-        seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
-        known = _ratios(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
-        candidate, atoms = np.empty_like(noisy), len(known.atoms)
-        room = np.empty((len(noisy), atoms)), np.empty((2, atoms))
-        likelihood = float(posterior(noisy, base, float(sigma), known, candidate, *room))
-        if likelihood > best:
-            best, means = likelihood, candidate
-    out: np.ndarray = np.maximum(means, TINY).reshape(counts.shape)
-    return out
+    tried = [_Fit(noisy, sigma, one, counts.shape, margins) for one in references]
+    if margins:
+        most = functools.reduce(np.minimum.outer, margins)
+        tried.append(_Fit(noisy, sigma, most, counts.shape, margins, bound=True))
+    lead = LEAD if len(tried) > 1 else STEPS
+    best = max(tried, key=lambda one: one.run(lead))
+    best.run(STEPS - lead)
+    means = np.maximum(best.state.means, TINY).reshape(counts.shape)
+    return means, np.sqrt(best.state.variances).reshape(counts.shape)
+
+
+class _Fit:
+    """The cells of one table under one reference, on the way to their posterior means."""
+
+    def __init__(
+        self,
+        noisy: np.ndarray,
+        sigma: float,
+        reference: np.ndarray,
+        shape: tuple[int, ...],
+        margins: Sequence[np.ndarray],
+        *,
+        bound: bool = False,
+    ) -> None:
+        base = np.maximum(np.asarray(reference, dtype=np.float64).ravel(), 1e-3)
+        if bound:
+            law = _parts()
+        else:
+            seen = np.where(base > 0.1 * sigma, noisy / base, 0.0)
+            law = _atoms(max(20.0, min(LARGEST, 1.1 * float(seen.max()))))
+        self.ratios = Ratios(*law, EXPECTED)
+        sizes = np.array(shape if len(margins) else (), dtype=np.int64)
+        sums = np.concatenate([*margins, np.zeros(0)]).astype(np.float64)
+        self.given = Noisy(noisy, base, float(sigma), sizes, sums)
+        before = self.ratios.before
+        means, variances = np.empty_like(noisy), np.empty_like(noisy)
+        self.state = State(before.copy(), np.zeros(len(sums)), means, variances)
+
+    def run(self, steps: int) -> float:
+        """Some steps on; the log-likelihood after them."""
+        room = table_kernels.room_of(self.given, self.ratios)
+        return float(table_kernels.posterior(self.given, self.ratios, self.state, room, steps))
+
+
+@functools.lru_cache(maxsize=1)
+def _parts() -> tuple[np.ndarray, float, np.ndarray]:
+    """Ratios to the most that a cell can be, their width, and the law expected of them; not to be written."""
+    ratios = np.concatenate([[0.0], np.geomspace(LEAST_PART, 1.0, GRID)])
+    before = np.concatenate([[0.5], 0.5 * ratios[1:] / ratios[1:].sum()])
+    return ratios, -math.log(LEAST_PART) / (GRID - 1) / math.sqrt(12.0), before
 
 
 @functools.lru_cache(maxsize=64)
-def _ratios(top: float) -> Ratios:
-    """Ratios up to `top`, and what is expected of them before a table of few cells is seen."""
+def _atoms(top: float) -> tuple[np.ndarray, float, np.ndarray]:
+    """Ratios up to `top`, their width, and the law expected of them: shared by tables, not to be written."""
     ratios = np.concatenate([[0.0], np.geomspace(SMALLEST, top, GRID)])
-    away = np.log(ratios[1:])
-    falling = np.exp(np.where(away < 0.0, away / BELOW, -away / ABOVE))
-    before = np.concatenate([[NOTHING], (1.0 - NOTHING) * falling / falling.sum()])
+    before = _expected(ratios)
     # An atom stands for all ratios up to halfway to the next: without its width, cells that are known
     # better than the grid is fine would be moved onto the grid.
-    width = math.log(top / SMALLEST) / (GRID - 1) / math.sqrt(12.0)
-    return Ratios(ratios, width, before, EXPECTED, STEPS)
+    return ratios, math.log(top / SMALLEST) / (GRID - 1) / math.sqrt(12.0), before
+
+
+def _expected(ratios: np.ndarray) -> np.ndarray:
+    """Law of ratios before a table is seen: a table of few cells says little about its own."""
+    away = np.log(ratios[1:])
+    falling = np.exp(np.where(away < 0.0, away / BELOW, -away / ABOVE))
+    return np.concatenate([[NOTHING], (1.0 - NOTHING) * falling / falling.sum()])
 
 
 def one_way(counts: np.ndarray, sigma: float, total: float, *, ordered: bool) -> np.ndarray:

@@ -69,7 +69,8 @@ def model_json(model: LogLinear | CellModel) -> dict[str, Any]:
     """Everything of a model but its numbers, as plain JSON values."""
     if isinstance(model, CellModel):
         return _cells_json(model)
-    return {
+    gap = {} if model.gap is None else {"gap": float(model.gap)}
+    return gap | {
         "sizes": list(model.sizes),
         "cliques": [list(clique) for clique in model.cliques],
         "goals": [

@@ -109,6 +109,7 @@ def methods_text(
         odds=exp(min(float(total.epsilon), 700.0)),
         sums=len(model.sums) if isinstance(model, CellModel) else 0,
         noise=[_noise_row(table, schema) for table in listed],
+        gap=getattr(model, "gap", None),
         thresholds=any(table.noise.threshold is not None for table in listed),
         words=glossary,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gibbous.sampling.loglinear.chains import Chains, independent, margins, start, sweep
 from gibbous.sampling.loglinear.fit import Fitted, Schedule, Target, fit, with_cliques
+from gibbous.sampling.loglinear.planting import planted
 from gibbous.sampling.loglinear.replication import Refitting, prepared, refitted
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "fit",
     "independent",
     "margins",
+    "planted",
     "prepared",
     "refitted",
     "start",

@@ -58,12 +58,16 @@ class Target:
             clique has mean 0). 0 meets the shares where the targets agree with each other. About
             one sigma stops short of the noise.
             None takes a tenth of sigma for two and more columns, 0 for one.
+        slack: float64 of the same shape, in shares: how far a cell may stay from its share. A fit only
+            moves cells that are further away, so that noise in which targets contradict each other
+            does not drive theta; None: not at all.
     """
 
     columns: tuple[int, ...]
     shares: np.ndarray
     sigma: float = 0.0
     ridge: float | None = None
+    slack: np.ndarray | None = None
 
     @property
     def pull(self) -> float:
@@ -255,12 +259,15 @@ class _Raking:
         self.model, self.chains, self.targets, self.schedule = model, chains, targets, schedule
         self.weights = weights
         self.gaps = np.zeros(len(targets))
+        goal = self.goal = _flat([target.shares for target in targets])
+        slack = _flat([np.zeros(t.shares.shape) if t.slack is None else t.slack for t in targets])
         cliques, terms, cells = clique_terms(model.sizes, [t.columns for t in targets])
         held = dict(zip(model.cliques, model.theta, strict=True))
         self.raking = Raking(
             cliques,
             terms,
-            goal=_flat([target.shares for target in targets]),
+            low=goal - slack,
+            high=goal + slack,
             theta=_flat([held[target.columns] for target in targets]),
             change=np.zeros(cells),
             share=np.zeros(cells),
@@ -286,7 +293,7 @@ class _Raking:
         for number in range(passes):
             total = rake(self.chains.state, raking, self.weights, total, bound, int(number == 0))
             if number == 0:
-                apart = np.abs(raking.share - raking.goal)
+                apart = np.abs(raking.share - self.goal)
                 self.gaps[:] = [one.sum() / 2 for one in self._cut(apart)]
             if raking.moved[0] < SETTLED:
                 break

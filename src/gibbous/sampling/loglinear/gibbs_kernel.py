@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gibbous.core.compiled import POWER
 from gibbous.core.kernel import kernel
 from gibbous.sampling.loglinear.step_tables import (
     AT_OTHER,
@@ -24,7 +25,6 @@ from gibbous.sampling.loglinear.step_tables import (
     NEVER,
     OTHERS,
     PIECES,
-    POWER,
     RULES,
     SECOND,
     SECOND_SIZE,

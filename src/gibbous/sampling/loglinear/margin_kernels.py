@@ -60,20 +60,21 @@ class Raking(NamedTuple):
     Attributes:
         cliques: int64 (cliques, 3): first cell, first term, number of terms.
         terms: int64 (terms, 2): column, stride.
-        goal: shares, float64 (cells,).
+        low, high: shares, float64 (cells,): a margin between them is met.
         theta: float64 (cells,): before the step.
         change: float64 (cells,): what was added to theta so far; changed in place.
         share: float64 (cells,): room; then each margin before its last step.
         ratio: float64 (cells,): room.
         damp: float64 (cliques,), > 0: cells whose shares are small beside it move little.
-        ridge: float64 (cliques,), >= 0: what is met is share + ridge x theta = goal.
+        ridge: float64 (cliques,), >= 0: what is met is share + ridge x theta = its nearest goal.
         places: uint32 (chains,): room.
         moved: float64 (1,): how far the pass moved theta, on average, where it moved most.
     """
 
     cliques: Array
     terms: Array
-    goal: Array
+    low: Array
+    high: Array
     theta: Array
     change: Array
     share: Array
@@ -121,12 +122,13 @@ def rake(
     Returns:
         The sum of the new weights.
     """
-    chains, places, cells = U(state.shape[1]), raking.places, len(raking.goal)
+    chains, places, cells = U(state.shape[1]), raking.places, len(raking.low)
     raking.moved[0] = 0.0
     for c in range(len(raking.cliques)):
         at, begin, length = raking.cliques[c, 0], raking.cliques[c, 1], raking.cliques[c, 2]
         end = raking.cliques[c + 1, 0] if c + 1 < len(raking.cliques) else cells
-        goal, theta, change = raking.goal[at:end], raking.theta[at:end], raking.change[at:end]
+        low, high = raking.low[at:end], raking.high[at:end]
+        theta, change = raking.theta[at:end], raking.change[at:end]
         share, ratio, moved = raking.share[at:end], raking.ratio[at:end], 0.0
         damp, ridge = raking.damp[c], raking.ridge[c]
         find_cells(state, 0, raking.terms[begin : begin + length], places)
@@ -139,7 +141,8 @@ def rake(
             ratio[k] = 1.0
             if share[k] == 0.0 and not first:
                 continue
-            d = _solved(share[k], goal[k], damp, ridge, theta[k] + change[k], bound)
+            goal = min(max(share[k], low[k]), high[k])
+            d = _solved(share[k], goal, damp, ridge, theta[k] + change[k], bound)
             new = min(max(change[k] + d, -bound), bound)
             ratio[k] = np.exp(new - change[k])
             moved += share[k] * abs(new - change[k])

@@ -147,7 +147,8 @@ def _targets(
         own = [shares[j] for j in clique]
         apart = _outer(own)
         others = (1 - BETWEEN) * rake(start.others[clique], own, RAKES) + BETWEEN * apart
-        cells = denoised(counts, sigma, (rows * others, rows * apart))
+        margins = [rows * one for one in own]
+        cells = denoised(counts, sigma, (rows * others, rows * apart), margins)
         cells = cells * _possible(start.rules, clique, model.sizes)
         found[clique] = Target(clique, rake(cells + 1e-12, own), DAMPED * sigma / rows)
     return list(found.values())

@@ -31,15 +31,6 @@ LANES = 8  # levels are padded to a multiple of it (to 2 or 4 for few levels)
 NEVER = -(1 << 29)  # logit of padding and of impossible levels
 WIDEST = 1 << 16  # levels of a column
 
-# 2**-t for t in [0, 1): least-squares fit at Chebyshev points, relative error below 3e-6.
-POWER = (
-    0.9999973320084214,
-    -0.6930281531391963,
-    0.23933169937887408,
-    -0.05305992078163867,
-    0.0067603015986072495,
-)
-
 # Fields of a step's row in `steps`. A level of two columns is first code x SECOND_SIZE + second code.
 FIRST, SECOND, SECOND_SIZE, LEVELS, WIDTH, AT_PIECE, PIECES, AT_RULE, RULES = range(9)
 FIELDS = 9

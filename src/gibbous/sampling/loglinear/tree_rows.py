@@ -113,6 +113,11 @@ def first_rows(
     return make_possible(rules, drawn(np.arange(len(numbers)), START), again)
 
 
+def pair_shares(model: LogLinear) -> dict[tuple[int, int], np.ndarray]:
+    """2-way shares of the goals, by pair of columns."""
+    return _margins_of(model)[1]
+
+
 def _margins_of(
     model: LogLinear,
 ) -> tuple[list[np.ndarray], dict[tuple[int, int], np.ndarray]]:

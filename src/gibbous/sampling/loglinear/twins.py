@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gibbous.core.compiled import POWER
 from gibbous.core.context import mix64
 from gibbous.core.stream import GOLDEN
 from gibbous.sampling.loglinear.margin_kernels import Goals
@@ -17,7 +18,6 @@ from gibbous.sampling.loglinear.step_tables import (
     NEVER,
     OTHERS,
     PIECES,
-    POWER,
     RULES,
     SECOND,
     SECOND_SIZE,
