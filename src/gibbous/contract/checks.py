@@ -13,7 +13,7 @@ import numpy as np
 
 from gibbous.contract.cases import Case, binary_schema, cases, typical
 from gibbous.contract.privacy_checks import PRIVACY
-from gibbous.contract.runs import ROWS, ContractError, default, must, release, rows_for
+from gibbous.contract.runs import ROWS, ContractError, default, described, must, release, rows_for
 from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError, ParameterError
 from gibbous.core.method_card import About
@@ -147,8 +147,10 @@ def _two_fits_differ_in_their_noise(kind: type[Any]) -> None:
     crowd = np.repeat([[0, 0, 0], [1, 1, 1]], 300, axis=0)  # above every threshold
     rows = rows_for(one) and 60
     # Two tables of few cells are often alike by chance; so many in a row never are.
-    first = _bytes(release(one, binary_schema(), crowd, rows))
-    differ = any(_bytes(release(one, binary_schema(), crowd, rows)) != first for _ in range(FITS))
+    first = described(release(one, binary_schema(), crowd, rows))
+    differ = any(
+        described(release(one, binary_schema(), crowd, rows)) != first for _ in range(FITS)
+    )
     must(differ, f"{FITS + 1} fits are identical: a seed reaches the noise")
 
 
@@ -229,12 +231,6 @@ def _margin_distance(one: Mechanism, case: Case, rows: int) -> float:
         b = np.bincount(drawn[:, j], minlength=size) / max(len(drawn), 1)
         worst = max(worst, float(np.abs(a - b).sum() / 2))
     return worst
-
-
-def _bytes(output: Tables | Codes) -> bytes:
-    if isinstance(output, Codes):
-        return output.values.tobytes()
-    return b"".join(t.cells.values.tobytes() for t in output.published())
 
 
 def _frozen(value: object) -> object:

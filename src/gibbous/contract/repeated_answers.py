@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gibbous.contract.blind import described
 from gibbous.contract.losses import Purchase, both_have, named_cells
-from gibbous.contract.runs import curated
+from gibbous.contract.runs import curated, described
 from gibbous.contract.saboteurs import patched
 from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
@@ -110,15 +109,16 @@ class Answers:
         """The first side's answer; a leak where post-processing of the same noise gave another."""
         one, two = self._twin, self._open
         assert two is not None
-        simulated = (
-            one.prices[0].kind == "pure"
-        )  # empty cells of a sparse table have their own noise
+        # Empty cells of a sparse table under a pure price have noise of their own.
+        simulated = one.prices[0].kind == "pure"
         if one.kind in ("counts", "sums"):
             for before, after, counts in zip(one.answer, released, one.counts, strict=True):
                 if simulated and isinstance(before.cells, Sparse):
                     continue
                 if not _same(before.cells, after.cells, counts.cells, before.noise):
                     self.leaks.append("a table shows more than its noise")
+        elif one.kind == "choice" and one.answer != released:
+            self.leaks.append("a choice shows more than its draw")
         elif one.kind == "draw" and one.levels and described(one.answer) != described(released):
             self.leaks.append("rows show more than the levels that were drawn")
         return one.answer
@@ -161,6 +161,10 @@ class Answers:
             place, turn = len(mine.drawn) - 1, len(mine.drawn[-1])
             if self._second:
                 noisy = self._repeated(values, place, turn)
+            elif self._rare:  # no cell comes out as it is
+                noisy = (
+                    values + 1 + (_fresh(values.size) % _FAR).astype(np.int64).reshape(values.shape)
+                )
             else:
                 noisy = np.asarray(honest(values, told, silent))
             mine.drawn[-1].append((told.law, told.scale, noisy.ravel()))
@@ -261,6 +265,7 @@ class _Apart(Exception):
 
 _fresh = entropy.words
 _MOST = np.uint64((1 << 64) - 1)
+_FAR = np.uint64(97)  # counts
 
 
 def _asked(

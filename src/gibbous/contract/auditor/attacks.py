@@ -16,9 +16,8 @@ from gibbous.contract.auditor.canaries import Reader, Seen, attacked, coins_of
 from gibbous.contract.auditor.canary_cells import Setup, translated
 from gibbous.contract.auditor.findings import Evidence
 from gibbous.contract.auditor.setups import CLEAR, laws_of, schema_of
-from gibbous.contract.blind import differing
 from gibbous.contract.cases import Neighbors, neighbors, uneven
-from gibbous.contract.coupled import uncovered
+from gibbous.contract.coupled import differing, uncovered
 from gibbous.contract.runs import exact_counts, relation_of
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.codes import Codes
@@ -201,7 +200,7 @@ def by_diversity(mechanism: Mechanism, run: Run, *, level: float) -> Evidence:
 def without_statistics(
     mechanism: Mechanism, relation: Relation, rows: int | None
 ) -> tuple[Evidence, ...]:
-    """Price and doors: see `gibbous.contract.coupled` and `gibbous.contract.blind`."""
+    """Price and doors: see `gibbous.contract.coupled`."""
     evidence = []
     name = "what purchases show of real neighbors"
     try:
@@ -214,8 +213,8 @@ def without_statistics(
     for pair in pairs:
         told = told or differing(mechanism, pair, rows)
     told = f"{told} shows" if told else ""
-    name = "every random answer held fixed"
-    evidence.append(Evidence("doors", name, relation, 3 * len(pairs), bool(told), words=told))
+    name = "every random answer repeated"
+    evidence.append(Evidence("doors", name, relation, 4 * len(pairs), bool(told), words=told))
     return tuple(evidence)
 
 
