@@ -130,8 +130,7 @@ class _Energies:
         )
 
     def _all(self) -> np.ndarray:
-        total: np.ndarray = sum(self._sums.values(), start=np.zeros(4))
-        return total
+        return np.asarray(sum(self._sums.values(), start=np.zeros(4)))
 
 
 class _Places:

@@ -45,8 +45,7 @@ class Trips:
     @property
     def pairs(self) -> np.ndarray:
         """One number a pair, int64 (pairs,)."""
-        numbers: np.ndarray = self.flows.destinations * self.origins + self.flows.origins
-        return numbers
+        return np.asarray(self.flows.destinations * self.origins + self.flows.origins)
 
     def means(self, below: float = np.inf) -> np.ndarray:
         """Mean distance to each destination, of trips shorter than `below`; NaN where there is none.
@@ -74,8 +73,7 @@ class Trips:
         on = np.isfinite(self.far)
         kind = np.searchsorted(np.array(cuts), self.far[on], side="right")
         people = np.bincount(kind, self.flows.counts[on], 3)
-        share: np.ndarray = people / people.sum() if people.sum() else np.full(3, np.nan)
-        return share
+        return np.asarray(people / people.sum() if people.sum() else np.full(3, np.nan))
 
 
 def resampled(flows: Flows, seed: int, *stream: int) -> Flows:

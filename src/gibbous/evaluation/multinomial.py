@@ -102,5 +102,4 @@ def _information(design: np.ndarray, rows: np.ndarray, shares: np.ndarray) -> np
 def _solved(information: np.ndarray, slope: np.ndarray) -> np.ndarray:
     # A class that a level lacks leaves almost no information: a trace of it keeps the step finite.
     little = np.finfo(np.float64).eps * max(float(np.trace(information)), 1e-300)
-    solved: np.ndarray = np.linalg.solve(information + little * np.eye(len(slope)), slope)
-    return solved
+    return np.asarray(np.linalg.solve(information + little * np.eye(len(slope)), slope))

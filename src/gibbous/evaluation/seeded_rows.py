@@ -17,8 +17,7 @@ def resampled(rows: int, size: int, seed: int, *stream: int) -> np.ndarray:
 
 def permutation(rows: int, seed: int, *stream: int) -> np.ndarray:
     """A random order of the row numbers: int64 (rows,)."""
-    order: np.ndarray = np.argsort(words(stream_key(seed, _STREAM, 1, *stream), 0, rows))
-    return order
+    return np.asarray(np.argsort(words(stream_key(seed, _STREAM, 1, *stream), 0, rows)))
 
 
 def sampled(rows: int, size: int, seed: int, *stream: int) -> np.ndarray:

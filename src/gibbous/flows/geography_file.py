@@ -217,8 +217,7 @@ def _numbers(frame: pl.DataFrame, name: str, which: str) -> np.ndarray:
             f"{int(wrong.argmax()) + 1:,}",
             "Coordinates are decimal degrees, densities numbers >= 0",
         )
-    found: np.ndarray = number.fill_null(float("nan")).to_numpy()
-    return found
+    return np.asarray(number.fill_null(float("nan")).to_numpy())
 
 
 def _name(table: Mapping[str, Any], key: str, default: str | None) -> str | None:

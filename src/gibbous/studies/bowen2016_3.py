@@ -36,8 +36,7 @@ def chances() -> Floats:
     The paper prints the two ends alone.
     """
     even = np.linspace(0.007, 0.076, CELLS)
-    probabilities: Floats = even / even.sum()
-    return probabilities
+    return np.asarray(even / even.sum())
 
 
 def cells(settings: Settings) -> tuple[Cell, ...]:

@@ -43,8 +43,7 @@ class Summary:
     @property
     def df(self) -> Floats:
         """Degrees of freedom of the pooled covariance: rows less cells that have rows."""
-        freedom: Floats = self.counts.sum(axis=-1) - (self.counts > 0).sum(axis=-1)
-        return freedom
+        return np.asarray(self.counts.sum(axis=-1) - (self.counts > 0).sum(axis=-1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,8 +160,7 @@ def _inverse_wishart(draws: Draws, pooled: Floats, df: Floats) -> Floats:
     inverse = np.zeros_like(a)  # of the transpose of lower
     inverse[..., 0, 0], inverse[..., 1, 1] = 1 / lower[..., 0, 0], 1 / lower[..., 1, 1]
     inverse[..., 0, 1] = -lower[..., 1, 0] / (lower[..., 0, 0] * lower[..., 1, 1])
-    root: Floats = np.matmul(a, inverse) * np.sqrt(df)[..., None, None]
-    return root
+    return np.asarray(np.matmul(a, inverse) * np.sqrt(df)[..., None, None])
 
 
 def _lower(draws: Draws, df: Floats) -> Floats:
@@ -182,8 +180,7 @@ def _product(root: Floats) -> Floats:
 
 def _turned(root: Floats, z: Floats) -> Floats:
     """root z for every cell."""
-    turned: Floats = np.matmul(root[..., None, :, :], z[..., None])[..., 0]
-    return turned
+    return np.asarray(np.matmul(root[..., None, :, :], z[..., None])[..., 0])
 
 
 def _possible(pooled: Floats) -> Floats:

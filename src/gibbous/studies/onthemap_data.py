@@ -155,8 +155,7 @@ def _homes(draws: Draws, scale: float) -> Places:
 def grid(lat: np.ndarray, lon: np.ndarray) -> np.ndarray:
     """A public cell of each place, a quarter of a degree wide (about 17 by 12 miles), text."""
     row, column = (np.floor(4 * v).astype(int) for v in (lat, lon))
-    made: np.ndarray = np.char.add(np.char.add(row.astype(str), ":"), column.astype(str))
-    return made
+    return np.asarray(np.char.add(np.char.add(row.astype(str), ":"), column.astype(str)))
 
 
 def _moved(away: np.ndarray, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -173,8 +172,7 @@ def _moved(away: np.ndarray, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _sizes(normal: np.ndarray, jobs: float) -> np.ndarray:
     """Log-normal people of destinations with this mean: most are small, a few large."""
     raw = np.exp(1.1 * normal)
-    sizes: np.ndarray = raw * jobs / raw.mean()
-    return sizes
+    return np.asarray(raw * jobs / raw.mean())
 
 
 def _chosen(

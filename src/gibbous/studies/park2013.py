@@ -132,16 +132,14 @@ def _measured(table: Microdata, rows: Ints, target: str, settings: Settings) -> 
 
 def _errors(moments: Moments, slopes: Floats, real: Any, goal: Floats) -> Floats:
     guess = moments.target + (real @ slopes.T) - (slopes @ moments.mean)[None, :]
-    errors: Floats = ((goal[:, None] - guess) ** 2).mean(axis=0)
-    return errors
+    return np.asarray(((goal[:, None] - guess) ** 2).mean(axis=0))
 
 
 def _numbers(table: Microdata, rows: Ints, name: str) -> Floats:
     """log(1 + number) of a column: the paper's target is in classes, and stays have a long tail."""
     values = table.numbers(name, np.arange(table.sizes[table.index(name)]))
     values = np.where(np.isfinite(values), values, np.arange(len(values)))
-    logs: Floats = np.log1p(values)[rows[:, table.index(name)]]
-    return logs
+    return np.asarray(np.log1p(values)[rows[:, table.index(name)]])
 
 
 def _design(table: Microdata, rows: Ints, target: str) -> tuple[list[str], Any]:

@@ -185,8 +185,7 @@ def _failures(runs: np.ndarray, of: int, delta: float) -> np.ndarray:
     """P(so many of all runs fail), by Chernoff at the best u >= 1; delta < 1/2."""
     best = np.maximum(1.0, runs * (1 - 2 * delta) / (2 * delta * (of - runs)))
     logs = -runs * np.log(best) + of * np.log1p(2 * delta * (best - 1))
-    chances: np.ndarray = np.exp(np.minimum(0.0, logs))
-    return chances
+    return np.asarray(np.exp(np.minimum(0.0, logs)))
 
 
 def _share(law: NoiseInfo, values: np.ndarray) -> np.ndarray:
@@ -209,8 +208,7 @@ def _masses(trials: int, rate: float) -> np.ndarray:
     if rate == 1.0:
         return np.where(counts == trials, 1.0, 0.0)
     logs = _log_choose(trials) + counts * math.log(rate) + (trials - counts) * math.log1p(-rate)
-    masses: np.ndarray = np.exp(logs)
-    return masses
+    return np.asarray(np.exp(logs))
 
 
 @lru_cache(maxsize=8)
@@ -218,5 +216,4 @@ def _log_choose(trials: int) -> np.ndarray:
     from scipy.special import gammaln
 
     counts = np.arange(trials + 1)
-    logs: np.ndarray = gammaln(trials + 1) - gammaln(counts + 1) - gammaln(trials - counts + 1)
-    return logs
+    return np.asarray(gammaln(trials + 1) - gammaln(counts + 1) - gammaln(trials - counts + 1))

@@ -238,8 +238,7 @@ def _ratios(values: np.ndarray, coins: np.ndarray, told: np.ndarray) -> np.ndarr
     spread = np.sqrt((heads + tails) / (n_heads + n_tails) * (1 / n_heads + 1 / n_tails))
     clear = np.abs(heads / n_heads - tails / n_tails) > Z * spread
     ratio = np.log((heads + 0.5) / (n_heads + 1)) - np.log((tails + 0.5) / (n_tails + 1))
-    ratios: np.ndarray = np.where(clear, ratio, 0.0)[groups]
-    return ratios
+    return np.asarray(np.where(clear, ratio, 0.0)[groups])
 
 
 def _cuts(

@@ -110,20 +110,17 @@ class Places:
         return counts
 
     def _tally(self, numbers: np.ndarray) -> np.ndarray:
-        counts: np.ndarray = np.bincount(numbers[numbers >= 0], minlength=self.cells)
-        return counts
+        return np.asarray(np.bincount(numbers[numbers >= 0], minlength=self.cells))
 
     def _packed(self, keys: np.ndarray, levels: np.ndarray) -> np.ndarray:
         # Keys have up to 62 bits: their rank among the keys that can occur has few.
         rank = np.searchsorted(self._keys, keys).astype(np.uint64)
-        packed: np.ndarray = rank * self._levels + levels
-        return packed
+        return np.asarray(rank * self._levels + levels)
 
     def _picked(self, flat: np.ndarray) -> np.ndarray:
         rank, level = self._numbers // self._levels, self._numbers % self._levels
         where = self._keys[rank.astype(np.int64)] * self._levels + level
-        picked: np.ndarray = flat[where.astype(np.int64)]
-        return picked
+        return np.asarray(flat[where.astype(np.int64)])
 
 
 def translated(setup: Setup, schema: Schema) -> tuple[np.ndarray, ...]:

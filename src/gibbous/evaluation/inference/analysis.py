@@ -112,8 +112,7 @@ class Analysis:
         own = np.asarray(variances, dtype=np.float64)
         if not self._unfloored:
             return own
-        least: Floats = np.fmax(own, np.array([of(one) for one in self._unfloored]))
-        return least
+        return np.asarray(np.fmax(own, np.array([of(one) for one in self._unfloored])))
 
     def glm(
         self,

@@ -178,8 +178,7 @@ def _flat(design: np.ndarray, weights: np.ndarray, spread: np.ndarray) -> np.nda
     scaled = np.sqrt(weights)[:, None] * design / size
     values, vectors = np.linalg.eigh((scaled * spread[:, None]).T @ scaled)
     lost = vectors[:, values < FLAT]
-    flat: np.ndarray = np.abs(lost).max(axis=1, initial=0.0) > LOADED
-    return flat
+    return np.asarray(np.abs(lost).max(axis=1, initial=0.0) > LOADED)
 
 
 def _independent(design: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -273,8 +272,7 @@ def _response(model: Formula, columns: Mapping[str, np.ndarray]) -> np.ndarray:
         return numbers[:, 0]
     codes = columns[column.name]
     if model.family in ("gaussian", "poisson"):
-        values: np.ndarray = np.array([float(v) for v in column.levels])[codes]
-        return values
+        return np.asarray(np.array([float(v) for v in column.levels])[codes])
     return np.asarray(codes, dtype=np.float64)
 
 

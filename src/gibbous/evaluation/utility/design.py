@@ -57,8 +57,7 @@ def propensity_design(
     matrix -= matrix.mean(axis=0)
     scale = np.sqrt(np.mean(matrix**2, axis=0))
     matrix = matrix[:, scale > COLLINEAR] / scale[scale > COLLINEAR]
-    kept: np.ndarray = matrix[:, estimable(matrix)]
-    return kept
+    return np.asarray(matrix[:, estimable(matrix)])
 
 
 def estimable(matrix: np.ndarray) -> np.ndarray:
@@ -131,8 +130,7 @@ def measured(table: Side, name: str) -> np.ndarray:
 
 def _share(column: Column, values: np.ndarray) -> np.ndarray:
     low = 0.0 if column.kind == "date" else float(column.edges[0])
-    share: np.ndarray = (values - low) / (float(column.edges[-1] - column.edges[0]) or 1.0)
-    return share
+    return np.asarray((values - low) / (float(column.edges[-1] - column.edges[0]) or 1.0))
 
 
 def _groups(column: Column, numbers: np.ndarray, codes: np.ndarray, groups: int) -> np.ndarray:
@@ -140,15 +138,13 @@ def _groups(column: Column, numbers: np.ndarray, codes: np.ndarray, groups: int)
         count = np.bincount(codes, minlength=column.size)
         rank = np.empty(column.size, dtype=np.int64)
         rank[np.argsort(-count, kind="stable")] = np.arange(column.size)
-        pooled: np.ndarray = np.minimum(rank[codes], groups - 1)
-        return pooled
+        return np.asarray(np.minimum(rank[codes], groups - 1))
     gone = np.isnan(numbers)
     if gone.all():
         return np.zeros(len(numbers), dtype=np.int64)
     inner = np.arange(1, groups) / groups
     cuts = np.unique(np.quantile(numbers[~gone], inner, method="inverted_cdf"))
-    members: np.ndarray = np.where(gone, len(cuts) + 1, np.searchsorted(cuts, numbers, side="left"))
-    return members
+    return np.asarray(np.where(gone, len(cuts) + 1, np.searchsorted(cuts, numbers, side="left")))
 
 
 def _score(column: Column, numbers: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -161,8 +157,7 @@ def _score(column: Column, numbers: np.ndarray, codes: np.ndarray) -> np.ndarray
         value = np.where(gone, middle, numbers)
     value = value - value.mean()
     spread = float(np.sqrt(np.mean(value**2)))
-    score: np.ndarray = value / (spread or 1.0)
-    return score
+    return np.asarray(value / (spread or 1.0))
 
 
 def _dummies(members: np.ndarray) -> np.ndarray:

@@ -116,8 +116,7 @@ def path(moments: Moments, penalties: np.ndarray) -> np.ndarray:
         tol=1e-6,
         max_iter=20_000,
     )
-    coefficients: np.ndarray = solved.T
-    return coefficients
+    return np.asarray(solved.T)
 
 
 def moments_of(matrix: Any, target: np.ndarray) -> Moments:
@@ -266,5 +265,4 @@ def _errors(
     """Mean squared errors on test rows, float64 (penalties,), in the target's unit squared."""
     linear = np.asarray(x @ (coefficients / scale).T)
     predicted = fit.target + linear - coefficients @ fit.mean
-    errors: np.ndarray = np.mean((y[:, None] - spread * predicted) ** 2, axis=0)
-    return errors
+    return np.asarray(np.mean((y[:, None] - spread * predicted) ** 2, axis=0))

@@ -97,8 +97,7 @@ def standardized(real: Estimates, synthetic: Estimates) -> np.ndarray:
     """|b_synthetic - b_real| / se_real, NaN where a part is missing."""
     known = np.isfinite(real.se) & (real.se > 0)
     scale = np.where(known, real.se, np.nan)
-    apart: np.ndarray = np.abs(synthetic.estimate - real.estimate) / scale
-    return apart
+    return np.asarray(np.abs(synthetic.estimate - real.estimate) / scale)
 
 
 def overlap(real: Estimates, synthetic: Estimates) -> np.ndarray:

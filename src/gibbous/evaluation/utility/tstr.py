@@ -217,8 +217,7 @@ def _regress(
         return np.full(test.rows, values.mean())
     model = need("sklearn.ensemble", "evaluate").HistGradientBoostingRegressor
     before, after, marked = _features(train, test, others)
-    predicted: np.ndarray = _boosted(model, rounds, marked, seed).fit(before, values).predict(after)
-    return predicted
+    return np.asarray(_boosted(model, rounds, marked, seed).fit(before, values).predict(after))
 
 
 def _boosted(model: Any, rounds: int, marked: np.ndarray, seed: int) -> Any:
@@ -250,8 +249,7 @@ def _features(
 
 
 def _values(table: Side, name: str) -> np.ndarray:
-    values: np.ndarray = table.numbers[:, table.schema.index(name)]
-    return values
+    return np.asarray(table.numbers[:, table.schema.index(name)])
 
 
 def _known(table: Side, name: str) -> np.ndarray:

@@ -65,8 +65,7 @@ class Held:
     @property
     def starts(self) -> np.ndarray:
         """Records of all destinations before."""
-        found: np.ndarray = np.cumsum(self.records) - self.records
-        return found
+        return np.asarray(np.cumsum(self.records) - self.records)
 
     def part(self, group: int) -> tuple[np.ndarray, np.ndarray]:
         """Cells and counts of one destination."""
@@ -224,12 +223,10 @@ def _domains(
 def _chosen(share: np.ndarray, words: Words64) -> np.ndarray:
     """Independent choices with at least the given probabilities, bool."""
     limit = np.ceil(share * 2.0**_BITS).astype(np.uint64)
-    found: np.ndarray = (words(len(share)) >> np.uint64(64 - _BITS)) < limit
-    return found
+    return np.asarray((words(len(share)) >> np.uint64(64 - _BITS)) < limit)
 
 
 def _among(cells: np.ndarray, domain: np.ndarray) -> np.ndarray:
     """Which cells a sorted domain has, bool."""
     at = np.minimum(np.searchsorted(domain, cells), len(domain) - 1)
-    found: np.ndarray = domain[at] == cells
-    return found
+    return np.asarray(domain[at] == cells)

@@ -140,8 +140,7 @@ class FlowRows:
         sums = np.concatenate([[0], np.cumsum(weight)]).astype(np.uint64)
         low, high = sums[regions.starts[cells]], sums[regions.starts[cells + 1]]
         place = np.searchsorted(sums, low + bounded(high - low, words), side="right") - 1
-        found: np.ndarray = regions.order[place]
-        return found
+        return np.asarray(regions.order[place])
 
 
 def shared_out(records: np.ndarray, rows: int | None) -> np.ndarray:

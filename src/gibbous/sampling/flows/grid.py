@@ -139,8 +139,7 @@ def exponential_gaps(unit: np.ndarray, words: Words64) -> np.ndarray:
         one = np.ones(len(pending), dtype=np.uint64)
         pending = pending[bernoulli_exp(one, one, words)]
         high[pending] += np.uint64(1)
-    found: np.ndarray = (low + size * high).astype(np.int64)
-    return found
+    return np.asarray((low + size * high).astype(np.int64))
 
 
 def bernoulli_exp(part: np.ndarray, whole: np.ndarray, words: Words64) -> np.ndarray:

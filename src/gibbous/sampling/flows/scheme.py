@@ -64,8 +64,7 @@ class Scheme:
             return None
         density = self.origins.weights()
         more = np.floor(GRAIN * self.spread * density / density.mean())
-        found: np.ndarray = GRAIN + more.astype(np.int64)
-        return found
+        return np.asarray(GRAIN + more.astype(np.int64))
 
     def limit(self) -> float:
         """c, or gamma: a synthetic count above c (a + max(n - 1, 0)) may disclose."""
