@@ -79,7 +79,7 @@ def guess_p_value(
         most = -(-canaries // runs)
         slack = binom.sf(np.ceil(correct - failing * most) - 1, guesses, accuracy)
         return float(min(1.0, (slack + _failures(failing, runs, delta)).min()))
-    below = _masses(guesses, accuracy)[:correct][::-1].cumsum()
+    below = binom.pmf(np.arange(correct)[::-1], guesses, accuracy).cumsum()
     steepest = float((below / np.arange(1, correct + 1)).max())
     tail = float(binom.sf(correct - 1, guesses, accuracy))
     return min(1.0, tail + 2 * canaries * delta * steepest)
@@ -200,20 +200,3 @@ def _log_moment(law: NoiseInfo, grid: np.ndarray) -> np.ndarray:
     middle = len(values) // 2  # symmetric: zero and twice the positive side
     some, weight = share[middle:], np.where(values[middle:] > 0, 2.0, 1.0) * chances[middle:]
     return np.array([math.log(float(weight @ np.exp(-t * some))) for t in grid])
-
-
-def _masses(trials: int, rate: float) -> np.ndarray:
-    """P(W = 0), ..., P(W = trials) of a binomial law."""
-    counts = np.arange(trials + 1)
-    if rate == 1.0:
-        return np.where(counts == trials, 1.0, 0.0)
-    logs = _log_choose(trials) + counts * math.log(rate) + (trials - counts) * math.log1p(-rate)
-    return np.asarray(np.exp(logs))
-
-
-@lru_cache(maxsize=8)
-def _log_choose(trials: int) -> np.ndarray:
-    from scipy.special import gammaln
-
-    counts = np.arange(trials + 1)
-    return np.asarray(gammaln(trials + 1) - gammaln(counts + 1) - gammaln(trials - counts + 1))
