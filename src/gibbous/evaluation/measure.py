@@ -64,6 +64,12 @@ class Options:
     fraction: float | None = None
     only: tuple[str, ...] = ()
 
+    @staticmethod
+    def of(fraction: float | None = None, **names: str | Sequence[str] | None) -> Options:
+        """Options as a caller gives them: one name, several, or None for none."""
+        listed = {k: (v,) if isinstance(v, str) else tuple(v or ()) for k, v in names.items()}
+        return Options(fraction=fraction, **listed)
+
 
 NOTHING = Options()
 
