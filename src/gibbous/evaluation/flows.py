@@ -10,7 +10,6 @@ import numpy as np
 from gibbous.core.errors import UsageError
 from gibbous.core.finding import Finding
 from gibbous.core.release import Release
-from gibbous.core.schema import Column
 from gibbous.evaluation.evaluation import NOTICE
 from gibbous.evaluation.findings import Findings
 from gibbous.evaluation.flows_metrics import METRICS, SIZES
@@ -24,7 +23,7 @@ from gibbous.evaluation.flows_trips import (
 )
 from gibbous.evaluation.measure import Measured, assemble
 from gibbous.evaluation.tables import opened
-from gibbous.flows import Flows, Geography, coarse, flows_of, read_flows, to_regions
+from gibbous.flows import Flows, Geography, coarse, flows_of, level_of, read_flows, to_regions
 
 MOST_REFERENCE: Final = 20_000_000  # records beyond which nothing is resampled
 SHOWN: Final = 500  # destinations of the detail
@@ -107,19 +106,7 @@ def _flows(source: Any, geography: Geography, options: Any) -> Flows:
 
 def _level(drawn: Sequence[Any], geography: Geography) -> str:
     """The level of the hierarchy that the releases have in place of origins; empty for origins."""
-    seen = set()
-    for one in drawn:
-        if isinstance(one, Release):
-            if not {geography.destination, geography.origin} <= set(one.schema.names):
-                raise UsageError(
-                    "GEOGRAPHY",
-                    "A release has not the columns of the geography.",
-                    f"They are {geography.destination!r} and {geography.origin!r}.",
-                    "Give the geography file that the release was made with.",
-                )
-            place = one.schema.columns[one.schema.index(geography.origin)]
-            levels = geography.origins.parents
-            seen.add(next((v for v in levels if _are(place, geography, v)), ""))
+    seen = {level_of(geography, one.schema) for one in drawn if isinstance(one, Release)}
     if len(seen) > 1:
         raise UsageError(
             "LEVELS",
@@ -128,13 +115,6 @@ def _level(drawn: Sequence[Any], geography: Geography) -> str:
             "Evaluate them one by one.",
         )
     return seen.pop() if seen else ""
-
-
-def _are(column: Column, geography: Geography, level: str) -> bool:
-    labels = column.labels()
-    if labels == tuple(geography.origins.ids.tolist()):
-        return False
-    return labels == tuple(coarse(geography, level).origins.ids.tolist())
 
 
 def _sets(drawn: Sequence[Any], geography: Geography, options: Any) -> list[Flows]:
