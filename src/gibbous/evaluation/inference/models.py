@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,15 +12,13 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
 from gibbous.evaluation.inference.combining_rules import Floats
 from gibbous.evaluation.inference.families import labels, outcome, outcomes
+from gibbous.evaluation.model_fits import Law, solved
 from gibbous.evaluation.model_formula import Formula, model_matrix
-from gibbous.evaluation.multinomial import multinomial
 
 if TYPE_CHECKING:
     import polars as pl
 
 NAMED = 5  # coefficients of one fate that a remark names
-FLAT = 1e-6  # information per row, relative to that of the column, from which a direction has none
-LOADED = 1e-3  # part of a coefficient in such a direction from which it is called undefined
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,11 +73,10 @@ def fit(model: Formula, codes: Codes, frame: pl.DataFrame | None = None) -> Fitt
     variances, flat = estimates.copy(), np.zeros(estimates.shape, dtype=bool)
     enough = data.weights.sum() > len(kept) > 0
     if enough:
-        reduced = data.design[:, kept]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # separation is found below, and said
-            solution = (_multinomial if count else _glm)(model, data, reduced)
-        estimates[:, kept], variances[:, kept], flat[:, kept] = solution
+        law = cast("Law", model.family)
+        done = solved(law, data.design[:, kept], data.response, classes=count, weights=data.weights)
+        estimates[:, kept], variances[:, kept] = done.estimate, done.variance
+        flat[:, kept] = done.infinite
     unknown = ~np.broadcast_to(estimable, estimates.shape)
     undefined = unknown | flat | ~np.isfinite(variances)
     estimates[undefined], variances[undefined] = np.nan, np.nan
@@ -115,70 +111,6 @@ def remarks(each: Sequence[Fitted]) -> tuple[str, ...]:
     if dropped := sum(one.dropped for one in each):
         said.append(f"{dropped:,} rows of all sets have missing values and were left out.")
     return tuple(said)
-
-
-def _glm(model: Formula, data: _Data, design: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
-    from statsmodels.genmod import families
-    from statsmodels.genmod.generalized_linear_model import GLM
-
-    kinds = {
-        "gaussian": families.Gaussian,
-        "binomial": families.Binomial,
-        "poisson": families.Poisson,
-    }
-    none = np.full(design.shape[1], np.nan)
-    if model.family != "gaussian" and np.ptp(data.response) == 0:
-        return none, none, np.ones(design.shape[1], dtype=bool)  # a response that never varies
-    law = kinds[model.family]()
-    try:
-        done = GLM(data.response, design, family=law, freq_weights=data.weights).fit()
-    except (np.linalg.LinAlgError, ValueError, FloatingPointError):
-        return none, none, np.ones(design.shape[1], dtype=bool)
-    if model.family == "gaussian":
-        spread = np.ones(len(design))
-    else:
-        spread = law.variance(done.mu)
-        if model.family == "poisson":
-            spread = spread / np.average(data.response, weights=data.weights)
-    flat = _flat(design, data.weights, spread)
-    return np.asarray(done.params), np.asarray(done.bse) ** 2, flat
-
-
-def _multinomial(
-    model: Formula, data: _Data, design: np.ndarray
-) -> tuple[Floats, Floats, np.ndarray]:
-    count, terms = len(outcomes(model)), design.shape[1]
-    estimates = np.full((count - 1, terms), np.nan)
-    variances, flat = estimates.copy(), np.zeros(estimates.shape, dtype=bool)
-    response = data.response.astype(np.int64)
-    there = np.unique(response)
-    if len(there) < 2 or there[0] != 0:
-        return estimates, variances, flat
-    # Columns of one size: neither the steps nor what is level depend on units.
-    size = np.sqrt(np.mean(design**2, axis=0))
-    try:
-        done = multinomial(design / size, np.searchsorted(there, response), len(there))
-    except np.linalg.LinAlgError:
-        return estimates, variances, ~flat
-    for place, level in enumerate(there[1:]):
-        estimates[level - 1] = done.estimate[place] / size
-        variances[level - 1] = (done.se[place] / size) ** 2
-        one = done.shares[:, place + 1]
-        flat[level - 1] = _flat(design, data.weights, one * (1 - one))
-    return estimates, variances, flat
-
-
-def _flat(design: np.ndarray, weights: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Coefficients with a part in a direction in which the likelihood is (almost) level.
-
-    Args:
-        spread: variance of the response at each row, as fitted.
-    """
-    size = np.sqrt((weights[:, None] * design**2).sum(axis=0))
-    scaled = np.sqrt(weights)[:, None] * design / size
-    values, vectors = np.linalg.eigh((scaled * spread[:, None]).T @ scaled)
-    lost = vectors[:, values < FLAT]
-    return np.asarray(np.abs(lost).max(axis=1, initial=0.0) > LOADED)
 
 
 def _independent(design: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
