@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import UsageError
-from gibbous.flows.coarse import coarse
-from gibbous.flows.table import Geography, read_flows
+from gibbous.flows.table import Geography, coarse, read_flows
 from gibbous.structure.regions import Pairs, Places, places
 
 if TYPE_CHECKING:
@@ -217,7 +216,7 @@ def _numbers(frame: pl.DataFrame, name: str, which: str) -> np.ndarray:
             f"{int(wrong.argmax()) + 1:,}",
             "Coordinates are decimal degrees, densities numbers >= 0",
         )
-    return np.asarray(number.fill_null(float("nan")).to_numpy())
+    return number.fill_null(float("nan")).to_numpy()
 
 
 def _name(table: Mapping[str, Any], key: str, default: str | None) -> str | None:

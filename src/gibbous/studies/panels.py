@@ -1,8 +1,10 @@
-"""Small multiples of lines: plain rows in, an Altair chart out, in the style of the reports."""
+"""Small multiples of lines: plain rows in, an Altair chart and an SVG file out, styled as the reports."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -10,6 +12,7 @@ from typing import Any, Final, Literal
 from gibbous.core.extras import need
 from gibbous.reporting import theme
 from gibbous.reporting.charts import NUMBER
+from gibbous.studies.study_parts import Figure
 
 Row = Mapping[str, Any]
 WIDTH: Final = 760  # px of the whole drawing
@@ -20,6 +23,8 @@ _DASHES: Final = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
 
 
 Kind = Literal["linear", "log"]
+_MARK = re.compile(r'<path transform="translate\(([^,()]+),([^,()]+)\)" (d="[^"]*"[^<>]*?) ?/>')
+_OFTEN = 4  # times that a mark is drawn, from which on a definition is shorter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,3 +203,36 @@ def _scale(alt: Any, limits: tuple[float, float] | None, kind: str) -> Any:
         # A logarithmic axis would be drawn out to whole powers of ten, mostly empty.
         return alt.Scale(type=kind, zero=False, padding=6, nice=kind == "linear")
     return alt.Scale(type=kind, domain=list(limits), clamp=True, nice=False)
+
+
+def file_of(figure: Figure) -> bytes:
+    """The drawing for readers with any screen.
+
+    Raises:
+        EngineFailure: the extra "report" is not installed.
+    """
+    from gibbous.reporting.svg_drawing import svg
+
+    text = svg(figure.chart, figure.name).replace('style="', 'style="background:#fff;', 1)
+    return f"{compact(text, figure.name)}\n".encode()
+
+
+def compact(text: str, name: str) -> str:
+    """The same drawing with marks that are drawn often defined once.
+
+    Args:
+        text: an SVG document.
+        name: prefix of the ids.
+    """
+    times = Counter(match[3] for match in _MARK.finditer(text))
+    marks = [mark for mark, count in times.items() if count >= _OFTEN]
+    ids = {mark: f"{name}-m{k}" for k, mark in enumerate(marks)}
+
+    def used(match: re.Match[str]) -> str:
+        if match[3] not in ids:
+            return match[0]
+        return f'<use href="#{ids[match[3]]}" x="{match[1]}" y="{match[2]}"/>'
+
+    written = "".join(f'<path id="{ids[mark]}" {mark}/>' for mark in marks)
+    start = text.index(">") + 1
+    return f"{text[:start]}<defs>{written}</defs>{_MARK.sub(used, text[start:])}"

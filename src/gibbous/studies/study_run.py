@@ -84,7 +84,7 @@ class Ran:
             OutputNotWritten: a file cannot be written.
             EngineFailure: the extra "report" is not installed.
         """
-        from gibbous.studies.figure_files import file_of
+        from gibbous.studies.panels import file_of
 
         files = {
             "rows.parquet": parquet(self.frame()),

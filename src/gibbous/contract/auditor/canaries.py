@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gibbous.contract.auditor.bounds import energy_of, guess_bound, quick_bounds
-from gibbous.contract.auditor.canary_cells import Places, Setup, translated
+from gibbous.contract.auditor.setups import Places, Setup, translated
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.stream import stream_key, words

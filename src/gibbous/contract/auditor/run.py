@@ -21,6 +21,7 @@ from gibbous.contract.auditor.attacks import (
     by_canaries,
     by_diversity,
     by_pair,
+    by_scale,
     pairs_of,
     without_noise,
     without_statistics,
@@ -28,7 +29,6 @@ from gibbous.contract.auditor.attacks import (
 from gibbous.contract.auditor.bounds import lower_bound, stated
 from gibbous.contract.auditor.canaries import Seen
 from gibbous.contract.auditor.findings import Audit, Evidence, SelfTest, Verdict
-from gibbous.contract.auditor.noise import by_scale
 from gibbous.contract.auditor.setups import crowded, free_rows, setups
 from gibbous.contract.cases import Neighbors, binary_schema
 from gibbous.contract.runs import relation_of, release
