@@ -1,7 +1,7 @@
 """One destination of a flow map as SVG: rings of distance, origins around it, a legend; no browser.
 
 The projection is azimuthal equidistant around the destination: every origin is at its great-circle
-distance and bearing, and rings are circles. `templates/flow_map.svg` has the marks; `flow_map.js` draws the same.
+distance and bearing, and rings are circles. `templates/flow_map.svg` and `flow_map.js` draw the same marks.
 """
 
 from __future__ import annotations
