@@ -159,7 +159,7 @@ def _two_fits_differ_in_their_noise(kind: type[Any]) -> None:
 
 def _a_large_budget_approaches_the_records(kind: type[Any]) -> None:
     """With a huge budget margins are near the records' own; or rows are the mode, where that is the limit."""
-    one = _richest(kind)
+    one = default(kind, epsilon=100.0, l=1.0)  # the largest budget a plan accepts
     if one.about.limit == "mode":
         single = next(c for c in cases() if c.name == "one column")
         mode = int(np.bincount(single.values[:, 0]).argmax())
@@ -216,11 +216,6 @@ def _draw(one: Mechanism, case: Case, rows: int) -> Codes:
     if drawn.schema.sizes == case.schema.sizes:
         return drawn
     return encode(decode(drawn, seed=5), case.schema)  # bins that were paid for are other ones
-
-
-def _richest(kind: type[Any]) -> Any:
-    """The instance with the largest budget a plan accepts."""
-    return default(kind, epsilon=100.0, l=1.0)
 
 
 def _margin_distance(one: Mechanism, case: Case, rows: int) -> float:

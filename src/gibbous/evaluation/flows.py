@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 
 from gibbous.core.errors import UsageError
-from gibbous.core.finding import Finding
 from gibbous.core.release import Release
 from gibbous.evaluation.evaluation import NOTICE
 from gibbous.evaluation.findings import Findings
@@ -28,6 +27,7 @@ from gibbous.flows import Flows, Geography, coarse, flows_of, level_of, read_flo
 MOST_REFERENCE: Final = 20_000_000  # records beyond which nothing is resampled
 SHOWN: Final = 500  # destinations of the detail
 
+_MADE: Final = {"bootstrap": resampled, "independent": shuffled}
 _Measure = Callable[[Trips, Trips], Measured]
 
 
@@ -76,9 +76,14 @@ def evaluate_flows(
         )
     at = _cuts(truth, cuts)
     selected = _wanted(only)
-    references = _references(truth, geography, seed)
+    made = {} if truth.flows.records > MOST_REFERENCE else _MADE
+    references = {key: Trips.of(make(truth.flows, seed), geography) for key, make in made.items()}
     measures = _measures(at)
-    items = [_found(name, measures[name], truth, sets, references) for name in selected]
+    items = []
+    for name in selected:
+        measure = measures[name]
+        null = {key: measure(truth, table).value for key, table in references.items()}
+        items.append(assemble(METRICS[name], [measure(truth, one) for one in sets], null))
     facts = {
         "notice": NOTICE,
         "rows": {"real": truth.flows.records, "synthetic": [s.flows.records for s in sets]},
@@ -150,22 +155,6 @@ def _wanted(only: Sequence[str] | None) -> tuple[str, ...]:
             "Correct only, or leave it out.",
         )
     return selected
-
-
-def _references(truth: Trips, geography: Geography, seed: int) -> dict[str, Trips]:
-    if truth.flows.records > MOST_REFERENCE:
-        return {}
-    return {
-        "bootstrap": Trips.of(resampled(truth.flows, seed), geography),
-        "independent": Trips.of(shuffled(truth.flows, seed), geography),
-    }
-
-
-def _found(
-    name: str, measure: _Measure, truth: Trips, sets: list[Trips], references: dict[str, Trips]
-) -> Finding:
-    null = {key: measure(truth, table).value for key, table in references.items()}
-    return assemble(METRICS[name], [measure(truth, one) for one in sets], null)
 
 
 def _measures(cuts: tuple[float, float]) -> dict[str, _Measure]:

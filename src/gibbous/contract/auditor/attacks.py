@@ -247,7 +247,10 @@ def by_scale(runs: Sequence[Seen], relation: Relation, level: float) -> Evidence
         return None
     groups: dict[str, dict[NoiseInfo, tuple[int, float]]] = {"all cells": _merged(pooled.values())}
     if len(pooled) > 1:
-        groups |= {f"tables of column {_named(t)}": laws for t, laws in pooled.items()}
+        groups |= {
+            f"tables of column {', '.join(str(one + 1) for one in t)}": laws
+            for t, laws in pooled.items()
+        }
     fits = []
     for name, laws in groups.items():
         cells = {law: n for law, (n, _) in laws.items()}
@@ -306,7 +309,3 @@ def _energy_at(law: NoiseInfo, share: float) -> float:
     values, chances = law_of(real)
     power = np.abs(values) / law.scale
     return float(chances @ (power if law.law == "geometric" else power**2 / 2))
-
-
-def _named(targets: tuple[int, ...]) -> str:
-    return ", ".join(str(t + 1) for t in targets)

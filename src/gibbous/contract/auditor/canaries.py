@@ -248,7 +248,8 @@ def _cuts(
     values = np.unique(score)
     if len(values) < 2:
         return 0.0, 0, 0
-    tried = np.unique(np.quantile(score, _tails(), method="nearest"))
+    ends = np.geomspace(0.002, 0.5, CUTS)  # closer together toward the ends
+    tried = np.unique(np.quantile(score, np.append(ends, 1 - ends), method="nearest"))
     tried = np.unique(np.concatenate([tried, values[[0, -1]] if len(values) > CUTS else values]))
     up, down = score[:, None] >= tried, score[:, None] <= tried
     heads = np.append(np.stack([up.sum(0), (up & coins[:, None]).sum(0)], 1), [[0, 0]], 0)
@@ -266,12 +267,6 @@ def _cuts(
         if bound > best[0]:
             best = (bound, int(heads[high[i], 0]), int(tails[low[i], 0]))
     return best
-
-
-def _tails() -> np.ndarray:
-    """Shares of the scores at which a threshold is tried: closer together toward the ends."""
-    ends = np.geomspace(0.002, 0.5, CUTS)
-    return np.unique(np.concatenate([ends, 1 - ends]))
 
 
 def pooled_noise(

@@ -54,7 +54,8 @@ def crowded(setup: Setup, laws: set[NoiseInfo]) -> Setup | None:
     if not stated:
         return None
     crowd = max(int((law.threshold or 0) + CLEAR * law.scale) + 2 for law in stated)
-    base = np.concatenate([setup.base, np.repeat(_everybody(setup), crowd, axis=0)])
+    everybody = np.concatenate([setup.inside, *(() if setup.outside is None else (setup.outside,))])
+    base = np.concatenate([setup.base, np.repeat(everybody, crowd, axis=0)])
     name = setup.name.replace("canaries alone", f"canaries in crowds of {crowd}")
     return replace(setup, name=name, base=base)
 
@@ -104,12 +105,6 @@ def _with_canaries(
     return Setup(name, schema, base, everybody[:half], everybody[half : 2 * half], rows=rows)
 
 
-def _everybody(setup: Setup) -> np.ndarray:
-    if setup.outside is None:
-        return setup.inside
-    return np.concatenate([setup.inside, setup.outside])
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
     """Constructed records with canaries: each is in or out, or one record or another, by a coin.
@@ -156,7 +151,8 @@ class Places:
         self._levels = np.uint64(context.levels)
         known = codes[0] if len(codes) == 1 else np.concatenate(codes)
         there = _valid(context, known)
-        keys, levels = _cells_of(context, np.where(there[:, None], known, 0))
+        inside = np.where(there[:, None], known, 0).astype(np.uint64)
+        keys, levels = keys_of(context, inside), levels_of(context, inside)
         self._keys = np.zeros(0, dtype=np.uint64)
         if self.dense:
             numbers = (keys * self._levels + levels).astype(np.int64)
@@ -247,8 +243,3 @@ def _valid(context: Context, codes: np.ndarray) -> np.ndarray:
     own = codes[:, list(context.columns)]
     inside = (own >= 0) & (own < sizes)
     return np.asarray(inside.all(axis=1))
-
-
-def _cells_of(context: Context, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    whole = codes.astype(np.uint64)
-    return keys_of(context, whole), levels_of(context, whole)

@@ -58,7 +58,10 @@ def labels(column: Column) -> tuple[str, ...]:
 def _check_response(model: Formula) -> None:
     column, family = outcome(model), model.family
     if family in ("gaussian", "poisson"):
-        if column is not None and not _numeric(column):
+        numeric = column is None or (
+            column.other is None and all(isinstance(v, int | float) for v in column.levels)
+        )
+        if not numeric:
             raise _misfit(model, "is not a number", "a numeric column, or levels that are numbers")
         return
     if column is None:
@@ -72,10 +75,6 @@ def _check_response(model: Formula) -> None:
             if family == "binomial"
             else "two levels or more",
         )
-
-
-def _numeric(column: Column) -> bool:
-    return column.other is None and all(isinstance(v, int | float) for v in column.levels)
 
 
 def _misfit(model: Formula, what: str, fitting: str) -> UsageError:

@@ -66,7 +66,9 @@ def fit(model: Formula, codes: Codes, frame: pl.DataFrame | None = None) -> Fitt
         UsageError: the formula cannot be computed, or no row is complete.
     """
     data = _data(model, codes, frame)
-    names = _names(model, data.terms)
+    names = data.terms
+    if model.family == "multinomial":
+        names = tuple(f"{level}: {term}" for level in outcomes(model)[1:] for term in data.terms)
     kept, estimable = _independent(data.design)
     count = len(outcomes(model)) if model.family == "multinomial" else 0
     estimates = np.full((max(count - 1, 1), len(data.terms)), np.nan)
@@ -206,12 +208,6 @@ def _response(model: Formula, columns: Mapping[str, np.ndarray]) -> np.ndarray:
     if model.family in ("gaussian", "poisson"):
         return np.asarray(np.array([float(v) for v in column.levels])[codes])
     return np.asarray(codes, dtype=np.float64)
-
-
-def _names(model: Formula, terms: tuple[str, ...]) -> tuple[str, ...]:
-    if model.family != "multinomial":
-        return terms
-    return tuple(f"{level}: {term}" for level in outcomes(model)[1:] for term in terms)
 
 
 def _unusable(model: Formula) -> UsageError:

@@ -103,7 +103,9 @@ def dummies(table: Side, columns: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
         j = table.schema.index(name)
         column = table.schema[name]
         if column.binned:
-            value = _share(column, measured(table, name))
+            low = 0.0 if column.kind == "date" else float(column.edges[0])
+            width = float(column.edges[-1] - column.edges[0]) or 1.0
+            value = (measured(table, name) - low) / width
             gone = np.isnan(value)
             blocks.append(sparse.csr_array(np.where(gone, 0.5, value)[:, None]))
             terms.append(name)
@@ -126,11 +128,6 @@ def measured(table: Side, name: str) -> np.ndarray:
     column = table.schema[name]
     values: np.ndarray = table.numbers[:, table.schema.index(name)]
     return values - float(column.edges[0]) if column.kind == "date" else values
-
-
-def _share(column: Column, values: np.ndarray) -> np.ndarray:
-    low = 0.0 if column.kind == "date" else float(column.edges[0])
-    return np.asarray((values - low) / (float(column.edges[-1] - column.edges[0]) or 1.0))
 
 
 def _groups(column: Column, numbers: np.ndarray, codes: np.ndarray, groups: int) -> np.ndarray:

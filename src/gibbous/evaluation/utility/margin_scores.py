@@ -132,19 +132,6 @@ def cells(
             yield counts.cells
 
 
-def beside(
-    real: Codes, others: Sequence[Codes], margins: Sequence[Margin]
-) -> Iterator[tuple[Margin, Sparse, tuple[Sparse, ...]]]:
-    """Count margins of several tables together, so that only one batch of each is held.
-
-    Yields:
-        A margin, its cells in the first table, and its cells in each of the others.
-    """
-    tallies = [cells(table, margins) for table in (real, *others)]
-    for margin, (mine, *theirs) in zip(margins, zip(*tallies, strict=True), strict=True):
-        yield margin, mine, tuple(theirs)
-
-
 def located(known: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where each wanted level is among known ones (increasing, at least one), and whether it is."""
     places = np.searchsorted(known, levels)

@@ -213,7 +213,8 @@ def _findings(whole_subject: Subject, formula: Formula) -> list[Finding]:
 
     real = fit(formula.family, first, levels=levels, base=base)
     sets = [fitted(table) for table in subject.sets]
-    truth = _own(real)
+    half = Z * real.se
+    truth = Estimates(real.estimate, real.se, real.estimate - half, real.estimate + half)
     each = [_combined([one], real.rows) for one in sets]
     whole = _combined(sets, real.rows)
     beside = {
@@ -245,11 +246,6 @@ def _undefined(formula: Formula, sets: int, why: str) -> list[Finding]:
 
 def _columns(formula: Formula) -> tuple[str, ...]:
     return (formula.target, *(name for name in formula.columns if name != formula.target))
-
-
-def _own(real: Fit) -> Estimates:
-    half = Z * real.se
-    return Estimates(real.estimate, real.se, real.estimate - half, real.estimate + half)
 
 
 def _combined(sets: Sequence[Fit], records: int) -> Estimates:
