@@ -79,11 +79,7 @@ def evaluate_flows(
     made = {} if truth.flows.records > MOST_REFERENCE else _MADE
     references = {key: Trips.of(make(truth.flows, seed), geography) for key, make in made.items()}
     measures = _measures(at)
-    items = []
-    for name in selected:
-        measure = measures[name]
-        null = {key: measure(truth, table).value for key, table in references.items()}
-        items.append(assemble(METRICS[name], [measure(truth, one) for one in sets], null))
+    items = [_found(name, measures[name], truth, sets, references) for name in selected]
     facts = {
         "notice": NOTICE,
         "rows": {"real": truth.flows.records, "synthetic": [s.flows.records for s in sets]},
@@ -155,6 +151,13 @@ def _wanted(only: Sequence[str] | None) -> tuple[str, ...]:
             "Correct only, or leave it out.",
         )
     return selected
+
+
+def _found(
+    name: str, measure: _Measure, truth: Trips, sets: list[Trips], references: dict[str, Trips]
+) -> Finding:
+    null = {key: measure(truth, table).value for key, table in references.items()}
+    return assemble(METRICS[name], [measure(truth, one) for one in sets], null)
 
 
 def _measures(cuts: tuple[float, float]) -> dict[str, _Measure]:

@@ -17,8 +17,7 @@ from gibbous.evaluation.evaluation import checked
 from gibbous.evaluation.measure import Options
 from gibbous.frontier.cell_worker import Job, Worker
 from gibbous.frontier.grid import Cell, arms, cells
-from gibbous.frontier.runner import run_cells
-from gibbous.frontier.store import Store, digest
+from gibbous.frontier.runner import Store, digest, run_cells
 from gibbous.frontier.study import Study
 
 METRICS = ("tv1", "tv2", "tv3")

@@ -14,11 +14,10 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.evaluation import evaluation
-from gibbous.evaluation.findings import Findings
+from gibbous.evaluation.findings import Findings, read_findings
 from gibbous.evaluation.measure import NOTHING, Options
 from gibbous.flows import Flows, Geography, load_geography, read_flows
 from gibbous.reporting import release_report
-from gibbous.reporting.findings_file import read_findings
 from gibbous.reporting.flow_map import Mapped
 from gibbous.reporting.internal_report import internal_report
 from gibbous.reporting.public_report import public_report

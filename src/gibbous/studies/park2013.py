@@ -13,8 +13,7 @@ from gibbous.evaluation.utility.lasso import Moments, moments_of, path
 from gibbous.privacy.calibrate.diversity import q_star
 from gibbous.studies import panels
 from gibbous.studies.park2014_data import Microdata, table_of, tagged
-from gibbous.studies.park2014_laws import diverse, seeds, tilted
-from gibbous.studies.park2014_measures import shares
+from gibbous.studies.park2014_laws import diverse, seeds, shares, tilted
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, Nearest, hashed, mixed
 from gibbous.studies.sbhg_laws import Noised, gibbs
 from gibbous.studies.seeded_draws import Draws

@@ -9,7 +9,7 @@ import numpy as np
 
 import gibbous as gb
 from gibbous.studies import panels
-from gibbous.studies import park2014_measures as measures
+from gibbous.studies import park2014_laws as measures
 from gibbous.studies.park2014_data import Microdata, table_of, tagged
 from gibbous.studies.park2014_laws import Imputer, added, alpha_printed, blocks, imputer, seeds
 from gibbous.studies.sbhg_conditionals import Floats, Ints, disintegrated

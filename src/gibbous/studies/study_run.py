@@ -13,10 +13,8 @@ from gibbous.core.extras import require
 from gibbous.core.json_values import plain
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
-from gibbous.frontier.runner import run_cells
-from gibbous.frontier.store import Store, digest, parquet, tidy, write_study
-from gibbous.studies.registry import load
-from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.frontier.runner import Store, digest, parquet, run_cells, tidy, write_study
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, load
 
 if TYPE_CHECKING:
     import polars as pl

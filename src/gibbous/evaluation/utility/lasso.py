@@ -13,7 +13,7 @@ from gibbous.core.extras import need
 from gibbous.core.finding import Finding
 from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, assemble, undefined
 from gibbous.evaluation.tables import Side, Subject
-from gibbous.evaluation.utility.design import dummies, measured
+from gibbous.evaluation.utility.model_rows import dummies, measured
 from gibbous.evaluation.utility.train_and_test import one_thread, split, trained
 
 PENALTIES = 20  # from the least that leaves no term in the real fit, down to SPAN of it

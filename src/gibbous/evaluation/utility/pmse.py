@@ -15,7 +15,7 @@ from gibbous.core.schema import Schema
 from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, assemble
 from gibbous.evaluation.seeded_rows import number, resampled, sampled
 from gibbous.evaluation.tables import Side, Subject
-from gibbous.evaluation.utility.design import propensity_design
+from gibbous.evaluation.utility.model_rows import propensity_design
 from gibbous.evaluation.utility.train_and_test import one_thread, references
 
 ROWS = 20_000  # of each side

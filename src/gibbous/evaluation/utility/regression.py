@@ -25,8 +25,7 @@ from gibbous.evaluation.model_formula import Formula
 from gibbous.evaluation.risk.intervals import Z
 from gibbous.evaluation.seeded_rows import sampled
 from gibbous.evaluation.tables import Side, Subject
-from gibbous.evaluation.utility.design import estimable
-from gibbous.evaluation.utility.model_rows import Rows, check_size, parse, rows
+from gibbous.evaluation.utility.model_rows import Rows, check_size, estimable, parse, rows
 from gibbous.evaluation.utility.train_and_test import references
 
 EXACT = 1e-20  # residual share of the squares that counts as no residual
