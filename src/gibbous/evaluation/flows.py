@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from gibbous.core.errors import UsageError
+from gibbous.core.finding import Finding
 from gibbous.core.release import Release
 from gibbous.evaluation.evaluation import NOTICE
 from gibbous.evaluation.findings import Findings
@@ -75,11 +76,10 @@ def evaluate_flows(
             "Check the files and the column of counts.",
         )
     at = _cuts(truth, cuts)
-    selected = _wanted(only)
     made = {} if truth.flows.records > MOST_REFERENCE else _MADE
     references = {key: Trips.of(make(truth.flows, seed), geography) for key, make in made.items()}
     measures = _measures(at)
-    items = [_found(name, measures[name], truth, sets, references) for name in selected]
+    items = [_found(name, measures[name], truth, sets, references) for name in _wanted(only)]
     facts = {
         "notice": NOTICE,
         "rows": {"real": truth.flows.records, "synthetic": [s.flows.records for s in sets]},
