@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -221,12 +221,12 @@ def histogram(draws: Draws, held: Records, epsilon: float, sets: int, *, sound: 
             p = _squares(table + scale * laplace(noise), bins[some])
             cell, x = _rows(draws.at(3, one), p, sizes[one, some], bins[some], start)
             parts.append(summarized(cell, x, cells))
-        sets_seen.append(_joined(parts))
-    return Summary(
-        np.stack([s.counts for s in sets_seen]),
-        np.stack([s.means for s in sets_seen]),
-        np.stack([s.pooled for s in sets_seen]),
-    )
+        sets_seen.append(_together(np.concatenate, parts))
+    return _together(np.stack, sets_seen)
+
+
+def _together(how: Any, parts: Sequence[Summary]) -> Summary:
+    return Summary(*(how([getattr(s, n) for s in parts]) for n in ("counts", "means", "pooled")))
 
 
 def scott_bins(held: Records) -> Ints:
@@ -294,11 +294,3 @@ def _rows(draws: Draws, p: Floats, sizes: Ints, bins: Ints, start: int) -> tuple
     place = np.minimum(place, own - 1)  # a uniform word within rounding of 1
     inside = draws.at(2).uniform(repeats, n, 2, start=start)
     return cell, -REACH + (place + inside) * RANGE / own
-
-
-def _joined(parts: Sequence[Summary]) -> Summary:
-    return Summary(
-        np.concatenate([s.counts for s in parts]),
-        np.concatenate([s.means for s in parts]),
-        np.concatenate([s.pooled for s in parts]),
-    )

@@ -43,6 +43,7 @@ class Lines:
         reference: a dashed horizontal line.
         shared: one y axis for all panels; False: each panel its own.
         height: of one panel, px.
+        joined: False: points alone.
     """
 
     x: str
@@ -57,6 +58,7 @@ class Lines:
     reference: float | None = None
     shared: bool = True
     height: int = HEIGHT
+    joined: bool = True
 
     def chart(self, rows: Sequence[Row]) -> Any:
         """The drawing, for `gibbous.reporting.svg_drawing.svg`.
@@ -82,9 +84,16 @@ class Lines:
         for at, (title, points) in enumerate(groups.items()):
             outer = (at + self.columns >= len(groups), at % self.columns == 0)
             axes = self._axes(alt, points, limits, outer)
-            layers = _layers(alt, points, names, axes, self.reference)
+            layers = _layers(alt, points, names, axes, self)
             drawn.append(alt.layer(*layers).properties(title=title, **size))
-        return grid(drawn, self.columns)
+        head = {
+            "fontSize": theme.TITLE,
+            "color": theme.INK,
+            "fontWeight": "normal",
+            "anchor": "start",
+        }
+        whole = alt.concat(*drawn, columns=self.columns, spacing=14)
+        return whole.configure(**theme.config(), title=head, concat={"spacing": 14})
 
     def _axes(
         self,
@@ -103,19 +112,6 @@ class Lines:
             "y": alt.Y("y:Q", title=titles[1], axis=alt.Axis(format=NUMBER, **y),
                        scale=_scale(alt, limits, self.scales[1])),
         }  # fmt: skip
-
-
-def grid(charts: Sequence[Any], columns: int) -> Any:
-    """Charts side by side, in the style of the reports."""
-    alt = need("altair", "report")
-    title = {
-        "fontSize": theme.TITLE,
-        "color": theme.INK,
-        "fontWeight": "normal",
-        "anchor": "start",
-    }
-    drawn = alt.concat(*charts, columns=columns, spacing=14)
-    return drawn.configure(**theme.config(), title=title, concat={"spacing": 14})
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -157,7 +153,7 @@ def _marks(values: Sequence[float], scale: str, *, whole: bool = True) -> dict[s
 
 
 def _layers(
-    alt: Any, points: Sequence[Row], names: Sequence[str], place: Row, reference: float | None
+    alt: Any, points: Sequence[Row], names: Sequence[str], place: Row, lines: Lines
 ) -> list[Any]:
     marks = [theme.SERIES[i % len(theme.SERIES)] for i in range(len(names))]
     dashes = [list(_DASHES[i % len(_DASHES)]) for i in range(len(names))]
@@ -169,13 +165,15 @@ def _layers(
     data = alt.Chart(alt.InlineData(values=[dict(point) for point in points]))
     color = by(alt.Color, [mark[0] for mark in marks])
     layers = []
-    if reference is not None:
-        rule = alt.Chart(alt.InlineData(values=[{"y": reference}]))
+    if lines.reference is not None:
+        rule = alt.Chart(alt.InlineData(values=[{"y": lines.reference}]))
         rule = rule.mark_rule(color=theme.MUTED, strokeDash=[4, 3])
         layers.append(rule.encode(y=place["y"]))
-    line = data.mark_line(strokeWidth=1.5, clip=True)
-    layers.append(line.encode(**place, color=color, strokeDash=by(alt.StrokeDash, dashes, None)))
-    dots = data.mark_point(filled=True, size=26, opacity=1, clip=True)
+    if lines.joined:
+        line = data.mark_line(strokeWidth=1.5, clip=True)
+        dash = by(alt.StrokeDash, dashes, None)
+        layers.append(line.encode(**place, color=color, strokeDash=dash))
+    dots = data.mark_point(filled=lines.joined, size=26, opacity=1, clip=True)
     shape = by(alt.Shape, [mark[1] for mark in marks])
     layers.append(dots.encode(**place, color=color, shape=shape))
     return layers

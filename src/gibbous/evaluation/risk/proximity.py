@@ -75,17 +75,13 @@ def closer(
     trials = 1.0 / float((weights**2).sum())
     share = hits / rows.rows
     a, b, all_rows = packed([inside, outside, synthetic], real.schema.names)
-    detail = (
+    detail = tuple(
         {
-            "closest among": "records",
-            "median distance": float(np.median(mine.distance)),
-            "share with equal codes": float(np.isin(all_rows, a).mean()),
-        },
-        {
-            "closest among": "holdout",
-            "median distance": float(np.median(theirs.distance)),
-            "share with equal codes": float(np.isin(all_rows, b).mean()),
-        },
+            "closest among": name,
+            "median distance": float(np.median(found.distance)),
+            "share with equal codes": float(np.isin(all_rows, codes).mean()),
+        }
+        for name, found, codes in (("records", mine, a), ("holdout", theirs, b))
     )
     note = (
         f"{rows.rows} synthetic rows against {size} records and {size} holdout records; "

@@ -13,7 +13,7 @@ from gibbous.core.context import Context, strides
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Counts, Dense
+from gibbous.core.tables import Counts
 from gibbous.privacy.calibrate.probabilistic import is_good, may_disclose
 from gibbous.sampling.exact_draws import bounded
 from gibbous.sampling.flows.domain import Held, local_people, within_reach
@@ -88,19 +88,13 @@ class FlowRows:
     def _held(self, counts: Counts, words: Words64) -> Held:
         """Occupied cells, coarsened to regions, inside their destination's domain."""
         context = counts.context
-        cells = counts.cells
-        if isinstance(cells, Dense):
-            keys, levels = np.nonzero(cells.values > 0)
-            values = cells.values[keys, levels]
-        else:
-            on = cells.values > 0
-            keys, levels, values = cells.keys[on], cells.levels[on], cells.values[on]
-        found = levels.astype(np.int64)
+        cells = counts.occupied()
+        found = cells.levels.astype(np.int64)
         count = context.levels
         if self.scheme.regions is not None:
             found = self.scheme.regions.of[found]
             count = len(self.scheme.regions.places)
-        held = Held.of(keys.astype(np.int64), found, values, context.keys, count)
+        held = Held.of(cells.keys.astype(np.int64), found, cells.values, context.keys, count)
         return within_reach(self.scheme, held, words) if self.scheme.reach > 0 else held
 
     def _set(self, held: Held, people: np.ndarray, words: Words64) -> np.ndarray:
