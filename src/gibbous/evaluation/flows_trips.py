@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbous.core.stream import stream_key, uniforms
-from gibbous.evaluation.seeded_rows import permutation
+from gibbous.evaluation.tables import permutation
 from gibbous.flows import Flows, Geography, collected
 
 _STREAM = 0x74726970  # "trip": apart from the streams of other references

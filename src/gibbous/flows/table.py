@@ -206,6 +206,18 @@ def flows_of(frame: Any, geography: Geography) -> Flows:
     return collected(*codes)
 
 
+def decimals(values: pl.Series) -> tuple[pl.Series, int]:
+    """Values as Float64, null where a place has none; and the first row that is no number, or -1."""
+    import polars as pl
+
+    text = values.cast(pl.String) if values.dtype == pl.Categorical else values
+    if text.dtype == pl.String:
+        text = text.str.strip_chars().replace("", None)
+    number = text.cast(pl.Float64, strict=False)
+    wrong = (number.is_null() & text.is_not_null()).to_numpy()
+    return number, int(wrong.argmax()) if wrong.any() else -1
+
+
 def _column(name: str, places: Places) -> Column:
     return Column(name, "nominal", levels=tuple(places.ids.tolist()))
 

@@ -20,8 +20,7 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.evaluation import metrics
 from gibbous.evaluation.measure import NOTHING, Options
-from gibbous.evaluation.seeded_rows import number, permutation
-from gibbous.evaluation.tables import Side, Subject, plain, side
+from gibbous.evaluation.tables import Side, Subject, number, permutation, plain, side
 from gibbous.frontier.grid import REFERENCES, Cell
 from gibbous.frontier.runner import BROKE
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gibbous.evaluation.flows_metrics import SIZES
+from gibbous.evaluation.flows import SIZES
 from gibbous.evaluation.flows_trips import Trips
 from gibbous.studies import panels
 from gibbous.studies.onthemap_data import RANGES, Commutes, constructed, given

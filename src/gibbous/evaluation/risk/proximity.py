@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluation.measure import Measured, Metric, Options, find
+from gibbous.evaluation.measure import Measured, Metric, Options, binomial, find
 from gibbous.evaluation.risk.attack import without_holdout
 from gibbous.evaluation.risk.gower import near, points
 from gibbous.evaluation.risk.groups import packed
-from gibbous.evaluation.risk.intervals import binomial
-from gibbous.evaluation.seeded_rows import sampled
-from gibbous.evaluation.tables import Side, Subject
+from gibbous.evaluation.tables import Side, Subject, sampled
 
 PROBES = 2000
 DCR = Metric(

@@ -21,7 +21,7 @@ from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.evaluation.measure import Measured, Metric, assemble
-from gibbous.evaluation.seeded_rows import permutation, resampled
+from gibbous.evaluation.tables import permutation, resampled
 
 Margin = tuple[int, ...]
 """Positions of columns, increasing."""

@@ -13,8 +13,7 @@ import numpy as np
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluation.model_formula import Formula, model_matrix, read_formula
-from gibbous.evaluation.seeded_rows import sampled
-from gibbous.evaluation.tables import Side
+from gibbous.evaluation.tables import Side, sampled
 
 Family = Literal["ols", "logit", "multinomial"]
 FUNCTIONS = ("C", "I", "center", "exp", "log", "log10", "log2", "poly", "scale")

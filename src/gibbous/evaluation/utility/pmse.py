@@ -13,8 +13,7 @@ from gibbous.core.extras import need
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Schema
 from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, assemble
-from gibbous.evaluation.seeded_rows import number, resampled, sampled
-from gibbous.evaluation.tables import Side, Subject
+from gibbous.evaluation.tables import Side, Subject, number, resampled, sampled
 from gibbous.evaluation.utility.model_rows import propensity_design
 from gibbous.evaluation.utility.train_and_test import one_thread, references
 

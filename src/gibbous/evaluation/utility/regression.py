@@ -16,15 +16,14 @@ from gibbous.evaluation.measure import (
     Measured,
     Metric,
     Options,
+    Z,
     assemble,
     mean_of_known,
     undefined,
 )
 from gibbous.evaluation.model_fits import solved
 from gibbous.evaluation.model_formula import Formula
-from gibbous.evaluation.risk.intervals import Z
-from gibbous.evaluation.seeded_rows import sampled
-from gibbous.evaluation.tables import Side, Subject
+from gibbous.evaluation.tables import Side, Subject, sampled
 from gibbous.evaluation.utility.model_rows import Rows, check_size, estimable, parse, rows
 from gibbous.evaluation.utility.train_and_test import references
 

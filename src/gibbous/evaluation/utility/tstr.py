@@ -12,10 +12,8 @@ import numpy as np
 from gibbous.core.extras import need
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column
-from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, assemble
-from gibbous.evaluation.risk.intervals import Z
-from gibbous.evaluation.seeded_rows import number, sampled
-from gibbous.evaluation.tables import Side, Subject
+from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, Z, assemble
+from gibbous.evaluation.tables import Side, Subject, number, sampled
 from gibbous.evaluation.utility.train_and_test import one_thread, split, trained
 
 ROUNDS = 100  # of boosting

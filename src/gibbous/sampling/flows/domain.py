@@ -13,8 +13,7 @@ from gibbous.core.protocols import Words64
 from gibbous.sampling.exact_draws import uniform_levels
 from gibbous.sampling.flows.polya_urns import Prior, Urns, draw_people, scaled
 from gibbous.sampling.flows.reach import Ground
-from gibbous.sampling.flows.scheme import Scheme
-from gibbous.sampling.flows.virtual import alpha_for, profile, shrunken_alpha
+from gibbous.sampling.flows.scheme import Scheme, alpha_for, profile, shrunken_alpha
 
 BATCH = 1 << 22  # origins of the domains that are held at once
 _BITS = 53  # probabilities to keep are read as multiples of 2^-53, rounded up

@@ -18,8 +18,7 @@ from gibbous.privacy.calibrate.probabilistic import is_good, may_disclose
 from gibbous.sampling.exact_draws import bounded
 from gibbous.sampling.flows.domain import Held, local_people, within_reach
 from gibbous.sampling.flows.polya_urns import Prior, Urns, draw_people, scaled
-from gibbous.sampling.flows.scheme import GRAIN, Scheme
-from gibbous.sampling.flows.virtual import alpha_for, profile
+from gibbous.sampling.flows.scheme import GRAIN, Scheme, alpha_for, profile
 
 MOST_CELLS = 1 << 40
 
