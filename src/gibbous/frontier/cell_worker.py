@@ -194,17 +194,11 @@ def _bounded(claim: Claim) -> Claim:
 
 def _row(finding: Finding) -> dict[str, Any]:
     low, high = finding.interval or (None, None)
-    return {
-        "metric": finding.name,
-        "title": finding.title,
-        "subject": ", ".join(finding.subject),
-        "group": finding.group,
-        "better": finding.better,
-        "ideal": finding.ideal,
-        "value": finding.value,
-        "low": low,
-        "high": high,
+    named = {
+        name: getattr(finding, name) for name in ("title", "group", "better", "ideal", "value")
     }
+    ends = {"subject": ", ".join(finding.subject), "low": low, "high": high}
+    return {"metric": finding.name} | named | ends
 
 
 def _split(job: Job) -> tuple[pl.DataFrame, Any]:
