@@ -25,8 +25,15 @@ from gibbous.core.schema import Column, Schema
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.evaluation import metrics
 from gibbous.evaluation.measure import Options
-from gibbous.evaluation.seeded_rows import permutation, resampled
-from gibbous.evaluation.tables import Side, Subject, independent, side, typed
+from gibbous.evaluation.tables import (
+    Side,
+    Subject,
+    independent,
+    permutation,
+    resampled,
+    side,
+    typed,
+)
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.privacy.spend import spend
 from gibbous.sampling.sample import sample

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from gibbous.evaluation.inference.analysis import Analysis, load_release
 from gibbous.evaluation.inference.combine import combine
-from gibbous.evaluation.inference.combined_estimate import Combined
+from gibbous.evaluation.inference.combined_estimate import Combined, Fit, Shares
 from gibbous.evaluation.inference.combining_rules import Noise
 from gibbous.evaluation.inference.noise_replicates import noise_variance
-from gibbous.evaluation.inference.results import Fit, Shares
 
 __all__ = [
     "Analysis",

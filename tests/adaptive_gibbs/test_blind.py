@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 import numpy as np
 import pytest
 
-from gibbous.contract.blind import blinded, described
+from gibbous.contract.runs import described
 from gibbous.contract.saboteurs import patched
 from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear, Merged
@@ -22,6 +22,7 @@ from gibbous.structure.cliques import Limits
 from gibbous.structure.smoothing import Components, added
 from gibbous.write.release_digest import model_arrays, model_json
 from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
+from tests.blinded import blinded
 
 SIZES = (200, 3, 4)
 SCHEMA = schema_of(*SIZES)

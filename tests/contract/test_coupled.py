@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gibbous.contract.blind import described
 from gibbous.contract.cases import binary_schema, secret
 from gibbous.contract.coupled import coupled, uncovered
 from gibbous.contract.laws import log_law
 from gibbous.contract.losses import SLACK
 from gibbous.contract.random_pairs import trials
-from gibbous.contract.runs import release
+from gibbous.contract.runs import described, release
 from gibbous.contract.saboteurs import patched, saboteurs
 from gibbous.contract.test_contract import COUPLED_RUNS
 from gibbous.core.codes import Codes

@@ -17,8 +17,8 @@ from gibbous.core.schema import Column, Schema
 from gibbous.evaluation.measure import Options
 from gibbous.evaluation.tables import Subject, side, subject
 from gibbous.evaluation.utility import lasso
-from gibbous.evaluation.utility.design import dummies
 from gibbous.evaluation.utility.lasso import Moments, moments_of, path
+from gibbous.evaluation.utility.model_rows import dummies
 
 SCHEMA = Schema(
     (

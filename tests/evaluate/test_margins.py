@@ -15,8 +15,7 @@ import pytest
 
 from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluation.seeded_rows import permutation, resampled
-from gibbous.evaluation.tables import Subject, subject
+from gibbous.evaluation.tables import Subject, permutation, resampled, subject
 from gibbous.evaluation.utility import margins
 from gibbous.evaluation.utility.margin_scores import GROUPS, QUANTILE, Margin, chosen, combination
 

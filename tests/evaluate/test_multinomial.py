@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from gibbous.evaluation.multinomial import Multinomial, multinomial
+from gibbous.evaluation.model_fits import Multinomial, multinomial
 
 
 def sample(rows: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,10 +33,8 @@ def test_it_is_what_statsmodels_finds(classes: int) -> None:
         warnings.simplefilter("ignore")
         other = discrete.MNLogit(codes, design).fit(method="newton", disp=0)
 
-    assert found.ended
     np.testing.assert_allclose(found.estimate, np.asarray(other.params).T, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(found.se, np.asarray(other.bse).T, rtol=1e-6)
-    assert found.likelihood == pytest.approx(other.llf, rel=1e-10)
     np.testing.assert_allclose(found.shares, other.predict(), atol=1e-8)
 
 
@@ -76,7 +74,6 @@ def test_an_infinite_coefficient_leaves_the_others_at_their_maximum() -> None:
 
     found = multinomial(design, codes, 3)
 
-    assert not found.ended
     assert found.estimate[1, 2] < -10
     assert found.se[1, 2] > 100
     assert np.isfinite(found.estimate).all()

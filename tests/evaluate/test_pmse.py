@@ -12,7 +12,7 @@ import pytest
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluation.tables import Subject, side, subject
 from gibbous.evaluation.utility import pmse
-from gibbous.evaluation.utility.design import estimable, propensity_design
+from gibbous.evaluation.utility.model_rows import estimable, propensity_design
 
 SCHEMA = Schema(
     (

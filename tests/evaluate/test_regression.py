@@ -17,9 +17,8 @@ from gibbous.evaluation.measure import Options
 from gibbous.evaluation.tables import Subject, side, subject
 from gibbous.evaluation.utility import model_rows as formula
 from gibbous.evaluation.utility import regression
-from gibbous.evaluation.utility.coefficients import fit
 from gibbous.evaluation.utility.model_rows import parse, rows
-from gibbous.evaluation.utility.regression import Estimates, overlap, standardized
+from gibbous.evaluation.utility.regression import Estimates, fit, overlap, standardized
 
 SCHEMA = Schema(
     (

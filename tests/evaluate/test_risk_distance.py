@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from gibbous.core.schema import Column, Schema
+from gibbous.evaluation.measure import binomial, difference
 from gibbous.evaluation.risk.gower import near, points
-from gibbous.evaluation.risk.intervals import binomial, difference
 from gibbous.evaluation.risk.membership import auc, judged
 from gibbous.evaluation.risk.proximity import closer
 from gibbous.evaluation.tables import Side, side

@@ -51,7 +51,6 @@ WORD_TAKERS = {
     "contract/repeated_answers.py": "repeats the answers of one run in another",
     "contract/runs.py": "checks draw as runs do",
     "contract/laws.py": "asks draws for the law that they have",
-    "contract/blind.py": "puts fixed answers in the place of noise",
     "contract/saboteurs.py": "breaks the noise on purpose",
 }
 

@@ -17,7 +17,7 @@ from gibbous.core.errors import InputRejected, SchemaMismatch, UnknownKeyword, U
 from gibbous.frontier.cell_worker import DELTA, NO_ROWS, Worker, budget
 from gibbous.frontier.compare import compare
 from gibbous.frontier.runner import BROKE
-from gibbous.frontier.study_file import EXAMPLE, load
+from gibbous.frontier.study_file import load
 from gibbous.privacy.accountant import as_approximate
 
 SCHEMA = gb.Schema(
@@ -27,6 +27,19 @@ SCHEMA = gb.Schema(
         gb.Column("c", "ordinal", levels=(1, 2, 3, 4)),
     )
 )
+
+EXAMPLE = """data = "adult.csv"
+schema = "adult.schema.toml"
+
+[study]
+epsilon = [0.1, 1, 10]
+repeats = 3
+metrics = ["tv2", "tv3"]
+
+[[methods]]
+name = "noisy_pegs"
+delta = 1e-9
+"""
 
 
 def records(rows: int = 400) -> pl.DataFrame:

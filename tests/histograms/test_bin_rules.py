@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gibbous.contract.blind import blinded
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ParameterError, PrivacyRefused, ResourceLimit, UsageError
 from gibbous.core.number_grid import grid_of, to_grid
@@ -27,6 +26,7 @@ from gibbous.structure.bin_counts import (
     sturges,
 )
 from gibbous.write.release_digest import digest_of
+from tests.blinded import blinded
 from tests.histograms import exact_laws
 
 INCOME = Column("income", "numeric", edges=(0.0, 50.0, 120.0), decimals=1, missing=True)

@@ -10,8 +10,7 @@ import pytest
 
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Schema
-from gibbous.evaluation.inference.families import parse
-from gibbous.evaluation.inference.models import Fitted, fit
+from gibbous.evaluation.inference.models import Fitted, fit, parse
 from gibbous.evaluation.tables import side
 
 SCHEMA = Schema(

@@ -20,11 +20,10 @@ from gibbous.core.stream import stream_key
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Tables
 from gibbous.encode.decode import decode
 from gibbous.evaluation.inference.analysis import Analysis
-from gibbous.evaluation.inference.noise_replicates import _cells_again
 from gibbous.frontier.cell_worker import Job, Worker
 from gibbous.frontier.grid import Arm, Cell
 from gibbous.mechanisms.modips import Modips
-from gibbous.sampling.cells.cell_moments import fitted, unfloored
+from gibbous.sampling.cells.cell_moments import fitted, refitted, unfloored
 from gibbous.sampling.cells.deviates import normals
 from gibbous.sampling.sample import sample
 from tests.mechanisms.numeric_records import AGE, people, ran, secret
@@ -76,7 +75,7 @@ def test_noise_drawn_again_is_fitted_as_the_release_was(values: Any) -> None:
     """V_s is that of the recipe of the release: its model comes back but for the noise."""
     tables, _ = ran(Modips(values=values, draws="fitted", prior=5.0), people(100))
 
-    again = _cells_again(tables).model
+    again = refitted(tables).model
 
     assert isinstance(again, CellModel)
     assert (again.values, again.draws, again.prior) == (values, "fitted", 5.0)

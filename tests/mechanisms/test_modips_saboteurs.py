@@ -11,7 +11,6 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from gibbous.contract.blind import blinded
 from gibbous.contract.saboteurs import patched
 from gibbous.core.cell_model import CellModel
 from gibbous.core.claim import Claim, Relation
@@ -23,6 +22,7 @@ from gibbous.mechanisms.modips import Modips
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
 from gibbous.write.release_digest import digest_of
+from tests.blinded import blinded
 from tests.mechanisms.numeric_records import people, ran
 from tests.mechanisms.sums_audit import covered, energy, shown
 

@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous.contract.blind import blinded
 from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError, PrivacyRefused, UsageError
 from gibbous.core.params import as_json
@@ -29,6 +28,7 @@ from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.curator import Curator
 from gibbous.sampling.sample import sample
 from gibbous.write.release_digest import digest_of
+from tests.blinded import blinded
 
 SEX = Column("sex", "binary", levels=("f", "m"))
 COST = Column("cost", "numeric", edges=(0.0, 5e4, 1e5), decimals=2, missing=True, clamp=True)

@@ -14,11 +14,12 @@ import pytest
 
 import gibbous as gb
 from gibbous import pipeline
-from gibbous.contract.blind import blinded, described
+from gibbous.contract.runs import described
 from gibbous.contract.saboteurs import patched
 from gibbous.core.errors import GibbousError
 from gibbous.core.schema import Column, Schema
 from gibbous.privacy.calibrate import stable
+from tests.blinded import blinded
 
 Check = Callable[[], object]
 SIGNS_OF_DEATH = (AssertionError, GibbousError, pytest.fail.Exception)

@@ -21,7 +21,6 @@ import pytest
 import gibbous as gb
 from gibbous import pipeline
 from gibbous.cli import main
-from gibbous.contract.blind import blinded
 from gibbous.contract.cases import cases, secret
 from gibbous.core.claim import Claim, l_diverse, no_claim, pure, zcdp
 from gibbous.core.errors import BudgetExhausted, OutputNotWritten, PrivacyRefused
@@ -36,6 +35,7 @@ from gibbous.read.schema_write import schema_toml
 from gibbous.sampling.gibbs_rows import GibbsRows, JointRows
 from gibbous.structure.contexts import margins
 from gibbous.write import partial
+from tests.blinded import blinded
 from tests.frame.tree import SRC, imports, sources, tree
 from tests.mutants.broken_builds import RARE, SCHEMA, people, published, without_entry
 

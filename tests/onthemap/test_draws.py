@@ -23,8 +23,7 @@ from gibbous.sampling.flows.domain import Held
 from gibbous.sampling.flows.flow_rows import plain_urns, shared_out
 from gibbous.sampling.flows.grid import WholeGrid, exponential_gaps, survival, survivors
 from gibbous.sampling.flows.polya_urns import Urns, draw_people, scaled
-from gibbous.sampling.flows.scheme import Scheme
-from gibbous.sampling.flows.virtual import alpha_for, profile, shrunken_alpha
+from gibbous.sampling.flows.scheme import Scheme, alpha_for, profile, shrunken_alpha
 from gibbous.structure.regions import places
 from tests.onthemap.laws import law, seeded, shrunken_law
 

@@ -19,8 +19,7 @@ from gibbous.privacy.calibrate.probabilistic import (
     reference_zero_sample,
     shrunken_loss,
 )
-from gibbous.sampling.flows.scheme import Scheme
-from gibbous.sampling.flows.virtual import alpha_for, profile, shrunken_alpha
+from gibbous.sampling.flows.scheme import Scheme, alpha_for, profile, shrunken_alpha
 from gibbous.structure.regions import places
 from tests.onthemap.laws import (
     Counts,

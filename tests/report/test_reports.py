@@ -17,16 +17,15 @@ from gibbous.core.errors import (
     OutputNotWritten,
     UsageError,
 )
-from gibbous.evaluation.findings import Findings
+from gibbous.evaluation.findings import Findings, read_findings
 from gibbous.frontier.study import Study
 from gibbous.reporting import (
     evaluate_and_report,
     html_page,
-    internal_summary,
-    public_summary,
     release_report,
 )
-from gibbous.reporting.findings_file import read_findings
+from gibbous.reporting import internal_report as internal_summary
+from gibbous.reporting import public_report as public_summary
 from gibbous.reporting.internal_report import internal_page, internal_report
 from gibbous.reporting.page_parts import Figure
 from gibbous.reporting.public_report import opened, public_page, public_report

@@ -11,7 +11,7 @@ from scipy import stats
 
 from gibbous import studies
 from gibbous.studies import bowen2016_3 as study
-from gibbous.studies import mixed_histograms, mixed_laws
+from gibbous.studies import mixed_laws
 from gibbous.studies.seeded_draws import Draws
 
 FEW = np.array([0.5, 0.3, 0.2])
@@ -144,7 +144,7 @@ def test_rows_of_squares_follow_the_squares() -> None:
     p[0, 1, 0] = 1.0  # one square
     sizes, bins = np.array([[60_000, 10]]), np.array([[[3, 3], [1, 1]]])
 
-    cell, x = mixed_histograms._rows(Draws(7, (1,)), p, sizes, bins, 0)
+    cell, x = mixed_laws._rows(Draws(7, (1,)), p, sizes, bins, 0)
 
     place = ((x[0][cell[0] == 0] + 3) // 2).astype(int)
     seen = np.bincount(place[:, 0] * 3 + place[:, 1], minlength=9)
@@ -156,7 +156,7 @@ def test_rows_of_squares_follow_the_squares() -> None:
 def test_sizes_of_cells_are_whole_and_sum_to_n() -> None:
     chances = np.array([[0.2501, 0.4999, 0.25], [0.0, 0.0, 1.0]])
 
-    assert mixed_histograms._whole(chances, 101).tolist() == [[25, 51, 25], [0, 0, 101]]
+    assert mixed_laws._whole(chances, 101).tolist() == [[25, 51, 25], [0, 0, 101]]
 
 
 def test_sanitized_covariances_are_possible_ones() -> None:

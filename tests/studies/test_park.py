@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from gibbous import studies
 from gibbous.studies import park2014
-from gibbous.studies import park2014_measures as measures
+from gibbous.studies import park2014_laws as measures
 from gibbous.studies.park2013 import Nearest
 from gibbous.studies.park2014_data import ROWS, SHAPES, Microdata, correlated, like, read
 from gibbous.studies.park2014_laws import (

@@ -17,7 +17,7 @@ EXCEPTIONS = {
     "gibbous.core.keywords": "did you mean, for a keyword of run()",
     "gibbous.core.stream": "counter-based streams: seeded repeats are the same however they are cut",
     "gibbous.reporting.flow_map_files": "coordinates that lie beside a given table",
-    "gibbous.evaluation.flows_metrics": "the classes of size that evaluate_flows shows",
+    "gibbous.evaluation.flows": "the classes of size that evaluate_flows shows",
     "gibbous.evaluation.flows_trips": "mean commutes, as evaluate_flows computes them",
     "gibbous.evaluation.inference": "the combining rules that infer applies",
     "gibbous.evaluation.utility.lasso": "LASSO paths over many penalties",

@@ -14,9 +14,9 @@ from gibbous import studies
 from gibbous.cli import study_verb
 from gibbous.cli.flags import ScreenFlags
 from gibbous.core.errors import OutputNotWritten, UsageError
-from gibbous.studies import bowen2016_1, registry
-from gibbous.studies.figure_files import compact
-from gibbous.studies.panels import Lines, ticks
+from gibbous.studies import bowen2016_1
+from gibbous.studies import study_parts as registry
+from gibbous.studies.panels import Lines, compact, ticks
 from gibbous.studies.study_parts import Settings
 
 SHORT: dict[str, Any] = {"quick": True, "reps": 3, "workers": 1}

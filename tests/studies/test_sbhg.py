@@ -12,10 +12,9 @@ from gibbous import studies
 from gibbous.privacy.calibrate.sba import survival
 from gibbous.studies import sbhg_1, sbhg_2, sbhg_laws
 from gibbous.studies.park2014_data import Microdata, correlated
-from gibbous.studies.registry import load
 from gibbous.studies.sbhg_conditionals import disintegrated, drawn, hashed, information, ranked
 from gibbous.studies.seeded_draws import Draws, multinomial
-from gibbous.studies.study_parts import Cell, Settings
+from gibbous.studies.study_parts import Cell, Settings, load
 
 LEVEL = 1e-4  # of each statistical test, over fixed seeds
 

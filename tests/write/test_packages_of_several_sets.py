@@ -331,7 +331,7 @@ def test_the_estimator_hands_out_rows_of_the_set_that_is_asked_for() -> None:
 def test_the_public_report_says_how_often_the_records_were_counted(
     releases: dict[str, Path], tmp_path: Path
 ) -> None:
-    from gibbous.reporting.public_summary import summary
+    from gibbous.reporting.public_report import summary
 
     words = {name: summary(gb.load(path))[0][1] for name, path in releases.items()}
 

@@ -9,7 +9,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.reporting import public_summary
+from gibbous.reporting import public_report as public_summary
 from gibbous.write.glossary import origin
 
 SCHEMA = gb.Schema(

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from gibbous.cli.flags import ScreenFlags
     from gibbous.cli.measuring_verbs import InferFlags
     from gibbous.evaluation.inference.analysis import Analysis
+    from gibbous.evaluation.inference.combined_estimate import Fit
     from gibbous.evaluation.inference.combining_rules import Rule
-    from gibbous.evaluation.inference.families import Family
-    from gibbous.evaluation.inference.results import Fit
+    from gibbous.evaluation.inference.models import Family
 
 HEADERS = ("coefficient", "estimate", "se", "df", "low", "high", "sampling", "synthesis", "noise")
 

@@ -54,8 +54,7 @@ def _numbers(column: Column, codes: np.ndarray) -> np.ndarray:
     middle = (
         np.floor((edges[:-1] + edges[1:]) / 2) if column.integer else (edges[:-1] + edges[1:]) / 2
     )
-    numbers: np.ndarray = np.append(middle, [edges[0]] * (column.size - column.bins))[codes]
-    return numbers
+    return np.asarray(np.append(middle, [edges[0]] * (column.size - column.bins))[codes])
 
 
 def binary_schema(columns: int = 3) -> Schema:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gibbous.contract.cases import Case, binary_schema, cases, typical
 from gibbous.contract.privacy_checks import PRIVACY
-from gibbous.contract.runs import ROWS, ContractError, default, must, release, rows_for
+from gibbous.contract.runs import ROWS, ContractError, default, described, must, release, rows_for
 from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError, ParameterError
 from gibbous.core.method_card import About
@@ -147,8 +147,10 @@ def _two_fits_differ_in_their_noise(kind: type[Any]) -> None:
     crowd = np.repeat([[0, 0, 0], [1, 1, 1]], 300, axis=0)  # above every threshold
     rows = rows_for(one) and 60
     # Two tables of few cells are often alike by chance; so many in a row never are.
-    first = _bytes(release(one, binary_schema(), crowd, rows))
-    differ = any(_bytes(release(one, binary_schema(), crowd, rows)) != first for _ in range(FITS))
+    first = described(release(one, binary_schema(), crowd, rows))
+    differ = any(
+        described(release(one, binary_schema(), crowd, rows)) != first for _ in range(FITS)
+    )
     must(differ, f"{FITS + 1} fits are identical: a seed reaches the noise")
 
 
@@ -157,7 +159,7 @@ def _two_fits_differ_in_their_noise(kind: type[Any]) -> None:
 
 def _a_large_budget_approaches_the_records(kind: type[Any]) -> None:
     """With a huge budget margins are near the records' own; or rows are the mode, where that is the limit."""
-    one = _richest(kind)
+    one = default(kind, epsilon=100.0, l=1.0)  # the largest budget a plan accepts
     if one.about.limit == "mode":
         single = next(c for c in cases() if c.name == "one column")
         mode = int(np.bincount(single.values[:, 0]).argmax())
@@ -216,11 +218,6 @@ def _draw(one: Mechanism, case: Case, rows: int) -> Codes:
     return encode(decode(drawn, seed=5), case.schema)  # bins that were paid for are other ones
 
 
-def _richest(kind: type[Any]) -> Any:
-    """The instance with the largest budget a plan accepts."""
-    return default(kind, epsilon=100.0, l=1.0)
-
-
 def _margin_distance(one: Mechanism, case: Case, rows: int) -> float:
     drawn = _draw(one, case, rows).values
     worst = 0.0
@@ -229,12 +226,6 @@ def _margin_distance(one: Mechanism, case: Case, rows: int) -> float:
         b = np.bincount(drawn[:, j], minlength=size) / max(len(drawn), 1)
         worst = max(worst, float(np.abs(a - b).sum() / 2))
     return worst
-
-
-def _bytes(output: Tables | Codes) -> bytes:
-    if isinstance(output, Codes):
-        return output.values.tobytes()
-    return b"".join(t.cells.values.tobytes() for t in output.published())
 
 
 def _frozen(value: object) -> object:

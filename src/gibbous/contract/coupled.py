@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gibbous.contract.blind import described
-from gibbous.contract.cases import priced_pairs, secret
+from gibbous.contract.cases import Neighbors, priced_pairs, secret
 from gibbous.contract.losses import SLACK, Loss, loss_of, short_of
 from gibbous.contract.repeated_answers import Answers
+from gibbous.contract.runs import described
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused
@@ -68,7 +68,8 @@ def coupled(
         one, two: neighbors under the mechanism's relation and the schema's unit. Records that both
             have stand at the same places: those that differ come last.
         rows: output rows a set.
-        rare: draw the least likely levels, at which the two laws differ most, in place of random ones.
+        rare: in place of random answers the least likely levels, at which the two laws differ most, and
+            noise that is never 0.
     """
     plan = mechanism.plan(one.schema, rows, sets)
     pair = Answers(rare)
@@ -106,3 +107,16 @@ def uncovered(
         if told:
             return f"{pair.name}: {told}"
     return ""
+
+
+def differing(mechanism: Mechanism, pair: Neighbors, rows: int | None = None) -> str:
+    """What tells two neighbors, or one table and its rows in another order, apart in coupled runs.
+
+    Returns:
+        What records change without a purchase, in words; else empty.
+    """
+    told = []
+    for name, table in (("the record that differs", pair.two), ("the order", pair.one[::-1])):
+        one, two = (secret(pair.schema, values) for values in (pair.one, table))
+        told += [f"{name} ({leak})" for leak in coupled(mechanism, one, two, rows, rare=True).leaks]
+    return " and ".join(told)

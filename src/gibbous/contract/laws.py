@@ -13,7 +13,7 @@ import numpy as np
 from gibbous.core.codes import Codes
 from gibbous.core.context import keys_of, levels_of
 from gibbous.core.schema import Schema, impossible_mask
-from gibbous.core.tables import Counts, Dense
+from gibbous.core.tables import Counts
 from gibbous.mechanisms._modips_statistics import Truncated
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.dirichlet import WHOLE
@@ -145,17 +145,12 @@ def _smoothed(draw: SmoothedRows, counts: Counts, rows: Codes) -> float:
 
 def _held(counts: Counts, rows: Codes) -> tuple[dict[int, int], list[int], int]:
     """Records of each occupied cell that is possible, the cell of each row, and all records."""
-    context, cells = counts.context, counts.cells
-    if isinstance(cells, Dense):
-        keys, levels = np.nonzero(cells.values > 0)
-        values = cells.values[keys, levels]
-    else:
-        keys, levels, values = cells.keys, cells.levels, cells.values
+    context, cells = counts.context, counts.occupied()
     codes = np.asarray(rows.values)
     mine = keys_of(context, codes) * np.uint64(context.levels) + levels_of(context, codes)
-    place = keys.astype(np.int64) * context.levels + levels.astype(np.int64)
-    counts_held = dict(zip(place.tolist(), values.tolist(), strict=True))
-    return counts_held, mine.astype(np.int64).tolist(), int(values.sum())
+    place = cells.keys.astype(np.int64) * context.levels + cells.levels.astype(np.int64)
+    counts_held = dict(zip(place.tolist(), cells.values.tolist(), strict=True))
+    return counts_held, mine.astype(np.int64).tolist(), int(cells.values.sum())
 
 
 def possible_cells(schema: Schema) -> int:

@@ -253,7 +253,11 @@ def _understated(promise: Promise, total: Claim) -> str:
 
 def _apart(promise: Promise, pair: Neighbors) -> str:
     """How two versions differ by more than the promise's price was made for, in words; else empty."""
-    one, two = (_multiset(values, pair.schema) for values in (pair.one, pair.two))
+    sizes, most = pair.schema.sizes, pair.schema.cells
+    one, two = (
+        np.bincount(np.ravel_multi_index(tuple(values.T), sizes), minlength=most)
+        for values in (pair.one, pair.two)
+    )
     gone, come = (int(np.maximum(d, 0).sum()) for d in (one - two, two - one))
     unit = pair.schema.unit
     most = min(promise.most, unit.max_rows if unit else 1)
@@ -266,12 +270,6 @@ def _apart(promise: Promise, pair: Neighbors) -> str:
         if not np.array_equal(np.sort(pair.one[:, column]), np.sort(pair.two[:, column])):
             return f"column {name} changes, which the price leaves out"
     return ""
-
-
-def _multiset(values: np.ndarray, schema: Schema) -> np.ndarray:
-    """How often each combination occurs, int64 (cells,)."""
-    cells = np.ravel_multi_index(tuple(values.T), schema.sizes)
-    return np.bincount(cells, minlength=schema.cells)
 
 
 def _moved(

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gibbous.contract.blind import differing
 from gibbous.contract.cases import binary_schema, neighbors, typical, uneven
-from gibbous.contract.coupled import uncovered
+from gibbous.contract.coupled import differing, uncovered
 from gibbous.contract.printed_guarantee import forms, unkept
 from gibbous.contract.random_pairs import trials
 from gibbous.contract.runs import (
@@ -154,12 +153,12 @@ def _a_key_that_no_record_has_looks_like_zeros(kind: type[Any]) -> None:
 
 
 def _records_reach_the_output_only_by_noise_choices_and_paid_draws(kind: type[Any]) -> None:
-    """With fixed answers in place of those, two neighbors (and any order of records) look the same."""
+    """With the same answers to those, two neighbors (and any order of records) look the same."""
     one = default(kind)
     for pair in (*neighbors(relation_of(one), 6), uneven(relation_of(one))):
         if one.plan(pair.schema, ROWS).total.is_dp:
             told = differing(one, pair, rows_for(one))
-            must(not told, f"{told} shows although noise, choices and draws are fixed")
+            must(not told, f"{told} shows although noise, choices and draws are the same")
 
 
 def _every_purchase_covers_what_it_shows_of_neighbors(kind: type[Any]) -> None:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gibbous.contract.blind import described
 from gibbous.contract.losses import Purchase, both_have, named_cells
-from gibbous.contract.runs import curated
+from gibbous.contract.runs import curated, described
 from gibbous.contract.saboteurs import patched
 from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
@@ -58,25 +58,27 @@ class Answers:
     @contextmanager
     def _doors(self) -> Iterator[None]:
         with ExitStack() as stack:
-            for owner, name, made in (
-                (Curator, "noisy_counts", self._purchase("counts")),
-                (Curator, "noisy_moments", self._purchase("sums")),
-                (Curator, "choose", self._purchase("choice")),
-                (Curator, "draw", self._purchase("draw")),
+            doors: tuple[tuple[object, str, Callable[..., Any]], ...] = (
+                (Curator, "noisy_counts", partial(self._bought, "counts")),
+                (Curator, "noisy_moments", partial(self._bought, "sums")),
+                (Curator, "choose", partial(self._bought, "choice")),
+                (Curator, "draw", partial(self._bought, "draw")),
                 (Curator, "_pay", self._pay),
-                (Curator, "_count", self._look(keep=True)),
-                (LocalEngine, "tally", self._look(keep=False)),
-                (LocalEngine, "sums", self._look(keep=True)),
-                (entropy, "_sampler", lambda honest: lambda law, scale: _Told(law, scale, honest)),
+                (Curator, "_count", partial(self._look, True)),  # noqa: FBT003 - what is counted is kept
+                (LocalEngine, "tally", partial(self._look, False)),  # noqa: FBT003
+                (LocalEngine, "sums", partial(self._look, True)),  # noqa: FBT003
+                (entropy, "_sampler", lambda honest, law, scale: _Told(law, scale, honest)),
                 (entropy, "_noised", self._noised),
                 (entropy, "_chooser", self._chooser),
                 (entropy, "exponential_choice", self._choice),
-                (entropy, "words", lambda honest: self._words),
+                (entropy, "words", lambda honest, count: self._words(count)),
                 (blocks, "draw_levels", self._levels),
                 (imputed, "draw_levels", self._levels),
                 (public_rows, "draw_levels", self._levels),
-            ):
-                stack.enter_context(patched(owner, name, value=made(getattr(owner, name))))
+            )
+            for owner, name, door in doors:
+                answer = _through(door, getattr(owner, name))
+                stack.enter_context(patched(owner, name, value=answer))
             yield
 
     @property
@@ -84,89 +86,77 @@ class Answers:
         """What the first side saw of the purchase that is open on the second."""
         return self.sides[0][len(self.sides[1]) - 1]
 
-    def _purchase(self, kind: str) -> Callable[[Any], Any]:
-        def door(honest: Any) -> Any:
-            def bought(curator: Curator, *args: Any, **given: Any) -> Any:
-                asked = _asked(curator, kind, args, given)
-                mine = self.sides[self._second]
-                mine.append(Purchase(kind, asked, args[1] if len(args) > 1 else None))
-                self._open = mine[-1]
-                if self._second and (
-                    len(mine) > len(self.sides[0]) or self._twin.asked != self._open.asked
-                ):
-                    self.leaks.append("what is asked for depends on the record that differs")
-                    raise _Apart
-                released = honest(curator, *args, **given)
-                self._open.answer = released
-                answer = self._answered(released) if self._second else released
-                self._open = None
-                return answer
-
-            return bought
-
-        return door
+    def _bought(self, kind: str, honest: Any, curator: Curator, /, *args: Any, **given: Any) -> Any:
+        asked = _asked(curator, kind, args, given)
+        mine = self.sides[self._second]
+        mine.append(Purchase(kind, asked, args[1] if len(args) > 1 else None))
+        self._open = mine[-1]
+        if self._second and (
+            len(mine) > len(self.sides[0]) or self._twin.asked != self._open.asked
+        ):
+            self.leaks.append("what is asked for depends on the record that differs")
+            raise _Apart
+        released = honest(curator, *args, **given)
+        self._open.answer = released
+        answer = self._answered(released) if self._second else released
+        self._open = None
+        return answer
 
     def _answered(self, released: Any) -> Any:
         """The first side's answer; a leak where post-processing of the same noise gave another."""
         one, two = self._twin, self._open
         assert two is not None
-        simulated = (
-            one.prices[0].kind == "pure"
-        )  # empty cells of a sparse table have their own noise
+        # Empty cells of a sparse table under a pure price have noise of their own.
+        simulated = one.prices[0].kind == "pure"
         if one.kind in ("counts", "sums"):
             for before, after, counts in zip(one.answer, released, one.counts, strict=True):
                 if simulated and isinstance(before.cells, Sparse):
                     continue
                 if not _same(before.cells, after.cells, counts.cells, before.noise):
                     self.leaks.append("a table shows more than its noise")
+        elif one.kind == "choice" and one.answer != released:
+            self.leaks.append("a choice shows more than its draw")
         elif one.kind == "draw" and one.levels and described(one.answer) != described(released):
             self.leaks.append("rows show more than the levels that were drawn")
         return one.answer
 
-    def _pay(self, honest: Any) -> Any:
-        def pay(curator: Curator, price: Claim) -> None:
-            honest(curator, price)
-            if self._open is not None:
-                self._open.prices.append(price)
+    def _pay(self, honest: Any, curator: Curator, price: Claim) -> None:
+        honest(curator, price)
+        if self._open is not None:
+            self._open.prices.append(price)
 
-        return pay
-
-    def _look(self, *, keep: bool) -> Callable[[Any], Any]:
+    def _look(
+        self, keep: bool, honest: Any, holder: Any, asked: Any, /, **given: Any
+    ) -> Sequence[Counts]:
         """A look at the records: a leak without a purchase; what a purchase counts is kept."""
-
-        def door(honest: Any) -> Any:
-            def look(holder: Any, asked: Any, **given: Any) -> Sequence[Counts]:
-                counts: Sequence[Counts] = honest(holder, asked, **given)
-                if self._open is None or not self._open.prices:
-                    self.leaks.append("records are counted without a purchase")
-                elif keep:
-                    self._open.counts.extend(_copied(one) for one in counts)
-                return counts
-
-            return look
-
-        return door
+        counts: Sequence[Counts] = honest(holder, asked, **given)
+        if self._open is None or not self._open.prices:
+            self.leaks.append("records are counted without a purchase")
+        elif keep:
+            self._open.counts.extend(_copied(one) for one in counts)
+        return counts
 
     def _progress(self, stage: str, done: int, total: int) -> None:
         if stage == "noise" and self._open is not None and done < total:
             self._open.drawn.append([])
 
-    def _noised(self, honest: Any) -> Any:
-        def noised(values: np.ndarray, told: _Told, progress: Progress) -> np.ndarray:
-            mine = self._open
-            if mine is None or (mine.kind == "counts" and not mine.drawn):
-                return np.asarray(honest(values, told, silent))
-            if mine.kind == "sums":
-                mine.drawn.append([])
-            place, turn = len(mine.drawn) - 1, len(mine.drawn[-1])
-            if self._second:
-                noisy = self._repeated(values, place, turn)
-            else:
-                noisy = np.asarray(honest(values, told, silent))
-            mine.drawn[-1].append((told.law, told.scale, noisy.ravel()))
-            return noisy
-
-        return noised
+    def _noised(
+        self, honest: Any, values: np.ndarray, told: _Told, progress: Progress
+    ) -> np.ndarray:
+        mine = self._open
+        if mine is None or (mine.kind == "counts" and not mine.drawn):
+            return np.asarray(honest(values, told, silent))
+        if mine.kind == "sums":
+            mine.drawn.append([])
+        place, turn = len(mine.drawn) - 1, len(mine.drawn[-1])
+        if self._second:
+            noisy = self._repeated(values, place, turn)
+        elif self._rare:  # no cell comes out as it is
+            noisy = values + 1 + (_fresh(values.size) % _FAR).astype(np.int64).reshape(values.shape)
+        else:
+            noisy = np.asarray(honest(values, told, silent))
+        mine.drawn[-1].append((told.law, told.scale, noisy.ravel()))
+        return noisy
 
     def _repeated(self, values: np.ndarray, place: int, turn: int) -> np.ndarray:
         """The first side's noisy values of the same cells; those of this side alone stay at the threshold."""
@@ -186,49 +176,44 @@ class Answers:
             return np.array(values)
         return np.asarray(before.reshape(np.shape(values)).copy())
 
-    def _choice(self, honest: Any) -> Any:
-        def choice(scores: np.ndarray, **given: Any) -> int:
+    def _choice(self, honest: Any, scores: np.ndarray, **given: Any) -> int:
+        if self._open is not None:
+            flat = np.asarray(scores, dtype=np.float64).ravel().copy()
+            self._open.scores = (flat, Fraction(given["sensitivity"]))
+        return int(honest(scores, **given))
+
+    def _chooser(
+        self, honest: Any, scale: Fraction, epsilon: Fraction
+    ) -> Callable[[np.ndarray], int]:
+        def pick(steps: np.ndarray) -> int:
             if self._open is not None:
-                flat = np.asarray(scores, dtype=np.float64).ravel().copy()
-                self._open.scores = (flat, Fraction(given["sensitivity"]))
-            return int(honest(scores, **given))
+                self._open.steps = (steps.copy(), scale)
+            return int(self._twin.answer if self._second else honest(scale, epsilon)(steps))
 
-        return choice
+        return pick
 
-    def _chooser(self, honest: Any) -> Any:
-        def chooser(scale: Fraction, epsilon: Fraction) -> Callable[[np.ndarray], int]:
-            def pick(steps: np.ndarray) -> int:
-                if self._open is not None:
-                    self._open.steps = (steps.copy(), scale)
-                return int(self._twin.answer if self._second else honest(scale, epsilon)(steps))
-
-            return pick
-
-        return chooser
-
-    def _levels(self, honest: Any) -> Any:
-        def drawn(sums: np.ndarray, slots: np.ndarray, words: Words64) -> np.ndarray:
-            mine = self._open
-            if mine is None:
-                return np.asarray(honest(sums, slots, words))
-            turn = len(mine.levels)
-            weights = np.diff(sums[slots], axis=1, prepend=np.uint64(0))
-            if not self._second and self._rare:
-                levels = np.argmin(np.where(weights > 0, weights, _MOST), axis=1)
-            elif not self._second:
-                levels = np.asarray(honest(sums, slots, lambda count: _fresh(count)))
-            elif turn < len(self._twin.levels) and len(self._twin.levels[turn][0]) == len(slots):
-                levels = np.asarray(self._twin.levels[turn][0])
-            else:
-                self.leaks.append("how much is drawn depends on the record that differs")
-                raise _Apart
-            own = np.take_along_axis(weights, levels[:, None], axis=1)[:, 0]
-            with np.errstate(divide="ignore"):
-                logs = np.log(own.astype(np.float64)) - np.log(sums[slots, -1].astype(np.float64))
-            mine.levels.append((levels, logs))
-            return np.asarray(levels)
-
-        return drawn
+    def _levels(
+        self, honest: Any, sums: np.ndarray, slots: np.ndarray, words: Words64
+    ) -> np.ndarray:
+        mine = self._open
+        if mine is None:
+            return np.asarray(honest(sums, slots, words))
+        turn = len(mine.levels)
+        weights = np.diff(sums[slots], axis=1, prepend=np.uint64(0))
+        if not self._second and self._rare:
+            levels = np.argmin(np.where(weights > 0, weights, _MOST), axis=1)
+        elif not self._second:
+            levels = np.asarray(honest(sums, slots, lambda count: _fresh(count)))
+        elif turn < len(self._twin.levels) and len(self._twin.levels[turn][0]) == len(slots):
+            levels = np.asarray(self._twin.levels[turn][0])
+        else:
+            self.leaks.append("how much is drawn depends on the record that differs")
+            raise _Apart
+        own = np.take_along_axis(weights, levels[:, None], axis=1)[:, 0]
+        with np.errstate(divide="ignore"):
+            logs = np.log(own.astype(np.float64)) - np.log(sums[slots, -1].astype(np.float64))
+        mine.levels.append((levels, logs))
+        return np.asarray(levels)
 
     def _words(self, count: int) -> np.ndarray:
         """Fresh words on the first side; the same ones, and more where more are asked for, on the second."""
@@ -261,6 +246,12 @@ class _Apart(Exception):
 
 _fresh = entropy.words
 _MOST = np.uint64((1 << 64) - 1)
+_FAR = np.uint64(97)  # counts
+
+
+def _through(door: Callable[..., Any], honest: Any) -> Callable[..., Any]:
+    """What stands in for something honest: a door that gets it before what was given."""
+    return lambda *args, **given: door(honest, *args, **given)
 
 
 def _asked(

@@ -13,7 +13,6 @@ from gibbous.contract.auditor.bounds import energy_of, expected_energy, law_of
 from gibbous.contract.cases import binary_schema
 from gibbous.contract.runs import exact_counts, relation_of, release
 from gibbous.core.claim import Claim, Relation
-from gibbous.core.context import Context
 from gibbous.core.tables import Dense, NoiseInfo, Table, Tables
 from gibbous.privacy import accountant
 from gibbous.privacy.noise import Gaussian, Geometric
@@ -69,9 +68,10 @@ def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
         output = release(one, schema, values, None, plan)
         assert isinstance(output, Tables)
         tables = added(output.parts) if output.parts else output.published()
-        exact = dense_counts(schema, values, [t.context for t in tables])
+        every = [replace(t.context, support="dense") for t in tables]
+        exact = exact_counts(schema, values, every)
         for table, truth in zip(tables, exact, strict=True):
-            places, moved = _residuals(table, truth)
+            places, moved = _residuals(table, truth.cells.values)
             doubt.note(table, places, moved)
             energies.note(table, moved)
         for part in output.parts or (output,):
@@ -130,8 +130,7 @@ class _Energies:
         )
 
     def _all(self) -> np.ndarray:
-        total: np.ndarray = sum(self._sums.values(), start=np.zeros(4))
-        return total
+        return np.asarray(sum(self._sums.values(), start=np.zeros(4)))
 
 
 class _Places:
@@ -156,12 +155,6 @@ class _Places:
         return sum(
             log < math.log(1e-9) for name, log in self._logs.items() if name not in self._moved
         )
-
-
-def dense_counts(schema: Any, values: np.ndarray, contexts: list[Context]) -> list[np.ndarray]:
-    """Exact counts of constructed codes, every cell, one array (keys, levels) a context."""
-    listed = [replace(context, support="dense") for context in contexts]
-    return [counts.cells.values for counts in exact_counts(schema, values, listed)]
 
 
 def _residuals(table: Table, exact: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism, Progress, Words64, silent
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Counts, Tables
+from gibbous.core.tables import Counts, Sparse, Tables
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
@@ -104,6 +104,19 @@ def release(
     plan = plan or mechanism.plan(schema, rows, sets)
     with curated(mechanism, secret(schema, values), plan, words=words) as curator:
         return mechanism.run(curator, rows, sets)
+
+
+def described(output: Tables | Codes) -> tuple[object, ...]:
+    """Everything that a mechanism's output says, comparable: shapes, contexts, noise, recipe, bytes."""
+    if isinstance(output, Codes):
+        return (output.values.shape, output.values.tobytes())
+    cells: list[object] = []
+    for table in output.published():
+        arrays = [table.cells.values]
+        if isinstance(table.cells, Sparse):
+            arrays += [table.cells.keys, table.cells.levels]
+        cells += [table.context, table.noise, *((a.shape, a.tobytes()) for a in arrays)]
+    return (output.recipe, output.noisy_rows(), *cells)
 
 
 def exact_counts(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +34,19 @@ class Saboteur:
 
 @dataclass(frozen=True, slots=True)
 class Underpriced:
-    """Noise that tells the price of one scale and adds another."""
+    """Noise that tells the price of one scale and adds another.
+
+    Attributes:
+        told: whose price and law are told.
+        factor: of the scale that is told.
+        drop_threshold: cells below the threshold are kept.
+        leak_keys: cells that no record has are exact zeros, and all others are kept as they are.
+    """
 
     told: Noise
-    factor: Fraction
+    factor: Fraction = Fraction(1)
     drop_threshold: bool = False
+    leak_keys: bool = False
 
     def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
         """The price that is told."""
@@ -48,13 +57,15 @@ class Underpriced:
         return self.told.info()
 
     def add(self, cells: Cells, *, progress: Progress = silent) -> Cells:
-        """Less noise than told; optionally without the threshold."""
+        """Less noise than told, or more cells."""
         info = self.told.info()
         scale = Fraction(info.scale) * self.factor
         make = entropy.geometric if info.law == "geometric" else entropy.gaussian
         noisy = make(cells.values.ravel(), scale, progress=progress).reshape(cells.values.shape)
         if isinstance(cells, Dense):
-            return Dense(noisy)
+            return Dense(np.where(cells.values == 0, 0, noisy) if self.leak_keys else noisy)
+        if self.leak_keys:
+            return cells
         keep = noisy > (0 if self.drop_threshold or info.threshold is None else info.threshold)
         return Sparse(cells.keys[keep], cells.levels[keep], noisy[keep])
 
@@ -62,15 +73,11 @@ class Underpriced:
 def saboteurs() -> tuple[Saboteur, ...]:
     """The builds that the contract's audits are tried on."""
     return (
-        Saboteur("half the noise", "noise", lambda: _less(Fraction(1, 2))),
-        Saboteur("no noise", "noise", lambda: _less(Fraction(1, 1000))),
-        Saboteur("threshold forgotten", "threshold", lambda: _less(Fraction(1), drop=True)),
+        Saboteur("half the noise", "noise", lambda: _noised(factor=Fraction(1, 2))),
+        Saboteur("no noise", "noise", lambda: _noised(factor=Fraction(1, 1000))),
+        Saboteur("threshold forgotten", "threshold", lambda: _noised(drop_threshold=True)),
         Saboteur("budget not divided by the tables", "split", lambda: _counted_with(_undivided)),
-        Saboteur(
-            "keys of empty cells leaked",
-            "keys",
-            _leaked_keys,
-        ),
+        Saboteur("keys of empty cells leaked", "keys", lambda: _noised(leak_keys=True)),
         Saboteur("reset left out", "reset", _no_reset),
         Saboteur("draws from unperturbed counts", "draw", _raw_draws),
     )
@@ -90,12 +97,8 @@ def _counted_with(broken: Callable[[Noise, int], Noise]) -> Iterator[None]:
         yield
 
 
-def _less(factor: Fraction, drop: bool = False) -> object:
-    return _counted_with(lambda noise, _: Underpriced(noise, factor, drop))
-
-
-def _leaked_keys() -> object:
-    return _counted_with(lambda noise, _: _ZeroKept(noise))
+def _noised(**fault: Any) -> object:
+    return _counted_with(lambda noise, _: Underpriced(noise, **fault))
 
 
 def _undivided(noise: Noise, tables: int) -> Noise:
@@ -104,25 +107,6 @@ def _undivided(noise: Noise, tables: int) -> Noise:
     if noise.info().law == "gaussian":
         share = Fraction(float(share) ** 0.5)
     return Underpriced(noise, share)
-
-
-@dataclass(frozen=True, slots=True)
-class _ZeroKept:
-    """Cells that no record has are published as exact zeros."""
-
-    told: Noise
-
-    def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
-        return self.told.cost(tables, relation, max_rows)
-
-    def info(self) -> NoiseInfo:
-        return self.told.info()
-
-    def add(self, cells: Cells, *, progress: Progress = silent) -> Cells:
-        noisy = self.told.add(cells, progress=progress)
-        if isinstance(noisy, Dense):
-            return Dense(np.where(cells.values == 0, 0, noisy.values))
-        return cells  # every key that occurs
 
 
 def _no_reset() -> object:

@@ -46,6 +46,15 @@ class Counts:
     context: Context
     cells: Cells
 
+    def occupied(self) -> Sparse:
+        """The cells that records are in; as secret as the counts."""
+        cells = self.cells
+        if isinstance(cells, Sparse):
+            held = cells.values > 0
+            return Sparse(cells.keys[held], cells.levels[held], cells.values[held])
+        keys, levels = np.nonzero(cells.values > 0)
+        return Sparse(keys, levels, cells.values[keys, levels])
+
     def __repr__(self) -> str:
         return "<Counts, secret>"
 

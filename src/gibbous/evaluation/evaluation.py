@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core.errors import SchemaMismatch, UsageError
-from gibbous.core.finding import Finding
 from gibbous.core.keywords import did_you_mean
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.release import Release
@@ -48,7 +47,7 @@ def evaluate(
     """
     began = time.perf_counter()
     declared = plain(Schema.load(schema) if isinstance(schema, str | Path) else schema)
-    wanted = _checked(declared, options)
+    wanted = checked(declared, options)
     sources = opened(synthetic)
     for source in sources:
         if isinstance(source, Release):
@@ -66,23 +65,6 @@ def evaluate(
     return Findings(tuple(findings), facts)
 
 
-def checked(schema: Schema, chosen: Mapping[str, Any], only: Sequence[str]) -> tuple[str, ...]:
-    """Check options against a schema, and name the findings that will be computed.
-
-    Args:
-        chosen: fields of `Options`.
-        only: names of findings or groups; empty for all that the options allow.
-    Raises:
-        UsageError: an unknown column, finding or formula, or a finding whose option is missing.
-    """
-    return _checked(schema, Options(**chosen, only=tuple(only)))
-
-
-def compute(tables: Subject, chosen: Mapping[str, Any], wanted: Sequence[str]) -> list[Finding]:
-    """The findings named by `checked`, of tables that are in memory; no file is read."""
-    return metrics.compute(tables, Options(**chosen), wanted)[0]
-
-
 def write_findings(findings: Findings, path: Path) -> Path:
     """Write findings as JSON to a new file that its owner alone may read.
 
@@ -96,7 +78,12 @@ def write_findings(findings: Findings, path: Path) -> Path:
     return path
 
 
-def _checked(schema: Schema, options: Options) -> tuple[str, ...]:
+def checked(schema: Schema, options: Options) -> tuple[str, ...]:
+    """Check options against a schema, and name the findings that will be computed.
+
+    Raises:
+        UsageError: an unknown column, finding or formula, or a finding whose option is missing.
+    """
     for option in ("keys", "sensitive", "targets", "given"):
         columns = getattr(options, option)
         absent = [name for name in columns if name not in schema.names]

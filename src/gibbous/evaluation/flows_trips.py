@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbous.core.stream import stream_key, uniforms
-from gibbous.evaluation.seeded_rows import permutation
+from gibbous.evaluation.tables import permutation
 from gibbous.flows import Flows, Geography, collected
 
 _STREAM = 0x74726970  # "trip": apart from the streams of other references
@@ -45,8 +45,7 @@ class Trips:
     @property
     def pairs(self) -> np.ndarray:
         """One number a pair, int64 (pairs,)."""
-        numbers: np.ndarray = self.flows.destinations * self.origins + self.flows.origins
-        return numbers
+        return np.asarray(self.flows.destinations * self.origins + self.flows.origins)
 
     def means(self, below: float = np.inf) -> np.ndarray:
         """Mean distance to each destination, of trips shorter than `below`; NaN where there is none.
@@ -74,8 +73,7 @@ class Trips:
         on = np.isfinite(self.far)
         kind = np.searchsorted(np.array(cuts), self.far[on], side="right")
         people = np.bincount(kind, self.flows.counts[on], 3)
-        share: np.ndarray = people / people.sum() if people.sum() else np.full(3, np.nan)
-        return share
+        return np.asarray(people / people.sum() if people.sum() else np.full(3, np.nan))
 
 
 def resampled(flows: Flows, seed: int, *stream: int) -> Flows:
@@ -101,14 +99,14 @@ def shuffled(flows: Flows, seed: int, *stream: int) -> Flows:
 
 def transport(real: Trips, other: Trips) -> float:
     """Wasserstein distance of order 1 of all distances, miles; NaN where either has none."""
-    one, two = (_all(t) for t in (real, other))
-    found = _areas(one, two, 1)
-    return float(found[0])
+    one, two = (_points(t) for t in (real, other))
+    whole = (np.zeros_like(groups) for groups, _, _ in (one, two))
+    return float(_areas((next(whole), *one[1:]), (next(whole), *two[1:]), 1)[0])
 
 
 def transport_given(real: Trips, other: Trips) -> np.ndarray:
     """The same for each destination, float64 (destinations,); NaN where either has none."""
-    return _areas(_each(real), _each(other), real.destinations)
+    return _areas(_points(real), _points(other), real.destinations)
 
 
 def variation_given(real: Trips, other: Trips) -> np.ndarray:
@@ -131,12 +129,7 @@ _Points = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Groups, distances, counts."""
 
 
-def _all(trips: Trips) -> _Points:
-    on = np.isfinite(trips.far)
-    return np.zeros(int(on.sum()), dtype=np.int64), trips.far[on], trips.flows.counts[on]
-
-
-def _each(trips: Trips) -> _Points:
+def _points(trips: Trips) -> _Points:
     on = np.isfinite(trips.far)
     return trips.flows.destinations[on], trips.far[on], trips.flows.counts[on]
 

@@ -16,6 +16,9 @@ import numpy as np
 from gibbous.core.finding import Better, Finding, Group
 from gibbous.evaluation.tables import REFERENCES, Side, Subject
 
+LEVEL = 0.95
+Z = 1.959963984540054  # the normal quantile of its ends
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
@@ -63,6 +66,12 @@ class Options:
     given: tuple[str, ...] = ()
     fraction: float | None = None
     only: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(fraction: float | None = None, **names: str | Sequence[str] | None) -> Options:
+        """Options as a caller gives them: one name, several, or None for none."""
+        listed = {k: (v,) if isinstance(v, str) else tuple(v or ()) for k, v in names.items()}
+        return Options(fraction=fraction, **listed)
 
 
 NOTHING = Options()
@@ -185,3 +194,50 @@ def spanned(intervals: Sequence[tuple[float, float] | None]) -> tuple[float, flo
     if not known or len(known) < len(intervals):
         return None
     return min(low for low, _ in known), max(high for _, high in known)
+
+
+def binomial(hits: float, trials: float, level: float = LEVEL) -> tuple[float, float]:
+    """Clopper-Pearson interval of a share.
+
+    Args:
+        hits: successes; need not be whole (ties count a half).
+        trials: >= hits; need not be whole (an effective number).
+        level: coverage, at least this for whole numbers.
+    Returns:
+        (low, high); (0, 1) without trials.
+    Source:
+        Clopper and Pearson (1934), by quantiles of the beta law.
+    """
+    from scipy.stats import beta
+
+    if trials <= 0:
+        return 0.0, 1.0
+    tail = (1 - level) / 2
+    low = 0.0 if hits <= 0 else float(beta.ppf(tail, hits, trials - hits + 1))
+    high = 1.0 if hits >= trials else float(beta.ppf(1 - tail, hits + 1, trials - hits))
+    return low, high
+
+
+def difference(
+    first: float, of_first: tuple[float, float], second: float, of_second: tuple[float, float]
+) -> tuple[float, float]:
+    """Interval of first - second from the intervals of two independent estimates.
+
+    Source:
+        The square-and-add rule of Newcombe (1998); Zou and Donner (2008).
+    """
+    down = math.hypot(first - of_first[0], of_second[1] - second)
+    up = math.hypot(of_first[1] - first, second - of_second[0])
+    return first - second - down, first - second + up
+
+
+def mean(values: float, square: float, count: int) -> tuple[float, float]:
+    """Normal interval of a mean.
+
+    Args:
+        values: the mean.
+        square: the variance of one value.
+        count: number of values.
+    """
+    half = Z * math.sqrt(square / count) if count else math.inf
+    return values - half, values + half

@@ -109,19 +109,13 @@ def left_out(among: Collection[str], schema: Schema, options: Options) -> dict[s
     Args:
         among: names of metrics.
     """
-    ordered = any(schema[name].ordered for name in options.sensitive)
-    there: dict[Need, bool] = {
-        "keys": bool(options.keys),
-        "sensitive": bool(options.sensitive),
-        "ordered": ordered,
-        "targets": bool(options.targets),
-        "formulas": bool(options.formulas),
-    }
+    there = {need: bool(getattr(options, need, False)) for need in _NEEDS}
+    there["ordered"] = any(schema[name].ordered for name in options.sensitive)
     needs = {name: card(name).needs for name in among}
     return {
-        name: " and ".join(_NEEDS[need] for need in needs[name])
-        for name in needs
-        if not all(there[need] for need in needs[name])
+        name: " and ".join(_NEEDS[need] for need in mine)
+        for name, mine in needs.items()
+        if not all(there[need] for need in mine)
     }
 
 

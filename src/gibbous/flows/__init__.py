@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from gibbous.flows.coarse import coarse, to_places, to_regions
 from gibbous.flows.engine import FlowEngine
 from gibbous.flows.geography_file import check_same, level_of, load_geography, placed
 from gibbous.flows.table import (
     Flows,
     Geography,
+    coarse,
     collected,
     flow_schema,
     flows_of,
     read_flows,
+    to_places,
+    to_regions,
 )
 from gibbous.structure.regions import Pairs, Places, miles, places, regions
 

@@ -13,8 +13,7 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.scanning import kept
-from gibbous.flows.coarse import coarse, to_regions
-from gibbous.flows.table import Flows, Geography, read_flows
+from gibbous.flows.table import Flows, Geography, coarse, read_flows, to_regions
 
 if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions

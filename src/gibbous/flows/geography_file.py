@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import UsageError
-from gibbous.flows.coarse import coarse
-from gibbous.flows.table import Geography, read_flows
+from gibbous.flows.table import Geography, coarse, decimals, read_flows
 from gibbous.structure.regions import Pairs, Places, places
 
 if TYPE_CHECKING:
@@ -204,21 +203,13 @@ def _listed(file: Path, which: str, table: Any) -> Places:
 
 def _numbers(frame: pl.DataFrame, name: str, which: str) -> np.ndarray:
     """A column of numbers; empty ones are NaN."""
-    import polars as pl
-
-    text = frame.get_column(name)
-    if text.dtype == pl.String:
-        text = text.str.strip_chars().replace("", None)
-    number = text.cast(pl.Float64, strict=False)
-    wrong = (number.is_null() & text.is_not_null()).to_numpy()
-    if wrong.any():
+    number, wrong = decimals(frame.get_column(name))
+    if wrong >= 0:
         raise _bad(
-            f"has a value that is no number in column {name!r} of [{which}], data row "
-            f"{int(wrong.argmax()) + 1:,}",
+            f"has a value that is no number in column {name!r} of [{which}], data row {wrong + 1:,}",
             "Coordinates are decimal degrees, densities numbers >= 0",
         )
-    found: np.ndarray = number.fill_null(float("nan")).to_numpy()
-    return found
+    return number.fill_null(float("nan")).to_numpy()
 
 
 def _name(table: Mapping[str, Any], key: str, default: str | None) -> str | None:

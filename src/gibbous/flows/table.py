@@ -1,15 +1,16 @@
-"""A flow table: how many records go from each origin to each destination; read, checked, written."""
+"""A flow table: how many records go from each origin to each destination; read, checked, made coarser."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbous.core.errors import ResourceLimit, SchemaMismatch, UsageError
 from gibbous.core.schema import Column, Schema, Unit
-from gibbous.structure.regions import Pairs, Places, miles
+from gibbous.core.stream import stream_key, words
+from gibbous.structure.regions import Pairs, Places, miles, regions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gibbous.read.source import ReadOptions
 
 MOST_RECORDS = 1 << 31
+_STREAM = 0x706C6163  # "plac": keeps these streams apart from all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,18 @@ def flows_of(frame: Any, geography: Geography) -> Flows:
     return collected(*codes)
 
 
+def decimals(values: pl.Series) -> tuple[pl.Series, int]:
+    """Values as Float64, null where a place has none; and the first row that is no number, or -1."""
+    import polars as pl
+
+    text = values.cast(pl.String) if values.dtype == pl.Categorical else values
+    if text.dtype == pl.String:
+        text = text.str.strip_chars().replace("", None)
+    number = text.cast(pl.Float64, strict=False)
+    wrong = (number.is_null() & text.is_not_null()).to_numpy()
+    return number, int(wrong.argmax()) if wrong.any() else -1
+
+
 def _column(name: str, places: Places) -> Column:
     return Column(name, "nominal", levels=tuple(places.ids.tolist()))
 
@@ -285,3 +299,44 @@ def _check_reach(flows: Flows, geography: Geography) -> None:
 
 def _mismatch(name: str, wrong: str, allowed: str, fix: str) -> SchemaMismatch:
     return SchemaMismatch(name, f"{wrong}.", f"{allowed}.", f"{fix}.")
+
+
+def coarse(geography: Geography, level: str) -> Geography:
+    """The same geography with the regions of one level as origins.
+
+    Raises:
+        UsageError: the origins have no such level.
+    """
+    found, pairs = regions(geography.origins, level), geography.earlier
+    if pairs is not None:
+        mine = collected(pairs.destinations, found.of[pairs.origins])
+        pairs = Pairs(mine.destinations, mine.origins)
+    return replace(geography, origins=found.places, reach=0.0, level="", earlier=pairs)
+
+
+def to_regions(flows: Flows, geography: Geography, level: str) -> Flows:
+    """Flows from regions in place of origins; as secret as they were."""
+    of = regions(geography.origins, level).of
+    return collected(flows.destinations, of[flows.origins], flows.counts, secret=flows.secret)
+
+
+def to_places(flows: Flows, geography: Geography, level: str, *, seed: int) -> Flows:
+    """Public flows from regions, each record given a place of its region by public density.
+
+    Args:
+        flows: public; origins are regions of `coarse(geography, level)`.
+        seed: sampling seed: nothing confidential rests on it.
+    Raises:
+        TypeError: the flows are confidential.
+    """
+    if flows.secret:
+        raise TypeError("places are drawn for public flows only")
+    found = regions(geography.origins, level)
+    density = found.density[found.order]
+    sums = np.concatenate([[0.0], np.cumsum(density + 1e-9 * density.mean())])
+    region = np.repeat(flows.origins, flows.counts)
+    share = (words(stream_key(seed, _STREAM), 0, len(region)) >> np.uint64(11)) * 2.0**-53
+    low, high = sums[found.starts[region]], sums[found.starts[region + 1]]
+    spot = np.searchsorted(sums, low + share * (high - low), side="right") - 1
+    spot = np.clip(spot, found.starts[region], found.starts[region + 1] - 1)
+    return collected(np.repeat(flows.destinations, flows.counts), found.order[spot])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
@@ -19,8 +18,9 @@ from gibbous.core.finding import Finding
 from gibbous.core.plan import Plan
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
-from gibbous.evaluation.seeded_rows import number, permutation
-from gibbous.evaluation.tables import Side, Subject, plain, side
+from gibbous.evaluation import metrics
+from gibbous.evaluation.measure import NOTHING, Options
+from gibbous.evaluation.tables import Side, Subject, number, permutation, plain, side
 from gibbous.frontier.grid import REFERENCES, Cell
 from gibbous.frontier.runner import BROKE
 
@@ -42,7 +42,7 @@ class Job:
         holdout: share of rows kept apart (by seed), a path, bytes, or None.
         rows: rows of one synthetic set; None for the noisy number, or the public one.
         metrics: names of findings.
-        options: of the evaluation: keys, sensitive, targets, formulas, given, fraction.
+        options: of the evaluation.
         seed: of splits, references and rows from public tables.
         ledger: path of the ledger that each run is charged to; None charges nothing, because no
             synthetic set leaves the process.
@@ -54,7 +54,7 @@ class Job:
     holdout: float | str | bytes | None = None
     rows: int | None = None
     metrics: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = NOTHING
     seed: int = 0
     ledger: str | None = None
     reading: Any = None
@@ -96,7 +96,8 @@ class Worker:
         subject = Subject(
             self.schema, self.real, (made,), self.holdout, self.job.seed + cell.repeat, ()
         )
-        return [{**facts, **_row(one)} for one in found(subject, self.job)]
+        findings, _ = metrics.compute(subject, self.job.options, self.job.metrics)
+        return [{**facts, **_row(one)} for one in findings]
 
     def _made(self, cell: Cell) -> tuple[Side, dict[str, Any]]:
         if not cell.arm.method:
@@ -156,13 +157,6 @@ class Worker:
         return self.job.rows
 
 
-def found(subject: Subject, job: Job) -> list[Finding]:
-    """The findings that a study asked for."""
-    from gibbous.evaluation.evaluation import compute
-
-    return compute(subject, job.options, job.metrics)
-
-
 def budget(claim: Claim, total: Claim) -> dict[str, Any]:
     """The axes of a map: the claim of one unit, and what the whole file is proven to cost.
 
@@ -200,17 +194,11 @@ def _bounded(claim: Claim) -> Claim:
 
 def _row(finding: Finding) -> dict[str, Any]:
     low, high = finding.interval or (None, None)
-    return {
-        "metric": finding.name,
-        "title": finding.title,
-        "subject": ", ".join(finding.subject),
-        "group": finding.group,
-        "better": finding.better,
-        "ideal": finding.ideal,
-        "value": finding.value,
-        "low": low,
-        "high": high,
+    named = {
+        name: getattr(finding, name) for name in ("title", "group", "better", "ideal", "value")
     }
+    ends = {"subject": ", ".join(finding.subject), "low": low, "high": high}
+    return {"metric": finding.name} | named | ends
 
 
 def _split(job: Job) -> tuple[pl.DataFrame, Any]:
@@ -230,10 +218,4 @@ def _frame(source: str | bytes, job: Job) -> pl.DataFrame:
 
     if isinstance(source, bytes):
         return pl.read_ipc(BytesIO(source))
-    return read_columns(Path(source), schema=replace_unit(job.schema), options=job.reading)
-
-
-def replace_unit(schema: Schema) -> Schema:
-    """The schema for reading: an identifier may stand in the file or not (a holdout has none)."""
-    person = (schema.unit.column,) if schema.unit and schema.unit.column else ()
-    return replace(plain(schema), ignore=(*schema.ignore, *person))
+    return read_columns(Path(source), schema=plain(job.schema), options=job.reading)

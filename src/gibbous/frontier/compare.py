@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ from gibbous.core.errors import UsageError
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
+from gibbous.evaluation.evaluation import checked
+from gibbous.evaluation.measure import Options
 from gibbous.frontier.cell_worker import Job, Worker
 from gibbous.frontier.grid import Cell, arms, cells
-from gibbous.frontier.runner import run_cells
-from gibbous.frontier.store import Store, digest
+from gibbous.frontier.runner import Store, digest, run_cells
 from gibbous.frontier.study import Study
 
 METRICS = ("tv1", "tv2", "tv3")
@@ -76,12 +77,12 @@ def compare(
     """
     _positive(repeats, workers)
     named = {"keys": keys, "sensitive": sensitive, "targets": targets, "formulas": formulas}
-    chosen = {
-        **{k: _listed(v) for k, v in (named | {"given": given}).items()},
-        "fraction": fraction,
-    }
-    job = _job(source, schema, chosen, rows, metrics, seed)
-    job = replace(job, holdout=_spare(holdout), ledger=_path(ledger), reading=options)
+    chosen = Options.of(fraction, **named, given=given, only=metrics)
+    declared = Schema.load(schema) if isinstance(schema, str | Path) else schema
+    job = Job(
+        _portable(source), declared, _spare(holdout), rows, checked(declared, chosen),
+        replace(chosen, only=()), seed, None if ledger is None else str(ledger), options,
+    )  # fmt: skip
     grid = cells(arms(methods), epsilon=epsilon, l=l, repeats=repeats)
     return _study(grid, job, public_data, resume, workers, progress)
 
@@ -94,22 +95,6 @@ def _positive(repeats: int, workers: int | None) -> None:
             "Both are whole numbers >= 1.",
             "Correct them.",
         )
-
-
-def _job(
-    source: Any,
-    schema: Schema | str | Path,
-    chosen: Mapping[str, Any],
-    rows: int | None,
-    metrics: Sequence[str],
-    seed: int,
-) -> Job:
-    """What every process is told, with columns and findings that exist."""
-    from gibbous.evaluation.evaluation import checked
-
-    declared = Schema.load(schema) if isinstance(schema, str | Path) else schema
-    names = checked(declared, chosen, _listed(metrics))
-    return Job(_portable(source), declared, rows=rows, metrics=names, options=chosen, seed=seed)
 
 
 def _study(
@@ -144,7 +129,7 @@ def _facts(job: Job, public_data: bool) -> dict[str, Any]:
         "schema": schema_json(job.schema),
         "rows": job.rows,
         "metrics": list(job.metrics),
-        "options": {k: list(v) if isinstance(v, tuple) else v for k, v in job.options.items()},
+        "options": {k: v for k, v in asdict(job.options).items() if k != "only"},
         "seed": job.seed,
         "charged": job.ledger is not None,
         "public_data": public_data,
@@ -179,13 +164,3 @@ def _spare(holdout: Any) -> float | str | bytes | None:
             "Use for example holdout=0.2.",
         )
     return _portable(holdout)
-
-
-def _path(file: str | Path | None) -> str | None:
-    return None if file is None else str(file)
-
-
-def _listed(value: Names) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str) else tuple(value)

@@ -1,20 +1,25 @@
-"""Runs the cells of a study, in this process or in several: the one runner of `compare` and of `studies`.
-
-The rows depend on the cells alone: not on the number of processes, nor on where an earlier start
-stopped.
-"""
+"""Runs the cells of a study, in one process or several, and keeps those that are done in a folder."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Protocol
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gibbous.core.cores import usable_cores, workers_died
+from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.core.protocols import Progress
-from gibbous.frontier.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Rows = list[dict[str, Any]]
 BROKE = "GB1-METHOD"  # how the reason of a run begins whose method ended with an error of its own
@@ -112,3 +117,174 @@ def _start(begin: Callable[[], Worker]) -> None:
 def _step(cell: Cell) -> Rows:
     assert _worker is not None
     return _worker.run(cell)
+
+
+class Store:
+    """Results by cell, in memory and, with a folder, in files that only their owner reads.
+
+    Args:
+        folder: None keeps a study in memory alone.
+        settings: everything that the figures depend on, as JSON values.
+    Raises:
+        UsageError: the folder holds a study with other settings.
+        OutputNotWritten: the folder cannot be made.
+    """
+
+    def __init__(self, folder: Path | None, settings: Mapping[str, Any]) -> None:
+        self.folder, self._rows = folder, dict[str, list[dict[str, Any]]]()
+        if folder is None:
+            return
+        text = json.dumps(settings, indent=1, sort_keys=True, default=str)
+        try:
+            make_own_folder(folder)
+            make_own_folder(folder / "cells")
+            known = folder / "study.json"
+            if known.exists():
+                self._check(known.read_text(encoding="utf-8"), text)
+            else:
+                write_own(known, text.encode())
+        except OSError as error:
+            raise OutputNotWritten(
+                "STUDY",
+                f"The folder of the study {str(folder)!r} cannot be used.",
+                "It is a new folder, or one of an earlier start of the same study.",
+                f"Check the path and its permissions ({error.strerror}).",
+            ) from None
+
+    def get(self, name: str) -> list[dict[str, Any]] | None:
+        """The figures of the cell of a name; None of one that is not done, or whose file is damaged."""
+        if name in self._rows:
+            return self._rows[name]
+        if self.folder is None:
+            return None
+        path = self.folder / "cells" / f"{name}.json"
+        try:
+            rows = [_from_json(row) for row in json.loads(path.read_text(encoding="utf-8"))]
+        except (OSError, ValueError, AttributeError, KeyError, TypeError):
+            return None
+        self._rows[name] = rows
+        return rows
+
+    def put(self, name: str, rows: list[dict[str, Any]], *, lasting: bool = True) -> None:
+        """Keep the figures of a cell; unless `lasting`, a second start makes them again."""
+        self._rows[name] = rows
+        if self.folder is not None and lasting:
+            text = json.dumps([_to_json(row) for row in rows])
+            write_own(self.folder / "cells" / f"{name}.json", text.encode())
+
+    def _check(self, known: str, wanted: str) -> None:
+        if known == wanted:
+            return
+        now = json.loads(wanted)
+        try:
+            before = dict(json.loads(known))
+        except (ValueError, TypeError):
+            before = {}
+        changed = sorted(
+            k for k in {*before, *now} if (k in before, before.get(k)) != (k in now, now.get(k))
+        )
+        raise UsageError(
+            "OTHERSTUDY",
+            f"{str(self.folder)!r} holds a study with other {', '.join(changed)}.",
+            "A study is resumed with the settings it was begun with.",
+            "Restore them, or choose another folder.",
+        )
+
+
+def digest(source: str | bytes) -> str:
+    """What tells one source from another: the bytes of the file or frame.
+
+    Raises:
+        InputRejected: the file cannot be read.
+    """
+    if isinstance(source, bytes):
+        return hashlib.sha256(source).hexdigest()
+    try:
+        with Path(source).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        raise InputRejected(
+            "NOTAFILE",
+            f"The input {str(source)!r} cannot be read.",
+            "It is one regular local file: .csv, .tsv, .csv.gz, .tsv.gz or .parquet.",
+            "Check the path; in a study file it is relative to that file.",
+        ) from None
+
+
+def write_study(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the results of a study, readable by their owner alone.
+
+    Args:
+        folder: made where it is not there.
+        files: name -> content.
+    Raises:
+        OutputNotWritten: the folder cannot be made, or a file not be written.
+    """
+    try:
+        make_own_folder(folder)
+        for name, data in files.items():
+            write_own(folder / name, data)
+    except OSError as error:
+        raise OutputNotWritten(
+            "STUDY",
+            f"The study cannot be written to {str(folder)!r} ({error.strerror}).",
+            "It goes into a folder that this user may write to.",
+            "Choose another --out.",
+        ) from None
+
+
+def parquet(frame: pl.DataFrame) -> bytes:
+    """A frame as the bytes of a Parquet file."""
+    buffer = BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def tidy(rows: Sequence[Mapping[str, Any]], first: Sequence[str] = ()) -> pl.DataFrame:
+    """Rows as a frame: every name that occurs is a column, null where a row lacks it.
+
+    Args:
+        first: names of the columns that come first.
+    """
+    import polars as pl
+
+    names = dict.fromkeys([*first, *(name for row in rows for name in row)])
+    lines = [{name: row.get(name) for name in names} for row in rows]
+    return pl.DataFrame(lines, infer_schema_length=None)
+
+
+def make_own_folder(folder: Path) -> None:
+    """A folder that its owner alone may open; one that is there stays as it is.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if not folder.is_dir():
+        folder.mkdir(parents=True, mode=0o700)
+
+
+def write_own(path: Path, data: bytes) -> None:
+    """Write a file that its owner alone may read, in place of one that is there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _to_json(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        k: {"float": repr(v)} if isinstance(v, float) and not math.isfinite(v) else v
+        for k, v in row.items()
+    }
+
+
+def _from_json(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: float(v["float"]) if isinstance(v, dict) else v for k, v in row.items()}

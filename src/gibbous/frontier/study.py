@@ -16,7 +16,7 @@ from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.core.finding import Better
 from gibbous.core.json_values import plain
 from gibbous.frontier.grid import REFERENCES
-from gibbous.frontier.store import parquet, tidy, write_own, write_study
+from gibbous.frontier.runner import parquet, tidy, write_own, write_study
 
 if TYPE_CHECKING:
     import polars as pl

@@ -39,18 +39,6 @@ EVALUATE: dict[str, tuple[type, ...]] = {
     "given": (list,),
     "fraction": (int, Decimal),
 }
-EXAMPLE = """data = "adult.csv"
-schema = "adult.schema.toml"
-
-[study]
-epsilon = [0.1, 1, 10]
-repeats = 3
-metrics = ["tv2", "tv3"]
-
-[[methods]]
-name = "noisy_pegs"
-delta = 1e-9
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from gibbous.mechanisms import _plans
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.calibrate.probabilistic import check_kept, shrunken_loss, theorem44_limit
 from gibbous.sampling.flows.flow_rows import FlowRows
-from gibbous.sampling.flows.scheme import Accept, Bound, Keep, Scheme
-from gibbous.sampling.flows.virtual import alpha_for, profile
+from gibbous.sampling.flows.scheme import Accept, Bound, Keep, Scheme, alpha_for, profile
 from gibbous.structure.regions import Pairs, Places, regions
 
 PROOF = "docs/proofs/onthemap.md; destination fixed, its total public"

@@ -14,17 +14,15 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.evaluation import evaluation
-from gibbous.evaluation.findings import Findings
+from gibbous.evaluation.findings import Findings, read_findings
 from gibbous.evaluation.measure import NOTHING, Options
 from gibbous.flows import Flows, Geography, load_geography, read_flows
 from gibbous.reporting import release_report
-from gibbous.reporting.findings_file import read_findings
 from gibbous.reporting.flow_map import Mapped
 from gibbous.reporting.internal_report import internal_report
 from gibbous.reporting.public_report import public_report
 
 Audience = Literal["public", "internal"]
-Columns = str | Sequence[str] | None
 
 
 @answering
@@ -72,7 +70,10 @@ def evaluate(
         InputRejected, SchemaMismatch: a table is not what it says, or does not fit the schema.
         EngineFailure: a library of the extra "evaluate" is not installed.
     """
-    chosen = _options(keys, sensitive, targets, formulas, given, only, fraction)
+    chosen = Options.of(
+        fraction, keys=keys, sensitive=sensitive, targets=targets, formulas=formulas, given=given,
+        only=only,
+    )  # fmt: skip
     if isinstance(schema, Geography):
         return _flows(real, synthetic, schema, chosen, holdout, seed, options)
     findings = evaluation.evaluate(
@@ -137,26 +138,6 @@ def report(
     if out is None:
         return release_report.into_release(_folder(release), mapped=mapped, overwrite=overwrite)
     return public_report(release, out, mapped=mapped, overwrite=overwrite)
-
-
-def _options(
-    keys: Columns,
-    sensitive: Columns,
-    targets: Columns,
-    formulas: Columns,
-    given: Columns,
-    only: Columns,
-    fraction: float | None,
-) -> Options:
-    return Options(
-        keys=_listed(keys),
-        sensitive=_listed(sensitive),
-        targets=_listed(targets),
-        formulas=_listed(formulas),
-        given=_listed(given),
-        fraction=fraction,
-        only=_listed(only),
-    )
 
 
 def _check_audience(audience: str) -> None:
@@ -249,11 +230,8 @@ def _mapped(
             )
         return None
     public = geography if isinstance(geography, Geography) else load_geography(geography)
-    return Mapped(public, _listed(destinations), flows, options)
-
-
-def _listed(value: str | Sequence[str] | None) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value or ())
+    named = (destinations,) if isinstance(destinations, str) else tuple(destinations)
+    return Mapped(public, named, flows, options)
 
 
 def _folder(release: Release | str | Path) -> Path:

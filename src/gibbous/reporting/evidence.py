@@ -32,7 +32,8 @@ def glance(findings: Sequence[Finding], caption: str) -> Grid:
         null = dict(f.null)
         more = "; ".join(f"{name} {short(_number(null[name]))}" for name in others if name in null)
         rows.append((
-            titled(f), _number(f.value), interval(f), _better(f),
+            titled(f), _number(f.value), interval(f),
+            f"near {short(f.ideal)}" if f.better == "near" else f.better,
             *(_number(null.get(name)) for name in names), *([more] if others else []),
         ))  # fmt: skip
     return Grid(caption, head, tuple(rows))
@@ -218,7 +219,7 @@ def details(findings: Sequence[Finding], *, without: Sequence[str] = ()) -> Iter
     for finding in findings:
         if finding.name in without or not finding.detail:
             continue
-        groups = [list(rows) for _, rows in groupby(finding.detail, key=_keys)]
+        groups = [list(rows) for _, rows in groupby(finding.detail, key=tuple)]
         for number, rows in enumerate(groups, 1):
             part = f", part {number}" if len(groups) > 1 else ""
             head = tuple(str(k) for k in rows[0])
@@ -273,12 +274,6 @@ _ENDS: Final = (
 )  # fmt: skip
 
 
-def _better(finding: Finding) -> str:
-    if finding.better == "near":
-        return f"near {short(finding.ideal)}"
-    return finding.better
-
-
 def _under(finding: Finding) -> str:
     words = [BETTER.get(finding.better, f"better near {short(finding.ideal)}")]
     if finding.interval:
@@ -295,10 +290,6 @@ def _references(findings: Sequence[Finding]) -> list[str]:
 
 def _number(value: float | None) -> Cell:
     return None if value is None else float(value)
-
-
-def _keys(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(row)
 
 
 def _known(value: object) -> bool:

@@ -195,24 +195,12 @@ def check_out(path: Path, view: int | None = None, *, overwrite: bool = False) -
 
 
 def _payload(data: MapData, destination: int) -> str:
-    look = {
-        "size": flow_map_svg.SIZE,
-        "radius": flow_map_svg.RADIUS,
-        "largest": flow_map_svg.LARGEST,
-        "crowd": flow_map_svg.CROWD,
-        "least": flow_map_svg.LEAST,
-        "rings": flow_map_svg.RINGS,
-        "breaks": flow_map_svg.BREAKS,
-        "shades": flow_map_svg.SHADES,
-        "colors": flow_map_svg.COLORS,
-        "ink": theme.INK,
-        "muted": theme.MUTED,
-        "base": theme.BASE,
-        "paper": theme.PAPER,
-        "font": theme.FONT,
-        "earth": EARTH,
-        "rows": ROWS,
-    }
+    look: dict[str, object] = {"earth": EARTH, "rows": ROWS}
+    for owner, names in (
+        (flow_map_svg, "size radius largest crowd least rings breaks shades colors"),
+        (theme, "ink muted base paper font"),
+    ):
+        look |= {name: getattr(owner, name.upper()) for name in names.split()}
     text = json.dumps(data.payload() | {"start": destination, "look": look}, separators=(",", ":"))
     # ASCII JSON without <, > and &: nothing in it can end the element that holds it.
     for sign in "<>&":

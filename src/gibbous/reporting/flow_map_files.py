@@ -22,6 +22,7 @@ from gibbous.flows import (
     read_flows,
     to_regions,
 )
+from gibbous.flows.table import decimals
 from gibbous.read.source import read_columns
 
 if TYPE_CHECKING:
@@ -177,20 +178,12 @@ def _maybe(kind: pl.DataType) -> bool:
     return kind.is_numeric() or kind in (pl.String, pl.Categorical)
 
 
-def _as_numbers(values: pl.Series) -> pl.Series:
-    """Float64; null where a value is no number."""
-    import polars as pl
-
-    plain = values.cast(pl.String) if values.dtype == pl.Categorical else values
-    return plain.cast(pl.Float64, strict=False)
-
-
 def _check_counted(frame: pl.DataFrame, named: Named, columns: tuple[str, str]) -> None:
     """Refuse a table that looks like pairs with counts, where no column of counts was named."""
     if named.count in frame.columns or not set(columns) <= set(frame.columns):
         return
     rest = [name for name in frame.columns if name not in columns and _maybe(frame.schema[name])]
-    numbers = [name for name in rest if not _as_numbers(frame.get_column(name)).has_nulls()]
+    numbers = [name for name in rest if not decimals(frame.get_column(name))[0].has_nulls()]
     if numbers and not frame.select(columns).is_duplicated().any():
         raise UsageError(
             "MAPCOUNT",
@@ -236,15 +229,11 @@ def _listed(frame: pl.DataFrame, named: Named) -> pl.DataFrame:
         )
     axes = []
     for axis, name in (("lat", named.lat), ("lon", named.lon)):
-        text = frame.get_column(name)
-        if text.dtype == pl.String:
-            text = text.str.strip_chars().replace("", None)
-        number = _as_numbers(text)
-        wrong = (number.is_null() & text.is_not_null()).to_numpy()
-        if wrong.any():
+        number, wrong = decimals(frame.get_column(name))
+        if wrong >= 0:
             raise SchemaMismatch(
                 "COORDINATES",
-                f"Column {name!r} has a value that is no number in data row {int(wrong.argmax()) + 1}.",
+                f"Column {name!r} has a value that is no number in data row {wrong + 1}.",
                 "Coordinates are decimal degrees; empty ones are unknown.",
                 "Correct that row.",
             )

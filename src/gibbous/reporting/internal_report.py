@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ from gibbous.core.errors import UsageError
 from gibbous.core.finding import Finding
 from gibbous.core.release import Release
 from gibbous.evaluation.findings import Findings
-from gibbous.reporting import evidence, html_page, internal_summary
+from gibbous.reporting import evidence, html_page
 from gibbous.reporting.flow_map import Mapped, flow_blocks
-from gibbous.reporting.labels import short
+from gibbous.reporting.html_page import PACKAGE
+from gibbous.reporting.labels import percent, short
 from gibbous.reporting.page_parts import Block, Grid, Notice, Page, Section, Text
 from gibbous.reporting.public_figures import spends
 from gibbous.reporting.public_report import opened
 from gibbous.reporting.risk_utility import ru_map_figure
+from gibbous.write.rendering import paragraphs
 
 WARNING = (
     "The numbers in this file were computed against confidential records. No guarantee covers them: "
@@ -152,7 +155,7 @@ def _top(findings: Findings) -> Iterator[tuple[str, str]]:
 
 def _summary(findings: Findings) -> Iterator[Block]:
     yield Notice(WARNING, "Confidential.")
-    for strong, words in internal_summary.summary(findings):
+    for strong, words in summary(findings):
         yield Text(words, strong)
     alone = [f for f in findings.named("population_unique") if dict(f.null).get("records") == 1]
     if alone:
@@ -249,3 +252,39 @@ def _shown(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_shown(v) for v in value)
     return "" if value is None else short(value)
+
+
+def summary(findings: Findings) -> list[tuple[str, str]]:
+    """(start in bold, rest) of each part; only what was measured is mentioned."""
+
+    def known(*names: str) -> list[Finding]:
+        every = (finding for name in names for finding in findings.named(name))
+        return [finding for finding in every if not math.isnan(finding.value)]
+
+    return paragraphs(
+        PACKAGE,
+        "internal_summary.md",
+        findings=findings,
+        known=known,
+        beside=_beside,
+        fewer=_fewer(findings.facts.get("rows")),
+        number=short,
+        percent=percent,
+    )
+
+
+def _beside(finding: Finding, form: str, resample: str, apart: str) -> list[str]:
+    """What references score, each in a form of two fields: its name, its value."""
+    null = dict(finding.null)
+    named = (("bootstrap", resample), ("independent", apart))
+    return [form % (words, short(null[name])) for name, words in named if name in null]
+
+
+def _fewer(rows: object) -> str:
+    """A caution where the holdout is the smaller table: it lies farther away by chance alone."""
+    if not isinstance(rows, Mapping) or not rows.get("holdout") or not rows.get("synthetic"):
+        return ""
+    held, drawn = rows["holdout"], min(rows["synthetic"])
+    if held >= drawn:
+        return ""
+    return f" (only {held:,}: fewer rows than {drawn:,} lie farther away by chance alone)"

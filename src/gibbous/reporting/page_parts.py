@@ -96,7 +96,9 @@ class Grid:
     @property
     def shown(self) -> list[list[str]]:
         """Cells as people read them, of the first SHOWN rows."""
-        return [[_cell(value) for value in row] for row in self.rows[:SHOWN]]
+        return [
+            ["" if value is None else short(value) for value in row] for row in self.rows[:SHOWN]
+        ]
 
     @property
     def cut(self) -> int:
@@ -234,7 +236,3 @@ def _numeric(value: Cell) -> bool:
     if isinstance(value, str):
         return value.endswith(" %") and value[:1].isdigit()
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _cell(value: Cell) -> str:
-    return "" if value is None else short(value)

@@ -13,7 +13,7 @@ from gibbous.core.claim import Claim, short
 from gibbous.core.plan import Plan
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Sparse, Table, Tables
+from gibbous.core.tables import Tables
 from gibbous.reporting import charts, margins, odds, theme
 from gibbous.reporting.labels import percent
 from gibbous.reporting.page_parts import Block, Cell, Figure, Grid, Text, panel
@@ -123,10 +123,11 @@ def data(release: Release) -> Iterator[Block]:
         yield Text("The synthetic sets have no rows.")
         return
     if tables is not None:
+        cut = any(table.noise.threshold is not None for table in tables.published())
         yield Text(
             "These counts were published with noise; each row of the table names the columns that "
             "were counted together. About two noisy counts in three, or more, lie within one standard "
-            "deviation of the true count." + (_THRESHOLDED if _cut(tables) else "")
+            "deviation of the true count." + (_THRESHOLDED if cut else "")
         )
         yield table_list(tables)
     shares = margins.drawn(release.sets, schema)
@@ -140,10 +141,6 @@ _THRESHOLDED = (
 )
 
 
-def _cut(tables: Tables) -> bool:
-    return any(table.noise.threshold is not None for table in tables.published())
-
-
 def table_list(tables: Tables) -> Grid:
     """The published tables: columns, cells, noise, threshold."""
     names, rows = tables.schema.names, []
@@ -153,18 +150,13 @@ def table_list(tables: Tables) -> Grid:
             ", ".join(names[c] for c in context.targets),
             ", ".join(names[c] for c in context.parents) or "(all records)",
             type(context.key).__name__.lower() if context.parents else "",
-            _cells(table),
+            table.cells.values.size,
             sqrt(noise.variance),
             noise.law,
             "all" if noise.threshold is None else f"above {noise.threshold}",
         ))  # fmt: skip
     head = ("counts of", "for each value of", "key", "cells", "noise sd, counts", "law", "kept")
     return Grid("Published noisy tables", head, tuple(rows), folded=len(rows) > 12)
-
-
-def _cells(table: Table) -> int:
-    cells = table.cells
-    return len(cells.values) if isinstance(cells, Sparse) else int(cells.values.size)
 
 
 def _columns(
@@ -193,7 +185,8 @@ def _columns(
     has = any(n is not None for n in noisy)
     head = ("column", "level", "noisy count", "noise sd", "noisy share", "synthetic share")
     key = [(theme.BASE, "bar", "share in the noisy table")] if has else []
-    key.append((theme.MAIN, "dot", f"share in the synthetic rows{_over(sets)}"))
+    over = f" (mean of {sets} sets; the line is their range)" if sets > 1 else ""
+    key.append((theme.MAIN, "dot", f"share in the synthetic rows{over}"))
     more = f" The first {DRAWN} columns are drawn." if len(schema) > DRAWN else ""
     text = (
         "Both are public. A difference comes from sampling, and from fitting the tables together; "
@@ -212,10 +205,6 @@ def _columns(
         tuple(key),
         "grid",
     )  # fmt: skip
-
-
-def _over(sets: int) -> str:
-    return f" (mean of {sets} sets; the line is their range)" if sets > 1 else ""
 
 
 def _levels(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ from gibbous.core.imprint import Imprint
 from gibbous.core.plan import Plan
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
-from gibbous.reporting import html_page, public_figures, public_summary
+from gibbous.reporting import html_page, labels, odds, public_figures
 from gibbous.reporting.flow_map import Mapped, flow_blocks
+from gibbous.reporting.html_page import PACKAGE
+from gibbous.reporting.labels import percent
 from gibbous.reporting.page_parts import Block, Bullets, Code, Grid, Notice, Page, Section, Text
+from gibbous.write import glossary
 from gibbous.write.codebook import COLUMNS, combinations, overview
 from gibbous.write.glossary import origin, words_used
+from gibbous.write.rendering import paragraphs
 
 MAPPED = "the release package and the public places of a map alone"
 _ROWS_FROM = {"noisy count": "from the noisy count"}
@@ -111,7 +116,7 @@ def _sets(receipt: Any) -> str:
 
 
 def _summary(release: Release) -> Iterator[Block]:
-    for strong, words in public_summary.summary(release):
+    for strong, words in summary(release):
         yield Text(words, strong)
     if not release.plan.total.is_dp:
         yield Notice(
@@ -206,7 +211,7 @@ def _limits(release: Release) -> Iterator[Block]:
 
         yield Notice(f"{fact_words(receipt['uncovered'])}.", "Read off the data, and not covered:")
     yield Text("It does not protect:")
-    yield Bullets(tuple(public_summary.unprotected(release)))
+    yield Bullets(tuple(unprotected(release)))
     if release.plan.warnings:
         yield Text("The plan warned, before the data were opened:")
         yield Bullets(release.plan.warnings)
@@ -285,3 +290,53 @@ def _verify(receipt: Any) -> Iterator[Block]:
         "ledger. The second checks the digests alone."
     )
     yield Code(("gibbous verify FOLDER", "cd FOLDER && sha256sum -c SHA256SUMS"))
+
+
+def summary(release: Release) -> list[tuple[str, str]]:
+    """The executive paragraph: (start in bold, rest) of each part."""
+    tables = release.tables
+    published = () if tables is None else tables.published()
+    return paragraphs(
+        PACKAGE,
+        "public_summary.md",
+        receipt=release.receipt,
+        rows=release.receipt["rows"],
+        given=release.receipt.get("given"),
+        guarantee=str(release.receipt["guarantee"]),
+        schema=release.schema,
+        plan=release.plan,
+        total=release.plan.total,
+        tables=tables,
+        thresholds=any(table.noise.threshold is not None for table in published),
+        unit=unit(release),
+        words=glossary,
+        odds=odds,
+        exp=exp,
+        number=labels.short,
+        percent=percent,
+    )
+
+
+def unit(release: Release) -> str:
+    """The privacy unit as the object of a sentence."""
+    unit = (release.receipt["unit"] or {"words": "one row"})["words"]
+    protected = unit.replace("one ", "any one ", 1).replace(", at most", " with at most", 1)
+    return f"{protected} of the confidential data"
+
+
+def unprotected(release: Release) -> Iterator[str]:
+    """What no reader may take the release to protect."""
+    total = release.plan.total
+    yield "What is true of many people: a common pattern stays visible, and is meant to."
+    if total.is_dp:
+        yield glossary.groups(release.plan)
+        yield "Against other releases of the same data: their costs add up in the ledger."
+    if total.kind == "l_diversity":
+        yield "Presence: l-diversity limits how sure one redrawn value is, not who is in the data."
+    yield "The schema itself: names, levels, bounds and cut points are published as they are."
+    yield (
+        "Fitness for use: noise, bins and bounds distort, and numbers are drawn anew, "
+        "uniformly within a bin or from a fitted law. "
+        "Conclusions that matter should be checked on the original data."
+    )
+    yield "Against coincidence: a synthetic row may by chance equal a record."

@@ -18,7 +18,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context, strides
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema, impossible_mask
-from gibbous.core.tables import Counts, Dense
+from gibbous.core.tables import Counts
 from gibbous.privacy.calibrate.dirichlet import MOST_RECORDS, WHOLE
 from gibbous.sampling.exact_draws import bounded
 from gibbous.sampling.structural_zeros import uniform_rows
@@ -272,18 +272,12 @@ def _covers(cells: int, contexts: Sequence[Context]) -> None:
 
 def occupied(one: Counts, schema: Schema) -> tuple[np.ndarray, np.ndarray]:
     """Codes (columns, cells) and counts of the cells with records."""
-    context, cells = one.context, one.cells
-    if isinstance(cells, Dense):
-        keys, levels = np.nonzero(cells.values > 0)
-        values = cells.values[keys, levels]
-    else:
-        held = cells.values > 0
-        keys, levels, values = cells.keys[held], cells.levels[held], cells.values[held]
-    codes = np.zeros((len(schema), len(values)), dtype=schema.code_dtype())
+    context, cells = one.context, one.occupied()
+    codes = np.zeros((len(schema), len(cells.values)), dtype=schema.code_dtype())
     for places, columns, sizes in (
-        (keys, context.parents, context.parent_sizes),
-        (levels, context.targets, context.target_sizes),
+        (cells.keys, context.parents, context.parent_sizes),
+        (cells.levels, context.targets, context.target_sizes),
     ):
         for column, step, size in zip(columns, strides(sizes), sizes, strict=True):
             codes[column] = (places.astype(np.uint64) // np.uint64(step)) % np.uint64(size)
-    return codes, values
+    return codes, cells.values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gibbous.studies.registry import names
+from gibbous.studies.study_parts import names
 from gibbous.studies.study_run import run
 
 __all__ = ["names", "run"]

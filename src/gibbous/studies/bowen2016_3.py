@@ -14,8 +14,17 @@ import numpy as np
 
 from gibbous.studies import panels
 from gibbous.studies.bowen2016_1 import ORIGINAL
-from gibbous.studies.mixed_histograms import histogram, public_bins, scott_bins
-from gibbous.studies.mixed_laws import Floats, Records, Summary, modips, multiple_synthesis, records
+from gibbous.studies.mixed_laws import (
+    Floats,
+    Records,
+    Summary,
+    histogram,
+    modips,
+    multiple_synthesis,
+    public_bins,
+    records,
+    scott_bins,
+)
 from gibbous.studies.scores import Inferred, budgets_of, scored, several, single
 from gibbous.studies.seeded_draws import Draws
 from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
@@ -36,8 +45,7 @@ def chances() -> Floats:
     The paper prints the two ends alone.
     """
     even = np.linspace(0.007, 0.076, CELLS)
-    probabilities: Floats = even / even.sum()
-    return probabilities
+    return np.asarray(even / even.sum())
 
 
 def cells(settings: Settings) -> tuple[Cell, ...]:

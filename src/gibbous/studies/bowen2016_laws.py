@@ -147,15 +147,10 @@ def _expm1(x: float) -> float:
     return math.expm1(min(x, 600.0))  # beyond, alpha is 0 to every digit
 
 
-def _exact(n: int, epsilon: float, sets: int) -> float:
-    del n, sets
-    return epsilon
-
-
-def _truncated_total(n: int, epsilon: float, sets: int) -> float:
-    return sets * truncated_laplace_loss(sets / epsilon, n)
-
-
+_exact: Loss = lambda n, epsilon, sets: epsilon  # noqa: E731
+_truncated_total: Loss = lambda n, epsilon, sets: (  # noqa: E731
+    sets * truncated_laplace_loss(sets / epsilon, n)
+)
 SYNTHESIZERS: Final = (
     Synthesizer("modips, clipped", 1, "noise per set", modips, _exact),
     Synthesizer("modips, sanitized once", 8, "noise once", modips_once, _exact),

@@ -6,24 +6,25 @@ with the true one, as in the four figures of the paper.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from gibbous.core.extras import need
-from gibbous.evaluation.flows_metrics import SIZES
+from gibbous.evaluation.flows import SIZES
 from gibbous.evaluation.flows_trips import Trips
-from gibbous.reporting import theme
 from gibbous.studies import panels
 from gibbous.studies.onthemap_data import RANGES, Commutes, constructed, given
 from gibbous.studies.onthemap_laws import METHODS, PRINTED, Method
 from gibbous.studies.seeded_draws import Draws
-from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
 
 _NUMBER: Final = 61  # of this study, in the path of every draw
 _CLASSES: Final = ("short", "moderate", "long")
 TRUTH: Final = "true table"
+_MEAN: Final = "Mean commute a destination"
+_BY: Final = "synthetic minus true, miles, by people"
+_HEAD: Final = ("miles", "epsilon", "method", "people", "destinations", "bias", "error", "no trips")
 _SHOWN: Final = ("epsilon", "method", "class", "destinations", "bias", "error", "empty")
 
 
@@ -84,17 +85,8 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
         shown_tables.append(
             Table(
                 "bias" if not kind else "bias-short",
-                f"Mean commute a destination, {title}: synthetic minus true, miles, by people",
-                (
-                    "miles",
-                    "epsilon",
-                    "method",
-                    "people",
-                    "destinations",
-                    "bias",
-                    "error",
-                    "no trips",
-                ),
+                f"{_MEAN}, {title}: {_BY}",
+                _HEAD,
                 tuple(lines),
             )
         )
@@ -174,17 +166,13 @@ def _by_size(rows: Sequence[Row], kind: str) -> list[dict[str, Any]]:
     out = []
     for (reach, epsilon, method, size), mine in sorted(groups.items(), key=_place):
         known = [r for r in mine if r[f"{kind}bias"] is not None]
-        last = (
-            f"{SIZES[size]}+"
-            if size == len(SIZES) - 1
-            else f"{SIZES[size]} to {SIZES[size + 1] - 1}"
-        )
+        ends = f"{SIZES[size]} to {SIZES[size + 1] - 1}" if size < len(SIZES) - 1 else ""
         out.append(
             {
                 "reach": reach,
                 "epsilon": epsilon,
                 "method": method,
-                "class": last,
+                "class": ends or f"{SIZES[size]}+",
                 "middle": float(np.median([r["people"] for r in mine])),
                 "destinations": len(mine),
                 "bias": _mean([r[f"{kind}bias"] for r in known]),
@@ -207,9 +195,9 @@ def _classes(rows: Sequence[Row]) -> Table:
             continue
         miles = f"{row['reach']:g}"
         if not lines or lines[-1][0] != miles:
-            true = (_rounded(row[f"real_{k}"]) for k in _CLASSES)
+            true = (rounded(row[f"real_{k}"]) for k in _CLASSES)
             lines.append((miles, "", TRUTH, *true, row["people"]))
-        shares = (_rounded(row[f"share_{k}"]) for k in _CLASSES)
+        shares = (rounded(row[f"share_{k}"]) for k in _CLASSES)
         people = round(row["drawn_people"])
         lines.append((miles, row["epsilon"], row["method"], *shares, people))
     headers = ("miles", "epsilon", "method", *_CLASSES, "people")
@@ -218,49 +206,28 @@ def _classes(rows: Sequence[Row]) -> Table:
 
 def _points(rows: Sequence[Row], kind: str) -> Any:
     """People of a destination and its mean commute: true, as printed, and ours (figures 1 to 4)."""
-    alt = need("altair", "report")
     shown = (PRINTED, "onthemap, shrunk", "onthemap, grid cells")
     names = [TRUTH, *(n for n in shown if any(r["method"] == n for r in rows))]
-    first, drawn = rows[0]["epsilon"], []
-    for reach in dict.fromkeys(row["reach"] for row in rows):
-        points: list[Mapping[str, Any]] = []
-        for row in rows:
-            if (row["level"], row["reach"], row["epsilon"]) != ("destination", reach, first):
-                continue
+    first, points = rows[0]["epsilon"], list[Row]()
+    for row in rows:
+        if (row["level"], row["epsilon"]) == ("destination", first) and row["method"] in names:
+            place = {"x": row["people"], "panel": f"within {row['reach']:g} miles"}
             if row["method"] == names[1]:
-                points.append({"x": row["people"], "y": row[f"{kind}real"], "by": TRUTH})
-            if row["method"] in names:
-                points.append({"x": row["people"], "y": row[f"{kind}first"], "by": row["method"]})
-        drawn.append(_panel(alt, points, names, f"within {reach:g} miles"))
-    return panels.grid(drawn, 2)
-
-
-def _panel(alt: Any, points: list[Mapping[str, Any]], names: list[str], title: str) -> Any:
-    marks = [(theme.INK, "circle"), *theme.SERIES[1:]][: len(names)]
-    kept = [dict(p) for p in points if p["y"] is not None]
-    by = {"legend": alt.Legend(columns=4), "title": None}
-    people = [p["x"] for p in kept] or [1.0, 10.0]
-    ticks = panels.ticks(min(people), max(people))
-    chart = alt.Chart(alt.InlineData(values=kept)).mark_point(size=28, strokeWidth=1.2, opacity=0.8)
-    return chart.encode(
-        x=alt.X("x:Q", title="people of the destination",
-                scale=alt.Scale(type="log", nice=False, padding=6), axis=alt.Axis(grid=False, values=ticks)),
-        y=alt.Y("y:Q", title="mean commute, miles", axis=alt.Axis(tickCount=5)),
-        color=alt.Color("by:N", scale=alt.Scale(domain=names, range=[m[0] for m in marks]), **by),
-        shape=alt.Shape("by:N", scale=alt.Scale(domain=names, range=[m[1] for m in marks]), **by),
-    ).properties(title=title, width=300, height=230)  # fmt: skip
+                points.append(place | {"y": row[f"{kind}real"], "by": TRUTH})
+            points.append(place | {"y": row[f"{kind}first"], "by": row["method"]})
+    return panels.Lines(
+        x="x", y="y", by="by", panel="panel", order=names, columns=2, scales=("log", "linear"),
+        titles=("people of the destination", "mean commute, miles"), joined=False, shared=False,
+        height=230,
+    ).chart(points)  # fmt: skip
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return _rounded(float(np.mean(values))) if values else None
+    return rounded(float(np.mean(values))) if values else None
 
 
 def _plain(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
 
 
 STUDY = Study(

@@ -65,7 +65,8 @@ def constructed(seed: int, reach: float, scale: float, jobs: float) -> Commutes:
     away[0] = 0.0  # the destination with the largest domain
     lat, lon = _moved(away, 2 * math.pi * draws.at(3).uniform(number))
     works = places([f"w{k}" for k in range(number)], lat, lon)
-    sizes = np.maximum(1, np.rint(_sizes(draws.at(4).normal(number), jobs))).astype(int)
+    raw = np.exp(1.1 * draws.at(4).normal(number))  # most destinations are small, a few large
+    sizes = np.maximum(1, np.rint(raw * jobs / raw.mean())).astype(int)
     groups = np.repeat(np.arange(number), sizes)
     shares, at = np.array(QUANTILES).T
     wish = np.interp(draws.at(5).uniform(len(groups)), shares, at)
@@ -155,8 +156,7 @@ def _homes(draws: Draws, scale: float) -> Places:
 def grid(lat: np.ndarray, lon: np.ndarray) -> np.ndarray:
     """A public cell of each place, a quarter of a degree wide (about 17 by 12 miles), text."""
     row, column = (np.floor(4 * v).astype(int) for v in (lat, lon))
-    made: np.ndarray = np.char.add(np.char.add(row.astype(str), ":"), column.astype(str))
-    return made
+    return np.asarray(np.char.add(np.char.add(row.astype(str), ":"), column.astype(str)))
 
 
 def _moved(away: np.ndarray, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -168,13 +168,6 @@ def _moved(away: np.ndarray, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     east = np.sin(turn) * np.sin(angle) * math.cos(one)
     more = np.arctan2(east, np.cos(angle) - math.sin(one) * sine)
     return np.degrees(np.arcsin(sine)), CENTER[1] + np.degrees(more)
-
-
-def _sizes(normal: np.ndarray, jobs: float) -> np.ndarray:
-    """Log-normal people of destinations with this mean: most are small, a few large."""
-    raw = np.exp(1.1 * normal)
-    sizes: np.ndarray = raw * jobs / raw.mean()
-    return sizes
 
 
 def _chosen(

@@ -227,8 +227,7 @@ def _noise(count: int, scale: Fraction, draws: Draws) -> np.ndarray:
         exponential_gaps(np.full(count, scale.numerator), seeded(draws.at(k))) // scale.denominator
         for k in (1, 2)
     )
-    noise: np.ndarray = one - two
-    return noise
+    return np.asarray(one - two)
 
 
 def _grid(flows: Flows, width: int, truth: Commutes, epsilon: float, draws: Draws) -> Flows:

@@ -1,8 +1,10 @@
-"""Small multiples of lines: plain rows in, an Altair chart out, in the style of the reports."""
+"""Small multiples of lines: plain rows in, an Altair chart and an SVG file out, styled as the reports."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -10,6 +12,7 @@ from typing import Any, Final, Literal
 from gibbous.core.extras import need
 from gibbous.reporting import theme
 from gibbous.reporting.charts import NUMBER
+from gibbous.studies.study_parts import Figure
 
 Row = Mapping[str, Any]
 WIDTH: Final = 760  # px of the whole drawing
@@ -20,6 +23,8 @@ _DASHES: Final = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
 
 
 Kind = Literal["linear", "log"]
+_MARK = re.compile(r'<path transform="translate\(([^,()]+),([^,()]+)\)" (d="[^"]*"[^<>]*?) ?/>')
+_OFTEN = 4  # times that a mark is drawn, from which on a definition is shorter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,7 @@ class Lines:
         reference: a dashed horizontal line.
         shared: one y axis for all panels; False: each panel its own.
         height: of one panel, px.
+        joined: False: points alone.
     """
 
     x: str
@@ -52,6 +58,7 @@ class Lines:
     reference: float | None = None
     shared: bool = True
     height: int = HEIGHT
+    joined: bool = True
 
     def chart(self, rows: Sequence[Row]) -> Any:
         """The drawing, for `gibbous.reporting.svg_drawing.svg`.
@@ -77,9 +84,16 @@ class Lines:
         for at, (title, points) in enumerate(groups.items()):
             outer = (at + self.columns >= len(groups), at % self.columns == 0)
             axes = self._axes(alt, points, limits, outer)
-            layers = _layers(alt, points, names, axes, self.reference)
+            layers = _layers(alt, points, names, axes, self)
             drawn.append(alt.layer(*layers).properties(title=title, **size))
-        return grid(drawn, self.columns)
+        head = {
+            "fontSize": theme.TITLE,
+            "color": theme.INK,
+            "fontWeight": "normal",
+            "anchor": "start",
+        }
+        whole = alt.concat(*drawn, columns=self.columns, spacing=14)
+        return whole.configure(**theme.config(), title=head, concat={"spacing": 14})
 
     def _axes(
         self,
@@ -98,19 +112,6 @@ class Lines:
             "y": alt.Y("y:Q", title=titles[1], axis=alt.Axis(format=NUMBER, **y),
                        scale=_scale(alt, limits, self.scales[1])),
         }  # fmt: skip
-
-
-def grid(charts: Sequence[Any], columns: int) -> Any:
-    """Charts side by side, in the style of the reports."""
-    alt = need("altair", "report")
-    title = {
-        "fontSize": theme.TITLE,
-        "color": theme.INK,
-        "fontWeight": "normal",
-        "anchor": "start",
-    }
-    drawn = alt.concat(*charts, columns=columns, spacing=14)
-    return drawn.configure(**theme.config(), title=title, concat={"spacing": 14})
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -152,7 +153,7 @@ def _marks(values: Sequence[float], scale: str, *, whole: bool = True) -> dict[s
 
 
 def _layers(
-    alt: Any, points: Sequence[Row], names: Sequence[str], place: Row, reference: float | None
+    alt: Any, points: Sequence[Row], names: Sequence[str], place: Row, lines: Lines
 ) -> list[Any]:
     marks = [theme.SERIES[i % len(theme.SERIES)] for i in range(len(names))]
     dashes = [list(_DASHES[i % len(_DASHES)]) for i in range(len(names))]
@@ -164,13 +165,15 @@ def _layers(
     data = alt.Chart(alt.InlineData(values=[dict(point) for point in points]))
     color = by(alt.Color, [mark[0] for mark in marks])
     layers = []
-    if reference is not None:
-        rule = alt.Chart(alt.InlineData(values=[{"y": reference}]))
+    if lines.reference is not None:
+        rule = alt.Chart(alt.InlineData(values=[{"y": lines.reference}]))
         rule = rule.mark_rule(color=theme.MUTED, strokeDash=[4, 3])
         layers.append(rule.encode(y=place["y"]))
-    line = data.mark_line(strokeWidth=1.5, clip=True)
-    layers.append(line.encode(**place, color=color, strokeDash=by(alt.StrokeDash, dashes, None)))
-    dots = data.mark_point(filled=True, size=26, opacity=1, clip=True)
+    if lines.joined:
+        line = data.mark_line(strokeWidth=1.5, clip=True)
+        dash = by(alt.StrokeDash, dashes, None)
+        layers.append(line.encode(**place, color=color, strokeDash=dash))
+    dots = data.mark_point(filled=lines.joined, size=26, opacity=1, clip=True)
     shape = by(alt.Shape, [mark[1] for mark in marks])
     layers.append(dots.encode(**place, color=color, shape=shape))
     return layers
@@ -198,3 +201,36 @@ def _scale(alt: Any, limits: tuple[float, float] | None, kind: str) -> Any:
         # A logarithmic axis would be drawn out to whole powers of ten, mostly empty.
         return alt.Scale(type=kind, zero=False, padding=6, nice=kind == "linear")
     return alt.Scale(type=kind, domain=list(limits), clamp=True, nice=False)
+
+
+def file_of(figure: Figure) -> bytes:
+    """The drawing for readers with any screen.
+
+    Raises:
+        EngineFailure: the extra "report" is not installed.
+    """
+    from gibbous.reporting.svg_drawing import svg
+
+    text = svg(figure.chart, figure.name).replace('style="', 'style="background:#fff;', 1)
+    return f"{compact(text, figure.name)}\n".encode()
+
+
+def compact(text: str, name: str) -> str:
+    """The same drawing with marks that are drawn often defined once.
+
+    Args:
+        text: an SVG document.
+        name: prefix of the ids.
+    """
+    times = Counter(match[3] for match in _MARK.finditer(text))
+    marks = [mark for mark, count in times.items() if count >= _OFTEN]
+    ids = {mark: f"{name}-m{k}" for k, mark in enumerate(marks)}
+
+    def used(match: re.Match[str]) -> str:
+        if match[3] not in ids:
+            return match[0]
+        return f'<use href="#{ids[match[3]]}" x="{match[1]}" y="{match[2]}"/>'
+
+    written = "".join(f'<path id="{ids[mark]}" {mark}/>' for mark in marks)
+    start = text.index(">") + 1
+    return f"{text[:start]}<defs>{written}</defs>{_MARK.sub(used, text[start:])}"

@@ -12,11 +12,9 @@ from gibbous.core.extras import need
 from gibbous.evaluation.utility.lasso import Moments, moments_of, path
 from gibbous.privacy.calibrate.diversity import q_star
 from gibbous.studies import panels
-from gibbous.studies.nearest_keys import Nearest
 from gibbous.studies.park2014_data import Microdata, table_of, tagged
-from gibbous.studies.park2014_laws import diverse, seeds, tilted
-from gibbous.studies.park2014_measures import shares
-from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, hashed, mixed
+from gibbous.studies.park2014_laws import diverse, seeds, shares, tilted
+from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, Nearest, hashed, mixed
 from gibbous.studies.sbhg_laws import Noised, gibbs
 from gibbous.studies.seeded_draws import Draws
 from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
@@ -132,16 +130,14 @@ def _measured(table: Microdata, rows: Ints, target: str, settings: Settings) -> 
 
 def _errors(moments: Moments, slopes: Floats, real: Any, goal: Floats) -> Floats:
     guess = moments.target + (real @ slopes.T) - (slopes @ moments.mean)[None, :]
-    errors: Floats = ((goal[:, None] - guess) ** 2).mean(axis=0)
-    return errors
+    return np.asarray(((goal[:, None] - guess) ** 2).mean(axis=0))
 
 
 def _numbers(table: Microdata, rows: Ints, name: str) -> Floats:
     """log(1 + number) of a column: the paper's target is in classes, and stays have a long tail."""
     values = table.numbers(name, np.arange(table.sizes[table.index(name)]))
     values = np.where(np.isfinite(values), values, np.arange(len(values)))
-    logs: Floats = np.log1p(values)[rows[:, table.index(name)]]
-    return logs
+    return np.asarray(np.log1p(values)[rows[:, table.index(name)]])
 
 
 def _design(table: Microdata, rows: Ints, target: str) -> tuple[list[str], Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 import gibbous as gb
 from gibbous.studies import panels
-from gibbous.studies import park2014_measures as measures
+from gibbous.studies import park2014_laws as measures
 from gibbous.studies.park2014_data import Microdata, table_of, tagged
 from gibbous.studies.park2014_laws import Imputer, added, alpha_printed, blocks, imputer, seeds
 from gibbous.studies.sbhg_conditionals import Floats, Ints, disintegrated
@@ -105,7 +105,7 @@ def _histograms(table: Microdata, settings: Settings) -> list[dict[str, Any]]:
     return [
         {"column": name, "method": method, "level": level, "share": float(share),
          "label": table.labels[table.index(name)][level], "true_epsilon": cost}
-        for name in _present(table, HISTOGRAMS)
+        for name in [n for n in HISTOGRAMS if n in table.names] or table.names[:2]
         for method, (rows, cost) in drawn.items()
         for level, share in enumerate(
             measures.shares(rows[:, table.index(name)], table.sizes[table.index(name)]))
@@ -282,7 +282,11 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     """Figure 4; figures 5 to 7 and 9 with what is charged and what is true side by side."""
     del settings
     maps = [row for row in rows if row["part"] == "map"]
-    drawn = [_histogram_figure([row for row in rows if row["part"] == "histograms"])]
+    chart = panels.Lines(
+        x="level", y="share", by="method", panel="column", columns=2,
+        titles=("level", "share"), shared=False,
+    ).chart([row for row in rows if row["part"] == "histograms"])  # fmt: skip
+    drawn = [Figure("park2014-histograms", "Histograms of PeGS and Block PeGS", chart)]
     groups = {
         "utility": ("marginal", "given_age", "given_hosp", "linear", "logistic"),
         "risk": ("mdc_missed", "nproc_error", "unique"),
@@ -303,18 +307,6 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
         ).chart(shown)  # fmt: skip
         drawn.append(Figure(f"park2014-{group}", f"R-U maps: {group}", chart))
     return tuple(drawn)
-
-
-def _histogram_figure(rows: Sequence[Row]) -> Figure:
-    chart = panels.Lines(
-        x="level", y="share", by="method", panel="column", columns=2,
-        titles=("level", "share"), shared=False,
-    ).chart(rows)  # fmt: skip
-    return Figure("park2014-histograms", "Histograms of PeGS and Block PeGS", chart)
-
-
-def _present(table: Microdata, wanted: Sequence[str]) -> Sequence[str]:
-    return [name for name in wanted if name in table.names] or table.names[:2]
 
 
 STUDY = Study(

@@ -1,8 +1,4 @@
-"""The laws of PeGS, Block PeGS with reset and perturbed imputation as printed, from seeded streams.
-
-Contexts are ranked on the raw records and seeds may be records, as the papers have it: nothing here
-protects anybody.
-"""
+"""park2014 by its laws: PeGS, Block PeGS with reset and perturbed imputation as printed; utility and risk."""
 
 from __future__ import annotations
 
@@ -11,17 +7,19 @@ from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
+import numpy.typing as npt
 
 from gibbous.privacy.calibrate.diversity import conditional, diverse_beta, mixed_with_uniform
 from gibbous.privacy.calibrate.gibbs import pegs_alpha_published as alpha_printed
 from gibbous.sampling.imputation.records import Records
 from gibbous.sampling.imputation.regression import Conditional, Fit, conditionals
 from gibbous.studies.park2014_data import Microdata
-from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, drawn
+from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, drawn, mixed
 from gibbous.studies.sbhg_laws import Noised
 from gibbous.studies.seeded_draws import Draws
 
 __all__ = ["Imputer", "added", "alpha_printed", "blocks", "diverse", "imputer", "seeds", "tilted"]
+_RIDGE = 1e-6  # keeps the logistic fit finite where a synthetic table separates
 
 
 def added(tables: Sequence[Hashed], alpha: float) -> Noised:
@@ -125,3 +123,122 @@ def imputer(table: Microdata, most: int) -> tuple[Conditional, ...]:
     codes, counts = np.unique(table.codes[:most], axis=0, return_counts=True)
     columns = np.ascontiguousarray(codes.T.astype(np.int32))
     return conditionals(Records(columns, counts.astype(np.int64), table.sizes), Fit())
+
+
+def marginal_distance(table: Microdata, rows: Ints) -> float:
+    """Mean over columns of half the L1 distance of the shares; the printed formula is lost."""
+    distances = [
+        _distance(table.codes[:, j], rows[:, j], size) for j, size in enumerate(table.sizes)
+    ]
+    return float(np.mean(distances))
+
+
+def conditional_distance(table: Microdata, rows: Ints, given: str) -> float:
+    """The same within each level of a column, weighted by its real share; 1 where no row has it."""
+    at = table.index(given)
+    total = 0.0
+    for level in range(table.sizes[at]):
+        real = table.codes[table.codes[:, at] == level]
+        made = rows[rows[:, at] == level]
+        if not len(real):
+            continue
+        others = [j for j in range(len(table.sizes)) if j != at]
+        far = [
+            _distance(real[:, j], made[:, j], table.sizes[j]) if len(made) else 1.0 for j in others
+        ]
+        total += len(real) / table.rows * float(np.mean(far))
+    return total
+
+
+def linear(table: Microdata, rows: Ints, target: str, terms: Sequence[str]) -> Floats:
+    """Coefficients of least squares, intercept first; terms in real standard deviations."""
+    x, y = _design(table, rows, terms), table.numbers(target, rows[:, table.index(target)])
+    kept = np.isfinite(y)
+    return np.asarray(np.linalg.lstsq(x[kept], y[kept], rcond=None)[0], dtype=np.float64)
+
+
+def logistic(table: Microdata, rows: Ints, target: str, terms: Sequence[str]) -> Floats:
+    """Coefficients of a logistic regression of the second level of a column, by Newton steps."""
+    x = _design(table, rows, terms)
+    y = (rows[:, table.index(target)] == 1).astype(np.float64)
+    b: Floats = np.zeros(x.shape[1])
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-np.clip(x @ b, -30, 30)))
+        slope = x.T @ (y - p) - _RIDGE * len(y) * b
+        bend = (x * (p * (1 - p))[:, None]).T @ x + _RIDGE * len(y) * np.eye(len(b))
+        step = np.linalg.solve(bend, slope)
+        b += np.clip(step, -2, 2)
+        if np.abs(step).max() < 1e-8:
+            break
+    return b
+
+
+def attack(
+    table: Microdata, rows: Ints, known: Sequence[str], sensitive: str, targets: Ints
+) -> float:
+    """Share of targets whose sensitive level is not the likeliest one among rows with their key.
+
+    An intruder without such a row guesses the likeliest level of all rows.
+    """
+    at = [table.index(name) for name in known]
+    levels = table.sizes[table.index(sensitive)]
+    guess = _Counted(rows, at, table, table.index(sensitive), levels)(targets)
+    return float(np.mean(guess.argmax(axis=1) != targets[:, table.index(sensitive)]))
+
+
+def guessed_number(
+    table: Microdata, rows: Ints, known: Sequence[str], sensitive: str, targets: Ints
+) -> float:
+    """Mean distance of a target's number from the mean among rows with its key."""
+    at, column = [table.index(name) for name in known], table.index(sensitive)
+    levels = table.sizes[column]
+    counts = _Counted(rows, at, table, column, levels)(targets)
+    values = table.numbers(sensitive, np.arange(levels))
+    guess = counts @ values / counts.sum(axis=1)
+    return float(np.mean(np.abs(guess - values[targets[:, column]])))
+
+
+def unique(table: Microdata, rows: Ints, known: Sequence[str]) -> int:
+    """Rows that no other row shares the key with."""
+    at = [table.index(name) for name in known]
+    keys = mixed(rows[:, at], [table.sizes[c] for c in at])
+    return int((np.unique(keys, return_counts=True)[1] == 1).sum())
+
+
+class _Counted:
+    """Levels of a column among the rows with the key of each target; of all rows where none has."""
+
+    def __init__(
+        self, rows: Ints, at: Sequence[int], table: Microdata, column: int, levels: int
+    ) -> None:
+        self._at, self._radices = list(at), [table.sizes[c] for c in at]
+        self._keys, lines = np.unique(mixed(rows[:, self._at], self._radices), return_inverse=True)
+        self._counts = np.zeros((len(self._keys) + 1, levels))
+        np.add.at(self._counts, (lines, rows[:, column]), 1.0)
+        self._counts[-1] = self._counts[:-1].sum(axis=0)
+
+    def __call__(self, targets: Ints) -> Floats:
+        keys = mixed(targets[:, self._at], self._radices)
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return self._counts[np.where(self._keys[place] == keys, place, -1)]
+
+
+def _design(table: Microdata, rows: Ints, terms: Sequence[str]) -> Floats:
+    columns = [np.ones(len(rows))]
+    for name in terms:
+        at = table.index(name)
+        values = table.numbers(name, np.arange(table.sizes[at]))
+        if not np.isfinite(values).all():
+            values = np.arange(table.sizes[at], dtype=np.float64)
+        real = values[table.codes[:, at]]
+        columns.append((values[rows[:, at]] - real.mean()) / (real.std() or 1.0))
+    return np.stack(columns, axis=1)
+
+
+def _distance(a: Ints, b: Ints, levels: int) -> float:
+    return float(np.abs(shares(a, levels) - shares(b, levels)).sum() / 2)
+
+
+def shares(codes: npt.NDArray[np.int64], levels: int) -> Floats:
+    """Share of each level, float64 (levels,)."""
+    return np.asarray(np.bincount(codes, minlength=levels) / max(len(codes), 1))

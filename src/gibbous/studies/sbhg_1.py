@@ -10,7 +10,6 @@ import numpy as np
 from gibbous.privacy.calibrate.sba import proposition1, proposition1_published
 from gibbous.studies import panels
 from gibbous.studies.park2014_data import Microdata
-from gibbous.studies.sbhg_conditionals import Ints
 from gibbous.studies.sbhg_laws import Start, error, printed, sba, threshold_printed, true_delta
 from gibbous.studies.seeded_draws import Draws
 from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table
@@ -60,12 +59,12 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
     table = dense(kind, settings.seed)
     x = np.bincount(table.codes @ np.array([LEVELS**2, LEVELS, 1]), minlength=CELLS)
     draws = Draws(settings.seed, (_NUMBER, TABLES.index(kind) + 1, round(epsilon * 10**6)))
-    simulated = _sba_errors(x, draws.at(0), epsilon, delta, settings.reps)
+    many, limit = np.broadcast_to(x, (settings.reps, CELLS)), threshold_printed(epsilon, delta)
+    simulated = np.abs(sba(many, draws.at(0), scale=2 / epsilon, threshold=limit) - x).sum(axis=1)
     starts: tuple[Start, Start] = ("record", "surviving")
+    chains = range(int(settings.values["chains"]))
     hashed = [
-        np.array(
-            [_sbhg(table, draws.at(1, r), epsilon, start, settings) for r in _chains(settings)]
-        )
+        np.array([_sbhg(table, draws.at(1, r), epsilon, start, settings) for r in chains])
         for start in starts
     ]
     tables = true_delta(3, delta)
@@ -83,10 +82,6 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def _chains(settings: Settings) -> range:
-    return range(int(settings.values["chains"]))
-
-
 def _sbhg(
     table: Microdata, draws: Draws, epsilon: float, start: Start, settings: Settings
 ) -> tuple[float, float]:
@@ -98,16 +93,6 @@ def _sbhg(
     )  # fmt: skip
     errors = error(table.codes, rows, table.sizes)
     return float(errors["l1"]), float(errors["shown"] or 0.0)
-
-
-def _sba_errors(x: Ints, draws: Draws, epsilon: float, delta: float, reps: int) -> Any:
-    z = sba(
-        np.broadcast_to(x, (reps, CELLS)),
-        draws,
-        scale=2 / epsilon,
-        threshold=threshold_printed(epsilon, delta),
-    )
-    return np.abs(z - x).sum(axis=1)
 
 
 def _mean(values: Any) -> tuple[float, float]:

@@ -50,8 +50,7 @@ class Draws:
 
     def normal(self, *shape: int) -> Floats:
         """Standard normal."""
-        normal: Floats = _special().ndtri(self.uniform(*shape))
-        return normal
+        return np.asarray(_special().ndtri(self.uniform(*shape)))
 
     def laplace(self, *shape: int) -> Floats:
         """Laplace of mean 0 and scale 1."""
@@ -59,8 +58,7 @@ class Draws:
 
     def gamma(self, a: npt.ArrayLike, *shape: int) -> Floats:
         """Gamma of shape a (broadcast) and rate 1."""
-        gamma: Floats = _special().gammaincinv(a, self.uniform(*shape))
-        return gamma
+        return np.asarray(_special().gammaincinv(a, self.uniform(*shape)))
 
     def beta(self, a: npt.ArrayLike, b: npt.ArrayLike, *shape: int) -> Floats:
         """Beta of a and b (broadcast)."""
@@ -74,8 +72,7 @@ class Draws:
 def laplace(unit: Floats) -> Floats:
     """Laplace of scale 1 by its inverse."""
     side = np.minimum(unit, 1 - unit)
-    noise: Floats = np.sign(unit - 0.5) * -np.log(2 * side)
-    return noise
+    return np.asarray(np.sign(unit - 0.5) * -np.log(2 * side))
 
 
 def beta(unit: Floats, a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
@@ -88,8 +85,7 @@ def beta(unit: Floats, a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
     a, b = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
     large = np.minimum(a, b) > 1e7
     if not large.any():
-        exact: Floats = special.betaincinv(a, b, unit)
-        return exact
+        return np.asarray(special.betaincinv(a, b, unit))
     a, b = (np.broadcast_to(part, unit.shape) for part in (a, b))
     large = np.broadcast_to(large, unit.shape)
     mean = a / (a + b)
@@ -104,8 +100,7 @@ def binomial(unit: Floats, n: npt.ArrayLike, p: npt.ArrayLike) -> Floats:
     n, p = np.asarray(n, dtype=np.float64), np.clip(np.asarray(p, dtype=np.float64), 0.0, 1.0)
     counts = need("scipy.stats", "evaluate").binom.ppf(unit, n, p)
     counts = np.where(p <= 0, 0.0, np.where(p >= 1, n, counts))
-    inside: Floats = np.clip(counts, 0.0, n)
-    return inside
+    return np.asarray(np.clip(counts, 0.0, n))
 
 
 def multinomial(draws: Draws, n: npt.ArrayLike, p: Floats) -> Floats:

@@ -1,14 +1,30 @@
-"""What a study consists of: settings in, independent cells, rows of figures, tables and drawings out."""
+"""What a study consists of: settings in, cells, rows of figures, tables and drawings out; studies by name."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.errors import UsageError
+from gibbous.core.keywords import did_you_mean
+
 Row = Mapping[str, Any]
 """One tidy line of results: names of columns to numbers, texts, booleans or None."""
+MODULES = {
+    "bowen2016-1": "gibbous.studies.bowen2016_1",
+    "bowen2016-2": "gibbous.studies.bowen2016_2",
+    "bowen2016-3": "gibbous.studies.bowen2016_3",
+    "park2013": "gibbous.studies.park2013",
+    "park2014": "gibbous.studies.park2014",
+    "sbhg-1": "gibbous.studies.sbhg_1",
+    "sbhg-2": "gibbous.studies.sbhg_2",
+    "sbhg-3": "gibbous.studies.sbhg_3",
+    "onthemap": "gibbous.studies.onthemap",
+}
+"""Name -> the module that defines STUDY."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +127,25 @@ class Study:
 def rounded(value: Any) -> Any:
     """A number as a table shows it, with four digits; anything else as it is."""
     return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def names() -> tuple[str, ...]:
+    """Names of all studies; loads none."""
+    return tuple(MODULES)
+
+
+def load(name: str) -> Study:
+    """The study of a name.
+
+    Raises:
+        UsageError: there is no such study; the nearest name is offered.
+    """
+    if name not in MODULES:
+        raise UsageError(
+            "UNKNOWNSTUDY",
+            f"There is no study {name!r}.",
+            f"Studies are {', '.join(MODULES)}.",
+            did_you_mean(name, MODULES, "Choose one of these.", likeness=0.5),
+        )
+    study: Study = importlib.import_module(MODULES[name]).STUDY
+    return study

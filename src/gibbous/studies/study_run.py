@@ -13,10 +13,8 @@ from gibbous.core.extras import require
 from gibbous.core.json_values import plain
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
-from gibbous.frontier.runner import run_cells
-from gibbous.frontier.store import Store, digest, parquet, tidy, write_study
-from gibbous.studies.registry import load
-from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.frontier.runner import Store, digest, parquet, run_cells, tidy, write_study
+from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, load
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,7 +82,7 @@ class Ran:
             OutputNotWritten: a file cannot be written.
             EngineFailure: the extra "report" is not installed.
         """
-        from gibbous.studies.figure_files import file_of
+        from gibbous.studies.panels import file_of
 
         files = {
             "rows.parquet": parquet(self.frame()),

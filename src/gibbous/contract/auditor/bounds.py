@@ -79,7 +79,7 @@ def guess_p_value(
         most = -(-canaries // runs)
         slack = binom.sf(np.ceil(correct - failing * most) - 1, guesses, accuracy)
         return float(min(1.0, (slack + _failures(failing, runs, delta)).min()))
-    below = _masses(guesses, accuracy)[:correct][::-1].cumsum()
+    below = binom.pmf(np.arange(correct)[::-1], guesses, accuracy).cumsum()
     steepest = float((below / np.arange(1, correct + 1)).max())
     tail = float(binom.sf(correct - 1, guesses, accuracy))
     return min(1.0, tail + 2 * canaries * delta * steepest)
@@ -185,8 +185,7 @@ def _failures(runs: np.ndarray, of: int, delta: float) -> np.ndarray:
     """P(so many of all runs fail), by Chernoff at the best u >= 1; delta < 1/2."""
     best = np.maximum(1.0, runs * (1 - 2 * delta) / (2 * delta * (of - runs)))
     logs = -runs * np.log(best) + of * np.log1p(2 * delta * (best - 1))
-    chances: np.ndarray = np.exp(np.minimum(0.0, logs))
-    return chances
+    return np.asarray(np.exp(np.minimum(0.0, logs)))
 
 
 def _share(law: NoiseInfo, values: np.ndarray) -> np.ndarray:
@@ -201,22 +200,3 @@ def _log_moment(law: NoiseInfo, grid: np.ndarray) -> np.ndarray:
     middle = len(values) // 2  # symmetric: zero and twice the positive side
     some, weight = share[middle:], np.where(values[middle:] > 0, 2.0, 1.0) * chances[middle:]
     return np.array([math.log(float(weight @ np.exp(-t * some))) for t in grid])
-
-
-def _masses(trials: int, rate: float) -> np.ndarray:
-    """P(W = 0), ..., P(W = trials) of a binomial law."""
-    counts = np.arange(trials + 1)
-    if rate == 1.0:
-        return np.where(counts == trials, 1.0, 0.0)
-    logs = _log_choose(trials) + counts * math.log(rate) + (trials - counts) * math.log1p(-rate)
-    masses: np.ndarray = np.exp(logs)
-    return masses
-
-
-@lru_cache(maxsize=8)
-def _log_choose(trials: int) -> np.ndarray:
-    from scipy.special import gammaln
-
-    counts = np.arange(trials + 1)
-    logs: np.ndarray = gammaln(trials + 1) - gammaln(counts + 1) - gammaln(trials - counts + 1)
-    return logs

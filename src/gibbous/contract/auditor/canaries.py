@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gibbous.contract.auditor.bounds import energy_of, guess_bound, quick_bounds
-from gibbous.contract.auditor.canary_cells import Places, Setup, translated
+from gibbous.contract.auditor.setups import Places, Setup, translated
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.stream import stream_key, words
@@ -238,8 +238,7 @@ def _ratios(values: np.ndarray, coins: np.ndarray, told: np.ndarray) -> np.ndarr
     spread = np.sqrt((heads + tails) / (n_heads + n_tails) * (1 / n_heads + 1 / n_tails))
     clear = np.abs(heads / n_heads - tails / n_tails) > Z * spread
     ratio = np.log((heads + 0.5) / (n_heads + 1)) - np.log((tails + 0.5) / (n_tails + 1))
-    ratios: np.ndarray = np.where(clear, ratio, 0.0)[groups]
-    return ratios
+    return np.asarray(np.where(clear, ratio, 0.0)[groups])
 
 
 def _cuts(
@@ -249,7 +248,8 @@ def _cuts(
     values = np.unique(score)
     if len(values) < 2:
         return 0.0, 0, 0
-    tried = np.unique(np.quantile(score, _tails(), method="nearest"))
+    ends = np.geomspace(0.002, 0.5, CUTS)  # closer together toward the ends
+    tried = np.unique(np.quantile(score, np.append(ends, 1 - ends), method="nearest"))
     tried = np.unique(np.concatenate([tried, values[[0, -1]] if len(values) > CUTS else values]))
     up, down = score[:, None] >= tried, score[:, None] <= tried
     heads = np.append(np.stack([up.sum(0), (up & coins[:, None]).sum(0)], 1), [[0, 0]], 0)
@@ -267,12 +267,6 @@ def _cuts(
         if bound > best[0]:
             best = (bound, int(heads[high[i], 0]), int(tails[low[i], 0]))
     return best
-
-
-def _tails() -> np.ndarray:
-    """Shares of the scores at which a threshold is tried: closer together toward the ends."""
-    ends = np.geomspace(0.002, 0.5, CUTS)
-    return np.unique(np.concatenate([ends, 1 - ends]))
 
 
 def pooled_noise(

@@ -129,7 +129,7 @@ class Audit:
     def best(self) -> Evidence | None:
         """The bound that comes nearest to its claim, or exceeds it most; None without bounds."""
         bounds = [e for e in self.evidence if e.kind in ("canaries", "pairs")]
-        return max(bounds, key=_nearness, default=None)
+        return max(bounds, key=lambda e: (e.bound or 0.0) / (e.claimed or 1.0), default=None)
 
     @property
     def runs(self) -> int:
@@ -202,10 +202,6 @@ class Audit:
             "evidence": [e.to_json() for e in self.evidence],
             "notes": list(self.notes),
         }
-
-
-def _nearness(one: Evidence) -> float:
-    return (one.bound or 0.0) / (one.claimed or 1.0)
 
 
 def _shown(one: Evidence) -> str:

@@ -21,6 +21,7 @@ from gibbous.contract.auditor.attacks import (
     by_canaries,
     by_diversity,
     by_pair,
+    by_scale,
     pairs_of,
     without_noise,
     without_statistics,
@@ -28,7 +29,6 @@ from gibbous.contract.auditor.attacks import (
 from gibbous.contract.auditor.bounds import lower_bound, stated
 from gibbous.contract.auditor.canaries import Seen
 from gibbous.contract.auditor.findings import Audit, Evidence, SelfTest, Verdict
-from gibbous.contract.auditor.noise import by_scale
 from gibbous.contract.auditor.setups import crowded, free_rows, setups
 from gibbous.contract.cases import Neighbors, binary_schema
 from gibbous.contract.runs import relation_of, release
@@ -83,7 +83,9 @@ def audit(
     """
     _check(seconds, runs, level)
     began = time.process_time()
-    builds = _builds(method, dict(params or {}) | _named(epsilon=epsilon, delta=delta))
+    named = {"epsilon": epsilon, "delta": delta}
+    given = dict(params or {}) | {name: v for name, v in named.items() if v is not None}
+    builds = _builds(method, given)
     result, run = _unaudited(builds[0], level, seed), partial(release, words=words)
     if result.kind == "l_diversity":
         result = _diversity(result, builds[0], run)
@@ -124,7 +126,9 @@ def _tested(
         except PrivacyRefused as error:
             if error.name != "OVERSPEND":
                 raise
-            evidence_of, flagged = [_overspent(one, error.wrong)], []
+            name, told = "what the run asks for against what the plan states", error.wrong
+            asked = Evidence("price", name, relation_of(one), 1, violated=True, words=told)
+            evidence_of, flagged = [asked], []
         evidence, bare = evidence + evidence_of, bare + flagged
     return _judged(result, evidence, bare)
 
@@ -174,12 +178,6 @@ def _relation(
         )
     bare.append(_self_pair(one, pairs[0], run, level=level, seed=seed, rows=rows))
     return [*evidence_of, *without_statistics(one, relation_of(one), rows)], bare
-
-
-def _overspent(one: Mechanism, words: str) -> Evidence:
-    """A run that asks for more than its plan states: refused before anything was counted."""
-    name = "what the run asks for against what the plan states"
-    return Evidence("price", name, relation_of(one), 1, violated=True, words=words)
 
 
 def _diversity(result: Audit, one: Mechanism, run: Run) -> Audit:
@@ -241,10 +239,6 @@ def _builds(method: str | type[Any] | Mechanism, given: dict[str, object]) -> li
         return [build(kind, given)]
     offered: tuple[Relation, ...] = get_args(get_type_hints(kind)["relation"])
     return [build(kind, given | {"relation": relation}) for relation in offered]
-
-
-def _named(**given: object) -> dict[str, object]:
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _check(seconds: float, runs: int | None, level: float) -> None:

@@ -16,8 +16,9 @@ from gibbous.core.errors import UsageError
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
-from gibbous.evaluation.inference import families, models, released_tables
+from gibbous.evaluation.inference import models, released_tables
 from gibbous.evaluation.inference.combine import combine, direct
+from gibbous.evaluation.inference.combined_estimate import Fit, Shares
 from gibbous.evaluation.inference.combining_rules import Floats, Noise, Rule
 from gibbous.evaluation.inference.noise_replicates import (
     DRAWN_AGAIN,
@@ -26,7 +27,6 @@ from gibbous.evaluation.inference.noise_replicates import (
     row_variance,
 )
 from gibbous.evaluation.inference.release_facts import Facts, facts_of
-from gibbous.evaluation.inference.results import Fit, Shares
 from gibbous.evaluation.inference.rule_choice import check
 from gibbous.evaluation.tables import Side, plain, side, typed
 
@@ -112,8 +112,7 @@ class Analysis:
         own = np.asarray(variances, dtype=np.float64)
         if not self._unfloored:
             return own
-        least: Floats = np.fmax(own, np.array([of(one) for one in self._unfloored]))
-        return least
+        return np.asarray(np.fmax(own, np.array([of(one) for one in self._unfloored])))
 
     def glm(
         self,
@@ -139,8 +138,8 @@ class Analysis:
             UsageError: the formula does not fit the release, or the rule does not fit the sets.
             EngineFailure: a library for models is not installed.
         """
-        families.require()
-        model = families.parse(formula, family, self.schema)
+        models.require()
+        model = models.parse(formula, family, self.schema)
         options = self._options(Options(rule, level, replicates, seed, progress))
         each = [models.fit(model, one.codes, one.frame) for one in self.sets]
 

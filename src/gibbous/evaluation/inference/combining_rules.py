@@ -144,7 +144,7 @@ def unified(
     if noise.rows is not None:
         parts.append((of_rows / m, noise.rows_df))
     df = _welch(parts, known + added)
-    return Variance(known + added, df, sampling, synthesis, added, _never(m))
+    return Variance(known + added, df, sampling, synthesis, added, np.zeros(m.shape, dtype=bool))
 
 
 def unified_measured(
@@ -165,9 +165,11 @@ def unified_measured(
     expected = (sampling if draws == "posterior" else 0.0) + moments.within
     synthesis = np.where(several, moments.between, expected) / np.maximum(moments.sets, 1)
     of_between = np.where(several, moments.sets - 1, np.inf)
-    total = sampling + synthesis
-    df = _welch([(sampling, max(records - 1, 1.0)), (synthesis, of_between)], total)
-    return Variance(total, df, sampling, synthesis, np.zeros_like(sampling), _never(moments.sets))
+    parts: list[tuple[Floats, float | Floats]] = [
+        (sampling, max(records - 1, 1.0)),
+        (synthesis, of_between),
+    ]
+    return _noiseless(sampling, synthesis, _welch(parts, sampling + synthesis))
 
 
 def reiter2003(moments: Spread) -> Variance:
@@ -178,14 +180,7 @@ def reiter2003(moments: Spread) -> Variance:
     """
     synthesis = moments.between / moments.sets
     df = (moments.sets - 1) * _squared(1 + _over(moments.within, synthesis))
-    return Variance(
-        moments.within + synthesis,
-        df,
-        moments.within,
-        synthesis,
-        np.zeros_like(synthesis),
-        _never(moments.sets),
-    )
+    return _noiseless(moments.within, synthesis, df)
 
 
 def raghunathan2003(moments: Spread, ratio: float) -> Variance:
@@ -217,14 +212,12 @@ def raab2016(moments: Spread, ratio: float, *, draws: Draws = "fitted") -> Varia
     """
     sampling = moments.within * ratio
     synthesis = ((sampling if draws == "posterior" else 0.0) + moments.within) / moments.sets
-    return Variance(
-        sampling + synthesis,
-        np.full_like(sampling, np.inf),
-        sampling,
-        synthesis,
-        np.zeros_like(sampling),
-        _never(moments.sets),
-    )
+    return _noiseless(sampling, synthesis, np.full_like(sampling, np.inf))
+
+
+def _noiseless(sampling: Floats, synthesis: Floats, df: Floats) -> Variance:
+    never = np.zeros(sampling.shape, dtype=bool)
+    return Variance(sampling + synthesis, df, sampling, synthesis, 0 * sampling, never)
 
 
 def _welch(parts: Sequence[tuple[Floats, float | Floats]], total: Floats) -> Floats:
@@ -242,7 +235,3 @@ def _over(top: Floats, bottom: Floats) -> Floats:
 def _squared(value: Floats) -> Floats:
     with np.errstate(over="ignore"):  # sets that are almost equal: infinite is right
         return value**2
-
-
-def _never(like: Floats) -> npt.NDArray[np.bool_]:
-    return np.zeros(like.shape, dtype=bool)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
 from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
+from gibbous.core.extras import need
+from gibbous.core.schema import Column, Schema
 from gibbous.evaluation.inference.combining_rules import Floats
-from gibbous.evaluation.inference.families import labels, outcome, outcomes
-from gibbous.evaluation.model_formula import Formula, model_matrix
-from gibbous.evaluation.multinomial import multinomial
+from gibbous.evaluation.model_fits import Law, solved
+from gibbous.evaluation.model_formula import Formula, model_matrix, read_formula
 
 if TYPE_CHECKING:
     import polars as pl
 
 NAMED = 5  # coefficients of one fate that a remark names
-FLAT = 1e-6  # information per row, relative to that of the column, from which a direction has none
-LOADED = 1e-3  # part of a coefficient in such a direction from which it is called undefined
+Family = Literal["gaussian", "binomial", "multinomial", "poisson"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
+FUNCTIONS = ("C", "I", "exp", "log", "log10", "log2", "sqrt")
+"""What a formula may call: functions of one row, so that a coefficient means the same in every set."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,18 +71,19 @@ def fit(model: Formula, codes: Codes, frame: pl.DataFrame | None = None) -> Fitt
         UsageError: the formula cannot be computed, or no row is complete.
     """
     data = _data(model, codes, frame)
-    names = _names(model, data.terms)
+    names = data.terms
+    if model.family == "multinomial":
+        names = tuple(f"{level}: {term}" for level in outcomes(model)[1:] for term in data.terms)
     kept, estimable = _independent(data.design)
     count = len(outcomes(model)) if model.family == "multinomial" else 0
     estimates = np.full((max(count - 1, 1), len(data.terms)), np.nan)
     variances, flat = estimates.copy(), np.zeros(estimates.shape, dtype=bool)
     enough = data.weights.sum() > len(kept) > 0
     if enough:
-        reduced = data.design[:, kept]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # separation is found below, and said
-            solution = (_multinomial if count else _glm)(model, data, reduced)
-        estimates[:, kept], variances[:, kept], flat[:, kept] = solution
+        law = cast("Law", model.family)
+        done = solved(law, data.design[:, kept], data.response, classes=count, weights=data.weights)
+        estimates[:, kept], variances[:, kept] = done.estimate, done.variance
+        flat[:, kept] = done.infinite
     unknown = ~np.broadcast_to(estimable, estimates.shape)
     undefined = unknown | flat | ~np.isfinite(variances)
     estimates[undefined], variances[undefined] = np.nan, np.nan
@@ -115,71 +118,6 @@ def remarks(each: Sequence[Fitted]) -> tuple[str, ...]:
     if dropped := sum(one.dropped for one in each):
         said.append(f"{dropped:,} rows of all sets have missing values and were left out.")
     return tuple(said)
-
-
-def _glm(model: Formula, data: _Data, design: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
-    from statsmodels.genmod import families
-    from statsmodels.genmod.generalized_linear_model import GLM
-
-    kinds = {
-        "gaussian": families.Gaussian,
-        "binomial": families.Binomial,
-        "poisson": families.Poisson,
-    }
-    none = np.full(design.shape[1], np.nan)
-    if model.family != "gaussian" and np.ptp(data.response) == 0:
-        return none, none, np.ones(design.shape[1], dtype=bool)  # a response that never varies
-    law = kinds[model.family]()
-    try:
-        done = GLM(data.response, design, family=law, freq_weights=data.weights).fit()
-    except (np.linalg.LinAlgError, ValueError, FloatingPointError):
-        return none, none, np.ones(design.shape[1], dtype=bool)
-    if model.family == "gaussian":
-        spread = np.ones(len(design))
-    else:
-        spread = law.variance(done.mu)
-        if model.family == "poisson":
-            spread = spread / np.average(data.response, weights=data.weights)
-    flat = _flat(design, data.weights, spread)
-    return np.asarray(done.params), np.asarray(done.bse) ** 2, flat
-
-
-def _multinomial(
-    model: Formula, data: _Data, design: np.ndarray
-) -> tuple[Floats, Floats, np.ndarray]:
-    count, terms = len(outcomes(model)), design.shape[1]
-    estimates = np.full((count - 1, terms), np.nan)
-    variances, flat = estimates.copy(), np.zeros(estimates.shape, dtype=bool)
-    response = data.response.astype(np.int64)
-    there = np.unique(response)
-    if len(there) < 2 or there[0] != 0:
-        return estimates, variances, flat
-    # Columns of one size: neither the steps nor what is level depend on units.
-    size = np.sqrt(np.mean(design**2, axis=0))
-    try:
-        done = multinomial(design / size, np.searchsorted(there, response), len(there))
-    except np.linalg.LinAlgError:
-        return estimates, variances, ~flat
-    for place, level in enumerate(there[1:]):
-        estimates[level - 1] = done.estimate[place] / size
-        variances[level - 1] = (done.se[place] / size) ** 2
-        one = done.shares[:, place + 1]
-        flat[level - 1] = _flat(design, data.weights, one * (1 - one))
-    return estimates, variances, flat
-
-
-def _flat(design: np.ndarray, weights: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Coefficients with a part in a direction in which the likelihood is (almost) level.
-
-    Args:
-        spread: variance of the response at each row, as fitted.
-    """
-    size = np.sqrt((weights[:, None] * design**2).sum(axis=0))
-    scaled = np.sqrt(weights)[:, None] * design / size
-    values, vectors = np.linalg.eigh((scaled * spread[:, None]).T @ scaled)
-    lost = vectors[:, values < FLAT]
-    flat: np.ndarray = np.abs(lost).max(axis=1, initial=0.0) > LOADED
-    return flat
 
 
 def _independent(design: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -273,15 +211,8 @@ def _response(model: Formula, columns: Mapping[str, np.ndarray]) -> np.ndarray:
         return numbers[:, 0]
     codes = columns[column.name]
     if model.family in ("gaussian", "poisson"):
-        values: np.ndarray = np.array([float(v) for v in column.levels])[codes]
-        return values
+        return np.asarray(np.array([float(v) for v in column.levels])[codes])
     return np.asarray(codes, dtype=np.float64)
-
-
-def _names(model: Formula, terms: tuple[str, ...]) -> tuple[str, ...]:
-    if model.family != "multinomial":
-        return terms
-    return tuple(f"{level}: {term}" for level in outcomes(model)[1:] for term in terms)
 
 
 def _unusable(model: Formula) -> UsageError:
@@ -306,3 +237,84 @@ def _which(numbers: Sequence[int], sets: int) -> str:
     if len(numbers) == sets:
         return "any set"
     return f"sets {', '.join(map(str, numbers))}"
+
+
+def parse(formula: str, family: str, schema: Schema) -> Formula:
+    """Check a formula against a schema.
+
+    Args:
+        formula: "response ~ terms", for example "y ~ a + b * c"; names with signs in backticks.
+        family: gaussian, binomial, multinomial or poisson.
+        schema: of the release.
+    Raises:
+        UsageError: no such family or column, a formula that cannot be read, or a response that does
+            not fit the family.
+    """
+    if family not in FAMILIES:
+        raise UsageError(
+            "FAMILY",
+            f"There is no family {family!r}.",
+            f"Families are {', '.join(FAMILIES)}.",
+            "Correct family.",
+        )
+    model = read_formula(formula, schema, family, FUNCTIONS, unknown="COLUMN")
+    _check_response(model)
+    return model
+
+
+def outcome(model: Formula) -> Column | None:
+    """The response if it is a column with levels; None if it is a number."""
+    return None if model.column is None or model.column.binned else model.column
+
+
+def outcomes(model: Formula) -> tuple[str, ...]:
+    """Levels of the response that a model distinguishes, without missing; empty for numbers."""
+    column = outcome(model)
+    return () if column is None else labels(column)
+
+
+def labels(column: Column) -> tuple[str, ...]:
+    """Readable labels of a column's codes, without missing."""
+    shown = column.labels()
+    return shown[:-1] if column.missing else shown
+
+
+def _check_response(model: Formula) -> None:
+    column, family = outcome(model), model.family
+    if family in ("gaussian", "poisson"):
+        numeric = column is None or (
+            column.other is None and all(isinstance(v, int | float) for v in column.levels)
+        )
+        if not numeric:
+            raise _misfit(model, "is not a number", "a numeric column, or levels that are numbers")
+        return
+    if column is None:
+        raise _misfit(model, "is not a column with levels", "a binary, nominal or ordinal column")
+    levels = len(outcomes(model))
+    if levels < 2 or (family == "binomial" and levels != 2):
+        raise _misfit(
+            model,
+            f"has {levels} levels",
+            "exactly two levels (the second one is the success)"
+            if family == "binomial"
+            else "two levels or more",
+        )
+
+
+def _misfit(model: Formula, what: str, fitting: str) -> UsageError:
+    return UsageError(
+        "RESPONSE",
+        f"The response {model.target!r} {what}, and the family is {model.family}.",
+        f"This family takes {fitting}.",
+        "Choose another family (gaussian, binomial, multinomial, poisson) or another response.",
+    )
+
+
+def require() -> None:
+    """Fail early, with the line that installs them, where the libraries for models are missing.
+
+    Raises:
+        EngineFailure: formulaic, pandas, scipy or statsmodels is not installed.
+    """
+    for name in ("formulaic", "pandas", "scipy", "statsmodels"):
+        need(name, "evaluate")

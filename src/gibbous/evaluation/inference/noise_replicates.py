@@ -213,7 +213,9 @@ def _around(tables: Tables, seed: int, refit: Refit | None) -> tuple[Tables, Ref
     if refit is not None:
         return tables, refit
     if isinstance(tables.model, CellModel):
-        return tables, _cells_again
+        from gibbous.sampling.cells.cell_moments import refitted
+
+        return tables, refitted
     start = loglinear.prepared(tables, seed=stream_key(seed, _STREAM))
     if start is None:
         return tables, None
@@ -234,13 +236,6 @@ def _redrawn_sums(
             for one, key in zip(model.sums, keys, strict=True)
         ),
     )
-
-
-def _cells_again(fresh: Tables) -> Tables:
-    """The cell model of redrawn counts and sums."""
-    from gibbous.sampling.cells.cell_moments import refitted
-
-    return refitted(fresh)
 
 
 def _usual(tables: Tables) -> int:

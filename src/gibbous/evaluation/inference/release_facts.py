@@ -92,7 +92,7 @@ def facts_of(release: Release, records: float | None = None) -> Facts:
     if records is not None or tables is None:
         return facts
     words = "the noisy number of rows of the tables"
-    if not _has_dense(tables):
+    if not any(isinstance(t.cells, Dense) for t in tables.published()):
         words += ", which lack the cells under their threshold: it is too small"
     return replace(facts, records=float(max(1, tables.noisy_rows())), records_from=words)
 
@@ -242,10 +242,6 @@ def _numbers(release: Release) -> bool:
         return inner_method(release.receipt) == "multiple_synthesis"
     first = release.tables.of_set(0)
     return (first.parts or (first,))[0].recipe.draw == "cells"
-
-
-def _has_dense(tables: Tables) -> bool:
-    return any(isinstance(t.cells, Dense) for t in tables.published())
 
 
 def _listed(names: list[str], most: int = 6) -> str:

@@ -98,8 +98,7 @@ def counted(codes: Codes, columns: tuple[int, ...]) -> Floats:
     """Shares of the combinations of some columns of rows, in the same order."""
     sizes = tuple(codes.schema.sizes[c] for c in columns)
     key = np.ravel_multi_index(tuple(codes.by_column[c].astype(np.int64) for c in columns), sizes)
-    shares: Floats = np.bincount(key, minlength=math.prod(sizes)) / max(codes.rows, 1)
-    return shares
+    return np.asarray(np.bincount(key, minlength=math.prod(sizes)) / max(codes.rows, 1))
 
 
 def positions(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:

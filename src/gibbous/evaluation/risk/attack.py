@@ -8,8 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from gibbous.core.finding import Finding
-from gibbous.evaluation.measure import Measure, Measured, Metric, find, mean_of_known, undefined
-from gibbous.evaluation.risk.intervals import difference
+from gibbous.evaluation.measure import (
+    Measure,
+    Measured,
+    Metric,
+    difference,
+    find,
+    mean_of_known,
+    undefined,
+)
 from gibbous.evaluation.tables import Side, Subject
 
 _NO_HOLDOUT = (

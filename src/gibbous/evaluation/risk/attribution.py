@@ -8,10 +8,9 @@ from functools import partial
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluation.measure import Measured, Metric, Options
+from gibbous.evaluation.measure import Measured, Metric, Options, binomial, mean
 from gibbous.evaluation.risk.attack import attack, row
 from gibbous.evaluation.risk.groups import Cells, packed
-from gibbous.evaluation.risk.intervals import binomial, mean
 from gibbous.evaluation.tables import Side, Subject
 
 DISCO = Metric(

@@ -85,20 +85,12 @@ def diversity(table: Side, keys: Sequence[str], sensitive: str) -> Measured:
     entropy = np.bincount(number, weights=-share * np.log(share))
     distinct, rows = np.bincount(number), cells.total[first]
     spread = np.exp(np.maximum(entropy, 0.0))
-    detail = (
-        {"of a group": "exp(entropy), least", "value": float(spread.min())},
-        {
-            "of a group": "exp(entropy), mean over rows",
-            "value": float(np.average(spread, weights=rows)),
-        },
-        {"of a group": "distinct values, least", "value": float(distinct.min())},
-        {
-            "of a group": "distinct values, mean over rows",
-            "value": float(np.average(distinct, weights=rows)),
-        },
-        {
-            "of a group": "one value only, share of rows",
-            "value": float(rows[distinct == 1].sum() / table.rows),
-        },
-    )
+    told = {
+        "exp(entropy), least": spread.min(),
+        "exp(entropy), mean over rows": np.average(spread, weights=rows),
+        "distinct values, least": distinct.min(),
+        "distinct values, mean over rows": np.average(distinct, weights=rows),
+        "one value only, share of rows": rows[distinct == 1].sum() / table.rows,
+    }
+    detail = tuple({"of a group": what, "value": float(value)} for what, value in told.items())
     return Measured(float(spread.min()), detail=detail)

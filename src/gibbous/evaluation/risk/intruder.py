@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluation.measure import Measured, Metric, Options
+from gibbous.evaluation.measure import Measured, Metric, Options, binomial, mean
 from gibbous.evaluation.risk.attack import attack, row
 from gibbous.evaluation.risk.groups import Cells, Tally, packed
-from gibbous.evaluation.risk.intervals import binomial, mean
 from gibbous.evaluation.tables import Side, Subject
 
 MODE = Metric(

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluation.measure import Measured, Metric, Options, find
+from gibbous.evaluation.measure import Measured, Metric, Options, binomial, find
 from gibbous.evaluation.risk.attack import without_holdout
 from gibbous.evaluation.risk.gower import Near, Points, near, points
-from gibbous.evaluation.risk.intervals import binomial
-from gibbous.evaluation.seeded_rows import permutation, sampled
-from gibbous.evaluation.tables import Side, Subject
+from gibbous.evaluation.tables import Side, Subject, permutation, sampled
 
 PROBES = 2000
 RATES = (0.1, 0.01, 0.001)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gibbous.core.finding import Finding
-from gibbous.evaluation.measure import Measured, Metric, Options, find
+from gibbous.evaluation.measure import Measured, Metric, Options, binomial, find
 from gibbous.evaluation.risk.attack import without_holdout
 from gibbous.evaluation.risk.gower import near, points
 from gibbous.evaluation.risk.groups import packed
-from gibbous.evaluation.risk.intervals import binomial
-from gibbous.evaluation.seeded_rows import sampled
-from gibbous.evaluation.tables import Side, Subject
+from gibbous.evaluation.tables import Side, Subject, sampled
 
 PROBES = 2000
 DCR = Metric(
@@ -75,17 +73,13 @@ def closer(
     trials = 1.0 / float((weights**2).sum())
     share = hits / rows.rows
     a, b, all_rows = packed([inside, outside, synthetic], real.schema.names)
-    detail = (
+    detail = tuple(
         {
-            "closest among": "records",
-            "median distance": float(np.median(mine.distance)),
-            "share with equal codes": float(np.isin(all_rows, a).mean()),
-        },
-        {
-            "closest among": "holdout",
-            "median distance": float(np.median(theirs.distance)),
-            "share with equal codes": float(np.isin(all_rows, b).mean()),
-        },
+            "closest among": name,
+            "median distance": float(np.median(found.distance)),
+            "share with equal codes": float(np.isin(all_rows, codes).mean()),
+        }
+        for name, found, codes in (("records", mine, a), ("holdout", theirs, b))
     )
     note = (
         f"{rows.rows} synthetic rows against {size} records and {size} holdout records; "

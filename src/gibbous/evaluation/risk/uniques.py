@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any
 
 from gibbous.core.finding import Finding
-from gibbous.evaluation.measure import Measured, Metric, Options, find
+from gibbous.evaluation.measure import Measured, Metric, Options, binomial, find
 from gibbous.evaluation.risk.attack import attack, row
 from gibbous.evaluation.risk.groups import Tally, packed
-from gibbous.evaluation.risk.intervals import binomial
 from gibbous.evaluation.tables import Side, Subject
 
 POPULATION = Metric(

@@ -157,8 +157,7 @@ def correlation_ratio(groups: np.ndarray, codes: np.ndarray, counts: np.ndarray)
 def midranks(codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Mean rank of the rows that share a code, for each cell: float64 (cells,)."""
     margin = np.bincount(codes, weights=counts)
-    ranks: np.ndarray = (np.cumsum(margin) - margin / 2 + 0.5)[codes]
-    return ranks
+    return np.asarray((np.cumsum(margin) - margin / 2 + 0.5)[codes])
 
 
 def correlations(
@@ -194,8 +193,7 @@ def _pearson(sums: np.ndarray) -> np.ndarray:
     # What rounding leaves of a column that does not vary is no variance.
     scale = np.where((u > 1e-12 * xx) & (v > 1e-12 * yy), np.sqrt(u) * np.sqrt(v), 0)
     ratio = np.divide(xy - x * y / n, scale, out=np.zeros(len(n)), where=scale > 0)
-    bounded: np.ndarray = np.clip(ratio, -1, 1)
-    return bounded
+    return np.asarray(np.clip(ratio, -1, 1))
 
 
 def _association(subject: Subject) -> Finding:

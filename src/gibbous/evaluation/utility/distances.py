@@ -153,8 +153,7 @@ def marginal(
     def measure(_: Margin, mine: Sparse, levels: np.ndarray, counts: np.ndarray) -> np.ndarray:
         places, hit = located(mine.levels, levels)
         common = np.sqrt(mine.values[places[hit]] * counts[:, hit]).sum(axis=1)
-        apart: np.ndarray = _apart(common / np.sqrt(real.rows * counts.sum(axis=1)))
-        return apart
+        return np.asarray(_apart(common / np.sqrt(real.rows * counts.sum(axis=1))))
 
     every = chosen(len(real.schema), 1, 0)
     return scored(real, others, every, measure, seed=seed, intervals=intervals)

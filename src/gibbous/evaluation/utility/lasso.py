@@ -13,7 +13,7 @@ from gibbous.core.extras import need
 from gibbous.core.finding import Finding
 from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, assemble, undefined
 from gibbous.evaluation.tables import Side, Subject
-from gibbous.evaluation.utility.design import dummies, measured
+from gibbous.evaluation.utility.model_rows import dummies, measured
 from gibbous.evaluation.utility.train_and_test import one_thread, split, trained
 
 PENALTIES = 20  # from the least that leaves no term in the real fit, down to SPAN of it
@@ -116,8 +116,7 @@ def path(moments: Moments, penalties: np.ndarray) -> np.ndarray:
         tol=1e-6,
         max_iter=20_000,
     )
-    coefficients: np.ndarray = solved.T
-    return coefficients
+    return np.asarray(solved.T)
 
 
 def moments_of(matrix: Any, target: np.ndarray) -> Moments:
@@ -266,5 +265,4 @@ def _errors(
     """Mean squared errors on test rows, float64 (penalties,), in the target's unit squared."""
     linear = np.asarray(x @ (coefficients / scale).T)
     predicted = fit.target + linear - coefficients @ fit.mean
-    errors: np.ndarray = np.mean((y[:, None] - spread * predicted) ** 2, axis=0)
-    return errors
+    return np.asarray(np.mean((y[:, None] - spread * predicted) ** 2, axis=0))

@@ -21,7 +21,7 @@ from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.evaluation.measure import Measured, Metric, assemble
-from gibbous.evaluation.seeded_rows import permutation, resampled
+from gibbous.evaluation.tables import permutation, resampled
 
 Margin = tuple[int, ...]
 """Positions of columns, increasing."""
@@ -130,19 +130,6 @@ def cells(
         for counts in engine.tally(batch):
             assert isinstance(counts.cells, Sparse)
             yield counts.cells
-
-
-def beside(
-    real: Codes, others: Sequence[Codes], margins: Sequence[Margin]
-) -> Iterator[tuple[Margin, Sparse, tuple[Sparse, ...]]]:
-    """Count margins of several tables together, so that only one batch of each is held.
-
-    Yields:
-        A margin, its cells in the first table, and its cells in each of the others.
-    """
-    tallies = [cells(table, margins) for table in (real, *others)]
-    for margin, (mine, *theirs) in zip(margins, zip(*tallies, strict=True), strict=True):
-        yield margin, mine, tuple(theirs)
 
 
 def located(known: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -85,8 +85,7 @@ def distances(
         # 1 - sum over common cells of the lesser share.
         rows = counts.sum(axis=1, keepdims=True)
         alike = np.minimum(share, counts[:, hit] / rows).sum(axis=1)
-        apart: np.ndarray = np.maximum(0.0, 1.0 - alike)
-        return apart
+        return np.asarray(np.maximum(0.0, 1.0 - alike))
 
     return scored(real, others, margins, measure, seed=seed, intervals=intervals)
 

@@ -1,9 +1,11 @@
-"""Model formulas under a schema: checked before they are computed, one design for every table."""
+"""Rows of tables for models: designs from the schema alone, and formulas that are checked before they run."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -11,12 +13,14 @@ import numpy as np
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluation.model_formula import Formula, model_matrix, read_formula
-from gibbous.evaluation.tables import Side
-from gibbous.evaluation.utility.design import measured
+from gibbous.evaluation.tables import Side, sampled
 
 Family = Literal["ols", "logit", "multinomial"]
 FUNCTIONS = ("C", "I", "center", "exp", "log", "log10", "log2", "poly", "scale")
 CELLS = 60_000_000  # of a design matrix, 8 bytes each; a fit holds about three such arrays
+GROUPS = 8  # of one column; the missing value is one more
+TERMS = 300  # of a propensity model
+COLLINEAR = 1e-9  # share of a column's squared length that must be left by the columns before it
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -136,3 +140,151 @@ def _family(column: Column | None) -> Family:
     if column is None or column.binned:
         return "ols"
     return "logit" if column.size == 2 else "multinomial"
+
+
+def propensity_design(
+    tables: Sequence[Side], *, seed: int, groups: int = GROUPS, terms: int = TERMS
+) -> np.ndarray:
+    """Main effects of every column and products of pairs, for tables put on top of each other.
+
+    A numeric, date or ordinal column has a linear term and groups of about equal size; a nominal one
+    has its most frequent levels and a rest. Groups are cut on all tables together, without regard to
+    which row is real. Each pair of columns has one product: of the standardized value of an ordered
+    column, of the indicator of the most frequent level of another one.
+
+    Args:
+        tables: under one schema.
+        seed: of the pairs, where there are more than fit.
+        groups: at most so many a column.
+        terms: at most so many columns; main effects come first, with at least two groups a column.
+    Returns:
+        float64 (rows, terms): centered, without constant and collinear columns, without intercept.
+    """
+    schema = tables[0].schema
+    rows = sum(t.rows for t in tables)
+    groups = max(2, min(groups, terms // max(2 * len(schema), 1)))
+    numbers = np.concatenate([t.numbers for t in tables])
+    codes = np.concatenate([t.codes.values for t in tables])
+    blocks, scores = [], []
+    for j, column in enumerate(schema):
+        members = _groups(column, numbers[:, j], codes[:, j], groups)
+        score = _score(column, numbers[:, j], codes[:, j])
+        blocks.append(_dummies(members))
+        if column.ordered:
+            blocks.append(score[:, None])
+        scores.append(score)
+    main = np.concatenate(blocks, axis=1) if blocks else np.empty((rows, 0))
+    pairs = list(combinations(range(len(schema)), 2))
+    room = max(0, terms - main.shape[1])
+    chosen = [pairs[i] for i in sampled(len(pairs), room, seed, 21)] if room else []
+    products = [scores[a] * scores[b] for a, b in chosen]
+    matrix = np.column_stack([main, *products])
+    matrix -= matrix.mean(axis=0)
+    scale = np.sqrt(np.mean(matrix**2, axis=0))
+    matrix = matrix[:, scale > COLLINEAR] / scale[scale > COLLINEAR]
+    return np.asarray(matrix[:, estimable(matrix)])
+
+
+def estimable(matrix: np.ndarray) -> np.ndarray:
+    """Which columns are no linear combination of the columns before them: bool (terms,).
+
+    A Cholesky factorization of the scaled Gram matrix, from left to right, that leaves out every
+    column with (nearly) nothing left; constant zero columns are left out.
+    """
+    length = np.sqrt(np.einsum("ij,ij->j", matrix, matrix))
+    known = length > 0
+    unit = np.where(known, length, 1.0)
+    gram = (matrix.T @ matrix) / np.outer(unit, unit)
+    terms = len(gram)
+    factor = np.zeros((terms, terms))
+    keep = np.zeros(terms, dtype=bool)
+    for j in range(terms):
+        left = gram[j, j] - factor[j] @ factor[j]
+        if not known[j] or left < COLLINEAR:
+            factor[:, j] = 0.0
+            continue
+        keep[j] = True
+        factor[j:, j] = (gram[j:, j] - factor[j:] @ factor[j]) / np.sqrt(left)
+    return keep
+
+
+def dummies(table: Side, columns: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
+    """Dummy coding by the schema's levels, sparse: the same columns for every table.
+
+    Args:
+        table: a table.
+        columns: which of its columns.
+    Returns:
+        (matrix, terms): float64 scipy CSR (rows, terms). A nominal, ordinal or binary column has one
+        term a code but the first; a numeric or date column has its value as share of its bounds
+        (missing values: the middle, and a term that says so).
+    """
+    from scipy import sparse
+
+    rows = np.arange(table.rows)
+    blocks: list[Any] = []
+    terms: list[str] = []
+    for name in columns:
+        j = table.schema.index(name)
+        column = table.schema[name]
+        if column.binned:
+            low = 0.0 if column.kind == "date" else float(column.edges[0])
+            width = float(column.edges[-1] - column.edges[0]) or 1.0
+            value = (measured(table, name) - low) / width
+            gone = np.isnan(value)
+            blocks.append(sparse.csr_array(np.where(gone, 0.5, value)[:, None]))
+            terms.append(name)
+            if column.missing:
+                blocks.append(sparse.csr_array(gone.astype(float)[:, None]))
+                terms.append(f"{name}=(missing)")
+            continue
+        code = table.codes.by_column[j].astype(np.int64)
+        ones = (np.ones(table.rows), (rows, code))
+        full = sparse.csr_array(ones, shape=(table.rows, column.size))
+        blocks.append(full[:, 1:])
+        terms += [f"{name}={label}" for label in column.labels()[1:]]
+    if not blocks:
+        return sparse.csr_array((table.rows, 0)), ()
+    return sparse.csr_array(sparse.hstack(blocks, format="csr")), tuple(terms)
+
+
+def measured(table: Side, name: str) -> np.ndarray:
+    """Values of a numeric column, days since the lower bound of a date, codes of levels; NaN missing."""
+    column = table.schema[name]
+    values: np.ndarray = table.numbers[:, table.schema.index(name)]
+    return values - float(column.edges[0]) if column.kind == "date" else values
+
+
+def _groups(column: Column, numbers: np.ndarray, codes: np.ndarray, groups: int) -> np.ndarray:
+    if not column.ordered:
+        count = np.bincount(codes, minlength=column.size)
+        rank = np.empty(column.size, dtype=np.int64)
+        rank[np.argsort(-count, kind="stable")] = np.arange(column.size)
+        return np.asarray(np.minimum(rank[codes], groups - 1))
+    gone = np.isnan(numbers)
+    if gone.all():
+        return np.zeros(len(numbers), dtype=np.int64)
+    inner = np.arange(1, groups) / groups
+    cuts = np.unique(np.quantile(numbers[~gone], inner, method="inverted_cdf"))
+    return np.asarray(np.where(gone, len(cuts) + 1, np.searchsorted(cuts, numbers, side="left")))
+
+
+def _score(column: Column, numbers: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    if not column.ordered:
+        count = np.bincount(codes, minlength=column.size)
+        value = (codes == int(count.argmax())).astype(np.float64)
+    else:
+        gone = np.isnan(numbers)
+        middle = float(numbers[~gone].mean()) if not gone.all() else 0.0
+        value = np.where(gone, middle, numbers)
+    value = value - value.mean()
+    spread = float(np.sqrt(np.mean(value**2)))
+    return np.asarray(value / (spread or 1.0))
+
+
+def _dummies(members: np.ndarray) -> np.ndarray:
+    """Indicators of all groups but the most frequent one."""
+    count = np.bincount(members)
+    others = [g for g in np.flatnonzero(count) if g != count.argmax()]
+    marked: np.ndarray = members[:, None] == np.array(others, dtype=members.dtype)[None, :]
+    return marked.astype(np.float64)

@@ -13,15 +13,15 @@ from gibbous.core.extras import need
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Schema
 from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, assemble
-from gibbous.evaluation.seeded_rows import number, resampled, sampled
-from gibbous.evaluation.tables import Side, Subject
-from gibbous.evaluation.utility.design import propensity_design
+from gibbous.evaluation.tables import Side, Subject, number, resampled, sampled
+from gibbous.evaluation.utility.model_rows import propensity_design
 from gibbous.evaluation.utility.train_and_test import one_thread, references
 
 ROWS = 20_000  # of each side
 RESAMPLES = 5  # for the null of the tree
 TELLING = 0.5  # part of the largest pmse from which a column is named
 LEAVES, LEAF = 100, 20  # of the tree: at most so many, each of at least so many rows
+_PARTS = ("pmse", "null", "spread", "ratio", "terms")
 RIDGE = 1e-4  # keeps a level that only one side has finite; the likelihood is not felt otherwise
 
 _FORMULA = (
@@ -239,32 +239,16 @@ def _stacked(real: Side, other: Side) -> np.ndarray:
 
 def _pair(
     plain: Metric, ratio: Metric, scores: Mapping[str, Propensity], sets: int, note: str
-) -> tuple[Finding, Finding]:
-    names = list(scores)
+) -> list[Finding]:
     detail = [
-        {
-            "table": name,
-            "pmse": s.pmse,
-            "null": s.null,
-            "spread": s.spread,
-            "ratio": s.ratio,
-            "terms": s.terms,
-        }
-        for name, s in scores.items()
+        {"table": name} | {part: getattr(s, part) for part in _PARTS} for name, s in scores.items()
     ]
     undefined = any(s.null <= 0 for s in scores.values())
     why = "No ratio where a resample is not told apart at all." if undefined else ""
-    return (
-        assemble(
-            plain,
-            [Measured(scores[name].pmse, note=note) for name in names[:sets]],
-            {name: scores[name].pmse for name in names[sets:]},
-            detail=detail,
-        ),
-        assemble(
-            ratio,
-            [Measured(scores[name].ratio, note=f"{note} {why}".strip()) for name in names[:sets]],
-            {name: scores[name].ratio for name in names[sets:]},
-            detail=detail,
-        ),
-    )
+    pair = []
+    for metric, part, words in ((plain, "pmse", note), (ratio, "ratio", f"{note} {why}".strip())):
+        values = {name: getattr(s, part) for name, s in scores.items()}
+        own = [Measured(value, note=words) for value in list(values.values())[:sets]]
+        null = dict(list(values.items())[sets:])
+        pair.append(assemble(metric, own, null, detail=detail))
+    return pair

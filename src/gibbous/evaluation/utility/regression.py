@@ -16,18 +16,18 @@ from gibbous.evaluation.measure import (
     Measured,
     Metric,
     Options,
+    Z,
     assemble,
     mean_of_known,
     undefined,
 )
+from gibbous.evaluation.model_fits import solved
 from gibbous.evaluation.model_formula import Formula
-from gibbous.evaluation.risk.intervals import Z
-from gibbous.evaluation.seeded_rows import sampled
-from gibbous.evaluation.tables import Side, Subject
-from gibbous.evaluation.utility.coefficients import Fit, fit
-from gibbous.evaluation.utility.model_rows import check_size, parse, rows
+from gibbous.evaluation.tables import Side, Subject, sampled
+from gibbous.evaluation.utility.model_rows import Rows, check_size, estimable, parse, rows
 from gibbous.evaluation.utility.train_and_test import references
 
+EXACT = 1e-20  # residual share of the squares that counts as no residual
 MULTINOMIAL_ROWS = 20_000  # rows x classes x terms: more would take minutes and say little more
 _MODELS: Mapping[str, str] = {
     "ols": "ordinary least squares",
@@ -93,12 +93,75 @@ def findings(subject: Subject, options: Options = NOTHING) -> list[Finding]:
     return [finding for formula in checked for finding in _findings(subject, formula)]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """Coefficients of one table.
+
+    Attributes:
+        estimate: float64 (coefficients,), NaN where a coefficient does not exist.
+        se: their standard errors.
+        rows: used.
+        dropped: rows left out for missing numbers.
+        note: why coefficients are missing; empty if none is.
+    """
+
+    estimate: np.ndarray
+    se: np.ndarray
+    rows: int
+    dropped: int
+    note: str = ""
+
+
+def fit(family: str, rows: Rows, *, levels: int = 2, base: int = 0) -> Fit:
+    """Fit one table.
+
+    Args:
+        family: ols, logit (of code 1) or multinomial (each code against the base).
+        rows: design and target.
+        levels: codes of the target (logit, multinomial).
+        base: the code that the others are compared with (multinomial).
+    Returns:
+        Coefficients in the order of `rows.terms`; multinomial: all terms of the first other code,
+        then of the next. Missing are terms that are constant zero or a combination of earlier ones,
+        codes that the table lacks, terms whose rows determine the outcome (separation: the estimate
+        is infinite), and everything where the fit fails.
+    """
+    equations = levels - 1 if family == "multinomial" else 1
+    blank = np.full((equations, rows.matrix.shape[1]), np.nan)
+    estimate, se, used = blank.copy(), blank.copy(), len(rows.target)
+    keep = estimable(rows.matrix) if used else np.zeros(rows.matrix.shape[1], dtype=bool)
+    notes = []
+    if not keep.all():
+        notes.append(f"{int((~keep).sum())} terms are constant zero or follow from others")
+    if used == 0 or not keep.any():
+        return Fit(blank.ravel(), blank.ravel(), used, rows.dropped, "no rows to fit")
+    matrix = rows.matrix[:, keep]
+    if family == "ols":
+        done = solved("gaussian", matrix, rows.target)
+        residual = rows.target - matrix @ done.estimate[0]
+        free = used > matrix.shape[1] and residual @ residual > EXACT * rows.target @ rows.target
+        done = done if free else replace(done, variance=np.full(done.variance.shape, np.nan))
+    else:
+        order = [base, *(code for code in range(levels) if code != base)]
+        codes = np.argsort(order)[rows.target.astype(np.int64)]
+        count = np.bincount(codes, minlength=levels)
+        if not count[0] or not count[1:].any():
+            return Fit(blank.ravel(), blank.ravel(), used, rows.dropped, "the fit does not exist")
+        if not count.all():
+            notes.append("levels of the target are absent")
+        done = solved("multinomial", matrix, codes, classes=levels)
+    if done.infinite.any():
+        notes.append(f"{int(done.infinite.sum())} coefficients are infinite (separation)")
+    estimate[:, keep] = np.where(done.infinite, np.nan, done.estimate)
+    se[:, keep] = np.where(done.infinite, np.nan, np.sqrt(done.variance))
+    return Fit(estimate.ravel(), se.ravel(), used, rows.dropped, "; ".join(notes))
+
+
 def standardized(real: Estimates, synthetic: Estimates) -> np.ndarray:
     """|b_synthetic - b_real| / se_real, NaN where a part is missing."""
     known = np.isfinite(real.se) & (real.se > 0)
     scale = np.where(known, real.se, np.nan)
-    apart: np.ndarray = np.abs(synthetic.estimate - real.estimate) / scale
-    return apart
+    return np.asarray(np.abs(synthetic.estimate - real.estimate) / scale)
 
 
 def overlap(real: Estimates, synthetic: Estimates) -> np.ndarray:
@@ -148,7 +211,8 @@ def _findings(whole_subject: Subject, formula: Formula) -> list[Finding]:
 
     real = fit(formula.family, first, levels=levels, base=base)
     sets = [fitted(table) for table in subject.sets]
-    truth = _own(real)
+    half = Z * real.se
+    truth = Estimates(real.estimate, real.se, real.estimate - half, real.estimate + half)
     each = [_combined([one], real.rows) for one in sets]
     whole = _combined(sets, real.rows)
     beside = {
@@ -182,11 +246,6 @@ def _columns(formula: Formula) -> tuple[str, ...]:
     return (formula.target, *(name for name in formula.columns if name != formula.target))
 
 
-def _own(real: Fit) -> Estimates:
-    half = Z * real.se
-    return Estimates(real.estimate, real.se, real.estimate - half, real.estimate + half)
-
-
 def _combined(sets: Sequence[Fit], records: int) -> Estimates:
     """The unified rule over sets; NaN where no set has the coefficient."""
     size = float(np.mean([one.rows for one in sets]))
@@ -200,9 +259,9 @@ def _combined(sets: Sequence[Fit], records: int) -> Estimates:
 
 
 def _base(formula: Formula, target: np.ndarray) -> tuple[int, int]:
-    """The most frequent code of the real target, which others are compared with, and all codes."""
-    if formula.family == "ols" or formula.column is None:
-        return 0, 1
+    """The code to compare with (multinomial: the most frequent real one), and how many there are."""
+    if formula.family != "multinomial" or formula.column is None:
+        return 0, 2
     count = np.bincount(target.astype(np.int64), minlength=formula.column.size)
     return int(count.argmax()), formula.column.size
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gibbous.core.extras import need
-from gibbous.evaluation.seeded_rows import permutation, resampled
-from gibbous.evaluation.tables import REFERENCES, Side, Subject, independent
+from gibbous.evaluation.tables import REFERENCES, Side, Subject, independent, permutation, resampled
 
 TEST_SHARE = 0.2  # of the real records, where no holdout is given
 

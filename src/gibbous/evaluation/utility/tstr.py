@@ -12,10 +12,8 @@ import numpy as np
 from gibbous.core.extras import need
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Column
-from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, assemble
-from gibbous.evaluation.risk.intervals import Z
-from gibbous.evaluation.seeded_rows import number, sampled
-from gibbous.evaluation.tables import Side, Subject
+from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, Z, assemble
+from gibbous.evaluation.tables import Side, Subject, number, sampled
 from gibbous.evaluation.utility.train_and_test import one_thread, split, trained
 
 ROUNDS = 100  # of boosting
@@ -217,8 +215,7 @@ def _regress(
         return np.full(test.rows, values.mean())
     model = need("sklearn.ensemble", "evaluate").HistGradientBoostingRegressor
     before, after, marked = _features(train, test, others)
-    predicted: np.ndarray = _boosted(model, rounds, marked, seed).fit(before, values).predict(after)
-    return predicted
+    return np.asarray(_boosted(model, rounds, marked, seed).fit(before, values).predict(after))
 
 
 def _boosted(model: Any, rounds: int, marked: np.ndarray, seed: int) -> Any:
@@ -250,8 +247,7 @@ def _features(
 
 
 def _values(table: Side, name: str) -> np.ndarray:
-    values: np.ndarray = table.numbers[:, table.schema.index(name)]
-    return values
+    return np.asarray(table.numbers[:, table.schema.index(name)])
 
 
 def _known(table: Side, name: str) -> np.ndarray:

@@ -1,5 +1,5 @@
 "use strict";
-// Draws what flow_map_draw.py draws, for the destination that is chosen. Text is set as text, never as
+// Draws what flow_map.svg draws, for the destination that is chosen. Text is set as text, never as
 // markup; nothing is fetched; the policy in the head of the page allows this script alone.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);

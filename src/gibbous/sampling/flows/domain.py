@@ -13,8 +13,7 @@ from gibbous.core.protocols import Words64
 from gibbous.sampling.exact_draws import uniform_levels
 from gibbous.sampling.flows.polya_urns import Prior, Urns, draw_people, scaled
 from gibbous.sampling.flows.reach import Ground
-from gibbous.sampling.flows.scheme import Scheme
-from gibbous.sampling.flows.virtual import alpha_for, profile, shrunken_alpha
+from gibbous.sampling.flows.scheme import Scheme, alpha_for, profile, shrunken_alpha
 
 BATCH = 1 << 22  # origins of the domains that are held at once
 _BITS = 53  # probabilities to keep are read as multiples of 2^-53, rounded up
@@ -65,8 +64,7 @@ class Held:
     @property
     def starts(self) -> np.ndarray:
         """Records of all destinations before."""
-        found: np.ndarray = np.cumsum(self.records) - self.records
-        return found
+        return np.asarray(np.cumsum(self.records) - self.records)
 
     def part(self, group: int) -> tuple[np.ndarray, np.ndarray]:
         """Cells and counts of one destination."""
@@ -224,12 +222,10 @@ def _domains(
 def _chosen(share: np.ndarray, words: Words64) -> np.ndarray:
     """Independent choices with at least the given probabilities, bool."""
     limit = np.ceil(share * 2.0**_BITS).astype(np.uint64)
-    found: np.ndarray = (words(len(share)) >> np.uint64(64 - _BITS)) < limit
-    return found
+    return np.asarray((words(len(share)) >> np.uint64(64 - _BITS)) < limit)
 
 
 def _among(cells: np.ndarray, domain: np.ndarray) -> np.ndarray:
     """Which cells a sorted domain has, bool."""
     at = np.minimum(np.searchsorted(domain, cells), len(domain) - 1)
-    found: np.ndarray = domain[at] == cells
-    return found
+    return np.asarray(domain[at] == cells)

@@ -13,13 +13,12 @@ from gibbous.core.context import Context, strides
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Counts, Dense
+from gibbous.core.tables import Counts
 from gibbous.privacy.calibrate.probabilistic import is_good, may_disclose
 from gibbous.sampling.exact_draws import bounded
 from gibbous.sampling.flows.domain import Held, local_people, within_reach
 from gibbous.sampling.flows.polya_urns import Prior, Urns, draw_people, scaled
-from gibbous.sampling.flows.scheme import GRAIN, Scheme
-from gibbous.sampling.flows.virtual import alpha_for, profile
+from gibbous.sampling.flows.scheme import GRAIN, Scheme, alpha_for, profile
 
 MOST_CELLS = 1 << 40
 
@@ -88,19 +87,13 @@ class FlowRows:
     def _held(self, counts: Counts, words: Words64) -> Held:
         """Occupied cells, coarsened to regions, inside their destination's domain."""
         context = counts.context
-        cells = counts.cells
-        if isinstance(cells, Dense):
-            keys, levels = np.nonzero(cells.values > 0)
-            values = cells.values[keys, levels]
-        else:
-            on = cells.values > 0
-            keys, levels, values = cells.keys[on], cells.levels[on], cells.values[on]
-        found = levels.astype(np.int64)
+        cells = counts.occupied()
+        found = cells.levels.astype(np.int64)
         count = context.levels
         if self.scheme.regions is not None:
             found = self.scheme.regions.of[found]
             count = len(self.scheme.regions.places)
-        held = Held.of(keys.astype(np.int64), found, values, context.keys, count)
+        held = Held.of(cells.keys.astype(np.int64), found, cells.values, context.keys, count)
         return within_reach(self.scheme, held, words) if self.scheme.reach > 0 else held
 
     def _set(self, held: Held, people: np.ndarray, words: Words64) -> np.ndarray:
@@ -140,8 +133,7 @@ class FlowRows:
         sums = np.concatenate([[0], np.cumsum(weight)]).astype(np.uint64)
         low, high = sums[regions.starts[cells]], sums[regions.starts[cells + 1]]
         place = np.searchsorted(sums, low + bounded(high - low, words), side="right") - 1
-        found: np.ndarray = regions.order[place]
-        return found
+        return np.asarray(regions.order[place])
 
 
 def shared_out(records: np.ndarray, rows: int | None) -> np.ndarray:

@@ -105,7 +105,7 @@ def survivors(
     shift = _shift(scale, threshold)
     found, at = [], 0
     while at < cells:
-        gaps = exponential_gaps(np.full(_batch(cells - at, shift), 1 << shift), words)
+        gaps = exponential_gaps(np.full(min(_BATCH, (cells - at >> shift) + 16), 1 << shift), words)
         places = at + np.cumsum(np.minimum(gaps, cells) + 1) - 1
         found.append(places[places < cells])
         at = int(places[-1]) + 1
@@ -139,8 +139,7 @@ def exponential_gaps(unit: np.ndarray, words: Words64) -> np.ndarray:
         one = np.ones(len(pending), dtype=np.uint64)
         pending = pending[bernoulli_exp(one, one, words)]
         high[pending] += np.uint64(1)
-    found: np.ndarray = (low + size * high).astype(np.int64)
-    return found
+    return np.asarray((low + size * high).astype(np.int64))
 
 
 def bernoulli_exp(part: np.ndarray, whole: np.ndarray, words: Words64) -> np.ndarray:
@@ -217,7 +216,3 @@ def _ratio(scale: Fraction, threshold: int, shift: int, bits: int) -> int:
         context.prec = digits
         ratio = survival(scale, threshold, digits) / _candidate(shift, digits)
         return min(int(ratio * (1 << bits)), (1 << bits) - 1)
-
-
-def _batch(left: int, shift: int) -> int:
-    return min(_BATCH, (left >> shift) + 16)

@@ -105,8 +105,7 @@ def _draw(urns: Urns, part: slice, prior: Prior, words: Words64) -> np.ndarray:
     cells[fresh] = prior(group[fresh], points[fresh] - before[fresh] - held[fresh])
     source = np.arange(len(group))
     source[copied] = first[copied] + (points[copied] // unit[copied]).astype(np.int64)
-    found: np.ndarray = cells[_roots(source)]
-    return found
+    return np.asarray(cells[_roots(source)])
 
 
 def _roots(source: np.ndarray) -> np.ndarray:

@@ -161,5 +161,4 @@ def _kept(side: Side, count: int, keep: Keep) -> np.ndarray:
     at = np.zeros(count, dtype=np.int64)
     for near, _ in keep[1:]:
         at += ~(side(near) < 0)
-    found: np.ndarray = np.array([share for _, share in keep])[at]
-    return found
+    return np.asarray(np.array([share for _, share in keep])[at])

@@ -10,7 +10,7 @@ import numpy as np
 from gibbous.core.context import strides
 from gibbous.core.extras import need
 from gibbous.core.stream import stream_key, words
-from gibbous.core.tables import Counts, Dense
+from gibbous.core.tables import Counts
 
 _STREAM = 0x696D70  # "imp"
 
@@ -81,23 +81,17 @@ def records_of(counts: Counts) -> Records:
     Args:
         counts: of a context over all columns with exact keys; secret.
     """
-    context, cells = counts.context, counts.cells
-    if isinstance(cells, Dense):
-        keys, levels = np.nonzero(cells.values)
-        held = cells.values[keys, levels]
-    else:
-        seen = cells.values > 0
-        keys, levels, held = cells.keys[seen], cells.levels[seen], cells.values[seen]
+    context, cells = counts.context, counts.occupied()
     sizes = dict(zip(context.columns, context.parent_sizes + context.target_sizes, strict=True))
-    codes = np.zeros((len(sizes), len(held)), dtype=np.int32)
+    codes = np.zeros((len(sizes), len(cells.values)), dtype=np.int32)
     for columns, widths, numbers in (
-        (context.parents, context.parent_sizes, keys),
-        (context.targets, context.target_sizes, levels),
+        (context.parents, context.parent_sizes, cells.keys),
+        (context.targets, context.target_sizes, cells.levels),
     ):
         whole = numbers.astype(np.uint64)
         for column, step, size in zip(columns, strides(widths), widths, strict=True):
             codes[column] = (whole // np.uint64(step)) % np.uint64(size)
-    return Records(codes, held.astype(np.int64), tuple(sizes[j] for j in sorted(sizes)))
+    return Records(codes, cells.values.astype(np.int64), tuple(sizes[j] for j in sorted(sizes)))
 
 
 def design(records: Records, columns: tuple[int, ...]) -> Any:

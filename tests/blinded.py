@@ -13,14 +13,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from gibbous.contract.cases import Neighbors
-from gibbous.contract.runs import release
 from gibbous.contract.saboteurs import patched
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
-from gibbous.core.protocols import Mechanism, Progress, RowDraw, Words64, silent
+from gibbous.core.protocols import Progress, RowDraw, Words64, silent
 from gibbous.core.stream import stream_key, words
-from gibbous.core.tables import Sparse, Tables
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
 from gibbous.sampling.blocks import Block
@@ -44,42 +41,6 @@ def blinded() -> Iterator[None]:
         ):
             stack.enter_context(patched(owner, name, value=value))
         yield
-
-
-def described(output: Tables | Codes) -> tuple[object, ...]:
-    """Everything that a mechanism's output says, comparable: shapes, contexts, noise, recipe, bytes."""
-    if isinstance(output, Codes):
-        return (output.values.shape, output.values.tobytes())
-    cells: list[object] = []
-    for table in output.published():
-        arrays = [table.cells.values]
-        if isinstance(table.cells, Sparse):
-            arrays += [table.cells.keys, table.cells.levels]
-        cells += [table.context, table.noise, *((a.shape, a.tobytes()) for a in arrays)]
-    return (output.recipe, output.noisy_rows(), *cells)
-
-
-def differing(mechanism: Mechanism, pair: Neighbors, rows: int | None) -> str:
-    """What tells two neighbors (or one table and its rows in another order) apart in blind runs.
-
-    Returns:
-        Words; empty when nothing does.
-    """
-    tables = {
-        "the record that differs": pair.two,
-        "the order of the records": pair.one[::-1],
-    }
-    first = _blind(mechanism, pair, pair.one, rows)
-    return " and ".join(
-        name for name, table in tables.items() if _blind(mechanism, pair, table, rows) != first
-    )
-
-
-def _blind(
-    mechanism: Mechanism, pair: Neighbors, table: np.ndarray, rows: int | None
-) -> tuple[object, ...]:
-    with blinded():
-        return described(release(mechanism, pair.schema, table, rows))
 
 
 class _Answers:
