@@ -7,17 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.cores import at_most
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number
-from gibbous.core.forked import refuse_forked
-from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.keywords import DEFAULT_METHOD, answering
-from gibbous.core.memory import check_memory
+from gibbous.core.machine import at_most, check_memory, refuse_forked
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
-from gibbous.core.request import PART_ROWS, Output, Performance, Privacy, Request
+from gibbous.core.request import (
+    NONE_GIVEN,
+    PART_ROWS,
+    Imprint,
+    Output,
+    Performance,
+    Privacy,
+    Request,
+)
 from gibbous.core.schema import Schema, Unit
 from gibbous.engines import engine_of, memory_limit, records_in, workers_of
 from gibbous.mechanisms import limits, registry

@@ -107,7 +107,9 @@ def test_a_damaged_file_in_the_cache_is_compiled_again(folder: Path) -> None:
 
 
 def test_a_broken_numba_is_refused_although_some_kernels_are_in_the_cache(tmp_path: Path) -> None:
-    ready = "from gibbous.core import kernel; import sys; kernel.ready(); print('numba' in sys.modules)"
+    ready = (
+        "from gibbous.core import kernel; import sys; kernel.ready(); print('numba' in sys.modules)"
+    )
     broken = tmp_path / "broken" / "numba"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise OSError('libsomething.so')")

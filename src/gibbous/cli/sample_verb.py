@@ -11,8 +11,8 @@ from gibbous.cli.config import spark_conf
 from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, keyed
 from gibbous.cli.progress import Bars
 from gibbous.cli.synthesize_verb import Flags, folder_of
-from gibbous.core.cores import at_most
 from gibbous.core.errors import UsageError
+from gibbous.core.machine import at_most
 from gibbous.core.request import FORMATS, PART_ROWS, Output, Performance
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
-from gibbous.core.cores import usable_cores, workers_died
+from gibbous.core.machine import usable_cores, workers_died
 from gibbous.core.protocols import Progress
 from gibbous.frontier.store import Store
 

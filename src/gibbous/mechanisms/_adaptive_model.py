@@ -10,7 +10,7 @@ from functools import reduce
 
 import numpy as np
 
-from gibbous.core.cores import usable_cores
+from gibbous.core.machine import usable_cores
 from gibbous.core.recode import Groups, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table

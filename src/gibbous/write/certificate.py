@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gibbous.core.claim import Claim, Relation
-from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.method_card import About
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.release import Receipt
+from gibbous.core.request import NONE_GIVEN, Imprint
 from gibbous.core.schema import Schema, fact_words
 from gibbous.core.tables import Tables
 from gibbous.privacy.ledger import Hold

@@ -18,8 +18,9 @@ from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.sampling.sample import stream
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.package import numbers_of, public_tables, rows_each
+from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
-from gibbous.write.sampler import draw, drawn_seed
+from gibbous.write.sampler import draw
 
 
 class InMemory:

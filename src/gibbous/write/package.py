@@ -33,10 +33,11 @@ from gibbous.read.schema_write import schema_json, schema_toml
 from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.durable_files import new_file, not_written
-from gibbous.write.read_sets import lazy_sets
+from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
 from gibbous.write.release_texts import release_texts
-from gibbous.write.sampler import draw, drawn_seed
+from gibbous.write.sampler import draw
+from gibbous.write.set_files import lazy_sets
 from gibbous.write.sets import Sets
 from gibbous.write.table_files import read_tables, write_tables
 

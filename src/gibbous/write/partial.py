@@ -109,6 +109,11 @@ def fresh_name() -> str:
     return secrets.token_hex(8)
 
 
+def drawn_seed() -> int:
+    """A sampling seed for a run that was given none, 63 bits."""
+    return secrets.randbits(63)
+
+
 def acquire(target: Path, request: bytes, seed: int) -> Partial:
     """The partial folder of this run: that of a dead run of the same request, or a new one.
 
