@@ -212,7 +212,9 @@ def release(request: Request, progress: Progress = silent) -> Release:
     target = (
         check_output(output.out, overwrite=output.overwrite, source=source) if output.out else None
     )
-    ledger = _ledger(privacy)
+    ledger = privacy.ledger
+    if not isinstance(ledger, Ledger):
+        ledger = Ledger.open(Path(ledger) if ledger else None)
     engine, frames = engine_of(request.performance, source, request.options), frame_kind(source)
     with (
         at_most(request.performance.threads),
@@ -227,7 +229,15 @@ def release(request: Request, progress: Progress = silent) -> Release:
         engine.close()  # the read barrier: nothing raw can be consulted from here on
         draft.commit()
         draft.write_sets(workers, progress)
-        facts = _facts(request, costs, result.schema)
+        schema = result.schema  # coarser than the one given where bins were paid for
+        facts = Facts(
+            schema,
+            costs,
+            privacy.method.about,
+            privacy.relation,
+            uncovered=schema.inferred() if costs.total.is_dp else (),
+            imprint=output.imprint,
+        )
         return frames.release(draft.finish(facts))
 
 
@@ -269,11 +279,6 @@ def planned(privacy: Privacy, output: Output) -> Plan:
     return costs
 
 
-def _ledger(privacy: Privacy) -> Ledger:
-    given = privacy.ledger
-    return given if isinstance(given, Ledger) else Ledger.open(Path(given) if given else None)
-
-
 def _draft(
     request: Request, planned: Plan, dataset: bytes, target: Path | None
 ) -> Package | InMemory:
@@ -284,19 +289,3 @@ def _draft(
         request.privacy, request.output, planned, dataset=dataset, target=target
     )
     return begin(target, request.output, request=digest)
-
-
-def _facts(request: Request, planned: Plan, schema: Schema) -> Facts:
-    """What the certificate says.
-
-    Args:
-        schema: what was released, which is coarser than the one given where bins were paid for.
-    """
-    return Facts(
-        schema=schema,
-        plan=planned,
-        about=request.privacy.method.about,
-        relation=request.privacy.relation,
-        uncovered=schema.inferred() if planned.total.is_dp else (),
-        imprint=request.output.imprint,
-    )
