@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from gibbous.contract.auditor.run import audit as audit
     from gibbous.core.claim import Claim as Claim
     from gibbous.core.errors import GibbousError as GibbousError
-    from gibbous.core.imprint import Imprint as Imprint
     from gibbous.core.plan import Plan as Plan
     from gibbous.core.release import Release as Release
+    from gibbous.core.request import Imprint as Imprint
     from gibbous.core.schema import Column as Column
     from gibbous.core.schema import Schema as Schema
     from gibbous.core.schema import Unit as Unit
@@ -81,7 +81,7 @@ _OTHERS = {
     "gibbous.contract.auditor.run": "audit",
     "gibbous.core.claim": "Claim",
     "gibbous.core.errors": "GibbousError",
-    "gibbous.core.imprint": "Imprint",
+    "gibbous.core.request": "Imprint",
     "gibbous.core.plan": "Plan",
     "gibbous.core.release": "Release",
     "gibbous.core.schema": "Column Schema Unit",

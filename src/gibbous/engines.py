@@ -10,7 +10,7 @@ from typing import Any
 from gibbous import disintegrate
 from gibbous.core.dataset import DataSet
 from gibbous.core.errors import UsageError
-from gibbous.core.memory import default_limit
+from gibbous.core.machine import default_limit
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Progress, Workers
 from gibbous.core.request import Performance, Request

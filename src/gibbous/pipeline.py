@@ -7,17 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.cores import at_most
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number
-from gibbous.core.forked import refuse_forked
-from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.keywords import DEFAULT_METHOD, answering
-from gibbous.core.memory import check_memory
+from gibbous.core.machine import at_most, check_memory, refuse_forked
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
-from gibbous.core.request import PART_ROWS, Output, Performance, Privacy, Request
+from gibbous.core.request import (
+    NONE_GIVEN,
+    PART_ROWS,
+    Imprint,
+    Output,
+    Performance,
+    Privacy,
+    Request,
+)
 from gibbous.core.schema import Schema, Unit
 from gibbous.engines import engine_of, memory_limit, records_in, workers_of
 from gibbous.mechanisms import limits, registry
@@ -207,7 +212,9 @@ def release(request: Request, progress: Progress = silent) -> Release:
     target = (
         check_output(output.out, overwrite=output.overwrite, source=source) if output.out else None
     )
-    ledger = _ledger(privacy)
+    ledger = privacy.ledger
+    if not isinstance(ledger, Ledger):
+        ledger = Ledger.open(Path(ledger) if ledger else None)
     engine, frames = engine_of(request.performance, source, request.options), frame_kind(source)
     with (
         at_most(request.performance.threads),
@@ -222,7 +229,15 @@ def release(request: Request, progress: Progress = silent) -> Release:
         engine.close()  # the read barrier: nothing raw can be consulted from here on
         draft.commit()
         draft.write_sets(workers, progress)
-        facts = _facts(request, costs, result.schema)
+        schema = result.schema  # coarser than the one given where bins were paid for
+        facts = Facts(
+            schema,
+            costs,
+            privacy.method.about,
+            privacy.relation,
+            uncovered=schema.inferred() if costs.total.is_dp else (),
+            imprint=output.imprint,
+        )
         return frames.release(draft.finish(facts))
 
 
@@ -264,11 +279,6 @@ def planned(privacy: Privacy, output: Output) -> Plan:
     return costs
 
 
-def _ledger(privacy: Privacy) -> Ledger:
-    given = privacy.ledger
-    return given if isinstance(given, Ledger) else Ledger.open(Path(given) if given else None)
-
-
 def _draft(
     request: Request, planned: Plan, dataset: bytes, target: Path | None
 ) -> Package | InMemory:
@@ -279,19 +289,3 @@ def _draft(
         request.privacy, request.output, planned, dataset=dataset, target=target
     )
     return begin(target, request.output, request=digest)
-
-
-def _facts(request: Request, planned: Plan, schema: Schema) -> Facts:
-    """What the certificate says.
-
-    Args:
-        schema: what was released, which is coarser than the one given where bins were paid for.
-    """
-    return Facts(
-        schema=schema,
-        plan=planned,
-        about=request.privacy.method.about,
-        relation=request.privacy.relation,
-        uncovered=schema.inferred() if planned.total.is_dp else (),
-        imprint=request.output.imprint,
-    )

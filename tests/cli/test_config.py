@@ -13,8 +13,7 @@ from gibbous.cli.config import method_of, parameters, request_of, resolve
 from gibbous.cli.parameters import number
 from gibbous.core.errors import ParameterError, UsageError
 from gibbous.core.exact import exact
-from gibbous.core.imprint import Imprint
-from gibbous.core.request import Output, Performance, Privacy, Request
+from gibbous.core.request import Imprint, Output, Performance, Privacy, Request
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.pipeline import privacy_of

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from gibbous.core import memory
+from gibbous.core import machine
 from gibbous.core.context import Context, Hashed, Key, MinHash, Radix
 from gibbous.core.errors import ResourceLimit
 from gibbous.disintegrate.records import LocalEngine
@@ -107,4 +107,4 @@ def test_where_few_cells_occur_a_dense_table_over_the_limit_is_not_tried() -> No
 
 
 def test_the_default_limit_leaves_room_for_others() -> None:
-    assert 0 < memory.default_limit() <= 4 << 30
+    assert 0 < machine.default_limit() <= 4 << 30

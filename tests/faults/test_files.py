@@ -19,7 +19,7 @@ import pytest
 import gibbous as gb
 from gibbous.cli import entry
 from gibbous.cli.faults import not_printed
-from gibbous.core import compiled, file_lock
+from gibbous.core import compiled, durable
 from gibbous.core.claim import pure
 from gibbous.core.errors import EngineFailure, LedgerUnusable, OutputNotWritten, ResourceLimit
 from gibbous.disintegrate.records import LocalEngine
@@ -61,7 +61,7 @@ def other_process(handle_of: Path) -> Iterator[int]:
     child = os.fork()
     if child == 0:
         os.close(end)
-        file_lock.take(os.open(handle_of, os.O_RDWR | os.O_CREAT, 0o600))
+        durable.take(os.open(handle_of, os.O_RDWR | os.O_CREAT, 0o600))
         os.write(tell, b".")
         os.read(wait, 1)
         os._exit(0)
@@ -103,7 +103,7 @@ def test_F_an_error_of_sqlite_is_called_what_it_is(
 def test_F_a_database_that_another_program_holds_is_in_use_not_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_lock, "PATIENCE", 0.01)
+    monkeypatch.setattr(durable, "PATIENCE", 0.01)
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -118,7 +118,7 @@ def test_F_a_lock_is_waited_for_a_limited_time_and_its_holder_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
-    monkeypatch.setattr(file_lock, "PATIENCE", 0.01)
+    monkeypatch.setattr(durable, "PATIENCE", 0.01)
 
     with (
         other_process(tmp_path / "ledger.sqlite.lock") as holder,
@@ -140,19 +140,19 @@ def test_F_a_text_in_the_lock_file_decides_nothing(tmp_path: Path) -> None:
 
 def test_F_a_lock_is_free_although_a_forked_child_still_has_its_file(tmp_path: Path) -> None:
     handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    file_lock.take(handle)
+    durable.take(handle)
     ready, end = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(end)
         os.read(ready, 1)
         os._exit(0)
-    file_lock.free(handle)
+    durable.free(handle)
 
     again = os.open(tmp_path / "lock", os.O_RDWR)
-    file_lock.take(again, 0)
+    durable.take(again, 0)
 
-    file_lock.free(again)
+    durable.free(again)
     os.close(end)
     os.close(ready)
     os.waitpid(child, 0)

@@ -196,6 +196,19 @@ def test_a_missing_column_and_too_many_records_are_refused(tmp_path: Path) -> No
         read_flows(TABLE.with_columns(jobs=pl.lit(2_000_000_000)), GEOGRAPHY)
 
 
+def test_more_origins_than_can_be_drawn_are_refused_by_the_plan() -> None:
+    columns = tuple(
+        Column(f"c{i}", "ordinal", levels=tuple(range(size)))
+        for i, size in enumerate((206, 150, 120, 100, 90, 80, 60))
+    )
+
+    with pytest.raises(ResourceLimit, match=r"2\^40"):
+        gb.plan(Schema(columns, unit=Unit()), Onthemap())
+
+    wide = gb.plan(Schema(columns[:4], unit=Unit()), Onthemap())  # 4e8 origins, none of them listed
+    assert wide.cells == 206 * 150 * 120 * 100
+
+
 def test_pairs_beyond_reach_are_refused_and_not_counted() -> None:
     near = Geography(HERE, THERE, "home", "work", "jobs", reach=5.0)
 

@@ -19,7 +19,7 @@ from gibbous.mechanisms import registry
 from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.rehearsal import rehearse
+from gibbous.privacy.spend import rehearse
 from gibbous.write.package import Package
 from tests.disintegrate.brute import codes_of, context_of, schema_of
 from tests.mechanisms.test_plans import NAMES

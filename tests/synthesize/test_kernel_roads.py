@@ -106,6 +106,30 @@ def test_a_damaged_file_in_the_cache_is_compiled_again(folder: Path) -> None:
     assert kernel()(scaled)(pair, out, 0) == 6.0
 
 
+def test_a_broken_numba_is_refused_although_some_kernels_are_in_the_cache(tmp_path: Path) -> None:
+    ready = (
+        "from gibbous.core import kernel; import sys; kernel.ready(); print('numba' in sys.modules)"
+    )
+    broken = tmp_path / "broken" / "numba"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise OSError('libsomething.so')")
+    env = os.environ | {"GIBBOUS_HOME": str(tmp_path)}
+    env.pop("NUMBA_CACHE_DIR", None)
+
+    def told(**settings: str) -> tuple[str, str]:
+        command = [sys.executable, "-W", "ignore", "-c", ready]
+        done = subprocess.run(command, env=env | settings, capture_output=True, text=True)
+        return done.stdout.strip(), done.stderr
+
+    first = told()
+    (tmp_path / "cache" / "numba" / "fold-0.bin").touch()
+    later, ruined = told(), told(PYTHONPATH=os.pathsep.join([str(broken.parent), *sys.path]))
+
+    assert first == ("True", "")
+    assert later == ("False", "")
+    assert "NONUMBA" in ruined[1] or "Reinstall numba" in ruined[1]
+
+
 def test_other_constants_of_a_kernel_are_other_machine_code(folder: Path) -> None:
     def build(name: str, value: float) -> Kernel:
         space = {"ADDED": value}

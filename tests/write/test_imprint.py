@@ -13,7 +13,7 @@ import pytest
 import gibbous as gb
 from gibbous.cli.config import imprint_of, resolve
 from gibbous.core.errors import ModelRejected, UsageError
-from gibbous.core.imprint import LONGEST, Imprint
+from gibbous.core.request import LONGEST, Imprint
 from gibbous.write.load import load
 from gibbous.write.release_texts import release_texts
 from tests.frame.tree import ROOT

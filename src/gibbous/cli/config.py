@@ -14,9 +14,8 @@ from gibbous.cli.mistakes import unknown
 from gibbous.cli.parameters import build_method
 from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import UsageError
-from gibbous.core.imprint import Imprint
 from gibbous.core.keywords import DEFAULT_METHOD
-from gibbous.core.request import FORMATS, Output, Performance, Request
+from gibbous.core.request import FORMATS, Imprint, Output, Performance, Request
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Mechanism

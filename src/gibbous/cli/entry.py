@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return _run(list(argv))
+    gc.set_threshold(50_000, 20, 20)  # importing makes many objects, and hardly any garbage
     open_streams()
     harden()
     faults.quiet_threads()

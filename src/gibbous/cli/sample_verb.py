@@ -11,8 +11,8 @@ from gibbous.cli.config import Values, parts_of, spark_conf
 from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, keyed, unkeyed
 from gibbous.cli.progress import Bars
 from gibbous.cli.synthesize_verb import Flags, folder_of
-from gibbous.core.cores import at_most
 from gibbous.core.errors import UsageError
+from gibbous.core.machine import at_most
 from gibbous.core.request import FORMATS
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gibbous.core.compiled import Lazy, cache_folder, cold, load_numba
+from gibbous.core.compiled import Lazy, cache_folder, load_numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 Types = tuple[Any, ...]
@@ -122,7 +122,7 @@ class Kernel(Lazy):
             return _call(given, result, made.library.get_pointer_to_function(symbol), made)
         code = made.library._get_compiled_object()  # what numba's own cache keeps
         if path is not None:
-            _write(path, symbol, result, code)
+            _write(path, f"{hashlib.sha256(code).hexdigest()} {symbol} {result}\n".encode() + code)
         return _loaded(given, symbol, result, code)
 
     def _digest(self, given: Types) -> str:
@@ -131,15 +131,25 @@ class Kernel(Lazy):
 
 
 def ready() -> None:
-    """Make sure that kernels can be loaded, before anything is spent.
+    """Make sure that kernels can be loaded and compiled, before anything is spent.
+
+    Which kernels a run calls is not known before, so a cache that holds some does not excuse numba:
+    it is imported once for each installation, and a file in the cache says that it ran.
 
     Raises:
-        EngineFailure: llvmlite does not run here, numba is not installed, or nothing is cached and
-            numba does not run here.
+        EngineFailure: numba or llvmlite is missing or does not run here.
     """
-    if cold() or importlib.util.find_spec("numba") is None:
-        load_numba()
     _llvm()
+    folder, spec = cache_folder(), importlib.util.find_spec("numba")
+    if folder is None or spec is None or not spec.origin:
+        load_numba()
+        return
+    package = Path(spec.origin).parent
+    told = (*_machine(), np.__version__, str(package), str(package.stat().st_mtime_ns))
+    works = folder / f"numba-{hashlib.sha256(repr(told).encode()).hexdigest()[:32]}.works"
+    if not works.exists():
+        load_numba()
+        _write(works, b"")
 
 
 @functools.cache
@@ -267,10 +277,9 @@ def _read(path: Path) -> tuple[str, str, bytes] | None:
     return words[1], words[2], code
 
 
-def _write(path: Path, symbol: str, result: str, code: bytes) -> None:
-    head = f"{hashlib.sha256(code).hexdigest()} {symbol} {result}\n".encode()
+def _write(path: Path, content: bytes) -> None:
     part = path.with_suffix(f".{os.getpid()}")
     with contextlib.suppress(OSError):  # a full disk costs the next run some seconds
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(head + code)
+        part.write_bytes(content)
         part.replace(path)

@@ -7,8 +7,9 @@ that computes a release is given the first two alone, and so is the digest of a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from gibbous.core.claim import Relation
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number
-from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("parquet", "csv")
 PART_ROWS = 1 << 22
+LONGEST = 200  # characters of one value of an imprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,67 @@ class Privacy:
     def protects(self) -> str:
         """One privacy unit, in words."""
         return self.schema.unit.words() if self.schema.unit else "one row"
+
+
+@dataclass(frozen=True, slots=True)
+class Imprint:
+    """What a release says about its issuer. Nobody checks it; it is published as it was given.
+
+    Attributes:
+        issuer: person or institution that publishes the release.
+        contact: where questions go.
+        date: of publication, YYYY-MM-DD.
+        license: under which the synthetic data may be used.
+    """
+
+    issuer: str = ""
+    contact: str = ""
+    date: str = ""
+    license: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            printable = isinstance(value, str) and value.isprintable()
+            if not printable or len(value) > LONGEST or value != value.strip():
+                raise UsageError(
+                    "IMPRINT",
+                    f"The {name} of the release cannot be printed as it is.",
+                    f"It is one line of at most {LONGEST} printable characters, without spaces around it.",
+                    f"Correct --{name}, or {name} in [output].",
+                )
+        if self.date and not _is_day(self.date):
+            raise UsageError(
+                "IMPRINT",
+                "The date of the release is not a day.",
+                "A date is written YYYY-MM-DD, for example 2026-05-01.",
+                "Correct --date, or date in [output].",
+            )
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """What was given, with its label."""
+        labels = {"issuer": "Issued by", "contact": "Contact", "date": "Date", "license": "License"}
+        yield from ((labels[name], value) for name, value in asdict(self).items() if value)
+
+    def to_json(self) -> dict[str, str]:
+        """What was given."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+    @staticmethod
+    def from_json(data: Mapping[str, object]) -> Imprint:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        if not isinstance(data, Mapping) or set(data) - {f.name for f in fields(Imprint)}:
+            raise ValueError("not an imprint")
+        try:
+            return Imprint(**data)  # type: ignore[arg-type]
+        except UsageError:
+            raise ValueError("not an imprint") from None
+
+
+NONE_GIVEN = Imprint()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +241,10 @@ def _is_whole(value: object, lowest: int | None = None) -> bool:
         and not isinstance(value, bool)
         and (lowest is None or int(value) >= lowest)
     )
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

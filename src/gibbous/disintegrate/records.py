@@ -16,9 +16,8 @@ import numpy as np
 from gibbous.core import compiled, kernel
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
-from gibbous.core.cores import usable_cores
 from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, EngineFailure
-from gibbous.core.memory import check_memory, default_limit
+from gibbous.core.machine import check_memory, default_limit, usable_cores
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded
@@ -43,7 +42,7 @@ class LocalEngine:
         options: how text files are read; None for the defaults.
         threads: at most this many; None for the cores this process may use (and at most
             NUMBA_NUM_THREADS, if that is set). Results do not depend on it.
-        memory_limit: bytes that one `tally` may need; None for `core.memory.default_limit()`.
+        memory_limit: bytes that one `tally` may need; None for `core.machine.default_limit()`.
         scratch: folder for codes that are too many for memory; None for GIBBOUS_SCRATCH, or the
             temporary folder.
         held: bytes of codes that stay in memory; None for `held_limit()`.

@@ -14,8 +14,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gibbous.core.cores import usable_cores, workers_died
 from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
+from gibbous.core.machine import usable_cores, workers_died
 from gibbous.core.protocols import Progress
 
 if TYPE_CHECKING:

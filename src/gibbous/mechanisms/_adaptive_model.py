@@ -11,7 +11,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from gibbous.core.cores import usable_cores
+from gibbous.core.machine import usable_cores
 from gibbous.core.recode import Groups, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table

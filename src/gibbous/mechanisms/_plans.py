@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +12,7 @@ from gibbous.core.claim import Claim, approximate, no_claim, pure, zcdp
 from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError
 from gibbous.core.exact import exact
-from gibbous.core.params import as_json, describe
+from gibbous.core.params import as_json
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import Noise
 from gibbous.core.schema import Schema
@@ -106,7 +106,7 @@ def noise(mechanism: Any, schema: Schema, share: Fraction, tables: int = 1) -> N
 
 def _is_pure(mechanism: Any) -> bool:
     """Whether a mechanism's purchases are of pure epsilon: by its card, or by the noise it offers."""
-    offered = any(p.name == "noise" for p in describe(type(mechanism)))
+    offered = any(f.name == "noise" for f in fields(mechanism))
     return mechanism.about.kind == "pure" and (not offered or mechanism.noise == "laplace")
 
 
@@ -184,7 +184,7 @@ def unprotected_plan(
 
 def unused_delta(mechanism: Any) -> tuple[str, ...]:
     """A warning where a delta was chosen and noise of pure epsilon-DP has no use for it."""
-    default = next(p.default for p in describe(type(mechanism)) if p.name == "delta")
+    default = next(f.default for f in fields(mechanism) if f.name == "delta")
     if mechanism.noise != "laplace" or mechanism.delta == default:
         return ()
     return (

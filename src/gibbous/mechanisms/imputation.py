@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
-from gibbous.core.cores import usable_cores
 from gibbous.core.errors import ResourceLimit
+from gibbous.core.machine import usable_cores
 from gibbous.core.method_card import About
 from gibbous.core.params import at_least, mechanism, param, share
 from gibbous.core.plan import Plan

@@ -104,7 +104,8 @@ class Onthemap:
                 "Leave out rows, or keep.",
             )
         promise, context = scheme(self, schema), by_destination(schema, self.destination)
-        each, total = claim(self), claim(self).times(sets)
+        each = claim(self)
+        total = FlowRows(promise, each, rows, sets).cost((context,), 0, self.relation, 1)
         cells = len(promise.origins) if promise.origins is not None else context.levels
         whose = "of the whole table" if self.statement == "table" else "of each destination"
         detail = f"virtual records in {cells:,} origins; delta {whose}; {NEIGHBORS}"

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from gibbous.core.cores import usable_cores
 from gibbous.core.errors import EngineFailure, ParameterError
+from gibbous.core.machine import usable_cores
 from gibbous.core.protocols import Progress, silent
 
 CHUNK = 1 << 15

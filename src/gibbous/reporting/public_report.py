@@ -10,9 +10,9 @@ from typing import Any
 
 from gibbous.core.claim import Claim, short
 from gibbous.core.errors import UsageError
-from gibbous.core.imprint import Imprint
 from gibbous.core.plan import Plan
 from gibbous.core.release import Release
+from gibbous.core.request import Imprint
 from gibbous.core.schema import Schema
 from gibbous.reporting import html_page, labels, odds, public_figures
 from gibbous.reporting.flow_map import Mapped, flow_blocks

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from gibbous.core.codes import Codes
-from gibbous.core.cores import usable_cores
 from gibbous.core.errors import UsageError
+from gibbous.core.machine import usable_cores
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import Tables

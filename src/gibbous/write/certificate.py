@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gibbous.core.claim import Claim, Relation
-from gibbous.core.imprint import NONE_GIVEN, Imprint
+from gibbous.core.codes import Codes
 from gibbous.core.method_card import About
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.release import Receipt
+from gibbous.core.request import NONE_GIVEN, Imprint
 from gibbous.core.schema import Schema, fact_words
 from gibbous.core.tables import Tables
 from gibbous.privacy.ledger import Hold
@@ -54,26 +55,24 @@ class Facts:
 def certify(
     facts: Facts,
     hold: Hold,
+    result: Tables | Codes,
     *,
     seed: int,
     rows: tuple[int, ...],
-    digest: str,
-    tables: Tables | None,
-    numbers: tuple[int, ...] = (),
     files: dict[str, Any] | None = None,
 ) -> Receipt:
     """Write down one release.
 
     Args:
-        hold: committed.
+        hold: committed to the digest of `result`.
+        result: public tables, or rows where these were what was paid for.
         seed: sampling seed; the noise has none.
         rows: rows of each set.
-        digest: of the tables or drawn rows, as committed.
-        tables: the public tables; None when the rows were what was paid for.
-        numbers: positions of columns of such rows that were drawn as numbers, not as bins.
         files: formats and guarded cells of the written sets.
     """
     plan, about, unit = facts.plan, facts.about, facts.schema.unit
+    tables = result if isinstance(result, Tables) else None
+    numbers = [] if isinstance(result, Tables) else [at for at, _ in result.numbers]
     # Whether all sets come from one noisy answer.
     once = about.shared if tables is None else tables.noisings == 1
     drawn_from = "number of records" if tables is None else "noisy count"
@@ -100,9 +99,9 @@ def certify(
         "sets": len(rows),
         "sanitized": "once" if once else "per set",
         "seed": seed,
-        "digest": digest,
+        "digest": hold.sha256,
         "tables": None if tables is None else len(tables.published()),
-        "numbers": list(numbers),
+        "numbers": numbers,
         "files": files or {},
         "versions": versions(),
         "ledger": hold.proof(),

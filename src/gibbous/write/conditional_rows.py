@@ -20,10 +20,11 @@ from gibbous.read.schema_write import schema_toml
 from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import Facts, assumptions, facts_of, guarantee, versions
 from gibbous.write.load import load
+from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
 from gibbous.write.release_texts import release_texts
 from gibbous.write.sampled_rows import paid_rows
-from gibbous.write.sampler import Given, drawn, drawn_seed, encoded, part_of, unusable
+from gibbous.write.sampler import Given, drawn, encoded, part_of, unusable
 from gibbous.write.sets import Sets
 from gibbous.write.table_files import write_tables
 
@@ -141,7 +142,7 @@ def write_conditional(
 
 
 def _check_size(columns: int, rows: int) -> None:
-    from gibbous.core.memory import check_memory, default_limit
+    from gibbous.core.machine import check_memory, default_limit
 
     # Codes of at most 4 bytes, the chains' copy of them, and the numbers of given columns.
     check_memory(rows * columns * 16, default_limit())

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from gibbous.core import durable
 from gibbous.core.documents import Unreadable, json_value, read_bytes
 from gibbous.core.errors import GibbousError, ModelRejected, OutputNotWritten, ResourceLimit
 
@@ -101,6 +102,29 @@ def read_json(path: Path) -> Any:
         return json_value(read_bytes(path, MAX_JSON))
 
 
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an error of the system into ours.
+
+    Raises:
+        OutputNotWritten, ResourceLimit: `path` cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Replace a small file in one step, mode 0600, on disk when this returns.
+
+    Raises:
+        OutputNotWritten, ResourceLimit: it cannot be written, and is as it was.
+    """
+    with writing(path):
+        durable.write_whole(path, data)
+
+
 def sha256_of(path: Path) -> str:
     """Hex digest of a file."""
     with path.open("rb") as file:
@@ -113,11 +137,9 @@ def make_folder(path: Path) -> None:
     Raises:
         OutputNotWritten, ResourceLimit: it cannot be made.
     """
-    try:
+    with writing(path):
         path.mkdir(mode=0o700)
         path.chmod(0o700)
-    except OSError as error:
-        raise not_written(path, error) from None
 
 
 def sync_folder(path: Path) -> None:
@@ -126,14 +148,8 @@ def sync_folder(path: Path) -> None:
     Raises:
         OutputNotWritten: the disk reports an error; it is not tried again.
     """
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    except OSError as error:
-        raise not_written(path, error) from None
+    with writing(path):
+        durable.sync_folder(path)
 
 
 def remove_folder(path: Path) -> None:

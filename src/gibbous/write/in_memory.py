@@ -17,9 +17,10 @@ from gibbous.encode.decode import decode
 from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.sampling.sample import stream
 from gibbous.write.certificate import Facts, certify
-from gibbous.write.package import numbers_of, public_tables, rows_each
+from gibbous.write.package import rows_each
+from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
-from gibbous.write.sampler import draw, drawn_seed
+from gibbous.write.sampler import draw
 
 
 class InMemory:
@@ -79,22 +80,14 @@ class InMemory:
         """The release."""
         assert self._hold is not None
         assert self.result is not None
-        tables = public_tables(self.result)
-        receipt = certify(
-            facts,
-            self._hold,
-            seed=self._seed,
-            rows=tuple(len(frame) for frame in self._sets),
-            digest=digest_of(self.result),
-            tables=tables,
-            numbers=numbers_of(self.result),
-        )
+        rows = tuple(len(frame) for frame in self._sets)
+        receipt = certify(facts, self._hold, self.result, seed=self._seed, rows=rows)
         return Release(
             sets=self._sets,
             schema=self.result.schema,
             claim=facts.plan.total,
             plan=facts.plan,
-            tables=tables,
+            tables=self.result if isinstance(self.result, Tables) else None,
             receipt=receipt,
             sampler=draw,
         )

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core.errors import GibbousError
-from gibbous.core.imprint import Imprint
 from gibbous.core.release import Receipt, Release
+from gibbous.core.request import Imprint
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.read.schema_file import load_schema
 from gibbous.write import manifest
 from gibbous.write.certificate import FORMAT, claim_of, plan_of
 from gibbous.write.durable_files import check_format, read_json, refusing, rejected
-from gibbous.write.read_sets import lazy_sets
 from gibbous.write.receipt_fields import check_fields
 from gibbous.write.release_digest import digest_of
 from gibbous.write.sampled_rows import FORMAT as FURTHER_FORMAT
 from gibbous.write.sampler import draw
+from gibbous.write.set_files import lazy_sets
 from gibbous.write.table_files import listed_files, read_tables
 
 

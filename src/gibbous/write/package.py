@@ -33,10 +33,11 @@ from gibbous.read.schema_write import schema_json, schema_toml
 from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.durable_files import new_file, not_written
-from gibbous.write.read_sets import lazy_sets
+from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
 from gibbous.write.release_texts import release_texts
-from gibbous.write.sampler import draw, drawn_seed
+from gibbous.write.sampler import draw
+from gibbous.write.set_files import lazy_sets
 from gibbous.write.sets import Sets
 from gibbous.write.table_files import read_tables, write_tables
 
@@ -164,7 +165,8 @@ class Package:
         mine = found is not None and found.id == state["reservation"]
         fits = found is not None and found.sha256 in (None, state["digest"])
         if self.result is not None and not (mine and fits):
-            self._forget()  # drawn under a reservation that this ledger does not have
+            self.result = None  # drawn under a reservation that this ledger does not have
+            self._partial.clear()
         if found is not None and self.result is None and (found.committed or strict):
             found.release()
             found = None  # it paid for something that became visible elsewhere, or was lost
@@ -229,18 +231,11 @@ class Package:
         assert self._hold is not None
         assert self.result is not None
         assert self._sets is not None, "the sets come first"
-        package, tables = self._partial.package, public_tables(self.result)
-        job = self._sets.job
-        receipt = certify(
-            facts,
-            self._hold,
-            seed=job.seed,
-            rows=(job.rows,) * job.output.sets,
-            digest=self._partial.state["digest"],
-            tables=tables,
-            numbers=numbers_of(self.result),
-            files=self._sets.described(),
-        )
+        package, job = self._partial.package, self._sets.job
+        tables = self.result if isinstance(self.result, Tables) else None
+        rows = (job.rows,) * job.output.sets
+        files = self._sets.described()
+        receipt = certify(facts, self._hold, self.result, seed=job.seed, rows=rows, files=files)
         for name in ("ledger.json", "METHODS.md", "codebook.html", "manifest.json", "SHA256SUMS"):
             (package / name).unlink(missing_ok=True)  # of a killed run
         durable_files.write_json(package / "ledger.json", receipt.to_json())
@@ -259,10 +254,6 @@ class Package:
             lazy_sets(self._target, receipt), facts.schema, facts.plan.total, facts.plan, tables,
             receipt, self._target, draw if tables is not None else None,
         )  # fmt: skip
-
-    def _forget(self) -> None:
-        self.result = None
-        self._partial.clear()
 
     def _finished(self) -> Release | None:
         if not partial.finished(self._partial, self._target):
@@ -310,16 +301,6 @@ def rows_each(result: Tables | Codes, output: Output) -> int:
     if isinstance(result, Codes):
         return result.rows // output.sets
     return result.noisy_rows() if output.rows is None else output.rows
-
-
-def public_tables(result: Tables | Codes) -> Tables | None:
-    """The tables, where there are any."""
-    return result if isinstance(result, Tables) else None
-
-
-def numbers_of(result: Tables | Codes) -> tuple[int, ...]:
-    """Positions of the columns whose numbers were drawn with the rows."""
-    return tuple(at for at, _ in result.numbers) if isinstance(result, Codes) else ()
 
 
 def _write_rows(codes: Codes, folder: Path) -> None:

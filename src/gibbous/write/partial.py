@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gibbous.core import file_lock
+from gibbous.core import durable
 from gibbous.core.errors import GibbousError, OutputNotWritten
 from gibbous.write import durable_files
 from gibbous.write.durable_files import not_written
@@ -38,22 +38,15 @@ class Partial:
     def save(self, **changes: Any) -> None:
         """Change the state, durably."""
         self.state = self.state | changes
-        fresh = self.path / "state.new"
-        fresh.unlink(missing_ok=True)
-        durable_files.write_json(fresh, self.state)
-        fresh.replace(self.path / _STATE)
-        durable_files.sync_folder(self.path)
+        durable_files.replace_file(self.path / _STATE, json.dumps(self.state).encode())
 
     def note(self, part: dict[str, Any]) -> None:
         """Note, durably, that a part of a set is on disk."""
-        try:
-            with (self.path / _PARTS).open("ab") as file:
-                os.fchmod(file.fileno(), 0o600)
-                file.write(_line(part))
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise not_written(self.path / _PARTS, error) from None
+        with durable_files.writing(self.path / _PARTS), (self.path / _PARTS).open("ab") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(_line(part))
+            file.flush()
+            os.fsync(file.fileno())
 
     def noted(self) -> list[dict[str, Any]]:
         """What `note` wrote, here or in the run that was killed; the last line may be torn."""
@@ -67,11 +60,7 @@ class Partial:
 
     def note_only(self, parts: Iterable[dict[str, Any]]) -> None:
         """Replace all notes, in one step."""
-        fresh = self.path / f"{_PARTS}.new"
-        fresh.unlink(missing_ok=True)
-        durable_files.write_bytes(fresh, b"".join(map(_line, parts)))
-        fresh.replace(self.path / _PARTS)
-        durable_files.sync_folder(self.path)
+        durable_files.replace_file(self.path / _PARTS, b"".join(map(_line, parts)))
 
     def clear(self) -> None:
         """Remove what was drawn and written, so that it can be drawn again."""
@@ -84,7 +73,7 @@ class Partial:
     def close(self) -> None:
         """Give the lock back; the folder stays."""
         if self._lock is not None:
-            file_lock.free(self._lock)
+            durable.free(self._lock)
             self._lock = None
 
     def remove(self) -> None:
@@ -107,6 +96,11 @@ def _line(part: dict[str, Any]) -> bytes:
 def fresh_name() -> str:
     """A name that no other process gives its files or folders."""
     return secrets.token_hex(8)
+
+
+def drawn_seed() -> int:
+    """A sampling seed for a run that was given none, 63 bits."""
+    return secrets.randbits(63)
 
 
 def acquire(target: Path, request: bytes, seed: int) -> Partial:
@@ -192,8 +186,8 @@ def sweep_files(target: Path) -> None:
     for path in target.parent.glob(f".{_glob_safe(target.name)}.partial-*"):
         if path.is_symlink() or not path.is_file() or path.lstat().st_uid != os.geteuid():
             continue
-        with contextlib.suppress(OSError, file_lock.Held), path.open("rb") as file:
-            file_lock.take(file.fileno(), 0)
+        with contextlib.suppress(OSError, durable.Held), path.open("rb") as file:
+            durable.take(file.fileno(), 0)
             path.unlink()
 
 
@@ -201,7 +195,7 @@ def _new(target: Path, request: bytes, seed: int) -> Partial:
     path = target.with_name(f".{target.name}.partial-{fresh_name()[:8]}")
     durable_files.make_folder(path)
     lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    file_lock.take(lock)
+    durable.take(lock)
     state = {
         "format": FORMAT,
         "request": request.hex(),
@@ -227,8 +221,8 @@ def _dead(path: Path, target: Path) -> Partial:
     except OSError as error:
         raise not_written(path, error) from None
     try:
-        file_lock.take(lock, 0)
-    except (OSError, file_lock.Held) as error:
+        durable.take(lock, 0)
+    except (OSError, durable.Held) as error:
         os.close(lock)
         if isinstance(error, OSError):
             raise not_written(path, error) from None
@@ -240,7 +234,7 @@ def _dead(path: Path, target: Path) -> Partial:
             state = found
     except GibbousError as error:
         with contextlib.ExitStack() as stack:
-            stack.callback(file_lock.free, lock)
+            stack.callback(durable.free, lock)
             refuse_unread(path, error)
             stack.pop_all()
     return Partial(path, lock, state)
@@ -262,12 +256,12 @@ def _alone(target: Path) -> Iterator[None]:
     fd = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):
-            file_lock.take(fd)
+            durable.take(fd)
         yield
-    except file_lock.Held as held:
+    except durable.Held as held:
         raise _busy(target.parent, str(held)) from None
     finally:
-        file_lock.free(fd)
+        durable.free(fd)
 
 
 def _glob_safe(name: str) -> str:

@@ -6,10 +6,8 @@ the bytes of a part depend on the release, the seed and the numbers of set and p
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.request import Output
 from gibbous.core.tables import Tables
 from gibbous.sampling.sample import Prepared, prepared, stream
-from gibbous.write.durable_files import not_written, sha256_of
+from gibbous.write.durable_files import not_written, sha256_of, writing
 from gibbous.write.partial import fresh_name
 from gibbous.write.rows import write_files
 from gibbous.write.set_files import part_name, part_span, parts
@@ -115,7 +113,9 @@ def write_part(job: Drawing, item: tuple[int, int], progress: Progress = silent)
     """
     _check_here(job)
     names = job.names(item)
-    with _drafts(job, names) as drafts:
+    own, done = fresh_name(), []  # two tasks may write one part at a time
+    drafts = tuple(Path(job.scratch) / f"{own}-{form}" for form in job.output.formats)
+    try:
         written = write_files(
             _batches(job, item, progress),
             job.source.schema,
@@ -125,8 +125,14 @@ def write_part(job: Drawing, item: tuple[int, int], progress: Progress = silent)
             start=item[1] * job.output.part_rows,
             csv_raw=job.output.csv_raw,
         )
-        done = _moved(job, names, drafts)
-    return PartDone(*item, written.rows, written.guarded_cells, done)
+        for name, draft in zip(names, drafts, strict=True):
+            done.append(FileDone(name, sha256_of(draft), draft.stat().st_size))
+            with writing(Path(job.folder) / name):
+                draft.replace(Path(job.folder) / name)
+    finally:
+        for draft in drafts:
+            draft.unlink(missing_ok=True)
+    return PartDone(*item, written.rows, written.guarded_cells, tuple(done))
 
 
 def versions() -> tuple[tuple[str, str], ...]:
@@ -206,27 +212,3 @@ def not_shared(folder: Path) -> OutputNotWritten:
         "under one path, as one user.",
         "Choose an --out on a shared file system, or write with the local engine.",
     )
-
-
-@contextmanager
-def _drafts(job: Drawing, names: tuple[str, ...]) -> Iterator[tuple[Path, ...]]:
-    """Paths for unfinished files; none is left, whatever happens."""
-    own = fresh_name()  # two tasks may write one part at a time
-    paths = tuple(Path(job.scratch) / f"{own}-{at}" for at in range(len(names)))
-    try:
-        yield paths
-    finally:
-        for path in paths:
-            path.unlink(missing_ok=True)
-
-
-def _moved(job: Drawing, names: tuple[str, ...], drafts: tuple[Path, ...]) -> tuple[FileDone, ...]:
-    found = []
-    for name, draft in zip(names, drafts, strict=True):
-        found.append(FileDone(name, sha256_of(draft), draft.stat().st_size))
-        target = Path(job.folder) / name
-        try:
-            os.replace(draft, target)
-        except OSError as error:
-            raise not_written(target, error) from None
-    return tuple(found)

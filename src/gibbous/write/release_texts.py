@@ -26,8 +26,8 @@ from gibbous.write.certificate import (
 )
 from gibbous.write.codebook import codebook_html
 from gibbous.write.durable_files import rejected, untrusted
-from gibbous.write.read_sets import part_rows_of
 from gibbous.write.rendering import render
+from gibbous.write.set_files import part_rows_of
 
 MAX_METHODS = 4 << 20  # bytes
 

@@ -96,6 +96,8 @@ def write_files(
     Raises:
         UsageError, OutputNotWritten, ResourceLimit: as `write_rows`.
     """
+    from gibbous.encode.decode import decode
+
     for kind in paths:
         if kind not in _WRITERS:
             raise UsageError(
@@ -111,19 +113,14 @@ def write_files(
             for kind, path in paths.items()
         ]
         for codes in _slices(batches, schema):
-            frame = decode_slice(codes, seed=seed, set_index=set_index, start_row=start + rows)
+            frame = decode(
+                codes, seed=seed, set_index=set_index, start_row=start + rows, dictionary=True
+            )
             for writer in writers:
                 guarded += writer.add(frame)
             rows += codes.rows
             progress("write", rows, 0)
     return RowsWritten(rows, guarded)
-
-
-def decode_slice(codes: Codes, *, seed: int, set_index: int, start_row: int) -> pl.DataFrame:
-    """Some rows as they are written: text columns are dictionaries."""
-    from gibbous.encode.decode import decode
-
-    return decode(codes, seed=seed, set_index=set_index, start_row=start_row, dictionary=True)
 
 
 def _slices(batches: Iterable[Codes], schema: Schema) -> Iterator[Codes]:

@@ -24,9 +24,9 @@ from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import versions as all_versions
 from gibbous.write.durable_files import not_written
 from gibbous.write.glossary import NO_COST
+from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
 from gibbous.write.rows import write_rows
-from gibbous.write.sampler import drawn_seed
 from gibbous.write.set_files import fitting
 from gibbous.write.sets import Sets
 

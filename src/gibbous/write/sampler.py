@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,16 +13,12 @@ from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
 from gibbous.read.fields import listed, shown
+from gibbous.write.partial import drawn_seed
 
 if TYPE_CHECKING:
     import polars as pl
 
 EXACT = 2**53  # whole numbers below it are kept as they are
-
-
-def drawn_seed() -> int:
-    """A sampling seed for a run that was given none, 63 bits."""
-    return int.from_bytes(os.urandom(8), "little") >> 1
 
 
 def draw(

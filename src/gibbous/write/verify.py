@@ -21,11 +21,10 @@ from gibbous.write.certificate import claim_of
 from gibbous.write.certificate_check import check_certificate, check_ledger, check_price
 from gibbous.write.durable_files import refusing, rejected
 from gibbous.write.glossary import NO_COST
-from gibbous.write.read_sets import names_of, part_rows_of
 from gibbous.write.release_digest import digest_of
 from gibbous.write.release_texts import check_release_texts
 from gibbous.write.set_check import check_both, check_set
-from gibbous.write.set_files import part_span
+from gibbous.write.set_files import names_of, part_rows_of, part_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -257,7 +257,7 @@ def test_a_view_that_sorts_spills_nothing_beside_its_database(
     view = "CREATE VIEW sorted AS SELECT hash(range) AS h FROM range(4000000) ORDER BY h"
     path = duckdb_file(tmp_path, view)
     (tmp_path / "s").mkdir()
-    monkeypatch.setattr("gibbous.core.memory.default_limit", lambda: 20 << 20)
+    monkeypatch.setattr("gibbous.core.machine.default_limit", lambda: 20 << 20)
     schema = Schema((Column("h", "nominal", levels=(1,)),))
 
     with refused(10, "MEMORY"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from gibbous.core.context import Context
 from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED
-from gibbous.core.memory import check_memory, default_limit
+from gibbous.core.machine import check_memory, default_limit
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded_schema

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gibbous.core import durable
 from gibbous.core.documents import Unreadable, read_bytes
 from gibbous.privacy.ledger.errors import LedgerWarning, damaged, unreadable
-from gibbous.privacy.ledger.files import write_whole
 
 _ZERO = bytes(32)
 _MOST_BYTES = 4096  # of an anchor
@@ -162,7 +162,7 @@ class Anchors:
         }
         for anchor in self.paths:
             try:
-                write_whole(anchor, encode(head) + b"\n")
+                durable.write_whole(anchor, encode(head) + b"\n")
             except OSError as error:
                 # An old anchor is still true: it is only weaker. The entry itself is on disk.
                 warnings.warn(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gibbous.core import file_lock
+from gibbous.core import durable
 from gibbous.core.errors import GibbousError, LedgerUnusable, ResourceLimit
 
 
@@ -61,7 +61,7 @@ def busy(path: Path, holder: str) -> LedgerUnusable:
     """The error for a ledger that another process does not give back."""
     return LedgerUnusable(
         "BUSY",
-        f"The ledger is in use: {holder} has held {str(path)!r} for {file_lock.PATIENCE:g} seconds.",
+        f"The ledger is in use: {holder} has held {str(path)!r} for {durable.PATIENCE:g} seconds.",
         "One process writes at a time, and for a moment only; the lock ends with its process.",
         "Wait for that process, or end it if it is stuck, and run again. Remove no file.",
     )

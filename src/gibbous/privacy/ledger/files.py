@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gibbous.core import file_lock
+from gibbous.core import durable
 from gibbous.core.errors import LedgerUnusable
 from gibbous.privacy.ledger.errors import busy, damaged, unreadable, unusable_folder
 
@@ -120,7 +120,7 @@ def make_private_folder(folder: Path) -> None:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
             folder.chmod(0o700)
-            sync_folder(folder.parent)
+            durable.sync_folder(folder.parent)
     except OSError as error:
         raise unusable_folder(folder, error) from None
 
@@ -149,10 +149,10 @@ def locked(path: Path) -> Iterator[None]:
     """
     handle = open_private(path)
     try:
-        file_lock.take(handle)
+        durable.take(handle)
     except BaseException as error:
         os.close(handle)
-        if isinstance(error, file_lock.Held):
+        if isinstance(error, durable.Held):
             raise busy(path, str(error)) from None
         if isinstance(error, OSError):
             raise unusable_folder(path, error) from None
@@ -160,7 +160,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        file_lock.free(handle)
+        durable.free(handle)
 
 
 class Alive:
@@ -179,11 +179,11 @@ class Alive:
         while self._handle is None:
             handle = open_private(path)
             try:
-                file_lock.take(handle, 0)
+                durable.take(handle, 0)
                 if path.stat().st_ino == os.fstat(handle).st_ino:
                     self._handle = handle
                     return
-            except file_lock.Held:
+            except durable.Held:
                 os.close(handle)
                 raise BlockingIOError from None
             except FileNotFoundError:
@@ -203,7 +203,7 @@ class Alive:
             return
         with contextlib.suppress(OSError):
             self._path.unlink()
-        file_lock.free(handle)
+        durable.free(handle)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:
@@ -216,33 +216,6 @@ def sweep_alive(folder: Path) -> None:
     for path in folder.glob("r-*"):
         with contextlib.suppress(OSError, LedgerUnusable, BlockingIOError):
             Alive(path).end()
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a small file atomically, mode 0600, on disk when this returns; one process at a time."""
-    fresh = path.with_name(f".{path.name}.new")
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            os.fchmod(fd, 0o600)
-            file.write(data)
-            file.flush()
-            os.fsync(fd)
-        os.replace(fresh, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            fresh.unlink()
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def check_header(path: Path, log: Path) -> None:

@@ -21,7 +21,7 @@ from gibbous.privacy.ledger.chain import Link
 from gibbous.privacy.ledger.entries import Cap, Entry, now, parse, private_part, public_cap
 from gibbous.privacy.ledger.errors import LedgerWarning, damaged, unknown_head
 from gibbous.privacy.ledger.reading import ReadStore
-from gibbous.privacy.ledger.reservation import Hold, commit_of, newest_reserve
+from gibbous.privacy.ledger.reservation import Hold, commit_of
 from gibbous.privacy.ledger.store import Store
 
 
@@ -192,16 +192,16 @@ class Ledger:
             A committed one; or an open one whose process has ended, which is now ours. None when
             there is none, or when its process still runs.
         """
-        link = newest_reserve(self._store.links(), request)
+        links = (link for link in reversed(self._store.links()) if "request" in link.private)
+        link = next((link for link in links if link.private["request"] == request.hex()), None)
         if link is None:
             return None
         try:
             alive = self._store.live(link.public["id"])
         except BlockingIOError:
             return None
-        commit = commit_of(
-            self._store.links(), link.public["id"]
-        )  # read after the lock: it may be new
+        # Read after the lock: it may be new.
+        commit = commit_of(self._store.links(), link.public["id"])
         if commit is not None and alive is not None:
             alive.end()
             alive = None

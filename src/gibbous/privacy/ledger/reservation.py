@@ -98,12 +98,6 @@ class Hold:
             error.restate(f"Nothing was released. Reservation {self.id} stays spent.")
 
 
-def newest_reserve(links: Sequence[Link], request: bytes) -> Link | None:
-    """The newest reservation for a request."""
-    reserves = (link for link in reversed(links) if link.public["kind"] == "reserve")
-    return next((link for link in reserves if link.private["request"] == request.hex()), None)
-
-
 def commit_of(links: Sequence[Link], identity: str) -> Link | None:
     """The commit of a reservation, where there is one."""
     commits = (link for link in links if link.public["kind"] == "commit")

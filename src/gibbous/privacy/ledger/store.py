@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gibbous.core import file_lock
+from gibbous.core import durable
 from gibbous.core.errors import GibbousError, LedgerUnusable
 from gibbous.privacy.ledger import files
 from gibbous.privacy.ledger.chain import Anchors, Appender, Link, encode, next_link, verified
@@ -231,7 +231,7 @@ class Store:
         if owner not in self._connections:
             connection = sqlite3.connect(
                 ":memory:" if self.path is None else self.path,
-                timeout=file_lock.PATIENCE,
+                timeout=durable.PATIENCE,
                 isolation_level=None,
                 check_same_thread=False,
             )

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from gibbous.core import memory
+from gibbous.core import machine
 from gibbous.core.errors import EngineFailure, GibbousError, InputRejected, ResourceLimit
 from gibbous.core.extras import need
 from gibbous.read.fields import shown
@@ -132,7 +132,7 @@ def duckdb_table(place: str, table: str) -> Iterator[Rows]:
     if not Path(place).is_file():
         raise no_file(place, "DuckDB")
     settings = {
-        "memory_limit": f"{memory.default_limit() // 1000}KB",
+        "memory_limit": f"{machine.default_limit() // 1000}KB",
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,

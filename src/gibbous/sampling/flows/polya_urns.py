@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gibbous.core.cores import usable_cores
+from gibbous.core.machine import usable_cores
 from gibbous.core.protocols import Words64
 from gibbous.sampling.exact_draws import bounded
 

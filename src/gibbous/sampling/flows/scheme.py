@@ -128,16 +128,16 @@ def profile(weights: np.ndarray | None, cells: int, kept: np.ndarray | None = No
         cells: how many.
         kept: probability that each is kept; None for certain.
     """
-    share = np.ones(cells) if kept is None else kept
     if weights is None:
-        return Profile((float(share.sum()),), (1.0,), (1.0,), 1, cells)
+        share = float(cells if kept is None else kept.sum())
+        return Profile((share,), (1.0,), (1.0,), 1, cells)
     ratio = weights / GRAIN
     block = np.floor(np.log(ratio) / math.log(_BLOCK)).astype(np.int64)
     names, place = np.unique(block, return_inverse=True)
     low, high = np.full(len(names), np.inf), np.zeros(len(names))
     np.minimum.at(low, place, ratio)
     np.maximum.at(high, place, ratio)
-    counted = np.bincount(place, share, len(names))
+    counted = np.bincount(place, kept, len(names)).astype(np.float64)
     cells_of, least, most = (tuple(v.tolist()) for v in (counted, low, high))
     return Profile(cells_of, least, most, GRAIN, int(weights.sum()))
 

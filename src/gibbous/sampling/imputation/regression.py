@@ -10,8 +10,8 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from gibbous.core.cores import usable_cores
 from gibbous.core.extras import need, require
+from gibbous.core.machine import usable_cores
 from gibbous.core.stream import stream_key
 from gibbous.sampling.imputation.records import Records, design, starts_of
 

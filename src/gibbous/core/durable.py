@@ -1,4 +1,4 @@
-"""Locks of the operating system on open files: waited for a limited time, gone with their process."""
+"""Locks on open files, which are gone with their process; and files replaced in one durable step."""
 
 from __future__ import annotations
 
@@ -56,3 +56,38 @@ def _holder(handle: int) -> str:
             if words[1] == "FLOCK" and words[5].endswith(f":{inode}") and int(words[4]) > 0:
                 return f"process {int(words[4])}"
     return "another process"
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a small file atomically, mode 0600, on disk when this returns; one process at a time.
+
+    Raises:
+        OSError: it is as it was then.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            os.fchmod(fd, 0o600)
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+        os.replace(fresh, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder durable.
+
+    Raises:
+        OSError: the disk reports an error; it is not tried again.
+    """
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,115 @@
+"""This machine and process: cores and memory that a run may use; a forked process is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gibbous.core.errors import UNCHARGED, EngineFailure, ResourceLimit
+
+CAP = 4 << 30  # bytes
+_began = [0]  # the process in which the threads of the table library may run
+
+
+def usable_cores() -> int:
+    """Cores that this process may use, at most NUMBA_NUM_THREADS if that is set."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else (os.cpu_count() or 1)
+    wanted = os.environ.get("NUMBA_NUM_THREADS", "")
+    return min(cores, int(wanted)) if wanted.isdigit() and int(wanted) > 0 else cores
+
+
+@contextlib.contextmanager
+def at_most(threads: int | None) -> Iterator[None]:
+    """Within it, engines see no more than `threads` cores; results never depend on it."""
+    if threads is None:
+        yield
+        return
+    # Read when polars is first imported; ours count the cores this process may use.
+    os.environ["POLARS_MAX_THREADS"] = str(threads)
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(allowed)[:threads])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def workers_died() -> EngineFailure:
+    """The error for a pool whose processes ended before their work."""
+    return EngineFailure(
+        "WORKERS",
+        "Worker processes ended before their work was done.",
+        "Workers start this program anew: a script must start its work under "
+        'if __name__ == "__main__", and they need memory of their own.',
+        "Add that guard to the script, or pass workers=1.",
+    )
+
+
+def check_memory(need: int, limit: int, *, state: str = UNCHARGED) -> None:
+    """Refuse work that does not fit, before it starts.
+
+    Args:
+        need, limit: bytes.
+        state: what was charged by then.
+    Raises:
+        ResourceLimit: names the estimate (two digits: it may depend on the number of rows).
+    """
+    if need > limit:
+        raise ResourceLimit(
+            "MEMORY",
+            f"Counting needs about {_size(need)} of memory.",
+            f"This run may use {_size(limit)}.",
+            "Use fewer context columns (parents), coarser levels or bins, or fewer columns; sbhg "
+            "with choice = 0 counts no pairs. In Python, memory_limit of gb.engine allows more.",
+            state=state,
+        )
+
+
+def default_limit() -> int:
+    """Bytes that counting may use: 40 % of what this process may have, at most 4 GiB."""
+    found = [CAP * 5 // 2]
+    with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
+        import resource  # not on Windows
+
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        address = resource.getrlimit(resource.RLIMIT_AS)[0]
+        found += [address] if address != resource.RLIM_INFINITY else []
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            text = (Path("/sys/fs/cgroup") / name).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            found.append(int(text))
+    return min(found) * 2 // 5
+
+
+def _size(count: int) -> str:
+    for unit, step in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= step:
+            return f"{float(f'{count / step:.2g}'):g} {unit}"
+    return f"{count} bytes"
+
+
+def refuse_forked() -> None:
+    """Note that tables are read or written in this process from here on.
+
+    A forked process whose parent had tables open would wait for threads that it lacks.
+
+    Raises:
+        EngineFailure: it was forked from a process in which that had begun.
+    """
+    if _began[0] not in (0, os.getpid()):
+        raise EngineFailure(
+            "FORKED",
+            "This process was forked from one in which gibbous had read or written tables.",
+            "The threads that do so are not in a forked process, which would wait for them for ever.",
+            "Start workers by multiprocessing.get_context('spawn'), or fork before the first call.",
+        )
+    _began[0] = os.getpid()
