@@ -21,6 +21,7 @@ from gibbous.core.request import PART_ROWS, Output, Performance, Privacy, Reques
 from gibbous.core.schema import Schema, Unit
 from gibbous.engines import engine_of, memory_limit, records_in, workers_of
 from gibbous.mechanisms import limits, registry
+from gibbous.privacy.accountant import true_alarms
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.spend import Charge, spend
 from gibbous.write.certificate import Facts
@@ -30,6 +31,7 @@ from gibbous.write.output_path import check_output
 from gibbous.write.package import Package, begin, request_digest
 from gibbous.write.sampled_rows import write_sampled
 
+TESTS = "true alarms of a membership test at 1 % false ones, at most"
 IN_THIS_PROCESS = Performance("local")
 
 
@@ -261,7 +263,11 @@ def planned(privacy: Privacy, output: Output) -> Plan:
     """
     costs = privacy.method.plan(privacy.schema, output.rows, output.sets)
     limits.check(costs, privacy, output.rows)
-    return costs
+    if not costs.total.mu_squared:
+        return costs
+    found = true_alarms(costs.total, 0.01)
+    facts = ("mu of Gaussian differential privacy", float(costs.total.mu)), (TESTS, found)
+    return replace(costs, errors=(*costs.errors, *facts))
 
 
 def _ledger(privacy: Privacy) -> Ledger:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from gibbous.contract.laws import alike, log_law, redraws, truncation
-from gibbous.core.claim import Claim, approximate, pure, zcdp
+from gibbous.core.claim import NUMBERS, Claim, approximate, gdp, pure, zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.tables import Cells, Counts, Dense, NoiseInfo, Sparse
 from gibbous.privacy import accountant
+from gibbous.privacy.calibrate.gdp import delta_of, square_of_choice, square_of_gaussian
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp
 
 SLACK = 1 + 1e-9
@@ -59,7 +60,7 @@ class Loss:
 
     Attributes:
         kind: of the purchase.
-        claims: pure or zCDP, that the exact counts of the pair really cost.
+        claims: pure, zCDP or Gaussian, that the exact counts of the pair really cost.
         survival: the chance that a cell which only one of the tables has is released.
         ratio: of loss and price; 0 where nothing is claimed.
         words: where it is above 1.
@@ -102,7 +103,7 @@ def _noised(one: Purchase, two: Purchase) -> Loss:
             if kind == "geometric":
                 claims.append(pure(moved / scale, relation=price.relation))
             else:
-                claims.append(zcdp(moved / (2 * scale * scale), relation=price.relation))
+                claims.append(_least(price, moved, scale))
         if not first or not second:
             return Loss(one.kind, ratio=math.inf, words="a table is released without noise")
         more = truncation(one.by, one.counts[place].cells.values, two.counts[place].cells.values)
@@ -119,8 +120,23 @@ def _noised(one: Purchase, two: Purchase) -> Loss:
         ratio = _ratio(price, told)
     if gone:
         ratio = max(ratio, gone / float(price.delta) if price.delta else math.inf)
+    if price.kind == "approximate" and told and all(claim.kind == "gdp" for claim in told):
+        squares = sum(
+            (claim.mu_squared for claim in told), Fraction(0)
+        )  # of one release: fixed noise
+        cost = delta_of(squares, price.epsilon) if squares else Fraction(0)
+        told = (approximate(price.epsilon, cost, relation=price.relation),)
     what = "sums" if one.kind == "sums" else "counts"
     return Loss(one.kind, told, gone, ratio, f"its {what} differ by more than the noise covers")
+
+
+def _least(price: Claim, moved: int, scale: Fraction) -> Claim:
+    """What Gaussian noise of a scale costs for a squared change, in the measure that shows less."""
+    found = [zcdp(moved / (2 * scale * scale), relation=price.relation)]
+    square = square_of_gaussian(scale)
+    if square is not None:
+        found.append(gdp(moved * square, relation=price.relation))
+    return min(found, key=lambda claim: _ratio(price, (claim,)))
 
 
 def _change(one: Cells, two: Cells, every: bool) -> tuple[list[int], list[int]]:
@@ -164,7 +180,10 @@ def _chosen(one: Purchase, two: Purchase) -> Loss:
         moved = np.where(same, 0.0, np.abs(first - second))
     apart = one.steps[0] - two.steps[0]
     cost = Fraction(int(apart.max()) - int(apart.min())) / one.steps[1]
-    claim = pure(cost) if price.kind == "pure" else zcdp(cost * cost / 8)
+    claim = {
+        "pure": pure(cost),
+        "gdp": gdp(square_of_choice(cost) if cost else Fraction(0)),
+    }.get(price.kind, zcdp(cost * cost / 8))
     claim = replace(claim, relation=price.relation)
     law = _ratio(price, (claim,))
     ratio = max(float(moved.max()) / float(sensitivity), law if claim.epsilon else math.sqrt(law))
@@ -202,8 +221,17 @@ def _ratio(price: Claim, claims: Sequence[Claim]) -> float:
     """The true cost of the claims together as a share of a price of any kind."""
     epsilon = sum((c.epsilon for c in claims), Fraction(0))
     rho = sum((c.rho for c in claims), Fraction(0))
-    if not epsilon and not rho:
+    squares = sum((c.mu_squared for c in claims), Fraction(0))
+    if not epsilon and not rho and not squares:
         return 0.0
+    if price.kind == "gdp":
+        if epsilon or rho or not price.mu_squared:
+            return math.inf
+        return float(squares / price.mu_squared)
+    if squares and (price.kind != "approximate" or epsilon or rho or not price.delta):
+        return math.inf
+    if squares:
+        return float(delta_of(squares, price.epsilon) / price.delta)
     if price.kind == "zcdp":
         if epsilon:
             rho += accountant.as_zcdp(pure(epsilon)).rho
@@ -224,7 +252,7 @@ def short_of(total: Claim, losses: Sequence[Loss]) -> str:
     gone = -math.expm1(sum(math.log1p(-loss.survival) for loss in losses))
     if gone > float(total.delta) * SLACK:
         return f"a threshold keeps its cells with probability {gone:.3g}"
-    wide = {n: getattr(total, n) * Fraction(SLACK) for n in ("epsilon", "delta", "rho")}
+    wide = {n: getattr(total, n) * Fraction(SLACK) for n in NUMBERS[:-1]}
     budget = replace(total, **wide)
     if total.kind in ("pure", "probabilistic"):
         budget = approximate(wide["epsilon"], wide["delta"], relation=total.relation)

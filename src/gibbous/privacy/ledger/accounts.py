@@ -119,7 +119,8 @@ def counted(cap: Cap, claim: Claim, protects: str, identity: str | None) -> Cap:
     who = "The claim" if identity is None else f"Release {identity}"
     wrong = fix = ""
     if claim.kind not in ("pure", "approximate"):
-        words = {"zcdp": "is stated in zCDP", "probabilistic": "is of probabilistic DP"}
+        words = {"zcdp": "is stated in zCDP", "gdp": "is stated in Gaussian DP"}
+        words |= {"probabilistic": "is of probabilistic DP"}
         wrong = words.get(claim.kind, f"is of kind {claim.kind}, which no budget bounds")
         fix = (
             "State its total as (epsilon, delta) by a proven conversion."
