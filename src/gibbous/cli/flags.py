@@ -144,6 +144,11 @@ class RequestFlags:
         "mechanism.name",
     ] = None
     epsilon: Epsilon = None
+    risk: Annotated[
+        str | None,
+        Option("--risk", help="In place of --epsilon: tpr@1%=3%, a membership test finds 3 %."),
+        "privacy.risk",
+    ] = None
     delta: Delta = None
     relation: Relation = None
     rows: Annotated[

@@ -15,7 +15,12 @@ from gibbous.core.claim import NUMBERS, Claim, approximate, gdp, pure, zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.tables import Cells, Counts, Dense, NoiseInfo, Sparse
 from gibbous.privacy import accountant
-from gibbous.privacy.calibrate.gdp import delta_of, square_of_choice, square_of_gaussian
+from gibbous.privacy.calibrate.gdp import (
+    delta_of,
+    mu_squared_for,
+    square_of_choice,
+    square_of_gaussian,
+)
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp
 
 SLACK = 1 + 1e-9
@@ -131,12 +136,13 @@ def _noised(one: Purchase, two: Purchase) -> Loss:
 
 
 def _least(price: Claim, moved: int, scale: Fraction) -> Claim:
-    """What Gaussian noise of a scale costs for a squared change, in the measure that shows less."""
-    found = [zcdp(moved / (2 * scale * scale), relation=price.relation)]
+    """What Gaussian noise of a scale costs for a squared change: as it is priced, or what shows less."""
     square = square_of_gaussian(scale)
-    if square is not None:
-        found.append(gdp(moved * square, relation=price.relation))
-    return min(found, key=lambda claim: _ratio(price, (claim,)))
+    in_rho = zcdp(moved / (2 * scale * scale), relation=price.relation)
+    in_mu = gdp(moved * square, relation=price.relation) if square is not None else in_rho
+    if price.kind in ("zcdp", "gdp"):
+        return in_rho if price.kind == "zcdp" else in_mu
+    return min((in_rho, in_mu), key=lambda claim: _ratio(price, (claim,)))
 
 
 def _change(one: Cells, two: Cells, every: bool) -> tuple[list[int], list[int]]:
@@ -257,6 +263,10 @@ def short_of(total: Claim, losses: Sequence[Loss]) -> str:
     if total.kind in ("pure", "probabilistic"):
         budget = approximate(wide["epsilon"], wide["delta"], relation=total.relation)
     spent = [claim for loss in losses for claim in loss.claims]
+    if budget.kind == "approximate" and any(claim.kind == "gdp" for claim in spent):
+        # A page prints epsilon and delta alone; a run that is priced in mu is held to theirs.
+        squares = mu_squared_for(budget.epsilon, budget.delta)
+        budget = replace(budget, mu_squared=squares)
     if not accountant.within(budget, spent):
         return "all its purchases together show more than the reserved budget covers"
     return ""

@@ -185,9 +185,9 @@ def claim_of(values: Mapping[str, Any], name: str) -> Claim:
     claim = Claim.from_json(values[name])
     if min(getattr(claim, name) for name in NUMBERS) < 0:
         raise ValueError("a negative claim")
-    if claim.kind == "approximate" and claim.mu_squared:
-        if delta_of(claim.mu_squared, claim.epsilon) > claim.delta:
-            raise ValueError("a mu that its epsilon and delta do not follow from")
+    both = claim.kind == "approximate" and claim.mu_squared > 0
+    if both and delta_of(claim.mu_squared, claim.epsilon) > claim.delta:
+        raise ValueError("a mu that its epsilon and delta do not follow from")
     return claim
 
 
