@@ -126,6 +126,9 @@ class CapFlags:
     epsilon: Annotated[str, Option("--epsilon", "-e", help="Most this data set may ever spend.")]
     delta: Annotated[str, Option("--delta", "-d", help="Most delta, decimal text.")] = "0"
     relation: Annotated[str, Option("--relation", help="add_remove or replace_one.")] = "add_remove"
+    account: Annotated[
+        str, Option("--account", help="How releases add up: sum, zcdp (rho) or gdp (mu).")
+    ] = "sum"
     schema: SchemaFile = None
     new_data: NewData = None
 

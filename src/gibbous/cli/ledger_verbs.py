@@ -92,6 +92,7 @@ def cap(
         cast(Relation, relation),
         protects=unit,
         new_data=limit.new_data,
+        account=limit.account,
     )
     account = ledger.account(dataset)
     if screen.json:
@@ -102,6 +103,8 @@ def cap(
     left = account.left or (Fraction(0), Fraction(0))
     # A cap may come late: it then refuses every further release, and cannot take one back.
     late = any(total.epsilon > epsilon or total.delta > delta for total in account.totals)
+    if limit.account != "sum":
+        late = bool(account.releases) and left[0] == 0
     more = " More than that was released already; nothing further will be." if late else ""
     terminal.line(
         f"cap: {_numbers(epsilon, delta)} ({relation}) for data set {_name(account)}; "
@@ -218,7 +221,8 @@ def _relation(claim: Claim) -> str:
 def _cap_words(cap: Cap | None) -> str:
     if cap is None:
         return "no cap; set one with `gibbous ledger cap`"
-    return f"cap {_numbers(cap.epsilon, cap.delta)} ({cap.relation})"
+    how = "" if cap.account == "sum" else f", added up in {cap.account}"
+    return f"cap {_numbers(cap.epsilon, cap.delta)} ({cap.relation}{how})"
 
 
 def _numbers(epsilon: Fraction, delta: Fraction) -> str:
@@ -244,6 +248,7 @@ def _account_json(account: Account) -> dict[str, object]:
             "delta": text(cap.delta),
             "relation": cap.relation,
             "protects": cap.protects,
+            "account": cap.account,
         },
         "left": None if left is None else {"epsilon": text(left[0]), "delta": text(left[1])},
         "totals": [claim.to_json() for claim in account.totals],

@@ -78,7 +78,7 @@ def compose(spends: Sequence[Claim]) -> Claim:
         raise ValueError("nothing to compose")
     kinds = {spend.kind for spend in spends}
     if kinds == {"pure", "gdp"}:
-        spends = [_as_gdp(spend) for spend in spends]
+        spends = [as_gdp(spend) for spend in spends]
     elif len(kinds) > 1 and kinds <= {"pure", "zcdp", "gdp"}:
         spends = [as_zcdp(spend) for spend in spends]
     elif kinds == {"pure", "probabilistic"}:
@@ -90,11 +90,29 @@ def as_zcdp(claim: Claim) -> Claim:
     """A pure claim as zCDP: rho = epsilon tanh(epsilon / 2), rounded up; mu-Gaussian DP: mu^2 / 2.
 
     Raises:
-        PrivacyRefused: the claim is none of these, or has a delta.
+        PrivacyRefused: the claim is none of these, or has a delta beside its mu.
     """
+    if claim.kind == "approximate" and claim.mu_squared:
+        return _relabel(zcdp(claim.mu_squared / 2), claim)
     if claim.kind not in _COVERS["zcdp"] or claim.delta:
         raise _no_conversion(claim.kind, "zcdp")
     return _as_zcdp(claim)
+
+
+def as_gdp(claim: Claim) -> Claim:
+    """A claim as mu-Gaussian DP: its own mu, or that of pure epsilon-DP, 2 Phi^-1(e^eps / (1 + e^eps)).
+
+    Raises:
+        PrivacyRefused: it has none: zCDP, and epsilon with delta alone, imply no Gaussian DP.
+    """
+    if not _has_mu(claim):
+        raise _no_conversion(claim.kind, "gdp")
+    if claim.kind == "gdp":
+        return claim
+    if claim.mu_squared or not claim.epsilon:
+        return _relabel(gdp(claim.mu_squared), claim)
+    # A log ratio within [-epsilon, epsilon] has range 2 epsilon.
+    return _relabel(gdp(square_of_choice(2 * claim.epsilon)), claim)
 
 
 def as_approximate(claim: Claim, delta: Number) -> Claim:
@@ -231,7 +249,7 @@ def _within_gdp(budget: Claim, spends: Sequence[Claim]) -> bool:
     spare = budget.delta
     if budget.kind == "approximate":  # what turns the whole mu into epsilon is not there for others
         spare -= delta_of(budget.mu_squared, budget.epsilon)
-    counted = [_as_gdp(spend) for spend in spends]
+    counted = [as_gdp(spend) for spend in spends]
     used = sum((spend.mu_squared for spend in counted), Fraction(0))
     return used <= budget.mu_squared and _deltas(counted) <= spare
 
@@ -270,15 +288,6 @@ def _as_zcdp(claim: Claim) -> Claim:
 
 def _has_mu(claim: Claim) -> bool:
     return claim.kind in _COVERS["gdp"] or claim.mu_squared > 0
-
-
-def _as_gdp(claim: Claim) -> Claim:
-    # A log ratio within [-epsilon, epsilon] has range 2 epsilon.
-    if claim.kind == "gdp":
-        return claim
-    if claim.mu_squared or not claim.epsilon:
-        return _relabel(gdp(claim.mu_squared), claim)
-    return _relabel(gdp(square_of_choice(2 * claim.epsilon)), claim)
 
 
 def _relabel(made: Claim, of: Claim) -> Claim:
