@@ -107,8 +107,11 @@ def _noised(one: Purchase, two: Purchase) -> Loss:
             moved = sum(abs(int(c)) ** power for c in change)
             if kind == "geometric":
                 claims.append(pure(moved / scale, relation=price.relation))
+            elif price.kind == "gdp":
+                square = square_of_gaussian(scale) or Fraction(1)
+                claims.append(gdp(moved * square, relation=price.relation))
             else:
-                claims.append(_least(price, moved, scale))
+                claims.append(zcdp(moved / (2 * scale * scale), relation=price.relation))
         if not first or not second:
             return Loss(one.kind, ratio=math.inf, words="a table is released without noise")
         more = truncation(one.by, one.counts[place].cells.values, two.counts[place].cells.values)
@@ -117,7 +120,7 @@ def _noised(one: Purchase, two: Purchase) -> Loss:
             for count in lone:
                 kept = tail(law, law.threshold - abs(count))
                 stays[1 if count > 0 else -1] += math.log1p(-min(kept, 1 - 1e-12))
-    told = tuple(claims)
+    told = tuple(claims) if price.kind != "approximate" else _of_one_release(price, claims, one)
     gone = -math.expm1(min(stays.values()))
     if one.kind == "sums":
         ratio = max((_ratio(p, (c,)) for p, c in zip(one.prices, told, strict=True)), default=0.0)
@@ -125,24 +128,20 @@ def _noised(one: Purchase, two: Purchase) -> Loss:
         ratio = _ratio(price, told)
     if gone:
         ratio = max(ratio, gone / float(price.delta) if price.delta else math.inf)
-    if price.kind == "approximate" and told and all(claim.kind == "gdp" for claim in told):
-        squares = sum(
-            (claim.mu_squared for claim in told), Fraction(0)
-        )  # of one release: fixed noise
-        cost = delta_of(squares, price.epsilon) if squares else Fraction(0)
-        told = (approximate(price.epsilon, cost, relation=price.relation),)
     what = "sums" if one.kind == "sums" else "counts"
     return Loss(one.kind, told, gone, ratio, f"its {what} differ by more than the noise covers")
 
 
-def _least(price: Claim, moved: int, scale: Fraction) -> Claim:
-    """What Gaussian noise of a scale costs for a squared change: as it is priced, or what shows less."""
-    square = square_of_gaussian(scale)
-    in_rho = zcdp(moved / (2 * scale * scale), relation=price.relation)
-    in_mu = gdp(moved * square, relation=price.relation) if square is not None else in_rho
-    if price.kind in ("zcdp", "gdp"):
-        return in_rho if price.kind == "zcdp" else in_mu
-    return min((in_rho, in_mu), key=lambda claim: _ratio(price, (claim,)))
+def _of_one_release(price: Claim, claims: list[Claim], by: Purchase) -> tuple[Claim, ...]:
+    """Gaussian noise of one scale, priced at an epsilon: its delta there, by rho or by mu."""
+    rho = sum((claim.rho for claim in claims), Fraction(0))
+    if not rho or any(claim.epsilon for claim in claims):
+        return tuple(claims)
+    scale = by.drawn[0][0][1]
+    delta, square = delta_from_zcdp(rho, price.epsilon), square_of_gaussian(scale)
+    if square is not None:
+        delta = min(delta, delta_of(2 * rho * scale * scale * square, price.epsilon))
+    return (approximate(price.epsilon, delta, relation=price.relation),)
 
 
 def _change(one: Cells, two: Cells, every: bool) -> tuple[list[int], list[int]]:
@@ -227,17 +226,12 @@ def _ratio(price: Claim, claims: Sequence[Claim]) -> float:
     """The true cost of the claims together as a share of a price of any kind."""
     epsilon = sum((c.epsilon for c in claims), Fraction(0))
     rho = sum((c.rho for c in claims), Fraction(0))
-    squares = sum((c.mu_squared for c in claims), Fraction(0))
-    if not epsilon and not rho and not squares:
+    if claims and claims[0].kind in ("gdp", "approximate"):
+        what = {"gdp": "mu_squared", "approximate": "delta"}[claims[0].kind]
+        cost, paid = sum(getattr(c, what) for c in claims), getattr(price, what)
+        return float(cost / paid) if paid else math.inf if cost else 0.0
+    if not epsilon and not rho:
         return 0.0
-    if price.kind == "gdp":
-        if epsilon or rho or not price.mu_squared:
-            return math.inf
-        return float(squares / price.mu_squared)
-    if squares and (price.kind != "approximate" or epsilon or rho or not price.delta):
-        return math.inf
-    if squares:
-        return float(delta_of(squares, price.epsilon) / price.delta)
     if price.kind == "zcdp":
         if epsilon:
             rho += accountant.as_zcdp(pure(epsilon)).rho
