@@ -2,6 +2,7 @@
 
 A release is mu-GDP when telling two neighbors apart is at least as hard as telling N(0, 1) from
 N(mu, 1). Squares of mu add up, so squares are what is stored. Proofs: docs/proofs/gaussian.md.
+The definition and the closed forms of epsilon and delta are those of [Dong, Roth, Su 2022].
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from gibbous.privacy.calibrate.rounding import (
     smallest,
 )
 from gibbous.privacy.calibrate.scales import dyadic_root_up
+from gibbous.privacy.calibrate.tails import gaussian_tail
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 
 LEAST_SIGMA = Fraction(1, 2)
@@ -34,20 +36,22 @@ LEAST_SIGMA = Fraction(1, 2)
 _REST = Fraction(44763, 10**8)  # of the series of c, above its value at sigma = 1
 _FAR = 38  # standard deviations; P(Z > 38) < 1e-300
 _WIDE = 20  # mu from which the second term of delta is left out
-_SLACK = Fraction(1, 10**45)  # relative; quantiles are checked to 1e-50
+_SLACK = Fraction(1, 10**45)  # beyond the error of what is known to 1e-50 of itself
 
 
 def square_of_gaussian(sigma: Number) -> Fraction | None:
     """mu^2 of one count plus discrete Gaussian noise, the count changing by 1; rounded up.
 
-    mu = 2 q((1 + P(X = 0)) / 2), q the normal quantile: exactly that, for every sigma. It is
+    mu = 2 q((1 + P(X = 0)) / 2), q the normal quantile, and no smaller mu will do. It is
     (1 + c) / sigma with c near 1 / (24 sigma^2). Counts that change by L2 in the Euclidean norm
     cost L2^2 times as much.
 
     Args:
         sigma: in counts, as it is drawn.
     Returns:
-        mu^2; None for sigma < 1/2.
+        mu^2, at most 2e-4 c above it; None for sigma < 1/2.
+    Guarantee:
+        mu-GDP. Basis: proven (docs/proofs/gaussian.md).
     """
     s = 1 / positive("sigma", sigma) ** 2
     if s > 1 / LEAST_SIGMA**2:
@@ -61,13 +65,34 @@ def square_of_gaussian(sigma: Number) -> Fraction | None:
 def square_of_choice(epsilon: Number) -> Fraction:
     """mu^2 of a choice whose log-ratio has range at most epsilon; rounded up.
 
-    mu = 2 q(1 / (1 + e^(-epsilon / 2))), at most 0.6267 epsilon. An epsilon-DP release has range
-    2 epsilon.
+    mu = 2 q(1 / (1 + e^(-epsilon / 2))), at most 0.6267 epsilon, and no smaller mu will do. An
+    epsilon-DP release has range 2 epsilon.
+
+    Guarantee:
+        mu-GDP. Basis: proven (docs/proofs/gaussian.md).
     """
     spread = positive("epsilon", epsilon)
     if spread > 1000:
-        return price(4 * spread)
+        return 4 * spread  # P(Z > z) <= e^(-z^2 / 2) / 2
     return _square_between(1 / (1 + exp(spread / 2)))
+
+
+def delta_of_threshold(
+    sigma: Number, threshold: int, tables: int = 1, max_rows: int = 1
+) -> Fraction:
+    """Delta beside mu where noise is on the cells that occur, kept iff noisy > threshold; rounded up.
+
+    p max(k q(1), q(k)), q(c) = P(X > t - c): the chance that a cell is kept that only one unit is in.
+    mu is that of the noise; at epsilon, the release has delta_of(mu^2, epsilon) and this delta.
+
+    Args:
+        sigma: in counts.
+        threshold: t, in counts.
+        tables: p histograms of the same records.
+        max_rows: k rows a unit.
+    """
+    single, whole = (gaussian_tail(sigma, threshold - rows) for rows in (1, max_rows))
+    return min(Fraction(1), tables * max(max_rows * single, whole))
 
 
 @lru_cache(maxsize=512, typed=True)
@@ -81,7 +106,7 @@ def delta_of(mu_squared: Number, epsilon: Number) -> Fraction:
         mu_squared: > 0.
         epsilon: >= 0.
     """
-    target = positive("epsilon", epsilon) if epsilon else Fraction(0)
+    target = Fraction(0) if epsilon == 0 else positive("epsilon", epsilon)
     return _delta(positive("mu_squared", mu_squared), target)
 
 
@@ -92,8 +117,8 @@ def epsilon_of(mu_squared: Number, delta: Number) -> Fraction:
     if _delta(square, Fraction(0)) <= goal:
         return Fraction(0)
     # P(Z > a) <= e^(-a^2 / 2) puts epsilon below mu^2 / 2 + mu sqrt(2 ln(1 / delta)).
-    bound = float(square) / 2 + math.sqrt(2 * float(square) * -math.log(float(goal)))
-    high = Fraction(bound) * Fraction(101, 100)
+    size = max(float(square), 1e-300)
+    high = Fraction(1.01 * (size / 2 + math.sqrt(2 * size * -math.log(float(goal)))))
     return smallest(lambda epsilon: _delta(square, epsilon) <= goal, Fraction(0), high)
 
 
@@ -105,7 +130,7 @@ def mu_squared_for(epsilon: Number, delta: Number) -> Fraction:
         delta_of(mu^2, epsilon) <= delta.
     """
     target, goal = positive("epsilon", epsilon), probability("delta", delta)
-    low = 2 * rho_from_approx(target, goal)  # mu-GDP is weaker than the zCDP that this allows
+    low = 2 * rho_from_approx(target, goal)  # mu-GDP is mu^2 / 2-zCDP, so this fits
     high = 2 * low
     while _delta(high, target) <= goal:
         high = 2 * high
@@ -161,8 +186,8 @@ def mu_squared_for_rate(true_positives: Number, false_positives: Number) -> Frac
             "For example 3 % true positives at 1 % false ones.",
         )
     with localcontext(Context(prec=400)):
-        root = Fraction(_quantile(high) - _quantile(low))
-    return down(root * root * (1 - 4 * _SLACK), 24)
+        root = max(Fraction(_quantile(high) - _quantile(low)) - _SLACK, Fraction(0))
+    return down(root * root, 24)
 
 
 def _square_between(tail: Fraction) -> Fraction:
