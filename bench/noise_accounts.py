@@ -114,7 +114,9 @@ def adult(seeds: int) -> None:
     import accuracy
 
     split = accuracy.load("adult")
-    plan = gb.AdaptiveGibbs().plan(accuracy.accuracy_small.Table("a", split.train, split.sizes).schema, None)
+    plan = gb.AdaptiveGibbs().plan(
+        accuracy.accuracy_small.Table("a", split.train, split.sizes).schema, None
+    )
     account = "mu" if getattr(plan.total, "mu_squared", 0) else "rho"
     for seed in range(seeds):
         begin = time.process_time()
@@ -122,7 +124,9 @@ def adult(seeds: int) -> None:
         cpu = time.process_time() - begin
         line = {"data": "adult", "account": account, "seed": seed, "cpu_seconds": round(cpu, 1)}
         line |= {
-            f"tv{ways}": round(accuracy.accuracy_small.distance(split.train, rows, split.sizes, ways), 6)
+            f"tv{ways}": round(
+                accuracy.accuracy_small.distance(split.train, rows, split.sizes, ways), 6
+            )
             for ways in (1, 2)
         }
         with RESULTS.open("a") as file:
