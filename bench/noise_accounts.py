@@ -1,7 +1,7 @@
 """Noise of each Gaussian method when its plan is accounted in rho and when it may be in mu; and on Adult.
 
     python bench/noise_accounts.py                        # sigma of tables in both accounts, as Markdown
-    python bench/noise_accounts.py --adult 5              # TV1 and TV2 on Adult of the installed build, a line a seed
+    python bench/noise_accounts.py --adult 5              # TV1 and TV2 on Adult, a line a seed
     python bench/noise_accounts.py --table                # means of the lines that were kept
 
 The first reads no data: plans of twelve columns (two numeric), for epsilon 0.1, 1, 10 and delta 1e-6, 1e-9.
@@ -91,7 +91,7 @@ def scales(mechanism: Any, columns: int) -> tuple[list[float], bool]:
 def compared() -> str:
     """The table, as Markdown."""
     lines = [
-        "| method | epsilon | delta | account | first tables: rho, chosen | last tables: rho, chosen | less noise |",
+        "| method | epsilon | delta | account | first tables: rho, chosen | last: rho, chosen | less |",
         "|---|---|---|---|---|---|---|",
     ]
     for epsilon, delta in itertools.product(EPSILONS, DELTAS):
