@@ -44,6 +44,13 @@ def test_constant_of_60_sigmas_covers_brute_force_and_one_percent_less_does_not(
     assert [sigma for sigma in brute.SIGMAS if not covers_closely(sigma)] == []
 
 
+def test_the_program_of_the_proof_page_prints_both_constants():
+    _, half, one = brute.lines([Fraction(1, 2), Fraction(1)])
+
+    assert half.split()[:4] == ["0.5", "0.244190952113", "1", "0.244190952113"]
+    assert one.split()[:4] == ["1", "0.045760119516", "1", "0.04576013"]
+
+
 def test_the_rest_of_the_series_is_certified_by_one_sum_of_fractions():
     """At sigma = 1 mu / 2 is below x = (1 + 1/24 + 7/1920 + R) / 2 iff e^(-t^2 / 2) has over 1/2 up to x."""
     half = (1 + Fraction(1, 24) + Fraction(7, 1920) + gdp._REST) / 2
