@@ -80,13 +80,16 @@ def charged(sigma):
     )
 
 
+def lines(sigmas):
+    """What the program prints."""
+    yield "sigma        c by brute force   at k   c charged          excess"
+    for sigma in sigmas:
+        (found, where), ours = constant(sigma), charged(sigma)
+        exact, paid, more = mp.nstr(found, 12), mp.nstr(ours, 12), mp.nstr(ours / found - 1, 3)
+        yield f"{float(sigma):<12.6g} {exact:<18} {where:<6} {paid:<18} {more}"
+
+
 if __name__ == "__main__":
     with mp.workdps(DIGITS):
-        print("sigma        c by brute force   at k   c charged          excess")
-        for value in SIGMAS:
-            found, where = constant(value)
-            ours = charged(value)
-            print(
-                f"{float(value):<12.6g} {mp.nstr(found, 12):<18} {where:<6} {mp.nstr(ours, 12):<18} "
-                f"{mp.nstr(ours / found - 1, 3)}"
-            )
+        for line in lines(SIGMAS):
+            print(line, flush=True)

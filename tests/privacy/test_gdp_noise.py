@@ -44,6 +44,13 @@ def test_constant_of_60_sigmas_covers_brute_force_and_one_percent_less_does_not(
     assert [sigma for sigma in brute.SIGMAS if not covers_closely(sigma)] == []
 
 
+def test_the_program_of_the_proof_page_prints_both_constants():
+    _, half, one = brute.lines([Fraction(1, 2), Fraction(1)])
+
+    assert half.split()[:4] == ["0.5", "0.244190952113", "1", "0.244190952113"]
+    assert one.split()[:4] == ["1", "0.045760119516", "1", "0.04576013"]
+
+
 def test_the_rest_of_the_series_is_certified_by_one_sum_of_fractions():
     """At sigma = 1 mu / 2 is below x = (1 + 1/24 + 7/1920 + R) / 2 iff e^(-t^2 / 2) has over 1/2 up to x."""
     half = (1 + Fraction(1, 24) + Fraction(7, 1920) + gdp._REST) / 2
@@ -141,7 +148,8 @@ def test_delta_of_a_threshold_is_the_chance_that_lone_cells_survive():
 
     assert float(gdp.delta_of_threshold(1.5, 4)) == pytest.approx(q[1], rel=1e-10)
     assert float(gdp.delta_of_threshold(1.5, 4, 2, 3)) == pytest.approx(2 * q[3], rel=1e-10)
-    assert float(gdp.delta_of_threshold(1.5, 9, 2, 1)) < 2e-6
+    wide = sum(p for x, p in seen(5).items() if x > 8)
+    assert float(gdp.delta_of_threshold(5, 9, 1, 2)) == pytest.approx(2 * wide, rel=1e-10)
     assert gdp.delta_of_threshold(1.5, 0, 3) == 1
 
 
@@ -163,7 +171,7 @@ def test_the_largest_scales_keep_their_excess(sigma):
 
 
 @pytest.mark.parametrize("squared", [1, 2, 13, 52])
-@pytest.mark.parametrize("square", ["1e-6", "0.02", "0.9", "1.0936141", "1.09361425", "4", "90"])
+@pytest.mark.parametrize("square", ["1e-6", "0.02", "0.9", "1.0936141", "1.09361424", "4", "90"])
 def test_sigma_is_the_smallest_that_fits(square, squared):
     sigma = gdp.sigma_for(square, squared)
 
@@ -171,6 +179,16 @@ def test_sigma_is_the_smallest_that_fits(square, squared):
     assert entropy.noise_scale(sigma) == sigma
     smaller = sigma * (1 - Fraction(1, 10**7))
     assert sigma == gdp.LEAST_SIGMA or squared * gdp.square_of_gaussian(smaller) > Fraction(square)
+
+
+def test_price_falls_where_the_series_takes_over():
+    sigmas = [1 + Fraction(k, 10**9) for k in range(-30, 31)]
+    found = [gdp.square_of_gaussian(sigma) for sigma in sigmas]
+
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1]
+    goal = gdp.square_of_gaussian(1 - Fraction(1, 10**10))
+    assert gdp.square_of_gaussian(gdp.sigma_for(goal, 1)) <= goal
 
 
 def ours_and_cells(epsilon, delta, tables, relation):

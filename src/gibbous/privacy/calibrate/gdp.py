@@ -56,10 +56,14 @@ def square_of_gaussian(sigma: Number) -> Fraction | None:
     s = 1 / positive("sigma", sigma) ** 2
     if s > 1 / LEAST_SIGMA**2:
         return None
+    t = min(s, Fraction(1))
+    c = t * (Fraction(1, 24) + t * (Fraction(7, 1920) + t * _REST))
+    series = price(t * (1 + c) ** 2)
     if s <= 1:
-        c = s * (Fraction(1, 24) + s * (Fraction(7, 1920) + s * _REST))
-        return price(s * (1 + c) ** 2)
-    return _square_between((1 - 1 / _gaussian_sum(s)) / 2)
+        return series
+    return max(
+        series, _square_between((1 - 1 / _gaussian_sum(s)) / 2)
+    )  # so that it falls with sigma
 
 
 def square_of_choice(epsilon: Number) -> Fraction:
@@ -155,10 +159,7 @@ def sigma_for(mu_squared: Number, squared_shift: Number) -> Fraction:
     if fits(LEAST_SIGMA):
         return LEAST_SIGMA
     low = max(dyadic_root_up(1 / goal), LEAST_SIGMA)
-    sigma = dyadic_up(smallest(fits, low, low * Fraction(5, 4)))
-    while not fits(sigma):  # the two formulas meet at 1 with a step of 1e-8
-        sigma = dyadic_up(sigma * (1 + Fraction(1, 1 << 31)))
-    return sigma
+    return dyadic_up(smallest(fits, low, low * Fraction(5, 4)))
 
 
 def rate_at(mu_squared: Number, false_positives: Number) -> float:
