@@ -49,7 +49,7 @@ def square_of_gaussian(sigma: Number) -> Fraction | None:
     Args:
         sigma: in counts, as it is drawn.
     Returns:
-        mu^2, at most 2e-4 c above it; None for sigma < 1/2.
+        mu^2, with a c at most two parts in 10,000 too large; None for sigma < 1/2.
     Guarantee:
         mu-GDP. Basis: proven (docs/proofs/gaussian.md).
     """
@@ -61,9 +61,8 @@ def square_of_gaussian(sigma: Number) -> Fraction | None:
     series = price(t * (1 + c) ** 2)
     if s <= 1:
         return series
-    return max(
-        series, _square_between((1 - 1 / _gaussian_sum(s)) / 2)
-    )  # so that it falls with sigma
+    # Never below the series at 1, so that the price falls as sigma grows.
+    return max(series, _square_between((1 - 1 / _gaussian_sum(s)) / 2))
 
 
 def square_of_choice(epsilon: Number) -> Fraction:
