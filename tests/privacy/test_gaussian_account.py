@@ -29,6 +29,7 @@ from gibbous.privacy.curator import Curator
 from gibbous.privacy.noise import Gaussian
 from gibbous.privacy.purse import Purse
 from gibbous.privacy.risk import risk_of
+from gibbous.write.certificate import claim_of
 
 MILLIONTH = Fraction(1, 10**6)
 WHOLE = mu_squared_for(Fraction(1), MILLIONTH)
@@ -128,6 +129,14 @@ def test_a_claim_with_a_mu_outlives_json_and_one_without_reads_as_before() -> No
     assert "mu_squared" not in old
     assert Claim.from_json(old).mu_squared == 0
     assert "mu = 0.2367" in gdp(WHOLE).words()
+
+
+def test_a_certificate_whose_mu_does_not_give_its_epsilon_and_delta_is_refused() -> None:
+    honest, forged = BUDGET, approximate(Fraction(1), MILLIONTH, mu_squared=WHOLE * 2)
+
+    assert claim_of({"total": honest.to_json()}, "total") == honest
+    with pytest.raises(ValueError, match="do not follow"):
+        claim_of({"total": forged.to_json()}, "total")
 
 
 # -- membership tests ----------------------------------------------------------------------------
