@@ -26,7 +26,9 @@ from gibbous.core.request import (
 from gibbous.core.schema import Schema, Unit
 from gibbous.engines import engine_of, memory_limit, records_in, workers_of
 from gibbous.mechanisms import limits, registry
+from gibbous.privacy.accountant import true_alarms
 from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.risk import asked_for, risk_of
 from gibbous.privacy.spend import Charge, spend
 from gibbous.write.certificate import Facts
 from gibbous.write.frame_kinds import frame_kind
@@ -35,6 +37,7 @@ from gibbous.write.output_path import check_output
 from gibbous.write.package import Package, begin, request_digest
 from gibbous.write.sampled_rows import write_sampled
 
+USUAL_RISK = "tpr@1%=50%"  # at which false alarms a plan says what a membership test finds
 IN_THIS_PROCESS = Performance("local")
 
 
@@ -68,6 +71,7 @@ def plan(
     accept_inferred: bool = False,
     understand: bool = False,
     budget: Number | None = None,
+    risk: str | None = None,
 ) -> Plan:
     """What a run would cost and need, from the schema alone. Opens no record.
 
@@ -80,6 +84,7 @@ def plan(
             as not covered).
         understand: allow an epsilon outside [1e-6, 100] and a delta above 1/rows (1e-3 without rows).
         budget: the most that everything together may cost (epsilon).
+        risk: in place of an epsilon, the most that a membership test may find, for example "tpr@1%=3%".
     Returns:
         The plan.
     Raises:
@@ -87,7 +92,12 @@ def plan(
         BudgetExhausted: the total is above `budget`.
     """
     privacy = privacy_of(
-        schema, method, accept_inferred=accept_inferred, understand=understand, budget=budget
+        schema,
+        method,
+        accept_inferred=accept_inferred,
+        understand=understand,
+        budget=budget,
+        risk=risk,
     )
     return planned(privacy, Output(rows=rows, sets=sets))
 
@@ -112,6 +122,7 @@ def synthesize(
     accept_inferred: bool = False,
     understand: bool = False,
     budget: Number | None = None,
+    risk: str | None = None,
     strict: bool = False,
     csv_raw: bool = False,
     imprint: Imprint = NONE_GIVEN,
@@ -196,7 +207,10 @@ def privacy_of(
         # A draft that was inferred has no unit. Whoever accepts inferred facts gets one row, and
         # reads it among the facts that the guarantee does not cover.
         declared = replace(declared, unit=Unit(source="inferred"))
-    return Privacy(declared, registry.instance(method or DEFAULT_METHOD), **more)
+    made = registry.instance(method or DEFAULT_METHOD)
+    if more.get("risk") is not None:
+        made = asked_for(made, str(more["risk"]))
+    return Privacy(declared, made, **more)
 
 
 def release(request: Request, progress: Progress = silent) -> Release:
@@ -276,7 +290,19 @@ def planned(privacy: Privacy, output: Output) -> Plan:
     """
     costs = privacy.method.plan(privacy.schema, output.rows, output.sets)
     limits.check(costs, privacy, output.rows)
-    return costs
+    if privacy.risk is not None:
+        risk_of(privacy.risk).check(costs.total)
+    if not costs.total.mu_squared:
+        return costs
+    rate = float(risk_of(privacy.risk or USUAL_RISK).false_alarms)
+    facts = (
+        ("mu of Gaussian differential privacy", float(costs.total.mu)),
+        (
+            f"true alarms of a membership test at {100 * rate:g} % false ones, at most",
+            true_alarms(costs.total, rate),
+        ),
+    )
+    return replace(costs, errors=(*costs.errors, *facts))
 
 
 def _draft(

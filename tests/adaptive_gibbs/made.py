@@ -55,6 +55,6 @@ def ran(
 
 
 def paid(curator: Curator) -> Fraction:
-    """Everything on the curator's books, zCDP."""
-    assert all(claim.kind == "zcdp" for claim in curator.spent)
-    return sum((claim.rho for claim in curator.spent), Fraction(0))
+    """Everything on the curator's books: squares of mu."""
+    assert all(claim.kind == "gdp" for claim in curator.spent)
+    return sum((claim.mu_squared for claim in curator.spent), Fraction(0))

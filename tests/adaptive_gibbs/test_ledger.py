@@ -10,7 +10,7 @@ import pytest
 from gibbous.core.claim import Relation
 from gibbous.core.exact import exact
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, rho_from_approx
+from gibbous.privacy.calibrate.gdp import delta_of, mu_squared_for
 from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
 
 SIZES = (3, 4, 2, 5, 3)
@@ -26,9 +26,9 @@ def test_a_run_spends_its_whole_budget_and_not_a_fraction_more(
 
     _, curator = ran(method, schema_of(*SIZES, max_rows=max_rows), ROWS, relation)
 
-    rho = rho_from_approx(Fraction(1), Fraction(1, 10**6))
-    assert rho * (1 - Fraction(1, 10**8)) < paid(curator) <= rho
-    assert delta_from_zcdp(paid(curator), Fraction(1)) <= Fraction(1, 10**6)
+    squares = mu_squared_for(Fraction(1), Fraction(1, 10**6))
+    assert squares * (1 - Fraction(1, 10**8)) < paid(curator) <= squares
+    assert delta_of(paid(curator), Fraction(1)) <= Fraction(1, 10**6)
 
 
 @pytest.mark.parametrize("sizes", [(2, 2, 2), (4,), (1, 1), (6, 1), (2, 3), (40, 1, 30)], ids=str)
@@ -37,8 +37,8 @@ def test_small_schemas_spend_their_whole_budget_too(sizes: tuple[int, ...]) -> N
 
     tables, curator = ran(method, schema_of(*sizes), np.zeros((50, len(sizes)), dtype=np.int64))
 
-    rho = rho_from_approx(exact(0.5), exact(1e-9))
-    assert rho * (1 - Fraction(1, 10**8)) < paid(curator) <= rho
+    squares = mu_squared_for(exact(0.5), exact(1e-9))
+    assert squares * (1 - Fraction(1, 10**8)) < paid(curator) <= squares
     assert tables.model is not None
 
 
@@ -48,10 +48,9 @@ def test_the_plan_is_what_the_run_does() -> None:
 
     tables, curator = ran(method, schema, ROWS)
 
-    rho = rho_from_approx(Fraction(1), exact(1e-9))
-    first, rest = (spend.claim.rho for spend in plan.spends)
-    assert first + rest == rho
-    assert first * (1 - Fraction(1, 10**8)) < curator.spent[0].rho <= first
+    first, rest = (spend.claim.mu_squared for spend in plan.spends)
+    assert first + rest == plan.total.mu_squared == mu_squared_for(Fraction(1), exact(1e-9))
+    assert first * (1 - Fraction(1, 10**8)) < curator.spent[0].mu_squared <= first
     low, high = method._split(schema).sigmas()
     later = [table.noise.scale for table in tables.items if table.context.parents]
     assert later

@@ -15,9 +15,10 @@ from gibbous.core.context import Context
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.protocols import Noise
 from gibbous.core.tables import Dense, Table
-from gibbous.mechanisms._adaptive_rounds import Split
+from gibbous.mechanisms._budget import Budget
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy import entropy
+from gibbous.privacy.calibrate.gdp import square_of_choice
 from gibbous.privacy.curator import Curator
 from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
 
@@ -31,12 +32,12 @@ def unpaid_choices() -> int:
     honest, drawn = entropy.exponential_choice, []
 
     def choice(scores: np.ndarray, *, epsilon: Fraction, sensitivity: Fraction | int) -> int:
-        drawn.append(epsilon**2 / 8)
+        drawn.append(square_of_choice(epsilon))
         return honest(scores, epsilon=epsilon, sensitivity=sensitivity)
 
     with patched(entropy, "exponential_choice", value=choice):
         _, curator = ran(METHOD, schema_of(*SIZES), ROWS)
-    books = [claim.rho for claim in curator.spent if "exponential" in claim.source]
+    books = [claim.mu_squared for claim in curator.spent if "exponential" in claim.source]
     return len(drawn) - sum(price in drawn for price in books)
 
 
@@ -104,14 +105,14 @@ def test_the_noise_of_every_round_has_the_scale_that_was_paid_for(
 
 @pytest.mark.parametrize("more", [Fraction(101, 100), Fraction(2)])
 def test_a_last_round_that_spends_more_than_is_left_is_refused(more: Fraction) -> None:
-    honest = Split.gaussian
+    honest = Budget.noise
 
-    def gaussian(self: Split, rho: Fraction, tables: int) -> Noise:
-        return honest(self, rho * more, tables)
+    def noise(self: Budget, share: Fraction, tables: int = 1) -> Noise:
+        return honest(self, share * more, tables)
 
     with (
-        patched(Split, "gaussian", value=gaussian),
-        patched(Split, "cost", value=lambda self, noise, tables: Fraction(0)),
+        patched(Budget, "noise", value=noise),
+        patched(Budget, "cost", value=lambda self, noise, tables: Fraction(0)),
         pytest.raises(PrivacyRefused, match="more than it planned"),
     ):
         ran(METHOD, schema_of(*SIZES), ROWS)

@@ -13,7 +13,7 @@ from gibbous.core.exact import exact
 from gibbous.core.schema import Column, Impossible, impossible_mask
 from gibbous.mechanisms import _adaptive_model, _adaptive_rounds
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
-from gibbous.privacy.calibrate.zcdp import rho_from_approx
+from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.sampling.sample import sample
 from gibbous.structure.cliques import Limits
 from gibbous.structure.merging import MOST_GROUPS
@@ -51,8 +51,8 @@ def test_a_column_of_ten_thousand_levels_takes_part_in_the_model() -> None:
     assert 2 <= tables.model.sizes[0] <= MOST_GROUPS
     assert tables.model.sizes[1:] == (3, 4, 2)
     assert (0, 1) in tables.model.cliques
-    rho = rho_from_approx(exact(5.0), exact(1e-9))
-    assert rho * (1 - Fraction(1, 10**8)) < paid(curator) <= rho
+    squares = mu_squared_for(exact(5.0), exact(1e-9))
+    assert squares * (1 - Fraction(1, 10**8)) < paid(curator) <= squares
     assert (drawn[:, 0] == 7).mean() == pytest.approx(0.5, abs=0.03)
     assert len(np.unique(drawn[:, 0])) > 1000
     # The noise has no seed. Four runs: .023 to .037 below the records, ties within .002.
@@ -114,7 +114,7 @@ def test_where_no_pair_of_groups_is_small_enough_columns_are_drawn_apart() -> No
 
     tables, curator = ran(AdaptiveGibbs(epsilon=1.0, cells=4), schema_of(500, 500, 500), rows)
 
-    assert paid(curator) <= rho_from_approx(exact(1.0), exact(1e-9))
+    assert paid(curator) <= mu_squared_for(exact(1.0), exact(1e-9))
     assert sample(tables, 50, seed=1).values.shape == (50, 3)
 
 

@@ -28,7 +28,7 @@ from gibbous.mechanisms._modips_statistics import divided, moments, weights
 from gibbous.mechanisms.modips import Modips
 from gibbous.pipeline import sample_more
 from gibbous.privacy import accountant
-from gibbous.privacy.calibrate.zcdp import rho_from_approx
+from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.privacy.ledger import Ledger
 from gibbous.sampling.sample import sample
 from gibbous.write.load import load
@@ -65,13 +65,13 @@ def test_purchases_are_the_planned_parts_and_their_sum_is_the_claim(
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-def test_gaussian_purchases_add_to_the_rho_of_the_claim(relation: Any) -> None:
+def test_gaussian_purchases_add_to_the_mu_of_the_claim(relation: Any) -> None:
     method = Modips(epsilon=1, delta=1e-6, noise="gaussian", relation=relation)
-    rho = rho_from_approx(Fraction(1), Fraction(1, 10**6))
+    squares = mu_squared_for(Fraction(1), Fraction(1, 10**6))
 
     _, held = ran(method, people(50))
 
-    assert rho * NEARLY < sum(claim.rho for claim in held.spent) <= rho
+    assert squares * NEARLY < sum(claim.mu_squared for claim in held.spent) <= squares
     assert accountant.within(method.plan(MIXED, None).total, held.spent)
 
 

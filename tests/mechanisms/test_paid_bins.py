@@ -24,7 +24,7 @@ from gibbous.mechanisms import paid_bins
 from gibbous.mechanisms.paid_bins import PaidBins
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.mechanisms.per_set import PerSet
-from gibbous.privacy.calibrate.zcdp import rho_from_approx
+from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.privacy.curator import Curator
 from gibbous.sampling.sample import sample
 from gibbous.write.release_digest import digest_of
@@ -105,15 +105,15 @@ def test_counts_and_method_cost_together_what_the_method_costs(method: Any, rela
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-def test_gaussian_methods_give_a_share_of_rho(relation: Any) -> None:
+def test_gaussian_methods_give_a_share_of_their_whole(relation: Any) -> None:
     one = PaidBins(gb.NoisyPegs(epsilon=1, delta=1e-6, relation=relation), share=0.25)
-    whole = rho_from_approx(Fraction(1), Fraction(1, 10**6))
+    whole = mu_squared_for(Fraction(1), Fraction(1, 10**6))
 
     _, spent = run(one)
 
-    assert spent[0].kind == "zcdp"
-    assert float(spent[0].rho) == pytest.approx(float(whole) / 4, rel=1e-6)
-    assert whole * Fraction(99, 100) < sum(claim.rho for claim in spent) <= whole
+    assert {claim.kind for claim in spent} == {"gdp"}
+    assert float(spent[0].mu_squared) == pytest.approx(float(whole) / 4, rel=1e-6)
+    assert whole * Fraction(99, 100) < sum(claim.mu_squared for claim in spent) <= whole
 
 
 def test_bins_hold_about_as_many_records_each_and_numbers_follow_the_narrow_counts() -> None:

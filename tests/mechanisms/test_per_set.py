@@ -28,7 +28,7 @@ from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms import per_set
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.mechanisms.per_set import PerSet, divided
-from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, rho_from_approx
+from gibbous.privacy.calibrate.gdp import delta_of, mu_squared_for
 from gibbous.privacy.curator import Curator
 from gibbous.sampling.sample import sample
 from tests.mechanisms.linked_columns import MIXED, SCHEMA, frame, linked, tables
@@ -72,16 +72,16 @@ def test_shares_are_floats_that_stand_for_their_decimals(whole: str, sets: int) 
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-def test_gaussian_methods_give_each_set_a_share_of_rho(relation: Any) -> None:
+def test_gaussian_methods_give_each_set_a_share_of_mu_squared(relation: Any) -> None:
     mechanism = PerSet(gb.NoisyPegs(epsilon=1, delta=1e-6, contexts=GIVEN, relation=relation))
-    whole = rho_from_approx(1, Fraction(1, 10**6))
+    whole = mu_squared_for(1, Fraction(1, 10**6))
 
     bought = paid(mechanism, 4)
 
-    rho = sum(claim.rho for claim in bought)
-    assert all(claim.kind == "zcdp" for claim in bought)
-    assert whole * (1 - Fraction(1, 10**6)) < rho <= whole
-    assert delta_from_zcdp(rho, 1) <= Fraction(1, 10**6)
+    squares = sum(claim.mu_squared for claim in bought)
+    assert all(claim.kind == "gdp" for claim in bought)
+    assert whole * (1 - Fraction(1, 10**6)) < squares <= whole
+    assert delta_of(squares, 1) <= Fraction(1, 10**6)
 
 
 def test_splitting_gaussian_noise_is_free_for_an_average_and_geometric_noise_costs_m() -> None:

@@ -25,7 +25,7 @@ from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.mechanisms.pegs import Pegs
 from gibbous.mechanisms.sba import Sba
 from gibbous.mechanisms.sbhg import Sbhg
-from gibbous.privacy.calibrate.zcdp import rho_from_approx
+from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.privacy.curator import Curator
 from gibbous.sampling.sample import sample
 
@@ -81,8 +81,8 @@ def test_a_run_buys_no_more_than_its_plan_and_nearly_all_of_it(kind: Any, relati
 
     plan = mechanism.plan(SCHEMA, None)
     assert len(curator.spent) > 0
-    planned = sum((s.claim.epsilon + s.claim.rho for s in plan.spends), Fraction(0))
-    paid = sum((s.epsilon + s.rho for s in curator.spent), Fraction(0))
+    planned = sum((s.claim.price for s in plan.spends), Fraction(0))
+    paid = sum((s.price for s in curator.spent), Fraction(0))
     assert planned * Fraction(9, 10) < paid <= planned
 
 
@@ -164,14 +164,14 @@ def test_noisy_pegs_approaches_the_pairs_of_the_records_with_budget() -> None:
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows", [5, 60, 6000])
 def test_what_noisy_pegs_does_not_choose_with_buys_better_tables(relation: Any, rows: int) -> None:
-    """Few rows leave few affordable tables, hence few picks; the rho of the others is not lost."""
+    """Few rows leave few affordable tables, hence few picks; the price of the others is not lost."""
     mechanism = NoisyPegs(epsilon=1, delta=1e-6, relation=relation)
     curator = curator_of(mechanism, linked(rows), None)
 
     mechanism.run(curator, None)
 
-    whole = rho_from_approx(1, Fraction(1, 10**6))
-    spent = sum((claim.rho for claim in curator.spent), Fraction(0))
+    whole = mu_squared_for(1, Fraction(1, 10**6))
+    spent = sum((claim.mu_squared for claim in curator.spent), Fraction(0))
     assert whole * (1 - Fraction(1, 10**8)) < spent <= whole
 
 
@@ -191,7 +191,7 @@ def test_given_contexts_are_used_and_nothing_is_chosen() -> None:
 
     by_target = {t.context.targets[0]: t.context.parents for t in tables.items}
     assert by_target == {0: (), 1: (0,), 2: (), 3: (1, 2), 4: ()}
-    assert [claim.kind for claim in curator.spent] == ["zcdp", "zcdp"]
+    assert [claim.kind for claim in curator.spent] == ["gdp", "gdp"]
     assert tables.recipe.draw == "ancestral"
 
 

@@ -23,7 +23,7 @@ from gibbous.contract.saboteurs import saboteurs
 from gibbous.core.claim import pure
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.tables import Dense, Table
-from gibbous.mechanisms import _plans, registry
+from gibbous.mechanisms import _budget, _plans, registry
 from gibbous.privacy import curator, entropy, noise
 from gibbous.privacy.calibrate import scales
 from gibbous.structure import choice
@@ -183,19 +183,20 @@ def test_m14_a_budget_not_divided_over_tables_is_refused_by_the_curator() -> Non
     """The purchase is priced from the noise itself, so the plan cannot hide it."""
     one = noise.gaussian_for
 
-    def undivided(rho: Fraction, tables: int, *rest: Any) -> Any:
-        return one(rho, 1, *rest)
+    def undivided(share: Fraction, tables: int, *rest: Any, **more: Any) -> Any:
+        return one(share, 1, *rest, **more)
 
-    killed(lambda: fit("noisy_pegs"), faults((_plans, "gaussian_for", undivided)))
-    with faults((_plans, "gaussian_for", undivided)), pytest.raises(PrivacyRefused):
+    killed(lambda: fit("noisy_pegs"), faults((_budget, "gaussian_for", undivided)))
+    with faults((_budget, "gaussian_for", undivided)), pytest.raises(PrivacyRefused):
         fit("noisy_pegs")
 
 
 def test_m14_nor_does_a_price_that_forgets_the_tables_help() -> None:
     """Price and noise are wrong in the same way: exact counts of real neighbors show it."""
-    for name, function in (("noisy_pegs", "l2_squared"), ("sbhg", "l1_sensitivity")):
-        honest = getattr(scales, function)
-        wrong = (scales, function, lambda tables, *rest, of=honest: of(1, *rest))
+    places = (("noisy_pegs", noise, "l2_squared"), ("sbhg", scales, "l1_sensitivity"))
+    for name, owner, function in places:
+        honest = getattr(owner, function)
+        wrong = (owner, function, lambda tables, *rest, of=honest: of(1, *rest))
 
         killed(lambda name=name: covered(name, "add_remove"), faults(wrong))
 

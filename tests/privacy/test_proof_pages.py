@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("page", ["noise", "stable", "accounting"])
+@pytest.mark.parametrize("page", ["noise", "stable", "accounting", "gaussian"])
 def test_every_test_that_a_proof_relies_on_exists(page):
     text = (ROOT / "docs" / "proofs" / f"{page}.md").read_text(encoding="utf-8")
     files = (

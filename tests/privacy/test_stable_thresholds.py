@@ -135,8 +135,10 @@ def test_integer_thresholds_are_within_two_of_the_continuous_closed_forms():
         for tables in (1, 3, 13):
             closed = c.laplace_threshold(1, "1e-6", tables, relation)[1]
             assert abs(stable.stable_geometric(1, "1e-6", tables, relation)[1] - closed) < 2
+            # The closed form is by zCDP; the exact delta of Gaussian noise takes some 6 % off.
             closed = c.gaussian_threshold(1, "1e-6", tables, relation)[1]
-            assert abs(stable.stable_gaussian(1, "1e-6", tables, relation)[1] - closed) < 2
+            found = stable.stable_gaussian(1, "1e-6", tables, relation)[1]
+            assert 0.92 * closed - 1 < found < 0.97 * closed + 1
 
 
 def test_gaussian_thresholds_win_from_three_tables_on():

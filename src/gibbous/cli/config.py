@@ -57,6 +57,7 @@ KEYS: dict[str, Kind] = {
     "privacy.relation": _PARAMETER,
     "privacy.epsilon": _PARAMETER,
     "privacy.delta": _PARAMETER,
+    "privacy.risk": Kind("a risk, as text, for example 'tpr@1%=3%'", lambda v: isinstance(v, str)),
     "privacy.shares": _PARAMETER,
     "mechanism.name": _NAME,  # and its parameters
     "output.rows": _whole(0),
@@ -153,7 +154,8 @@ def request_of(values: Values, options: ReadOptions | None = None, /, **given: A
         performance = dataclasses.replace(performance, engine=engine)
     promise = ("budget", "accept_inferred", "understand", "ledger", "new_data", "strict")
     said = {name: given[name] for name in promise if given.get(name) is not None}
-    privacy = privacy_of(schema, method or method_of(values), **said)
+    risk = values.get("privacy.risk")
+    privacy = privacy_of(schema, method or method_of(values), risk=risk, **said)
     return Request(values.get("data"), privacy, output, performance, options)
 
 
@@ -230,12 +232,27 @@ def method_of(values: Values, fixed: Mapping[str, Any] | None = None) -> Mechani
 
 
 def parameters(values: Values) -> dict[str, object]:
-    """Parameters of the method, as given."""
-    return {
+    """Parameters of the method, as given; epsilon is any where a risk stands for it.
+
+    Raises:
+        UsageError: epsilon and a risk were given.
+    """
+    given = {
         key.partition(".")[2]: value
         for key, value in values.items()
-        if key.startswith(("privacy.", "mechanism.")) and key != "mechanism.name"
+        if key.startswith(("privacy.", "mechanism."))
+        and key not in ("mechanism.name", "privacy.risk")
     }
+    if values.get("privacy.risk") is None:
+        return given
+    if "epsilon" in given:
+        raise UsageError(
+            "TWICE",
+            "Both epsilon and a risk were given.",
+            "A risk is turned into the epsilon of the method.",
+            "Leave one of them out.",
+        )
+    return given | {"epsilon": 1}  # replaced by what the risk allows: privacy.risk.asked_for
 
 
 def _combined(settings: Sequence[str], flags: Mapping[str, object]) -> dict[str, object]:

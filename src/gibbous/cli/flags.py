@@ -126,6 +126,9 @@ class CapFlags:
     epsilon: Annotated[str, Option("--epsilon", "-e", help="Most this data set may ever spend.")]
     delta: Annotated[str, Option("--delta", "-d", help="Most delta, decimal text.")] = "0"
     relation: Annotated[str, Option("--relation", help="add_remove or replace_one.")] = "add_remove"
+    account: Annotated[
+        str, Option("--account", help="How releases add up: sum, zcdp (rho) or gdp (mu).")
+    ] = "sum"
     schema: SchemaFile = None
     new_data: NewData = None
 
@@ -144,6 +147,11 @@ class RequestFlags:
         "mechanism.name",
     ] = None
     epsilon: Epsilon = None
+    risk: Annotated[
+        str | None,
+        Option("--risk", help="In place of --epsilon: tpr@1%=3%, a membership test finds 3 %."),
+        "privacy.risk",
+    ] = None
     delta: Delta = None
     relation: Relation = None
     rows: Annotated[

@@ -15,6 +15,7 @@ from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.accounts import Account
 from gibbous.privacy.ledger.datasets import DIGITS
+from gibbous.privacy.ledger.entries import Cap
 
 if TYPE_CHECKING:
     from gibbous.cli import flags
@@ -94,6 +95,7 @@ def cap(
         cast(Relation, relation),
         protects=unit,
         new_data=limit.new_data,
+        account=limit.account,
     )
     account = ledger.account(dataset)
     if screen.json:
@@ -104,6 +106,8 @@ def cap(
     left = account.left or (Fraction(0), Fraction(0))
     # A cap may come late: it then refuses every further release, and cannot take one back.
     late = any(total.epsilon > epsilon or total.delta > delta for total in account.totals)
+    if limit.account != "sum":
+        late = bool(account.releases) and left[0] == 0
     more = " More than that was released already; nothing further will be." if late else ""
     terminal.line(
         f"cap: {_numbers(epsilon, delta)} ({relation}) for data set {_name(account)}; "
@@ -166,12 +170,8 @@ def _exists(path: Path | None) -> bool:
 
 
 def _account(account: Account) -> None:
-    cap = account.cap
-    most = "no cap; set one with `gibbous ledger cap`"
-    if cap is not None:
-        most = f"cap {_numbers(cap.epsilon, cap.delta)} ({cap.relation})"
     terminal.line()
-    terminal.line(f"data set {_name(account)}: {most}")
+    terminal.line(f"data set {_name(account)}: {_cap_words(account.cap)}")
     for why in account.new_data:
         terminal.line(f"  declared new: {why}")
     if account.linked:
@@ -204,6 +204,13 @@ def _account(account: Account) -> None:
         terminal.line("  An open reservation was never finished; it stays spent.")
 
 
+def _cap_words(cap: Cap | None) -> str:
+    if cap is None:
+        return "no cap; set one with `gibbous ledger cap`"
+    how = "" if cap.account == "sum" else f", added up in {cap.account}"
+    return f"cap {_numbers(cap.epsilon, cap.delta)} ({cap.relation}{how})"
+
+
 def _numbers(epsilon: Fraction, delta: Fraction) -> str:
     return f"epsilon = {short(epsilon)}, delta = {short(delta)}"
 
@@ -227,6 +234,7 @@ def _account_json(account: Account) -> dict[str, object]:
             "delta": text(cap.delta),
             "relation": cap.relation,
             "protects": cap.protects,
+            "account": cap.account,
         },
         "left": None if left is None else {"epsilon": text(left[0]), "delta": text(left[1])},
         "totals": [claim.to_json() for claim in account.totals],

@@ -11,10 +11,16 @@ from typing import Any
 import numpy as np
 
 from gibbous.contract.laws import alike, log_law, redraws, truncation
-from gibbous.core.claim import Claim, approximate, pure, zcdp
+from gibbous.core.claim import NUMBERS, Claim, approximate, gdp, pure, zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.tables import Cells, Counts, Dense, NoiseInfo, Sparse
 from gibbous.privacy import accountant
+from gibbous.privacy.calibrate.gdp import (
+    delta_of,
+    mu_squared_for,
+    square_of_choice,
+    square_of_gaussian,
+)
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp
 
 SLACK = 1 + 1e-9
@@ -59,7 +65,7 @@ class Loss:
 
     Attributes:
         kind: of the purchase.
-        claims: pure or zCDP, that the exact counts of the pair really cost.
+        claims: pure, zCDP or Gaussian, that the exact counts of the pair really cost.
         survival: the chance that a cell which only one of the tables has is released.
         ratio: of loss and price; 0 where nothing is claimed.
         words: where it is above 1.
@@ -101,6 +107,9 @@ def _noised(one: Purchase, two: Purchase) -> Loss:
             moved = sum(abs(int(c)) ** power for c in change)
             if kind == "geometric":
                 claims.append(pure(moved / scale, relation=price.relation))
+            elif price.kind == "gdp":
+                square = square_of_gaussian(scale) or Fraction(1)
+                claims.append(gdp(moved * square, relation=price.relation))
             else:
                 claims.append(zcdp(moved / (2 * scale * scale), relation=price.relation))
         if not first or not second:
@@ -111,7 +120,7 @@ def _noised(one: Purchase, two: Purchase) -> Loss:
             for count in lone:
                 kept = tail(law, law.threshold - abs(count))
                 stays[1 if count > 0 else -1] += math.log1p(-min(kept, 1 - 1e-12))
-    told = tuple(claims)
+    told = tuple(claims) if price.kind != "approximate" else _of_one_release(price, claims, one)
     gone = -math.expm1(min(stays.values()))
     if one.kind == "sums":
         ratio = max((_ratio(p, (c,)) for p, c in zip(one.prices, told, strict=True)), default=0.0)
@@ -121,6 +130,18 @@ def _noised(one: Purchase, two: Purchase) -> Loss:
         ratio = max(ratio, gone / float(price.delta) if price.delta else math.inf)
     what = "sums" if one.kind == "sums" else "counts"
     return Loss(one.kind, told, gone, ratio, f"its {what} differ by more than the noise covers")
+
+
+def _of_one_release(price: Claim, claims: list[Claim], by: Purchase) -> tuple[Claim, ...]:
+    """Gaussian noise of one scale, priced at an epsilon: its delta there, by rho or by mu."""
+    rho = sum((claim.rho for claim in claims), Fraction(0))
+    if not rho or any(claim.epsilon for claim in claims):
+        return tuple(claims)
+    scale = by.drawn[0][0][1]
+    delta, square = delta_from_zcdp(rho, price.epsilon), square_of_gaussian(scale)
+    if square is not None:
+        delta = min(delta, delta_of(2 * rho * scale * scale * square, price.epsilon))
+    return (approximate(price.epsilon, delta, relation=price.relation),)
 
 
 def _change(one: Cells, two: Cells, every: bool) -> tuple[list[int], list[int]]:
@@ -164,7 +185,10 @@ def _chosen(one: Purchase, two: Purchase) -> Loss:
         moved = np.where(same, 0.0, np.abs(first - second))
     apart = one.steps[0] - two.steps[0]
     cost = Fraction(int(apart.max()) - int(apart.min())) / one.steps[1]
-    claim = pure(cost) if price.kind == "pure" else zcdp(cost * cost / 8)
+    claim = {
+        "pure": pure(cost),
+        "gdp": gdp(square_of_choice(cost) if cost else Fraction(0)),
+    }.get(price.kind, zcdp(cost * cost / 8))
     claim = replace(claim, relation=price.relation)
     law = _ratio(price, (claim,))
     ratio = max(float(moved.max()) / float(sensitivity), law if claim.epsilon else math.sqrt(law))
@@ -202,6 +226,10 @@ def _ratio(price: Claim, claims: Sequence[Claim]) -> float:
     """The true cost of the claims together as a share of a price of any kind."""
     epsilon = sum((c.epsilon for c in claims), Fraction(0))
     rho = sum((c.rho for c in claims), Fraction(0))
+    if claims and claims[0].kind in ("gdp", "approximate"):
+        what = {"gdp": "mu_squared", "approximate": "delta"}[claims[0].kind]
+        cost, paid = sum(getattr(c, what) for c in claims), getattr(price, what)
+        return float(cost / paid) if paid else math.inf if cost else 0.0
     if not epsilon and not rho:
         return 0.0
     if price.kind == "zcdp":
@@ -224,11 +252,15 @@ def short_of(total: Claim, losses: Sequence[Loss]) -> str:
     gone = -math.expm1(sum(math.log1p(-loss.survival) for loss in losses))
     if gone > float(total.delta) * SLACK:
         return f"a threshold keeps its cells with probability {gone:.3g}"
-    wide = {n: getattr(total, n) * Fraction(SLACK) for n in ("epsilon", "delta", "rho")}
+    wide = {n: getattr(total, n) * Fraction(SLACK) for n in NUMBERS[:-1]}
     budget = replace(total, **wide)
     if total.kind in ("pure", "probabilistic"):
         budget = approximate(wide["epsilon"], wide["delta"], relation=total.relation)
     spent = [claim for loss in losses for claim in loss.claims]
+    if budget.kind == "approximate" and any(claim.kind == "gdp" for claim in spent):
+        # A page prints epsilon and delta alone; a run that is priced in mu is held to theirs.
+        squares = mu_squared_for(budget.epsilon, budget.delta)
+        budget = replace(budget, mu_squared=squares)
     if not accountant.within(budget, spent):
         return "all its purchases together show more than the reserved budget covers"
     return ""

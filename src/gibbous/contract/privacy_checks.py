@@ -24,6 +24,7 @@ from gibbous.contract.runs import (
     rows_for,
 )
 from gibbous.contract.saboteurs import patched
+from gibbous.core.claim import NUMBERS
 from gibbous.core.errors import GibbousError
 from gibbous.core.params import describe
 from gibbous.core.plan import Plan
@@ -62,7 +63,7 @@ def _the_run_pays_no_more_than_the_plan(kind: type[Any]) -> None:
     must(len(curator.spent) > 0, "nothing was paid")
     if plan.total.is_dp:
         must(accountant.within(plan.total, curator.spent), "more was paid than planned")
-        for name in ("epsilon", "delta", "rho"):  # what a group costs rests on the listed parts
+        for name in NUMBERS[:-1]:  # what a group costs rests on the listed parts
             paid, told = (
                 sum(getattr(claim, name) for claim in claims)
                 for claims in (curator.spent, [s.claim for s in plan.spends])
@@ -78,9 +79,7 @@ def _a_smaller_budget_is_refused_before_counting(kind: type[Any]) -> None:
     total = plan.total
     if not total.is_dp:
         return
-    less = dataclasses.replace(
-        total, epsilon=total.epsilon / 10**6, rho=total.rho / 10**6, delta=total.delta / 10**6
-    )
+    less = dataclasses.replace(total, **{n: getattr(total, n) / 10**6 for n in NUMBERS[:-1]})
     with _watched(one, dataclasses.replace(plan, total=less)) as (curator, looks):
         try:
             one.run(curator, rows)

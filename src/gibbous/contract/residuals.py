@@ -187,6 +187,7 @@ def _priced(tables: tuple[Table, ...], total: Claim, relation: Relation) -> bool
     spends = []
     for info, count in groups.items():
         scale = Fraction(info.scale)
-        noise = Geometric(scale) if info.law == "geometric" else Gaussian(scale)
+        gaussian = Gaussian(scale, total.measure)
+        noise = Geometric(scale) if info.law == "geometric" else gaussian
         spends.append(noise.cost(count, relation, 1))
     return not spends or accountant.within(total, spends)

@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 from gibbous.core.errors import PrivacyRefused
-from gibbous.core.exact import from_text, text
+from gibbous.core.exact import from_text, root_up, text
 
-Kind = Literal["pure", "zcdp", "approximate", "probabilistic", "l_diversity", "none"]
+Kind = Literal["pure", "zcdp", "gdp", "approximate", "probabilistic", "l_diversity", "none"]
+Measure = Literal["pure", "zcdp", "gdp"]
+"""What purchases are added up in: epsilon, rho, or the square of mu."""
 Unit = Literal["artifact", "block", "row", "dataset"]
 Relation = Literal["add_remove", "replace_one"]
 Basis = Literal["proven", "published", "heuristic"]
 
-_NUMBERS = ("epsilon", "delta", "rho", "l")
+NUMBERS = ("epsilon", "delta", "rho", "mu_squared", "l")
 _WEAKER: tuple[Basis, ...] = ("proven", "published", "heuristic")
-KINDS: tuple[Kind, ...] = ("pure", "zcdp", "approximate", "probabilistic", "l_diversity", "none")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,9 +31,12 @@ class Claim:
     """One guarantee.
 
     Attributes:
-        kind: pure (epsilon), zcdp (rho), approximate (epsilon, delta)-DP, probabilistic
-            (epsilon, delta)-probabilistic DP, l_diversity (l), or none.
+        kind: pure (epsilon), zcdp (rho), gdp (mu-Gaussian DP but for an event of probability delta),
+            approximate (epsilon, delta)-DP, probabilistic (epsilon, delta)-probabilistic DP,
+            l_diversity (l), or none.
         epsilon, delta, rho: exact; those the kind does not use are 0.
+        mu_squared: exact, of kind gdp; and of an approximate claim that is kept by an account of
+            Gaussian DP: the release is mu-GDP, too, without any delta.
         l: entropy l-diversity of each redrawn value; 1 means nothing.
         unit: what pays once: the released artifact (rows are free after it), a block of rows, one
             row, or the whole data set.
@@ -45,6 +50,7 @@ class Claim:
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
+    mu_squared: Fraction = Fraction(0)
     l: Fraction = Fraction(1)  # noqa: E741 - the field's name for it
     unit: Unit = "artifact"
     relation: Relation = "add_remove"
@@ -58,7 +64,22 @@ class Claim:
     @property
     def is_dp(self) -> bool:
         """Whether this is a claim of differential privacy (of any kind)."""
-        return self.kind in ("pure", "zcdp", "approximate", "probabilistic")
+        return self.kind in ("pure", "zcdp", "gdp", "approximate", "probabilistic")
+
+    @property
+    def measure(self) -> Measure:
+        """In which Gaussian purchases against this claim are counted, as was decided before any data."""
+        return "gdp" if self.mu_squared else "zcdp"
+
+    @property
+    def mu(self) -> Fraction:
+        """Of mu-Gaussian DP, rounded up; 0 where this is not claimed."""
+        return root_up(self.mu_squared)
+
+    @property
+    def price(self) -> Fraction:
+        """The number that purchases of this kind are added up in: rho, mu squared, or epsilon."""
+        return {"zcdp": self.rho, "gdp": self.mu_squared}.get(self.kind, self.epsilon)
 
     def then(self, other: Claim) -> Claim:
         """Both on the same records, one after the other (sequential composition).
@@ -77,6 +98,10 @@ class Claim:
             epsilon=self.epsilon + other.epsilon,
             delta=self.delta + other.delta,
             rho=self.rho + other.rho,
+            # One that says nothing of GDP leaves nothing to say of both.
+            mu_squared=self.mu_squared + other.mu_squared
+            if self.mu_squared and other.mu_squared
+            else Fraction(0),
             l=min(self.l, other.l),
             unit=self.unit if self.unit == other.unit else "dataset",
             basis=max(self.basis, other.basis, key=_WEAKER.index),
@@ -97,6 +122,7 @@ class Claim:
             epsilon=self.epsilon * count,
             delta=min(self.delta * count, Fraction(1)),
             rho=self.rho * count,
+            mu_squared=self.mu_squared * count,
             unit=unit,
         )
 
@@ -114,6 +140,8 @@ class Claim:
         return {
             "pure": f"epsilon = {short(self.epsilon)}",
             "zcdp": f"rho = {short(self.rho)} (zero-concentrated)",
+            "gdp": f"mu = {short(self.mu)} (Gaussian)"
+            + (f", delta = {short(self.delta)}" if self.delta else ""),
             "approximate": f"epsilon = {short(self.epsilon)}, delta = {short(self.delta)}",
             "probabilistic": f"epsilon = {short(self.epsilon)}, delta = {short(self.delta)} "
             "(probabilistic)",
@@ -123,7 +151,9 @@ class Claim:
 
     def to_json(self) -> dict[str, str]:
         """Exact, as text: fractions never pass through a float."""
-        numbers = {key: text(getattr(self, key)) for key in _NUMBERS}
+        # A claim that says nothing of GDP reads as it did before there was such a kind.
+        said = [key for key in NUMBERS if key != "mu_squared" or self.mu_squared]
+        numbers = {key: text(getattr(self, key)) for key in said}
         words = {key: str(getattr(self, key)) for key in ("unit", "relation", "basis", "source")}
         fixed = {"fixed": json.dumps(self.fixed)} if self.fixed else {}
         return {"kind": self.kind, **numbers, **words, **fixed}
@@ -139,7 +169,8 @@ class Claim:
             raise ValueError("unknown kind of claim")
         return Claim(
             kind=data["kind"],
-            **{key: from_text(data[key]) for key in _NUMBERS},
+            **{key: from_text(data[key]) for key in NUMBERS if key != "mu_squared"},
+            mu_squared=from_text(data.get("mu_squared", "0")),
             unit=data["unit"],  # type: ignore[arg-type]
             relation=data["relation"],  # type: ignore[arg-type]
             basis=data["basis"],  # type: ignore[arg-type]
@@ -156,6 +187,11 @@ def pure(epsilon: Fraction, **rest: object) -> Claim:
 def zcdp(rho: Fraction, **rest: object) -> Claim:
     """rho-zCDP."""
     return replace(Claim("zcdp", rho=rho), **rest)  # type: ignore[arg-type]
+
+
+def gdp(mu_squared: Fraction, **rest: object) -> Claim:
+    """mu-Gaussian DP, stated by the square of mu, which is what adds up."""
+    return replace(Claim("gdp", mu_squared=mu_squared), **rest)  # type: ignore[arg-type]
 
 
 def approximate(epsilon: Fraction, delta: Fraction, **rest: object) -> Claim:

@@ -102,3 +102,13 @@ def root_down(square: Fraction) -> Fraction:
     """
     unit = 10**18
     return Fraction(math.isqrt(int(square * unit * unit)), unit)
+
+
+def root_up(square: Fraction) -> Fraction:
+    """A fraction at or above the square root.
+
+    Args:
+        square: >= 0.
+    """
+    low = root_down(square)
+    return low if low * low == square else low + Fraction(1, 10**18)

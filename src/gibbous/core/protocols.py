@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from gibbous.core.claim import Claim, Relation
+from gibbous.core.claim import Claim, Measure, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.method_card import About
@@ -215,6 +215,11 @@ class CuratorLike(Protocol):
         """The neighbor relation of this run."""
         ...
 
+    @property
+    def measure(self) -> Measure:
+        """In which Gaussian purchases of this run are priced: that of its plan."""
+        ...
+
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
         """Count and add noise once; the whole batch is one joint release of len(contexts) tables.
 
@@ -230,7 +235,7 @@ class CuratorLike(Protocol):
         *,
         sensitivity: int,
         epsilon: Fraction,
-        accounting: str = "pure",
+        accounting: Measure = "pure",
     ) -> int:
         """Exponential mechanism: index of a candidate drawn with P proportional to
         exp(epsilon * score / (2 * sensitivity)).
@@ -239,7 +244,8 @@ class CuratorLike(Protocol):
             contexts: what the score looks at; counted once and kept inside.
             score: secret counts of `contexts` -> float64 (candidates,); its sensitivity under this
                 run's relation, for one row, is `sensitivity`.
-            accounting: "pure" charges epsilon, "zcdp" charges epsilon^2/8 (bounded range).
+            accounting: "pure" charges epsilon, "zcdp" epsilon^2/8 and "gdp" the mu^2 of the worst law of two
+                points (both by bounded range).
         """
         ...
 

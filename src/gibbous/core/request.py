@@ -36,6 +36,8 @@ class Privacy:
         schema: declared, with its privacy unit.
         method: carries the epsilon and delta of the run; its `relation` is that of the claim.
         budget: the most that everything together may cost (epsilon); None sets no such limit.
+        risk: the most that a membership test may find, for example "tpr@1%=3%": the method's epsilon was
+            made of it, and a plan that allows more is refused; None asks for nothing.
         accept_inferred: allow a claim over facts that were read off the data.
         understand: allow an epsilon outside [1e-6, 100] and a delta above 1/rows.
         ledger: the ledger, its path, or None for this user's default.
@@ -47,6 +49,7 @@ class Privacy:
     schema: Schema
     method: Mechanism
     budget: Number | None = None
+    risk: str | None = None
     accept_inferred: bool = False
     understand: bool = False
     ledger: Ledger | str | Path | None = None

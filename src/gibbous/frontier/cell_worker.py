@@ -186,10 +186,10 @@ def budget(claim: Claim, total: Claim) -> dict[str, Any]:
 
 
 def _bounded(claim: Claim) -> Claim:
-    """The claim with an epsilon: of zCDP that at DELTA."""
+    """The claim with an epsilon: of zCDP or Gaussian DP that at DELTA."""
     from gibbous.privacy.accountant import as_approximate
 
-    return as_approximate(claim, DELTA) if claim.kind == "zcdp" else claim
+    return as_approximate(claim, DELTA) if claim.kind in ("zcdp", "gdp") else claim
 
 
 def _row(finding: Finding) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The purchases of adaptive_gibbs: how rho is divided, 1-way tables, then rounds of choices and tables."""
+"""The purchases of adaptive_gibbs: how the budget is divided, 1-way tables, rounds of choices and tables."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from gibbous.core.claim import Relation
-from gibbous.core.exact import exact, root_down
+from gibbous.core.exact import exact
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
@@ -26,7 +25,7 @@ from gibbous.mechanisms._adaptive_model import (
     most_chains,
     outer,
 )
-from gibbous.privacy.noise import gaussian_for
+from gibbous.mechanisms._budget import Budget
 from gibbous.sampling.loglinear import margins
 from gibbous.structure.cliques import (
     Candidates,
@@ -55,12 +54,11 @@ CHAIN = 64  # bytes a chain beside its codes: weights, places, an order
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How rho is divided: what `plan` prints and `run` spends.
+    """How the budget is divided: what `plan` prints and `run` spends.
 
     Attributes:
         schema: public.
-        relation: of the claim.
-        rho: the whole budget.
+        budget: what is divided: rho, or mu squared.
         choice: share of a pick that pays for choosing it.
         limits: of the tables that are measured.
         sizes: codes of each column of the model, at most.
@@ -71,8 +69,7 @@ class Split:
     """
 
     schema: Schema
-    relation: Relation
-    rho: Fraction
+    budget: Budget
     choice: Fraction
     limits: Limits
     sizes: tuple[int, ...]
@@ -81,20 +78,17 @@ class Split:
     at_once: bool
     first: Fraction
 
-    def gaussian(self, rho: Fraction, tables: int) -> Noise:
-        """Noise for so many tables that cost rho together."""
-        return gaussian_for(rho, tables, self.relation, _plans.most_rows(self.schema))
-
-    def cost(self, noise: Noise, tables: int) -> Fraction:
-        """Rho of so many tables with this noise."""
-        return noise.cost(tables, self.relation, _plans.most_rows(self.schema)).rho
+    @property
+    def rho(self) -> Fraction:
+        """The whole budget, which all shares are shares of: rho, or mu squared."""
+        return self.budget.whole
 
     def top_up(self, rows: float) -> Fraction:
         """What more 1-way tables cost: a public rule of rho, the noisy rows and the schema."""
         if self.first == self.rho or self.at_once:
             return Fraction(0)
         sizes = self.schema.sizes
-        sigma = self.gaussian(self.rho * exact(USUAL_SHARE), len(sizes)).info().scale
+        sigma = self.budget.noise(self.rho * exact(USUAL_SHARE), len(sizes)).info().scale
         error = _plans.HALF * (sum(sizes) / len(sizes)) * sigma / rows
         share = exact(round(USUAL_SHARE * (error / USUAL_ERROR) ** GROWTH, 6))
         return self.rho * min(MOST_ONE_WAY, max(FIRST, share)) - self.first
@@ -114,7 +108,7 @@ class Split:
         """Least and greatest sigma of a round's tables."""
         cheapest = self.rho * (1 - MOST_ONE_WAY) * (1 - self.choice) / (PICKS * max(2, self.free))
         prices = (self.rho - self.first, cheapest)
-        least, greatest = (self.gaussian(price, 1).info().scale for price in prices)
+        least, greatest = (self.budget.noise(price, 1).info().scale for price in prices)
         return least, greatest
 
     def memory(self) -> int:
@@ -126,10 +120,8 @@ class Split:
         return CANDIDATE * tables + GOAL * min(self.two_way, GOAL_CELLS) + rows
 
 
-def split_of(
-    schema: Schema, relation: Relation, rho: Fraction, *, choice: Fraction, cells: int
-) -> Split:
-    """The split of rho under a schema; see `Split`.
+def split_of(schema: Schema, budget: Budget, *, choice: Fraction, cells: int) -> Split:
+    """The split of a budget under a schema; see `Split`.
 
     Args:
         cells: of the largest table that is measured.
@@ -140,15 +132,14 @@ def split_of(
     two_way = sum(sizes[a] * sizes[b] for a, b in two)
     return Split(
         schema,
-        relation,
-        rho,
-        choice,
+        budget,
+        budget.choices(choice),
         limits,
         sizes,
         two_way,
         free=sum(size > 1 for size in sizes),
         at_once=math.prod(sizes) <= min(two_way, limits.cells),
-        first=rho * FIRST if two else rho,
+        first=budget.whole * FIRST if two else budget.whole,
     )
 
 
@@ -166,9 +157,9 @@ def measure_margins(
     price, tables = min(price, left), len(split.schema)
     if price <= 0:
         return known, left
-    noise = split.gaussian(price, tables)
+    noise = split.budget.noise(price, tables)
     known = bought(known, curator.noisy_counts(one_ways(split.schema), noise))
-    return known, left - split.cost(noise, tables)
+    return known, left - split.budget.cost(noise, tables)
 
 
 def measure_at_once(curator: CuratorLike, known: Known, split: Split, left: Fraction) -> Known:
@@ -176,7 +167,7 @@ def measure_at_once(curator: CuratorLike, known: Known, split: Split, left: Frac
     clique = tuple(j for j, size in enumerate(known.sizes) if size > 1)
     expected = known.rows * outer([known.shares[j] for j in clique]).ravel()
     only = Candidates((clique,), (context_of(known.sizes, clique),), (expected,), np.zeros(1))
-    return measured(curator, known, only, picked=(0,), noise=split.gaussian(left, 1))
+    return measured(curator, known, only, picked=(0,), noise=split.budget.noise(left, 1))
 
 
 def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fraction) -> Known:
@@ -190,18 +181,18 @@ def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fr
             picks = max(1, min(picks, int(left / unit)))
             unit = left / picks
         choice = unit * split.choice
-        some = candidates(known, split.gaussian(unit - choice, 1).info().scale, split.limits)
+        some = candidates(known, split.budget.noise(unit - choice, 1).info().scale, split.limits)
         if not some.cliques:  # merged columns may be wider than the schema's bound by a few groups
             break
         picked: Sequence[int] = range(len(some.cliques))
         if len(some.cliques) > picks:  # else there is nothing to choose between, nor to pay for
-            epsilon = root_down(8 * choice)
-            picked = pick(curator, some, picks, epsilon=epsilon, turn=turn)
-            left -= len(picked) * epsilon**2 / 8
+            epsilon, measure = split.budget.pick_epsilon(choice), split.budget.measure
+            picked = pick(curator, some, picks, epsilon=epsilon, accounting=measure, turn=turn)
+            left -= len(picked) * split.budget.pick_price(epsilon)
         price = left if last else min(left, len(picked) * (unit - choice))
-        noise = split.gaussian(price, len(picked))
+        noise = split.budget.noise(price, len(picked))
         known = measured(curator, known, some, picked=picked, noise=noise)
-        left -= split.cost(noise, len(picked))
+        left -= split.budget.cost(noise, len(picked))
         known = fitted(known, ROUND)
         turn += 1
         unit *= FASTER if moved(some, picked, known) < STILL else 1

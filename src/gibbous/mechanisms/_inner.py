@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from gibbous.core.claim import Claim
+from gibbous.core.claim import Claim, Measure
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import down
@@ -20,6 +20,8 @@ from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.mechanisms import registry
+from gibbous.privacy.accountant import as_zcdp
+from gibbous.privacy.calibrate.gdp import epsilon_of, mu_squared_for
 from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp, rho_from_approx
 
 Options = tuple[tuple[str, object], ...]
@@ -150,29 +152,73 @@ def one_schema(found: list[Tables] | list[Codes], schema: Schema, what: str) -> 
 
 
 def gaussian(plan: Plan) -> bool:
-    """Whether all purchases of a plan are zero-concentrated, and fit into its total as such."""
-    if not plan.spends or any(spend.claim.kind != "zcdp" for spend in plan.spends):
+    """Whether all purchases of a plan are in rho, or all in mu, and fit into its total as such."""
+    kinds = {spend.claim.kind for spend in plan.spends}
+    if kinds not in ({"zcdp"}, {"gdp"}) or plan.total.kind != "approximate":
         return False
-    if plan.total.kind != "approximate":
-        return False
-    paid = sum((spend.claim.rho for spend in plan.spends), Fraction(0))
-    return paid <= rho_from_approx(plan.total.epsilon, plan.total.delta)
+    paid = sum((spend.claim.price for spend in plan.spends), Fraction(0))
+    return paid <= plan.total.mu_squared or paid <= rho_from_approx(
+        plan.total.epsilon, plan.total.delta
+    )
 
 
-@lru_cache(maxsize=64)
-def share_of_rho(epsilon: Fraction, delta: Fraction, share: Fraction) -> float:
-    """The epsilon at which a method with this delta has a share of rho, rounded down.
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one run of the method inside takes of a Gaussian budget.
+
+    Attributes:
+        epsilon: that the method inside is given.
+        measure: in which everything is added up: in mu where that run is priced in it.
+        taken, whole: of that measure.
+    """
+
+    epsilon: float
+    measure: Measure
+    taken: Fraction
+    whole: Fraction
+
+    def counted(self, claim: Claim) -> Claim:
+        """A purchase as it is added up: in rho, if only the run for itself is cheaper in mu."""
+        return claim if self.measure == "gdp" else as_zcdp(claim)
+
+    def total(self, claim: Claim) -> Claim:
+        """The total of everything; it says nothing of mu where it is added up in rho."""
+        return replace(claim, mu_squared=self.whole if self.measure == "gdp" else Fraction(0))
+
+
+def share_of(combinator: Any, share: Fraction, planned: Callable[[Mechanism], Plan]) -> Share:
+    """A share of the budget for a run of the method inside; a public rule.
 
     Args:
         share: in (0, 1).
+        planned: the plan of the method inside, at any budget.
     Raises:
         PrivacyRefused: it is too small for noise to be made.
     """
-    goal = rho_from_approx(epsilon, delta) * share
-    found = down(epsilon_from_zcdp(goal, delta), 12)
+
+    def in_mu(part: Share) -> bool:
+        return planned(made(combinator, part.epsilon)).total.measure == "gdp"
+
+    whole = planned(made(combinator)).total
+    epsilon, delta = whole.epsilon, whole.delta
+    if in_mu(part := _share(epsilon, delta, share, "gdp")):
+        return part
+    if not in_mu(part := _share(epsilon, delta, share, "zcdp")):
+        return part
+    squares = 2 * part.whole * share / mu_squared_for(epsilon, delta)  # mu^2 / 2 is its rho
+    small = _share(epsilon, delta, squares, "gdp")
+    return Share(small.epsilon, "zcdp", small.taken / 2, part.whole)
+
+
+@lru_cache(maxsize=64)
+def _share(epsilon: Fraction, delta: Fraction, share: Fraction, measure: Measure) -> Share:
+    number = mu_squared_for if measure == "gdp" else rho_from_approx
+    back = epsilon_of if measure == "gdp" else epsilon_from_zcdp
+    whole = number(epsilon, delta)
+    found = down(back(whole * share, delta), 12)
     for _ in range(60):
-        if found > 0 and rho_from_approx(found, delta) <= goal:
-            return float(found)
+        if found > 0 and (taken := number(found, delta)) <= whole * share:
+            return Share(float(found), measure, taken, whole)
         found = down(found * (1 - Fraction(1, 10**11)), 12)
     raise PrivacyRefused(
         "SHARE",

@@ -70,10 +70,10 @@ def weights(sums: Sequence[Moment]) -> tuple[Fraction, ...]:
 def divided(
     budget: Fraction, sensitivities: Sequence[Fraction], split: Split, noise: str
 ) -> tuple[Fraction, ...]:
-    """Parts of a budget, epsilon (laplace) or rho (gaussian), one a statistic; at most all of it.
+    """Parts of a budget, epsilon (laplace) or rho or mu^2 (gaussian), one a statistic; at most all of it.
 
     "equal" gives each the same. "nonsplit" gives noise of one scale, in units of the ranges, to all.
-    "optimal" makes the sum of the variances smallest: epsilon in proportion to s^(2/3), rho to s.
+    "optimal" makes the sum of the variances smallest: epsilon in proportion to s^(2/3), the others to s.
     """
     if split == "equal":
         return equal_split(budget, len(sensitivities))

@@ -8,17 +8,15 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
-from gibbous.core.claim import Claim, approximate, no_claim, pure, zcdp
+from gibbous.core.claim import Claim, approximate, no_claim, pure
 from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError
 from gibbous.core.exact import exact
 from gibbous.core.params import as_json
 from gibbous.core.plan import Plan, Spend
-from gibbous.core.protocols import Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import NoiseInfo
-from gibbous.privacy.calibrate.zcdp import rho_from_approx
-from gibbous.privacy.noise import gaussian_for, geometric_for
+from gibbous.privacy.calibrate.gdp import mu_squared_for
 
 Outlook = tuple[tuple[tuple[str, float], ...], tuple[str, ...]]
 """What a plan says beside the price: expected errors as (name, value), and warnings."""
@@ -31,6 +29,17 @@ HALF = math.sqrt(2 / math.pi) / 2  # E|noise| of one cell is sqrt(2/pi) sd; half
 def most_rows(schema: Schema) -> int:
     """Most rows of one privacy unit."""
     return schema.unit.max_rows if schema.unit else 1
+
+
+def is_pure(mechanism: Any) -> bool:
+    """Whether a mechanism's purchases are of pure epsilon: by its card, or by the noise it offers."""
+    offered = any(f.name == "noise" for f in fields(mechanism))
+    return mechanism.about.kind == "pure" and (not offered or mechanism.noise == "laplace")
+
+
+def proof(mechanism: Any) -> str:
+    """The page that proves a mechanism's claim."""
+    return f"docs/proofs/{mechanism.about.name}.md"
 
 
 def redrawn(schema: Schema) -> int:
@@ -80,38 +89,10 @@ def rows_given(relation: str, otherwise: str = "") -> str:
 
 def total(mechanism: Any) -> Claim:
     """The guarantee of everything that a mechanism with a budget for all of it releases."""
-    said = {"relation": mechanism.relation, "source": _proof(mechanism)}
-    if _is_pure(mechanism):
+    said = {"relation": mechanism.relation, "source": proof(mechanism)}
+    if is_pure(mechanism):
         return pure(exact(mechanism.epsilon), unit=mechanism.about.unit, **said)
     return approximate(exact(mechanism.epsilon), exact(mechanism.delta), **said)
-
-
-def budget(mechanism: Any) -> Fraction:
-    """What the purchases of a mechanism divide: epsilon, or rho where its noise is Gaussian."""
-    epsilon = exact(mechanism.epsilon)
-    return epsilon if _is_pure(mechanism) else rho_from_approx(epsilon, exact(mechanism.delta))
-
-
-def spend(mechanism: Any, what: str, share: Fraction, detail: str) -> Spend:
-    """A planned purchase with a share of `budget`."""
-    price = pure if _is_pure(mechanism) else zcdp
-    return Spend(what, price(share, relation=mechanism.relation, source=_proof(mechanism)), detail)
-
-
-def noise(mechanism: Any, schema: Schema, share: Fraction, tables: int = 1) -> Noise:
-    """Noise for tables that together cost a share of `budget`."""
-    fit = geometric_for if _is_pure(mechanism) else gaussian_for
-    return fit(share, tables, mechanism.relation, most_rows(schema))
-
-
-def _is_pure(mechanism: Any) -> bool:
-    """Whether a mechanism's purchases are of pure epsilon: by its card, or by the noise it offers."""
-    offered = any(f.name == "noise" for f in fields(mechanism))
-    return mechanism.about.kind == "pure" and (not offered or mechanism.noise == "laplace")
-
-
-def _proof(mechanism: Any) -> str:
-    return f"docs/proofs/{mechanism.about.name}.md"
 
 
 def row_plan(
@@ -212,6 +193,8 @@ def table_plan(
         more_cells: dense cells beyond `contexts`, about, where contexts are chosen at the run.
     """
     whole, (errors, warnings) = total(mechanism), outlook
+    if spends and all(spend.claim.kind == "gdp" for spend in spends):
+        whole = replace(whole, mu_squared=mu_squared_for(whole.epsilon, whole.delta))
     given = rows_given(whole.relation, ", or leave it out for the noisy number")
     if rows is not None and given:
         warnings += (given,)

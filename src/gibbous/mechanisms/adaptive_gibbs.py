@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from gibbous.core.claim import Relation
+from gibbous.core.claim import Measure, Relation
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
@@ -24,6 +24,7 @@ from gibbous.mechanisms._adaptive_rounds import (
     measure_margins,
     split_of,
 )
+from gibbous.mechanisms._budget import budget_of
 from gibbous.mechanisms.limits import budget
 from gibbous.structure.contexts import margins as one_ways
 
@@ -87,15 +88,15 @@ class AdaptiveGibbs:
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data."""
         split, columns = self._split(schema), len(schema)
-        ones = split.gaussian(split.first, columns).info()
+        ones = split.budget.noise(split.first, columns).info()
         detail = f"gaussian noise, sigma {ones.scale:.6g} counts"
-        spends = [_plans.spend(self, f"{columns} one-way tables", split.first, detail)]
+        spends = [split.budget.spend(f"{columns} one-way tables", split.first, detail)]
         if split.first < split.rho:
             what, detail = _rest(split)
-            spends.append(_plans.spend(self, what, split.rho - split.first, detail))
+            spends.append(split.budget.spend(what, split.rho - split.first, detail))
         size = sorted(schema.sizes)[columns // 2]
-        final = split.gaussian(max(split.first, split.rho * exact(USUAL_SHARE)), columns).info()
-        two_way = split.gaussian(split.rho / 2, max(1, 3 * columns)).info()
+        final = split.budget.noise(max(split.first, split.rho * exact(USUAL_SHARE)), columns).info()
+        two_way = split.budget.noise(split.rho / 2, max(1, 3 * columns)).info()
         plan = _plans.table_plan(
             self,
             rows,
@@ -113,7 +114,7 @@ class AdaptiveGibbs:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: 1-way tables, then rounds of choices and tables, to the last fraction."""
         schema = curator.schema
-        split, known = self._split(schema), Known(schema, schema)
+        split, known = self._split(schema, curator.measure), Known(schema, schema)
         known, left = measure_margins(curator, known, split, price=split.first, left=split.rho)
         topped = split.top_up(known.rows)
         known, left = measure_margins(curator, known, split, price=topped, left=left)
@@ -126,15 +127,21 @@ class AdaptiveGibbs:
         recipe = Recipe("loglinear", (), sweeps=self.sweeps)
         return Tables(schema, known.tables, recipe, model=finished(known))
 
-    def _split(self, schema: Schema) -> Split:
-        rho, choice = _plans.budget(self), exact(self.choice)
-        return split_of(schema, self.relation, rho, choice=choice, cells=self.cells)
+    def _split(self, schema: Schema, measure: Measure | None = None) -> Split:
+        choice = exact(self.choice)
+        budget = budget_of(self, schema, len(schema), choice=choice, measure=measure)
+        split = split_of(schema, budget, choice=choice, cells=self.cells)
+        if not split.at_once:
+            return split
+        return split_of(
+            schema, budget_of(self, schema, measure=measure), choice=choice, cells=self.cells
+        )
 
 
 def _rest(split: Split) -> tuple[str, str]:
     """What is bought after the first 1-way tables, and with how much noise, in words."""
     if split.at_once:
-        sigma = split.gaussian(split.rho - split.first, 1).info().scale
+        sigma = split.budget.noise(split.rho - split.first, 1).info().scale
         return "the table of all columns", f"gaussian noise, sigma {sigma:.6g} counts"
     low, high = split.sigmas()
     return (

@@ -15,6 +15,7 @@ from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
+from gibbous.mechanisms._budget import budget_of
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.noise import geometric_for
 from gibbous.sampling.flows.grid import MOST, WholeGrid, survival, threshold_for
@@ -65,7 +66,7 @@ class FlowsLaplace:
                 "flows_laplace simulates empty cells on at most 2^40.",
                 "Use coarser or fewer columns, or sba.",
             )
-        noise = self._noise(schema)
+        noise, whole = self._noise(schema), budget_of(self, schema)
         info, empty = noise.info(), float(survival(noise.base.scale, noise.threshold))
         lifted = schema.cells * empty
         warnings: tuple[str, ...] = ()
@@ -85,9 +86,7 @@ class FlowsLaplace:
             rows,
             sets,
             contexts=(joint(schema, "seen"),),
-            spends=(
-                _plans.spend(self, "the full cross table, every cell", _plans.budget(self), detail),
-            ),
+            spends=(whole.spend("the full cross table, every cell", whole.whole, detail),),
             published="no figure: the paper calls this definition too strict for sparse tables",
             outlook=((*_plans.noise_facts(info), errors), warnings),
         )

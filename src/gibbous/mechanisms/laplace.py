@@ -8,10 +8,11 @@ from gibbous.core.claim import Relation
 from gibbous.core.method_card import About
 from gibbous.core.params import mechanism, param
 from gibbous.core.plan import Plan
-from gibbous.core.protocols import CuratorLike, Noise
+from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _cross, _plans
+from gibbous.mechanisms._budget import budget_of
 from gibbous.mechanisms.limits import budget
 from gibbous.structure.contexts import joint
 
@@ -54,14 +55,15 @@ class Laplace:
             ResourceLimit: the cross table has too many cells; the figure is named.
         """
         _cross.check_cells("laplace", schema)
-        info = self._noise(schema).info()
+        whole = budget_of(self, schema)
+        info = whole.noise(whole.whole).info()
         detail = f"geometric noise, scale {info.scale:.6g} counts"
         return _plans.table_plan(
             self,
             rows,
             sets,
             contexts=(joint(schema),),
-            spends=(_plans.spend(self, "the full cross table", _plans.budget(self), detail),),
+            spends=(whole.spend("the full cross table", whole.whole, detail),),
             published=f"epsilon = {self.epsilon:g}",
             outlook=_cross.expected_errors(schema, info, rows),
         )
@@ -69,8 +71,6 @@ class Laplace:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: count the cross table once and add noise once."""
         schema = curator.schema
-        items = curator.noisy_counts((joint(schema),), self._noise(schema))
+        whole = budget_of(self, schema)
+        items = curator.noisy_counts((joint(schema),), whole.noise(whole.whole))
         return Tables(schema, items, Recipe("ancestral", (0,), fit=self.fit))
-
-    def _noise(self, schema: Schema) -> Noise:
-        return _plans.noise(self, schema, _plans.budget(self))

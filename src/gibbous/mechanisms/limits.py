@@ -38,7 +38,7 @@ def check(plan: Plan, privacy: Privacy, rows: int | None) -> None:
         return
     check_dp(plan)
     total = plan.total
-    if total.kind == "zcdp":
+    if total.kind in ("zcdp", "gdp"):
         total = as_approximate(total, Fraction(1, 10**6))
     if total.epsilon > exact(privacy.budget):
         raise BudgetExhausted(
@@ -87,7 +87,7 @@ def check_budget(plan: Plan, rows: int | None, *, understand: bool = False) -> N
         return
     epsilon, delta = plan.claim.epsilon, plan.total.delta
     each = f" per {plan.claim.unit}" if plan.claim.unit in ("row", "block") else ""
-    if plan.claim.kind != "zcdp" and not SMALLEST <= epsilon <= LARGEST:
+    if plan.claim.kind not in ("zcdp", "gdp") and not SMALLEST <= epsilon <= LARGEST:
         raise PrivacyRefused(
             "EPSILON",
             f"epsilon = {short(epsilon)}{each} was asked for.",

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from gibbous.core.cell_model import Draws, NoisySum, Values
-from gibbous.core.claim import Relation
+from gibbous.core.claim import Measure, Relation
 from gibbous.core.errors import ParameterError, ResourceLimit
 from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
@@ -20,6 +20,7 @@ from gibbous.core.protocols import CuratorLike, MomentNoise, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
+from gibbous.mechanisms._budget import Budget, budget_of
 from gibbous.mechanisms._modips_statistics import (
     Covariance,
     Split,
@@ -30,7 +31,6 @@ from gibbous.mechanisms._modips_statistics import (
     weights,
 )
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.noise import moment_gaussian_for, moment_geometric_for
 from gibbous.sampling.cells.cell_index import cell_context, numeric_columns
 from gibbous.sampling.cells.cell_moments import fitted
 
@@ -133,7 +133,7 @@ class Modips:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: count the cells once, sum numbers and products once, add noise once."""
         schema = curator.schema
-        split, changes = self._split(schema), coarsening(schema)
+        split, changes = self._split(schema, curator.measure), coarsening(schema)
         coarse = curator.recoded(changes) if changes else curator
         counts = coarse.noisy_counts((cell_context(schema),), split.counts_noise)
         tables = coarse.noisy_moments(split.sums, split.sum_noises) if split.sums else ()
@@ -143,7 +143,7 @@ class Modips:
         )
         return Tables(schema, counts, Recipe("cells", ()), model=model)
 
-    def _split(self, schema: Schema) -> _Split:
+    def _split(self, schema: Schema, measure: Measure | None = None) -> _Split:
         if self.outside == "truncate" and numeric_columns(schema):
             raise ParameterError(
                 "TRUNCATE",
@@ -153,20 +153,20 @@ class Modips:
                 "Use outside='clip', which costs nothing.",
             )
         sums, most = moments(schema, self.covariance), _plans.most_rows(schema)
-        first, *others = divided(_plans.budget(self), weights(sums), self.split, self.noise)
-        counts: Noise = _plans.noise(self, schema, first)
+        budget = budget_of(self, schema, measure=measure)
+        first, *others = divided(budget.whole, weights(sums), self.split, self.noise)
+        counts = budget.noise(first)
         if self.outside == "truncate":
             counts = truncated_for(first, self.relation, most)
-        make = moment_gaussian_for if self.noise == "gaussian" else moment_geometric_for
         noises = tuple(
-            make(part, one, self.relation, most) for one, part in zip(sums, others, strict=True)
+            budget.moment_noise(part, one) for one, part in zip(sums, others, strict=True)
         )
-        return _Split(schema, sums, (first, *others), counts, noises)
+        return _Split(budget, schema, sums, (first, *others), counts, noises)
 
     def _spends(self, split: _Split) -> list[Spend]:
         info, names = split.counts_noise.info(), split.schema.names
         detail = f"{info.law} noise, scale {info.scale:.6g} counts"
-        spends = [_plans.spend(self, "counts of all cells", split.parts[0], detail)]
+        spends = [split.budget.spend("counts of all cells", split.parts[0], detail)]
         for one, part, noise in zip(split.sums, split.parts[1:], split.sum_noises, strict=True):
             what = " times ".join(names[factor] for factor in one.factors)
             where = (
@@ -174,7 +174,7 @@ class Modips:
             )
             scale = noise.info().scale
             detail = f"{info.law} noise, scale {scale:.6g} grid steps, bound {one.bound}"
-            spends.append(_plans.spend(self, f"sums of {what} {where}", part, detail))
+            spends.append(split.budget.spend(f"sums of {what} {where}", part, detail))
         return spends
 
 
@@ -184,10 +184,11 @@ class _Split:
 
     Attributes:
         sums: numbers and products that are summed.
-        parts: epsilon or rho of the counts, then of each sum.
+        parts: epsilon, rho or mu squared of the counts, then of each sum.
         counts_noise, sum_noises: what these buy.
     """
 
+    budget: Budget
     schema: Schema
     sums: tuple[Moment, ...]
     parts: tuple[Fraction, ...]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from gibbous.core.claim import Relation
+from gibbous.core.claim import Measure, Relation
 from gibbous.core.context import Context
-from gibbous.core.exact import exact, root_down
+from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
 from gibbous.core.params import Rule, at_least, check, param, probability
@@ -18,6 +18,7 @@ from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Table, Tables
 from gibbous.mechanisms import _plans
+from gibbous.mechanisms._budget import Budget, budget_of
 from gibbous.mechanisms.limits import budget
 from gibbous.structure.choice import (
     Caution,
@@ -111,7 +112,7 @@ class NoisyPegs:
             sets,
             contexts=one_ways(schema),
             more_cells=expected_cells(schema, self.parents if split.most else 0, self.cells),
-            spends=[_plans.spend(self, what, rho, how) for what, rho, how in bought if rho],
+            spends=[split.budget.spend(what, part, how) for what, part, how in bought if part],
             published="none: the paper's own sampler costs epsilon for each row",
             outlook=_plans.noise_errors(
                 split.ones_noise.info(), rows, one_way=size * ones, two_way=size * size * cell
@@ -121,7 +122,7 @@ class NoisyPegs:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: 1-way tables, then the choice of contexts, then their tables with what is left."""
         schema = curator.schema
-        split = self._split(schema)
+        split = self._split(schema, curator.measure)
         ones = curator.noisy_counts(one_ways(schema), split.ones_noise)
         network, acyclic = self._network(curator, split, ones)
         given = [j for j in network.order if network.parents[j]]
@@ -157,6 +158,7 @@ class NoisyPegs:
             Margins(fitted_margins(schema.sizes, ones), max(1.0, known.noisy_rows())),
             self.parents,
             epsilon=split.pick_epsilon,
+            accounting=split.budget.measure,
             caution=Caution(split.tables_noise().info().scale, max_cells=self.cells),
         )
         return network, True
@@ -165,7 +167,7 @@ class NoisyPegs:
         room = max(1, self.cells // schema.sizes[target])
         return conditional(schema, target, parents, max_keys=room)
 
-    def _split(self, schema: Schema) -> _Split:
+    def _split(self, schema: Schema, measure: Measure | None = None) -> _Split:
         """What is not chosen or counted goes to the rest."""
         free = sum(size > 1 for size in schema.sizes)
         if self.contexts:
@@ -173,24 +175,26 @@ class NoisyPegs:
         else:
             picks = network_picks(free, self.parents)
             most = max(0, free - 1) if self.parents else 0
-        whole = _plans.budget(self)
-        choice = whole * exact(self.choice) if picks else Fraction(0)
+        share = exact(self.choice) if picks else Fraction(0)
+        budget = budget_of(self, schema, most or len(schema), choice=share, measure=measure)
+        whole = budget.whole
+        choice = whole * budget.choices(share)
         ones = whole * exact(self.margins) if most else whole
-        return _Split(self, schema, picks, most, ones, choice, whole - ones - choice)
+        return _Split(budget, len(schema), picks, most, ones, choice, whole - ones - choice)
 
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """How rho is divided: what `plan` prints and `run` spends.
+    """How the budget is divided: what `plan` prints and `run` spends.
 
     Attributes:
         picks: most picks; 0 where contexts are public, or there is nothing to choose from.
         most: most conditional tables.
-        margins, choice, tables: rho of each.
+        margins, choice, tables: rho of each, or mu squared.
     """
 
-    method: NoisyPegs
-    schema: Schema
+    budget: Budget
+    columns: int
     picks: int
     most: int
     margins: Fraction
@@ -200,19 +204,21 @@ class _Split:
     @property
     def ones_noise(self) -> Noise:
         """Of the 1-way tables."""
-        return _plans.noise(self.method, self.schema, self.margins, len(self.schema))
+        return self.budget.noise(self.margins, self.columns)
 
     def tables_noise(self, tables: int = 0, *, unused: Fraction = Fraction(0)) -> Noise:
         """Of so many conditional tables, or of as many as there can be."""
         if not self.most:
             return self.ones_noise
-        return _plans.noise(self.method, self.schema, self.tables + unused, tables or self.most)
+        return self.budget.noise(self.tables + unused, tables or self.most)
 
     @property
     def pick_epsilon(self) -> Fraction:
         """Of one pick, by bounded range."""
-        return root_down(8 * self.choice / self.picks)
+        return self.budget.pick_epsilon(self.choice / self.picks)
 
     def unused(self, paid: int) -> Fraction:
         """What is left of the share for choosing: how many picks were made is public."""
-        return self.choice - paid * self.pick_epsilon**2 / 8 if self.choice else self.choice
+        if not self.choice:
+            return self.choice
+        return self.choice - paid * self.budget.pick_price(self.pick_epsilon)

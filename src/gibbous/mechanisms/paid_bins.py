@@ -22,7 +22,6 @@ from gibbous.core.tables import Tables
 from gibbous.mechanisms import _inner, _plans
 from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms.limits import budget
-from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import gaussian_for, geometric_for
 from gibbous.structure.contexts import margins
 from gibbous.structure.narrow_bins import Grid, merged_edges, narrow_edges, widest_edges
@@ -111,11 +110,14 @@ class PaidBins:
             return replace(known, mechanism=self.about.name, params=as_json(self))
         split = self._split(schema, places, rows, sets)
         plan, total = split.inside.plan(split.widest, rows, sets), split.known.total
+        spends, claim = plan.spends, split.known.claim
+        if split.part:
+            total, claim = split.part.total(total), split.part.total(claim)
+            spends = tuple(replace(s, claim=split.part.counted(s.claim)) for s in spends)
         info, cells = split.noise.info(), sum(len(cut) - 1 for cut in split.edges.values())
         detail = f"{info.law} noise, scale {info.scale:.6g} counts, {cells} narrow bins"
         what = f"counts of narrow bins of {', '.join(schema.names[j] for j in places)}"
         cost = split.noise.cost(len(places), total.relation, _plans.most_rows(schema))
-        claim = split.known.claim
         return replace(
             plan,
             mechanism=self.about.name,
@@ -123,7 +125,7 @@ class PaidBins:
             claim=replace(claim, source=f"{PROOF}; {claim.source}"),
             total=replace(total, source=f"{PROOF}; {total.source}"),
             published="nothing: no paper describes this combinator",
-            spends=(Spend(what, cost, detail), *plan.spends),
+            spends=(Spend(what, cost, detail), *spends),
             cells=plan.cells + cells,
             memory_bytes=plan.memory_bytes
             + 24 * cells
@@ -169,19 +171,20 @@ class PaidBins:
         widest = recoded_schema(schema, most)
         known = _inner.made(self).plan(widest, rows, sets)
         _check_numbers(known, str(self.method))
-        epsilon, delta = known.total.epsilon, known.total.delta
+        epsilon = known.total.epsilon
         rest, shape = (
             1 - exact(self.share),
             (len(places), known.total.relation, _plans.most_rows(schema)),
         )
+        part = None
         if _inner.gaussian(known):
-            smaller = _inner.share_of_rho(epsilon, delta, rest)
-            left = rho_from_approx(epsilon, delta) - rho_from_approx(exact(smaller), delta)
-            noise: Noise = gaussian_for(left, *shape)
+            part = _inner.share_of(self, rest, lambda inside: inside.plan(widest, rows, sets))
+            smaller = part.epsilon
+            noise: Noise = gaussian_for(part.whole - part.taken, *shape, measure=part.measure)
         else:
             smaller = float(down(epsilon * rest, DIGITS))
             noise = geometric_for(epsilon - exact(smaller), *shape)
-        return _Split(edges, widest, known, noise, _inner.made(self, epsilon=smaller))
+        return _Split(edges, widest, known, part, noise, _inner.made(self, epsilon=smaller))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,7 @@ class _Split:
         edges: of the narrow bins, by position of the column.
         widest: the schema with as many bins as they may be merged to.
         known: the plan of the method inside at the whole budget.
+        part: of a Gaussian budget, what the method inside takes.
         noise: of the narrow counts.
         inside: the method inside at what is left.
     """
@@ -199,6 +203,7 @@ class _Split:
     edges: dict[int, tuple[float, ...]]
     widest: Schema
     known: Plan
+    part: _inner.Share | None
     noise: Noise
     inside: Mechanism
 

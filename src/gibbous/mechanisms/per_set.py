@@ -30,9 +30,9 @@ DIGITS = 15  # of a share: such a decimal and its float are one and the same
 class PerSet:
     """Run a method once for every set, each time with its share of the budget.
 
-    A method whose noise is Gaussian throughout (its purchases are all zero-concentrated) gives each set
-    rho / m: an average over the sets is then as exact as with one noise for all. Any other method gives
-    each set epsilon / m and delta / m, and an average has m times the noise variance.
+    A method whose noise is Gaussian throughout (its purchases are all priced in rho or mu) gives each set
+    rho / m, or mu^2 / m: an average over the sets is then as exact as with one noise for all. Any
+    other method gives each set epsilon / m and delta / m, and an average has m times the noise variance.
 
     Guarantee:
         That of the method inside, at the budget given here, for all sets together; any number of rows
@@ -52,7 +52,8 @@ class PerSet:
             kind="approximate",
             releases="tables",
             claimed="epsilon for m sets, each sanitized with epsilon / m",
-            proven="the guarantee of the method inside for all sets together; rho / m where it is Gaussian",
+            proven="the guarantee of the method inside for all sets together; rho / m, or mu^2 / m, where "
+            "it is Gaussian",
             audited="noisy cells of the running code; half the noise and undivided budgets are caught",
         )
     )
@@ -90,19 +91,23 @@ class PerSet:
         whole = _inner.made(self).plan(schema, rows, 1)
         if sets == 1:
             return replace(whole, mechanism=self.about.name, params=as_json(self))
-        plans = [one.plan(schema, rows, 1) for one in self._split(schema, sets)]
-        first = plans[0]
+        split, part = self._split(schema, sets)
+        plans = [one.plan(schema, rows, 1) for one in split]
+        first, claim, total = plans[0], whole.claim, whole.total
         paid = [[plan.spends[i].claim for plan in plans] for i in range(len(first.spends))]
         warnings = first.warnings
-        if not _inner.gaussian(_inner.made(self).plan(schema, None, 1)):
+        if part is None:
             warnings += (_loud(sets),)
+        else:
+            paid = [[part.counted(one) for one in claims] for claims in paid]
+            claim, total = part.total(claim), part.total(total)
         return replace(
             first,
             mechanism=self.about.name,
             params=as_json(self),
             sets=sets,
-            claim=whole.claim,
-            total=whole.total,
+            claim=claim,
+            total=total,
             published=whole.published,
             spends=tuple(
                 Spend(f"{spend.what}, for each of {sets} sets", _inner.summed(claims), spend.detail)
@@ -116,7 +121,7 @@ class PerSet:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: the method inside, once for every set."""
         found: list[Tables] = []
-        for number, one in enumerate(self._split(curator.schema, sets)):
+        for number, one in enumerate(self._split(curator.schema, sets)[0]):
             curator.report("sets", number, sets)
             tables = one.run(curator, rows, 1)
             assert isinstance(tables, Tables)
@@ -124,7 +129,7 @@ class PerSet:
         _inner.one_schema(found, curator.schema, "set")
         return replace(found[0], copies=tuple(found[1:]))
 
-    def _split(self, schema: Schema, sets: int) -> list[Mechanism]:
+    def _split(self, schema: Schema, sets: int) -> tuple[list[Mechanism], _inner.Share | None]:
         """The method inside, once for every set, each with its share of the budget."""
         if sets > MOST_SETS:
             raise ResourceLimit(
@@ -134,18 +139,17 @@ class PerSet:
                 "Ask for fewer, or for sets that share one noise (the method without per_set).",
             )
         if sets == 1:
-            return [_inner.made(self)]
+            return [_inner.made(self)], None
         assert self.epsilon is not None
         known = _inner.made(self).plan(schema, None, 1)
         if _inner.gaussian(known):
-            assert self.delta is not None
-            each = _inner.share_of_rho(exact(self.epsilon), exact(self.delta), Fraction(1, sets))
-            return [_inner.made(self, epsilon=each)] * sets
+            part = _inner.share_of(self, Fraction(1, sets), lambda one: one.plan(schema, None, 1))
+            return [_inner.made(self, epsilon=part.epsilon)] * sets, part
         epsilons = divided(exact(self.epsilon), sets)
         # A delta that the method does not use stays whole: a share of it would look like one given.
         none = self.delta is None or not known.total.delta
         deltas = [None] * sets if none else divided(exact(self.delta or 0), sets)
-        return [_inner.made(self, *pair) for pair in zip(epsilons, deltas, strict=True)]
+        return [_inner.made(self, *pair) for pair in zip(epsilons, deltas, strict=True)], None
 
 
 def divided(whole: Fraction, sets: int) -> list[float]:

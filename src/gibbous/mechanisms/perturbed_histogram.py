@@ -18,6 +18,7 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _cross, _plans
 from gibbous.mechanisms._bins import BinRule, Bins, Spreads, tidy_spreads
+from gibbous.mechanisms._budget import Budget, budget_of
 from gibbous.mechanisms.limits import budget
 from gibbous.structure.contexts import joint
 
@@ -87,14 +88,14 @@ class PerturbedHistogram:
         rule = split.rule
         finest = rule.widest(schema) if split.scale else recoded_schema(schema, rule.public(schema))
         _cross.check_cells(self.about.name, finest)
-        info = _plans.noise(self, finest, split.table).info()
+        info = split.budget.noise(split.table).info()
         detail = f"geometric noise, scale {info.scale:.6g} counts"
-        spends = [_plans.spend(self, "the histogram of all columns", split.table, detail)]
+        spends = [split.budget.spend("the histogram of all columns", split.table, detail)]
         if split.scale:
             what = "quantiles" if self.bins == "quantiles" else "the scale"
             what = f"{what} of numeric columns: {len(rule.columns(schema))}"
             sums = ", sums and sums of squares" if self.bins in MOMENT_RULES else ""
-            spends.insert(0, _plans.spend(self, what, split.scale, f"noisy bins{sums}"))
+            spends.insert(0, split.budget.spend(what, split.scale, f"noisy bins{sums}"))
         errors, warnings = _cross.expected_errors(finest, info, rows)
         bins = max((finest.columns[j].bins for j in rule.columns(schema)), default=0)
         if bins:
@@ -116,18 +117,17 @@ class PerturbedHistogram:
         rule = split.rule
         edges = rule.bought(curator, split.scale) if split.scale else rule.public(curator.schema)
         view = curator.recoded(edges) if edges else curator
-        items = view.noisy_counts(
-            (joint(view.schema),), _plans.noise(self, view.schema, split.table)
-        )
+        items = view.noisy_counts((joint(view.schema),), split.budget.noise(split.table))
         return Tables(view.schema, items, Recipe("ancestral", (0,), fit=self.fit))
 
     def _split(self, schema: Schema, rows: int | None) -> _Split:
-        whole, rule = _plans.budget(self), self._rule(rows)
+        budget, rule = budget_of(self, schema), self._rule(rows)
+        whole = budget.whole
         if self.scale == "public" or not rule.columns(schema):
-            return _Split(rule, Fraction(0), whole)
+            return _Split(budget, rule, Fraction(0), whole)
         scale = whole * exact(self.scale_share)
         # A number of records that is bought comes before the number of rows.
-        return _Split(self._rule(None), scale, whole - scale)
+        return _Split(budget, self._rule(None), scale, whole - scale)
 
     def _rule(self, rows: int | None) -> Bins:
         return Bins(self.bins, self.records or rows or None, self.spreads, self.most)
@@ -135,8 +135,9 @@ class PerturbedHistogram:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """The rule of the bins, and epsilon of the scale (0: it is public) and of the table."""
+    """The budget, the rule of the bins, and epsilon of the scale (0: it is public) and of the table."""
 
+    budget: Budget
     rule: Bins
     scale: Fraction
     table: Fraction

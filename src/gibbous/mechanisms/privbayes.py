@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from gibbous.core.claim import Relation
+from gibbous.core.claim import Measure, Relation
 from gibbous.core.context import Context
-from gibbous.core.exact import exact, root_down
+from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
 from gibbous.core.params import Rule, at_least, check, param, probability
@@ -18,6 +18,7 @@ from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
+from gibbous.mechanisms._budget import Budget, budget_of
 from gibbous.mechanisms.limits import budget
 from gibbous.structure.choice import Network
 from gibbous.structure.contexts import conditional
@@ -75,13 +76,13 @@ class Privbayes:
         """Cost before data."""
         split = self._split(schema)
         info = split.tables_noise().info()
-        spends = [_plans.spend(self, "the noisy number of records", split.count, "one 1-way table")]
+        spends = [split.budget.spend("the noisy number of records", split.count, "one 1-way table")]
         if split.picks:
             what = f"{split.picks} picks of a column and its parents"
-            spends.append(_plans.spend(self, what, split.choice, "exponential mechanism"))
+            spends.append(split.budget.spend(what, split.choice, "exponential mechanism"))
         what = f"at most {split.most} tables of the network"
         detail = f"{info.law} noise, scale {info.scale:.6g} counts or less"
-        spends.append(_plans.spend(self, what, split.tables, detail))
+        spends.append(split.budget.spend(what, split.tables, detail))
         cells = split.room(rows or _plans.USUAL_ROWS)
         errors, warnings = _plans.noise_errors(
             info,
@@ -103,9 +104,9 @@ class Privbayes:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: the number of records, then the network, then its tables."""
         schema = curator.schema
-        split = self._split(schema)
+        split = self._split(schema, curator.measure)
         column = min(range(len(schema)), key=lambda j: schema.sizes[j])
-        noise = _plans.noise(self, schema, split.count)
+        noise = split.budget.noise(split.count)
         count = curator.noisy_counts((one_ways(schema)[column],), noise)
         known = Tables(schema, count, Recipe("ancestral", ()))
         network = self._network(curator, split, max(1, known.noisy_rows()))
@@ -118,22 +119,23 @@ class Privbayes:
         if not split.picks:
             columns = len(curator.schema)
             return Network(tuple(range(columns)), ((),) * columns)
-        each, pure_picks = split.choice / split.picks, self.noise == "laplace"
         return choose_greedy(
             curator,
             self.parents,
-            epsilon=each if pure_picks else root_down(8 * each),
-            accounting="pure" if pure_picks else "zcdp",
+            epsilon=split.budget.pick_epsilon(split.choice / split.picks),
+            accounting=split.budget.measure,
             max_cells=split.room(rows),
             most=CANDIDATES,
         )
 
-    def _split(self, schema: Schema) -> _Split:
-        whole, free = _plans.budget(self), sum(size > 1 for size in schema.sizes)
-        picks = max(0, free - 1) if self.parents else 0
-        count = whole * COUNT
-        choice = whole * exact(self.choice) if picks else Fraction(0)
-        return _Split(self, schema, picks, max(1, free), count, choice, whole - count - choice)
+    def _split(self, schema: Schema, measure: Measure | None = None) -> _Split:
+        free = sum(size > 1 for size in schema.sizes)
+        picks, most = max(0, free - 1) if self.parents else 0, max(1, free)
+        share = exact(self.choice) if picks else Fraction(0)
+        budget = budget_of(self, schema, most, choice=share, measure=measure)
+        whole = budget.whole
+        count, choice = whole * COUNT, whole * budget.choices(share)
+        return _Split(budget, self.usefulness, picks, most, count, choice, whole - count - choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +145,11 @@ class _Split:
     Attributes:
         picks: of a column and its parents.
         most: most tables of the network.
-        count, choice, tables: epsilon of each with laplace noise, rho with gaussian noise.
+        count, choice, tables: epsilon of each with laplace noise; rho, or mu squared, with gaussian.
     """
 
-    method: Privbayes
-    schema: Schema
+    budget: Budget
+    usefulness: float
     picks: int
     most: int
     count: Fraction
@@ -156,12 +158,12 @@ class _Split:
 
     def tables_noise(self, tables: int = 0) -> Noise:
         """Of so many tables, or of as many as there can be."""
-        return _plans.noise(self.method, self.schema, self.tables, tables or self.most)
+        return self.budget.noise(self.tables, tables or self.most)
 
     def room(self, rows: int) -> int:
         """Most cells of a table: `usefulness` times the noise scale is a mean cell."""
         scale = float(self.tables_noise().info().scale)
-        return max(1, min(MAX_CELLS, int(rows / (self.method.usefulness * scale))))
+        return max(1, min(MAX_CELLS, int(rows / (self.usefulness * scale))))
 
 
 def prefix_joined(schema: Schema, network: Network) -> tuple[Context, ...]:

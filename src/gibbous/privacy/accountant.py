@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 
-from gibbous.core.claim import Claim, Kind, approximate, zcdp
+from gibbous.core.claim import KINDS, Claim, Kind, approximate, gdp, zcdp
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.exact import Number
+from gibbous.privacy.calibrate.gdp import delta_of, epsilon_of, rate_at, square_of_choice
 from gibbous.privacy.calibrate.rounding import geometric_sum, probability
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, epsilon_from_zcdp, pure_to_zcdp
 
 _COVERS: dict[Kind, frozenset[Kind]] = {
     "pure": frozenset({"pure"}),
-    "zcdp": frozenset({"pure", "zcdp"}),
-    "approximate": frozenset({"pure", "zcdp", "approximate"}),
+    "zcdp": frozenset({"pure", "zcdp", "gdp"}),
+    "gdp": frozenset({"pure", "gdp"}),
+    "approximate": frozenset({"pure", "zcdp", "gdp", "approximate"}),
     "probabilistic": frozenset({"pure", "probabilistic"}),
     "l_diversity": frozenset({"l_diversity"}),
-    "none": frozenset({"pure", "zcdp", "approximate", "probabilistic", "l_diversity", "none"}),
+    "none": frozenset(KINDS),
 }
 """Which kinds of purchase a budget of each kind can cover by proven conversions."""
 
@@ -27,10 +30,13 @@ _COVERS: dict[Kind, frozenset[Kind]] = {
 def within(budget: Claim, spends: Sequence[Claim]) -> bool:
     """Whether all purchases together are covered by a budget (adaptive sequential composition).
 
-    pure and probabilistic: sums. zCDP: sums, a pure purchase counting epsilon tanh(epsilon / 2).
-    approximate: covered if any one of these is: epsilons and deltas added, with the zCDP part
-    converted at what is left of epsilon; or everything as zCDP, converted at epsilon, with the
-    deltas added. l-diversity: the least. A budget of kind none covers anything.
+    pure and probabilistic: sums. zCDP: sums, a pure purchase counting epsilon tanh(epsilon / 2) and one
+    of Gaussian DP mu^2 / 2. Gaussian DP: sums of mu^2; nothing in rho can be counted. An approximate
+    budget that is kept by Gaussian DP (`Claim.mu_squared`) is counted in that account alone, whatever
+    another one would allow: the plan chose it before there were any data. approximate: covered if any
+    one of these is: epsilons and deltas added, with the zCDP part converted at what is left of epsilon;
+    or everything as zCDP, converted at epsilon, with the deltas added. l-diversity: the
+    least. A budget of kind none covers anything.
 
     Args:
         budget: what was reserved.
@@ -44,7 +50,10 @@ def within(budget: Claim, spends: Sequence[Claim]) -> bool:
     if budget.kind == "l_diversity":
         return all(spend.l >= budget.l for spend in spends)
     if budget.kind == "zcdp":
-        return sum((_rho(spend) for spend in spends), Fraction(0)) <= budget.rho
+        none_beside = all(not spend.delta for spend in spends)
+        return none_beside and sum((_rho(spend) for spend in spends), Fraction(0)) <= budget.rho
+    if budget.kind == "gdp" or budget.mu_squared:
+        return _within_gdp(budget, spends)
     if budget.kind == "approximate":
         return _within_approximate(budget, spends)
     if budget.kind == "none":
@@ -56,8 +65,9 @@ def within(budget: Claim, spends: Sequence[Claim]) -> bool:
 def compose(spends: Sequence[Claim]) -> Claim:
     """The total of purchases on the same records, in one definition.
 
-    pure and zCDP together become zCDP; pure and approximate become approximate. zCDP with
-    approximate has no total without a delta: convert by `as_approximate` first, or ask `within`.
+    pure and zCDP together become zCDP, pure and Gaussian DP Gaussian DP, and zCDP and Gaussian DP zCDP;
+    pure and approximate become approximate. zCDP or Gaussian DP with approximate has no total without
+    a delta: convert by `as_approximate` first, or ask `within`.
 
     Args:
         spends: at least one.
@@ -67,22 +77,42 @@ def compose(spends: Sequence[Claim]) -> Claim:
     if not spends:
         raise ValueError("nothing to compose")
     kinds = {spend.kind for spend in spends}
-    if kinds == {"pure", "zcdp"}:
-        spends = [_as_zcdp(spend) for spend in spends]
+    if kinds == {"pure", "gdp"}:
+        spends = [as_gdp(spend) for spend in spends]
+    elif len(kinds) > 1 and kinds <= {"pure", "zcdp", "gdp"}:
+        spends = [as_zcdp(spend) for spend in spends]
     elif kinds == {"pure", "probabilistic"}:
         spends = [replace(spend, kind="probabilistic") for spend in spends]
     return reduce(Claim.then, spends)
 
 
 def as_zcdp(claim: Claim) -> Claim:
-    """A pure claim as zCDP: rho = epsilon tanh(epsilon / 2), rounded up.
+    """A pure claim as zCDP: rho = epsilon tanh(epsilon / 2), rounded up; mu-Gaussian DP: mu^2 / 2.
 
     Raises:
-        PrivacyRefused: the claim is neither pure nor zCDP.
+        PrivacyRefused: the claim is none of these, or has a delta beside its mu.
     """
-    if claim.kind not in ("pure", "zcdp"):
+    if claim.kind == "approximate" and claim.mu_squared:
+        return _relabel(zcdp(claim.mu_squared / 2), claim)
+    if claim.kind not in _COVERS["zcdp"] or claim.delta:
         raise _no_conversion(claim.kind, "zcdp")
     return _as_zcdp(claim)
+
+
+def as_gdp(claim: Claim) -> Claim:
+    """A claim as mu-Gaussian DP: its own mu, or that of pure epsilon-DP, 2 Phi^-1(e^eps / (1 + e^eps)).
+
+    Raises:
+        PrivacyRefused: it has none: zCDP, and epsilon with delta alone, imply no Gaussian DP.
+    """
+    if not _has_mu(claim):
+        raise _no_conversion(claim.kind, "gdp")
+    if claim.kind == "gdp":
+        return claim
+    if claim.mu_squared or not claim.epsilon:
+        return _relabel(gdp(claim.mu_squared), claim)
+    # A log ratio within [-epsilon, epsilon] has range 2 epsilon.
+    return _relabel(gdp(square_of_choice(2 * claim.epsilon)), claim)
 
 
 def as_approximate(claim: Claim, delta: Number) -> Claim:
@@ -92,23 +122,30 @@ def as_approximate(claim: Claim, delta: Number) -> Claim:
     A probabilistic claim implies (epsilon, delta)-DP with the same numbers.
 
     Args:
-        claim: pure, zCDP, approximate or probabilistic.
-        delta: where zCDP is converted; an approximate claim with a smaller or equal delta stays.
+        claim: pure, zCDP, Gaussian, approximate or probabilistic.
+        delta: where zCDP and Gaussian DP are converted; an approximate claim with a smaller or equal
+            delta stays.
     Raises:
         PrivacyRefused: the claim is not of differential privacy, or already has a larger delta.
     """
     goal = probability("delta", delta)
     if not claim.is_dp:
         raise _no_conversion(claim.kind, "approximate")
-    if claim.kind in ("approximate", "probabilistic"):
-        if claim.delta > goal:
+    if claim.kind in ("approximate", "probabilistic", "gdp"):
+        if claim.delta > goal or (claim.kind == "gdp" and claim.delta == goal):
             raise PrivacyRefused(
                 "DELTA",
                 "A claim was asked for at a smaller delta than it has.",
                 f"Its delta is {float(claim.delta):.6g}.",
                 "State it at its own delta.",
             )
-        return replace(claim, kind="approximate")
+        if claim.kind != "gdp":
+            return replace(claim, kind="approximate")
+        epsilon = (
+            epsilon_of(claim.mu_squared, goal - claim.delta) if claim.mu_squared else Fraction(0)
+        )
+        known = Fraction(0) if claim.delta else claim.mu_squared
+        return _relabel(approximate(epsilon, goal, mu_squared=known), claim)
     rho = _rho(claim)
     epsilon = epsilon_from_zcdp(rho, goal) if rho > 0 else Fraction(0)
     if claim.kind == "pure" and claim.epsilon <= epsilon:
@@ -119,14 +156,16 @@ def as_approximate(claim: Claim, delta: Number) -> Claim:
 def for_group(total: Claim, units: int, spends: Sequence[Claim] = ()) -> Claim:
     """What a claim for one unit says of several units together.
 
-    epsilon grows by the factor units, delta by (e^(units epsilon) - 1) / (e^epsilon - 1), rho by
-    units^2. A probabilistic claim is read as (epsilon, delta)-DP first.
+    epsilon grows by the factor units, delta by (e^(units epsilon) - 1) / (e^epsilon - 1), rho and mu^2
+    by units^2. A probabilistic claim, and a Gaussian one with a delta beside it, is read as
+    (epsilon, delta)-DP first.
 
     Args:
         total: of one unit.
         units: how many differ between the two versions of the data, >= 1.
         spends: what the total is made of; each part then grows by its own rule, and parts in rho are
-            converted at the delta that the total had kept for them. Empty: the total alone.
+            converted at the delta that the total had kept for them, as are parts in mu; those in mu
+            beside others count mu^2 / 2 in rho. Empty: the total alone.
     Raises:
         PrivacyRefused: the claim is not of differential privacy.
     Source:
@@ -140,21 +179,57 @@ def for_group(total: Claim, units: int, spends: Sequence[Claim] = ()) -> Claim:
         return _grown(total, units)
     parts = [_grown(spend, units) for spend in spends]
     epsilon, spare = sum(p.epsilon for p in parts), total.delta - _deltas(spends)
-    rho = sum((part.rho for part in parts), Fraction(0))
-    if rho > 0 and (spare <= 0 or total.kind == "zcdp"):
+    rho = sum((_converted(part) for part in parts), Fraction(0))
+    if rho > 0 and (spare <= 0 or total.kind in ("zcdp", "gdp")):
         return _grown(total, units)
     delta = _deltas(parts) + (spare if rho > 0 else 0)
-    if rho > 0:
+    squares = Fraction(0)
+    if rho > 0 and all(part.kind == "gdp" for part in parts):
+        squares = sum((part.mu_squared for part in parts), Fraction(0))
+        epsilon = epsilon_of(squares, spare)
+    elif rho > 0:
         all_rho = sum((_rho(part) for part in parts), Fraction(0))
         epsilon = min(epsilon + epsilon_from_zcdp(rho, spare), epsilon_from_zcdp(all_rho, spare))
     kind: Kind = "approximate" if delta > 0 else "pure"
     return replace(
-        total, kind=kind, epsilon=Fraction(epsilon), delta=min(delta, Fraction(1)), rho=Fraction(0)
+        total,
+        kind=kind,
+        epsilon=Fraction(epsilon),
+        delta=min(delta, Fraction(1)),
+        rho=Fraction(0),
+        mu_squared=squares if total.mu_squared else Fraction(0),
     )
+
+
+def true_alarms(claim: Claim, false_alarms: float) -> float:
+    """The largest rate of true alarms of a membership test with a rate of false ones, by any of its bounds.
+
+    Args:
+        claim: pure, approximate, Gaussian or probabilistic; straight from mu where it has one.
+        false_alarms: in (0, 1): how often the test is wrong about a unit that is not in the data.
+    Returns:
+        How often it is right about one that is, at most; in [0, 1], rounded up.
+    Raises:
+        PrivacyRefused: the claim is of another kind.
+    Source:
+        [Wasserman, Zhou 2010; Kairouz, Oh, Viswanath 2015]; [Dong, Roth, Su 2022] for mu.
+    """
+    bounds = [1.0]
+    if claim.kind in ("pure", "approximate", "probabilistic"):
+        factor, delta = math.exp(min(float(claim.epsilon), 700.0)), float(claim.delta)
+        bounds += [factor * false_alarms + delta, 1 - (1 - delta - false_alarms) / factor]
+    elif claim.kind != "gdp":
+        raise _no_conversion(claim.kind, "gdp")
+    if claim.mu_squared:
+        spare = 0.0 if claim.kind == "approximate" else float(claim.delta)
+        bounds.append(rate_at(claim.mu_squared, false_alarms) + spare)
+    return min(1.0, min(bounds) * (1 + 1e-12))
 
 
 def _grown(claim: Claim, units: int) -> Claim:
     """One claim, for a group."""
+    if claim.kind == "gdp" and claim.delta:
+        claim = as_approximate(claim, 2 * claim.delta)
     kind = "approximate" if claim.kind == "probabilistic" else claim.kind
     delta = claim.delta * (geometric_sum(claim.epsilon, units) if claim.delta else 1)
     return replace(
@@ -163,7 +238,20 @@ def _grown(claim: Claim, units: int) -> Claim:
         epsilon=claim.epsilon * units,
         delta=min(delta, Fraction(1)),
         rho=claim.rho * units * units,
+        mu_squared=claim.mu_squared * units * units,
     )
+
+
+def _within_gdp(budget: Claim, spends: Sequence[Claim]) -> bool:
+    """The account of Gaussian DP: squares of mu add up, and deltas beside them."""
+    if not all(map(_has_mu, spends)):
+        return False  # nothing in rho has a mu, nor has what has an epsilon and a delta alone
+    spare = budget.delta
+    if budget.kind == "approximate":  # what turns the whole mu into epsilon is not there for others
+        spare -= delta_of(budget.mu_squared, budget.epsilon)
+    counted = [as_gdp(spend) for spend in spends]
+    used = sum((spend.mu_squared for spend in counted), Fraction(0))
+    return used <= budget.mu_squared and _deltas(counted) <= spare
 
 
 def _within_approximate(budget: Claim, spends: Sequence[Claim]) -> bool:
@@ -171,7 +259,7 @@ def _within_approximate(budget: Claim, spends: Sequence[Claim]) -> bool:
     if spare < 0:
         return False
     left = budget.epsilon - sum((spend.epsilon for spend in spends if spend.epsilon), Fraction(0))
-    only_zcdp = sum((spend.rho for spend in spends), Fraction(0))
+    only_zcdp = sum((_converted(spend) for spend in spends), Fraction(0))
     if _fits(only_zcdp, left, spare):
         return True
     return _fits(sum((_rho(spend) for spend in spends), Fraction(0)), budget.epsilon, spare)
@@ -183,18 +271,28 @@ def _fits(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
     return epsilon > 0 and delta_from_zcdp(rho, epsilon) <= delta
 
 
+def _converted(spend: Claim) -> Fraction:
+    """Rho of what has no epsilon of its own: mu-GDP implies mu^2 / 2, and never the other way around."""
+    return spend.rho + (spend.mu_squared / 2 if spend.kind == "gdp" else 0)
+
+
 def _rho(spend: Claim) -> Fraction:
     # (epsilon, delta)-DP is delta-approximate zCDP with the rho of its pure part
     # [Bun, Steinke 2016, lemma 8.8; the pure part as Kairouz, Oh, Viswanath 2015]; the deltas add.
-    return spend.rho + (pure_to_zcdp(spend.epsilon) if spend.epsilon > 0 else 0)
+    return _converted(spend) + (pure_to_zcdp(spend.epsilon) if spend.epsilon > 0 else 0)
 
 
 def _as_zcdp(claim: Claim) -> Claim:
     return claim if claim.kind == "zcdp" else _relabel(zcdp(_rho(claim)), claim)
 
 
+def _has_mu(claim: Claim) -> bool:
+    return claim.kind in _COVERS["gdp"] or claim.mu_squared > 0
+
+
 def _relabel(made: Claim, of: Claim) -> Claim:
-    return replace(made, unit=of.unit, relation=of.relation, basis=of.basis, source=of.source)
+    same = ("unit", "relation", "basis", "source", "fixed")
+    return replace(made, **{name: getattr(of, name) for name in same})
 
 
 def _deltas(spends: Sequence[Claim]) -> Fraction:

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from gibbous.core.claim import Claim, Relation, pure, zcdp
+from gibbous.core.claim import NUMBERS, Claim, Measure, Relation, gdp, pure, zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure, PrivacyRefused
@@ -27,6 +27,7 @@ from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense, Table
 from gibbous.privacy import entropy
+from gibbous.privacy.calibrate.gdp import square_of_choice
 from gibbous.privacy.purse import Purse
 
 
@@ -91,6 +92,11 @@ class Curator:
         return self._relation
 
     @property
+    def measure(self) -> Measure:
+        """In which Gaussian purchases of this run are priced: what was reserved says it."""
+        return self._purse.budget.measure
+
+    @property
     def max_rows(self) -> int:
         """Most rows of one privacy unit."""
         return self._schema.unit.max_rows if self._schema.unit else 1
@@ -136,7 +142,7 @@ class Curator:
         *,
         sensitivity: int,
         epsilon: Fraction,
-        accounting: str = "pure",
+        accounting: Measure = "pure",
     ) -> int:
         """Spend: pick one candidate by the exponential mechanism.
 
@@ -145,7 +151,8 @@ class Curator:
             score: secret counts of `contexts` -> float64 (candidates,).
             sensitivity: how much one row can change any score, under this run's relation.
             epsilon: P is proportional to exp(epsilon * score / (2 * sensitivity)).
-            accounting: "pure" charges epsilon; "zcdp" charges epsilon^2 / 8 (bounded range).
+            accounting: "pure" charges epsilon; "zcdp" epsilon^2 / 8, and "gdp" the mu^2 of the worst law
+                of two points (both by bounded range).
         Returns:
             Index of the chosen candidate.
         """
@@ -153,8 +160,10 @@ class Curator:
             price = pure(epsilon)
         elif accounting == "zcdp":
             price = zcdp(epsilon * epsilon / 8)
+        elif accounting == "gdp":
+            price = gdp(square_of_choice(epsilon))
         else:
-            raise ValueError("accounting is 'pure' or 'zcdp'")
+            raise ValueError("accounting is 'pure', 'zcdp' or 'gdp'")
         self._pay(replace(price, relation=self._relation, source="exponential mechanism"))
         scores = score(self._count(contexts, keep=True))
         return entropy.exponential_choice(
@@ -271,7 +280,7 @@ class Curator:
                 "One run has one neighbor relation.",
                 "Price the noise under the relation of the run.",
             )
-        if min(price.epsilon, price.delta, price.rho) < 0:
+        if min(getattr(price, name) for name in NUMBERS) < 0:
             raise PrivacyRefused(
                 "REFUND",
                 "A purchase has a negative price.",

@@ -7,20 +7,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from gibbous.core.claim import Claim, Relation, approximate, pure, zcdp
+from gibbous.core.claim import Claim, Measure, Relation, approximate, gdp, pure, zcdp
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.exact import Number
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.tables import Cells, Dense, NoiseInfo, Sparse
 from gibbous.privacy import entropy
+from gibbous.privacy.calibrate.gdp import sigma_for, square_of_gaussian
 from gibbous.privacy.calibrate.rounding import positive
 from gibbous.privacy.calibrate.scales import (
     dyadic_root_up,
-    gaussian_rho,
-    gaussian_sigma,
     geometric_epsilon,
     geometric_scale,
+    l2_squared,
 )
 from gibbous.privacy.calibrate.stable import (
     stable_gaussian,
@@ -30,6 +30,7 @@ from gibbous.privacy.calibrate.stable import (
 )
 
 PROOF = "docs/proofs/noise.md"
+PROOF_GAUSSIAN = "docs/proofs/gaussian.md"
 PROOF_STABLE = "docs/proofs/stable.md"
 
 
@@ -80,33 +81,48 @@ class Gaussian:
     """Discrete Gaussian noise: P(g) proportional to exp(-g^2 / (2 sigma^2)).
 
     Guarantee:
-        L2^2 / (2 sigma^2)-zCDP. L2^2 = tables x (rows a unit)^2 under add_remove, twice that under
-        replace_one. Basis: proven (docs/proofs/noise.md).
+        L2^2 / (2 sigma^2)-zCDP, and L2 (1 + c) / sigma-Gaussian DP with the c of this sigma. L2^2 =
+        tables x (rows a unit)^2 under add_remove, twice that under replace_one. Basis: proven
+        (docs/proofs/noise.md, docs/proofs/gaussian.md).
     Source:
-        [Canonne, Kamath, Steinke 2020].
+        [Canonne, Kamath, Steinke 2020]; [Dong, Roth, Su 2022].
 
     Attributes:
         sigma: in counts; stored as the float64 at or above it that the sampler takes.
+        measure: in which it is priced: "zcdp" or "gdp".
     """
 
     sigma: Fraction
+    measure: Measure = "zcdp"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", entropy.noise_scale(positive("sigma", self.sigma)))
 
     def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
         """Price of this noise on `tables` histograms of the same records, from sigma alone."""
-        rho = gaussian_rho(self.sigma, tables, relation, max_rows)
-        return zcdp(rho, relation=relation, source=PROOF)
+        return self._price(l2_squared(tables, relation, max_rows), relation)
 
     def moment_cost(self, moment: Moment, relation: Relation, max_rows: int) -> Claim:
-        """Price of this noise on the sums of one moment: L2^2 / (2 sigma^2)."""
-        rho = moment.l2_squared(relation, max_rows) / (2 * self.sigma * self.sigma)
-        return zcdp(rho, relation=relation, source=PROOF)
+        """Price of this noise on the sums of one moment."""
+        return self._price(moment.l2_squared(relation, max_rows), relation)
 
     def info(self) -> NoiseInfo:
         """What is published about it."""
         return NoiseInfo("gaussian", float(self.sigma))
+
+    def _price(self, squared: int, relation: Relation) -> Claim:
+        if self.measure == "zcdp":
+            rho = squared / (2 * self.sigma * self.sigma)
+            return zcdp(rho, relation=relation, source=PROOF)
+        one = square_of_gaussian(self.sigma)
+        if one is None:
+            raise ParameterError(
+                "SIGMA",
+                f"Gaussian noise of sigma {float(self.sigma):g} was to be priced in mu.",
+                "The constant of discrete Gaussian noise is certified for larger sigma.",
+                "Price it in rho, or let the noise be made by gaussian_for.",
+            )
+        return gdp(squared * one, relation=relation, source=PROOF_GAUSSIAN)
 
     def add(self, cells: Cells, *, progress: Progress = silent) -> Dense:
         """Noisy counts of every cell.
@@ -202,11 +218,19 @@ def geometric_for(
 
 
 def gaussian_for(
-    rho: Number, tables: int, relation: Relation = "add_remove", max_rows: int = 1
+    budget: Number,
+    tables: int,
+    relation: Relation = "add_remove",
+    max_rows: int = 1,
+    measure: Measure = "zcdp",
 ) -> Gaussian:
-    """Discrete Gaussian noise for `tables` tables whose price is at most rho, exactly."""
-    noise = Gaussian(gaussian_sigma(rho, tables, relation, max_rows))
-    assert noise.cost(tables, relation, max_rows).rho <= positive("rho", rho)
+    """Discrete Gaussian noise for `tables` tables whose price is at most a budget, exactly.
+
+    Args:
+        budget: rho, or with measure = "gdp" the square of mu.
+    """
+    noise = _gaussian(budget, l2_squared(tables, relation, max_rows), measure)
+    assert noise.cost(tables, relation, max_rows).price <= positive("budget", budget)
     return noise
 
 
@@ -220,13 +244,23 @@ def moment_geometric_for(
 
 
 def moment_gaussian_for(
-    rho: Number, moment: Moment, relation: Relation = "add_remove", max_rows: int = 1
+    budget: Number,
+    moment: Moment,
+    relation: Relation = "add_remove",
+    max_rows: int = 1,
+    measure: Measure = "zcdp",
 ) -> Gaussian:
-    """Discrete Gaussian noise for the sums of one moment whose price is at most rho, exactly."""
-    square = moment.l2_squared(relation, max_rows) / (2 * positive("rho", rho))
-    noise = Gaussian(dyadic_root_up(square))
-    assert noise.moment_cost(moment, relation, max_rows).rho <= positive("rho", rho)
+    """Discrete Gaussian noise for the sums of one moment whose price is at most a budget, exactly."""
+    noise = _gaussian(budget, moment.l2_squared(relation, max_rows), measure)
+    assert noise.moment_cost(moment, relation, max_rows).price <= positive("budget", budget)
     return noise
+
+
+def _gaussian(budget: Number, squared: int, measure: Measure) -> Gaussian:
+    number = positive("budget", budget)
+    if measure == "gdp":
+        return Gaussian(sigma_for(number, Fraction(squared)), measure)
+    return Gaussian(dyadic_root_up(squared / (2 * number)))
 
 
 def stable_geometric_for(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn, Protocol
 
-from gibbous.core.claim import Relation
+from gibbous.core.claim import Measure, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.moment import Moment
@@ -181,7 +181,7 @@ def rehearse(
         engine.check(contexts)
     first: _Asked | None = None
     try:
-        mechanism.run(_Nobody(schema, relation), plan.rows, plan.sets)
+        mechanism.run(_Nobody(schema, relation, plan.total.measure), plan.rows, plan.sets)
     except _Asked as asked:
         first = asked
     if first is not None:
@@ -199,8 +199,11 @@ class _Asked(BaseException):
 class _Nobody:
     """A curator of no records: it answers nothing, and only notes what it is asked."""
 
-    def __init__(self, schema: Schema, relation: Relation, parts: int = 1) -> None:
+    def __init__(
+        self, schema: Schema, relation: Relation, measure: Measure, parts: int = 1
+    ) -> None:
         self._schema, self._relation, self._parts = schema, relation, parts
+        self._measure = measure
 
     @property
     def schema(self) -> Schema:
@@ -209,6 +212,10 @@ class _Nobody:
     @property
     def relation(self) -> Relation:
         return self._relation
+
+    @property
+    def measure(self) -> Measure:
+        return self._measure
 
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
         self._asked(contexts)
@@ -225,7 +232,7 @@ class _Nobody:
         *,
         sensitivity: int,
         epsilon: Fraction,
-        accounting: str = "pure",
+        accounting: Measure = "pure",
     ) -> int:
         self._asked(contexts)
 
@@ -234,10 +241,11 @@ class _Nobody:
 
     def recoded(self, changes: Mapping[int, Change]) -> _Nobody:
         coarser = recoded_schema(self._schema, changes)
-        return _Nobody(coarser, self._relation, self._parts)
+        return _Nobody(coarser, self._relation, self._measure, self._parts)
 
     def split(self, parts: int) -> tuple[_Nobody, ...]:
-        return (_Nobody(self._schema, self._relation, self._parts * parts),) * parts
+        more = self._parts * parts
+        return (_Nobody(self._schema, self._relation, self._measure, more),) * parts
 
     def report(self, stage: str, done: int, total: int) -> None:
         """Nobody watches."""

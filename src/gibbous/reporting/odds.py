@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
+from math import erf, exp, sqrt
 from typing import Final
 
 from gibbous.core.claim import Claim
 
 MEANINGLESS: Final = 20.0  # an epsilon beyond which a bound on odds excludes almost nothing
 PRIORS: Final = (0.001, 0.01, 0.1, 0.5, 0.9)
+FALSE_ALARMS: Final = (0.001, 0.01, 0.05, 0.1)
 GRID: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
@@ -59,9 +60,14 @@ def right_guess(epsilon: float, delta: float = 0.0) -> float:
     return min(1.0, (factor + delta) / (1 + factor))
 
 
-def advantage(epsilon: float, delta: float = 0.0) -> float:
-    """The largest excess of true over false alarms of a membership test: 2 right_guess - 1."""
-    return 2 * right_guess(epsilon, delta) - 1
+def advantage(epsilon: float, delta: float = 0.0, mu: float = 0.0) -> float:
+    """The largest excess of true over false alarms of a membership test: 2 right_guess - 1.
+
+    Args:
+        mu: of Gaussian DP, where that is claimed, too: then at most 2 Phi(mu / 2) - 1.
+    """
+    bound = 2 * right_guess(epsilon, delta) - 1
+    return min(bound, erf(mu / sqrt(8)) * (1 + 1e-12)) if mu else bound
 
 
 def stated(claim: Claim) -> tuple[float, float] | None:

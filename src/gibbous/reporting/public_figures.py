@@ -14,10 +14,12 @@ from gibbous.core.plan import Plan
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
+from gibbous.privacy.accountant import true_alarms
 from gibbous.reporting import charts, margins, odds, theme
 from gibbous.reporting.labels import percent
 from gibbous.reporting.page_parts import Block, Cell, Figure, Grid, Text, panel
 
+_SUMS = {"zcdp": "rho", "gdp": "mu squared"}
 DRAWN = 24  # columns with a chart of their own; the numbers of all are in the table
 
 
@@ -31,20 +33,34 @@ def meaning(total: Claim) -> Iterator[Block]:
     rows: list[tuple[Cell, ...]] = []
     for value in sorted({*odds.GRID, epsilon}):
         here = value == epsilon
-        also = delta if here else 0.0
+        gain = odds.advantage(value, *((delta, float(total.mu)) if here else ()))
         rows.append((
             f"{value:g}{' (this release)' if here else ''}",
             float(np.exp(value)),
             percent(odds.belief(0.01, value).high, "up"),
-            percent(odds.right_guess(value, also), "up"),
-            percent(odds.advantage(value, also), "up"),
+            percent((1 + gain) / 2, "up"),
+            percent(gain, "up"),
         ))  # fmt: skip
+    yield Grid(
+        "Membership tests against this release: how many of the units that are in the data a test can "
+        f"find, by how many of the others it takes for one of them{_account(total)}.",
+        ("false alarms", "true alarms, at most"),
+        tuple(
+            (percent(rate), percent(true_alarms(total, rate), "up")) for rate in odds.FALSE_ALARMS
+        ),
+    )
     yield Grid(
         "The same for other budgets. Advantage: the most by which a membership test can have more "
         "true than false alarms. No epsilon is right for all data; this table helps to choose.",
         ("epsilon", "factor on the odds", "1 % becomes at most", "right guess at even chances", "advantage"),
         tuple(rows),
     )  # fmt: skip
+
+
+def _account(total: Claim) -> str:
+    if not total.mu_squared:
+        return ""
+    return f". The release is mu-Gaussian differentially private with mu = {short(total.mu)}"
 
 
 def _beliefs(total: Claim, epsilon: float) -> Figure:
@@ -85,8 +101,8 @@ def spends(plan: Plan) -> Figure | None:
     amounts = []
     for spend in plan.spends:
         claim = spend.claim
-        amounts.append(float(claim.rho if claim.kind == "zcdp" else claim.epsilon))
-    kinds = {s.claim.kind == "zcdp" for s in plan.spends}
+        amounts.append(float(claim.price))
+    kinds = {s.claim.kind if s.claim.kind in _SUMS else "pure" for s in plan.spends}
     total = sum(amounts)
     if not plan.spends or len(kinds) > 1 or total <= 0:
         return None
@@ -94,7 +110,7 @@ def spends(plan: Plan) -> Figure | None:
         {"what": s.what, "share": a / total, "label": s.claim.amount()}
         for s, a in zip(plan.spends, amounts, strict=True)
     ]
-    measure = "rho" if kinds == {True} else "epsilon"
+    measure = _SUMS.get(kinds.pop(), "epsilon")
     grid = Grid(
         "Parts of the cost",
         ("paid for", "cost", "share", "how"),
@@ -106,7 +122,7 @@ def spends(plan: Plan) -> Figure | None:
         "spends",
         "Parts of the budget",
         f"Shares of the sum of {measure}, in which the parts add up"
-        + (" before it is converted to the total." if measure == "rho" else "."),
+        + (" before it is converted to the total." if measure != "epsilon" else "."),
         f"Bars of the parts of the budget: {words}.",
         (panel("spends", partial(charts.spends, rows)),),
         grid,

@@ -274,6 +274,7 @@ def _drawn(receipt: Any) -> tuple[str, str]:
 def _exact(claim: Claim) -> str:
     named: list[tuple[str, Fraction]] = [
         ("epsilon", claim.epsilon), ("delta", claim.delta), ("rho", claim.rho),
+        ("mu squared", claim.mu_squared),
     ]  # fmt: skip
     parts = [f"{name} = {value}" for name, value in named if value]
     if claim.kind == "l_diversity":

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from gibbous.core.claim import Measure
 from gibbous.core.context import Context
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -83,7 +84,7 @@ def choose_hashed(
     parents: int,
     *,
     epsilon: Fraction,
-    accounting: str = "pure",
+    accounting: Measure = "pure",
     max_cells: int = 1 << 20,
 ) -> tuple[tuple[int, ...], ...]:
     """Spend: the context columns of every column, picked one by one without replacement.
@@ -132,6 +133,7 @@ def choose_network(
     *,
     epsilon: Fraction,
     caution: Caution,
+    accounting: Measure = "zcdp",
 ) -> Network:
     """Spend: a tree that joins every column to one that is placed, then more parents where they pay.
 
@@ -150,7 +152,7 @@ def choose_network(
     still = tuple(j for j, size in enumerate(schema.sizes) if size == 1)
     if parents == 0 or len(free) < 2:
         return Network((*still, *free), ((),) * len(schema))
-    search = _Search(curator, margins, caution, epsilon)
+    search = _Search(curator, margins, caution, epsilon, accounting)
     order, chosen = _tree(search, free)
     paid = sum(map(bool, chosen.values()))
     for reach in range(1, parents):
@@ -272,6 +274,7 @@ class _Search:
     margins: Margins
     caution: Caution
     epsilon: Fraction
+    accounting: Measure
 
     @property
     def limit(self) -> int:

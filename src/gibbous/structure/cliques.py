@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from gibbous.core.claim import Measure
 from gibbous.core.context import Context, mix64
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.tables import Counts, Dense
@@ -160,6 +161,7 @@ def pick(
     picks: int,
     *,
     epsilon: Fraction,
+    accounting: Measure = "zcdp",
     turn: int = 0,
 ) -> tuple[int, ...]:
     """Spend: pick candidates one after the other, each charged.
@@ -170,13 +172,14 @@ def pick(
     Args:
         picks: how many; fewer candidates give fewer picks, which is public.
         epsilon: of one pick.
+        accounting: see `Curator.choose`.
         turn: number of the round: public, as is which part a candidate falls into.
     Returns:
         Indices of the candidates, distinct.
     Guarantee:
-        Each pick is epsilon^2/8-zCDP: the score |n - m|_1 - expected error changes by at most 1 when
-        one row is added or removed, 2 when one is replaced; later picks see it through a public map
-        of slope at most 1. docs/proofs/adaptive_gibbs.md.
+        Each pick is of range epsilon, hence epsilon^2/8-zCDP: the score |n - m|_1 - expected error
+        changes by at most 1 when one row is added or removed, 2 when one is replaced; later picks see
+        it through a public map of slope at most 1. docs/proofs/adaptive_gibbs.md.
     """
     chosen: list[int] = []
     expected = [whole(one) for one in candidates.expected]
@@ -193,7 +196,7 @@ def pick(
             _Worth([expected[at] for at in left], candidates.errors[left], kept[left]),
             sensitivity=steps(curator.relation),
             epsilon=epsilon,
-            accounting="zcdp",
+            accounting=accounting,
         )
         chosen.append(left[picked])
         kept = _kept(held, sizes, kept, candidates.cliques[left[picked]])

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from gibbous.core.claim import Measure
 from gibbous.core.context import Context
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -29,7 +30,7 @@ def choose_greedy(
     parents: int,
     *,
     epsilon: Fraction,
-    accounting: str,
+    accounting: Measure,
     max_cells: int,
     most: int,
 ) -> Network:

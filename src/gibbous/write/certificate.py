@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gibbous.core.claim import Claim, Relation
+from gibbous.core.claim import NUMBERS, Claim, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.method_card import About
 from gibbous.core.plan import Plan, Spend
@@ -15,6 +15,7 @@ from gibbous.core.release import Receipt
 from gibbous.core.request import NONE_GIVEN, Imprint
 from gibbous.core.schema import Schema, fact_words
 from gibbous.core.tables import Tables
+from gibbous.privacy.calibrate.gdp import delta_of
 from gibbous.privacy.ledger import Hold
 
 FORMAT = "gibbous-receipt/1"
@@ -181,8 +182,11 @@ def claim_of(values: Mapping[str, Any], name: str) -> Claim:
         ValueError, KeyError, TypeError: it is not one.
     """
     claim = Claim.from_json(values[name])
-    if min(claim.epsilon, claim.delta, claim.rho) < 0:
+    if min(getattr(claim, name) for name in NUMBERS) < 0:
         raise ValueError("a negative claim")
+    both = claim.kind == "approximate" and claim.mu_squared > 0
+    if both and delta_of(claim.mu_squared, claim.epsilon) > claim.delta:
+        raise ValueError("a mu that its epsilon and delta do not follow from")
     return claim
 
 

@@ -8,18 +8,21 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.claim import Claim, Relation, pure, zcdp
+from gibbous.core.claim import NUMBERS, Claim, pure
 from gibbous.core.errors import GibbousError, LedgerUnusable
 from gibbous.core.schema import Schema
 from gibbous.core.tables import NoiseInfo, Tables
 from gibbous.privacy import accountant
-from gibbous.privacy.calibrate.scales import gaussian_rho, geometric_epsilon
+from gibbous.privacy.calibrate.gdp import mu_squared_for
+from gibbous.privacy.calibrate.scales import geometric_epsilon
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.chain import chained
+from gibbous.privacy.noise import Gaussian
 from gibbous.write.certificate import (
     NOT_DP,
     assumptions,
@@ -68,17 +71,25 @@ def check_price(tables: Tables, total: Claim, max_rows: int) -> None:
     """
     if not total.is_dp:
         return
+    budgets = [total]
+    if total.kind == "approximate" and total.delta and not total.mu_squared:
+        # Thresholded noise may have been made by Gaussian DP: one release, whose noise is fixed.
+        squares = mu_squared_for(total.epsilon, total.delta)
+        budgets.append(replace(total, mu_squared=squares))
     for noises in _paths(tables):
-        prices = [_price(noise, n, total.relation, max_rows) for noise, n in noises.items()]
-        try:
-            covered = accountant.within(total, prices)
-        except GibbousError:
-            covered = False
-        if not covered:
+        if not any(_covered(budget, noises, max_rows) for budget in budgets):
             raise rejected(
                 "PRICE",
                 "the noise in its tables is too small for the price that it states; the tables cost more",
             )
+
+
+def _covered(budget: Claim, noises: Counter[NoiseInfo], max_rows: int) -> bool:
+    try:
+        prices = [_price(noise, n, budget, max_rows) for noise, n in noises.items()]
+        return accountant.within(budget, prices)
+    except GibbousError:
+        return False
 
 
 def check_ledger(given: Ledger | Path | str, receipt: dict[str, Any]) -> None:
@@ -135,7 +146,7 @@ def _check_total(receipt: dict[str, Any], total: Claim) -> None:
         units = {math.ceil(Fraction(rows, int(receipt["method"]["params"]["block"])))}
     if claim.is_dp and claim.unit == "dataset":
         units = {1, receipt["sets"]}  # sets may be drawn together, or each for itself
-    numbers = ("kind", "epsilon", "delta", "rho", "l")
+    numbers = ("kind", *NUMBERS)
     possible = [[getattr(claim.times(n), name) for name in numbers] for n in units]
     if [getattr(total, name) for name in numbers] not in possible:
         times = " or ".join(map(str, sorted(units)))
@@ -211,11 +222,12 @@ def _entry(proof: dict[str, Any], kind: str) -> dict[str, Any]:
     return dict(json.loads(entry["public"]))
 
 
-def _price(noise: NoiseInfo, tables: int, relation: Relation, max_rows: int) -> Claim:
-    scale = Fraction(noise.scale)
+def _price(noise: NoiseInfo, tables: int, total: Claim, max_rows: int) -> Claim:
+    """The price of tables with this noise, in the measure that the total is added up in."""
+    scale, relation = Fraction(noise.scale), total.relation
     if noise.law == "geometric":
         return pure(geometric_epsilon(scale, tables, relation, max_rows), relation=relation)
-    return zcdp(gaussian_rho(scale, tables, relation, max_rows), relation=relation)
+    return Gaussian(scale, total.measure).cost(tables, relation, max_rows)
 
 
 def _paths(tables: Tables) -> Iterator[Counter[NoiseInfo]]:

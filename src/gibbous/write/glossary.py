@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from gibbous.core.cell_model import CellModel
-from gibbous.core.claim import Claim
+from gibbous.core.claim import Claim, short
 from gibbous.core.plan import Plan
 from gibbous.core.schema import Unit
 from gibbous.core.tables import Tables
-from gibbous.privacy.accountant import for_group
+from gibbous.privacy.accountant import for_group, true_alarms
 
 MATURITY = (
     "gibbous, which made these data, is alpha software. Its proofs are those of its authors, and have had "
@@ -38,6 +39,9 @@ MEANINGS = {
     "number of units",
     "rho": "the measure in which parts are added up (zero-concentrated differential privacy); the "
     "sum is converted once, to the total above",
+    "mu": "the measure in which parts are added up (Gaussian differential privacy): telling the data with "
+    "and without the unit apart is at least as hard as telling a standard normal number from one that is "
+    "larger by mu; squares of mu add up, and the sum is converted once, to the total above",
     "add or remove one": "the data are compared with and without one unit, so that the number of "
     "units is protected, too",
     "replace one": "the data are compared with those in which one unit has other values; the number "
@@ -82,6 +86,8 @@ def groups(plan: Plan) -> str:
     rule = "epsilon is g times as large"
     if total.kind == "zcdp":
         rule = "rho is g^2 times as large"
+    elif total.kind == "gdp":
+        rule = "mu is g times as large"
     elif total.delta > 0:
         rule += ", and delta grows to delta (e^(g epsilon) - 1) / (e^epsilon - 1)"
     whole, added = (
@@ -95,6 +101,16 @@ def groups(plan: Plan) -> str:
     if added != whole:
         text += f" Added up from the parts of the price, each by its own rule: {added}. Both hold."
     return text
+
+
+def tests(total: Claim) -> str:
+    """What mu says of membership tests, in a sentence."""
+    found = math.ceil(1e4 * true_alarms(total, 0.01)) / 100
+    return (
+        f"The release is mu-Gaussian differentially private with mu = {short(total.mu)}, too, without any "
+        "delta: a test that takes 1 % of the units that are not in the data for ones that are finds at "
+        f"most {found:g} % of those that are."
+    )
 
 
 def of_two(total: Claim) -> str:
@@ -113,6 +129,7 @@ def words_used(plan: Plan, unit: Unit | None) -> Iterator[tuple[str, str]]:
         shown += ["differentially private", "epsilon"]
         shown += ["delta"] if total.delta > 0 else []
         shown += ["rho"] if "zcdp" in kinds else []
+        shown += ["mu"] if "gdp" in kinds else []
         shown += ["add or remove one" if total.relation == "add_remove" else "replace one"]
         shown += [total.basis]
         shown += ["counted record of a pair"] if unit and unit.kind == "record" else []

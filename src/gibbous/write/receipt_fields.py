@@ -10,6 +10,7 @@ NUMBER = (int, float)
 CLAIM = {
     **dict.fromkeys(("kind", "epsilon", "delta", "rho", "l", "unit", "relation", "basis"), str),
     "source": str,
+    "mu_squared?": str,
 }
 ENTRY = dict.fromkeys(("previous", "sealed", "public", "hash"), str)
 RECEIPT: dict[str, Any] = {

@@ -33,7 +33,7 @@ def stated(claim: Claim) -> tuple[float, float]:
     """Epsilon and delta that a claim implies, rounded for it (upward); infinity for no claim."""
     if not claim.is_dp:
         return math.inf, 0.0
-    if claim.kind == "zcdp":
+    if claim.kind in ("zcdp", "gdp"):
         from gibbous.privacy.accountant import as_approximate
 
         claim = as_approximate(claim, Fraction(1, 10**6))

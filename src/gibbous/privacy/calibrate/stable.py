@@ -14,6 +14,7 @@ from functools import lru_cache
 from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError
 from gibbous.core.exact import Number
+from gibbous.privacy.calibrate.gdp import delta_of, mu_squared_for, sigma_for, square_of_gaussian
 from gibbous.privacy.calibrate.rounding import (
     TINY,
     decimal,
@@ -26,6 +27,7 @@ from gibbous.privacy.calibrate.scales import (
     gaussian_sigma,
     geometric_epsilon,
     geometric_scale,
+    l2_squared,
 )
 from gibbous.privacy.calibrate.tails import (
     gaussian_tail,
@@ -100,12 +102,14 @@ def stable_gaussian_cost(
     """Delta at epsilon of discrete Gaussian noise kept iff noisy > threshold, rounded up.
 
     delta = delta_1 + (1 + e^epsilon) d: delta_1 is that of the noise on the cells of both
-    neighbors, d = 1 - (1 - P(X > t))^(p k) the chance that one of at most p k cells with count 0
-    would have been kept.
+    neighbors, by zCDP or by Gaussian DP, whichever is smaller (one release, whose noise is fixed), d =
+    1 - (1 - P(X > t))^(p k) the chance that one of at most p k cells with count 0 would have been kept.
     """
     rho = gaussian_rho(sigma, tables, relation, max_rows)
     target = positive("epsilon", epsilon)
-    noise = delta_from_zcdp(rho, target)
+    noise, one = delta_from_zcdp(rho, target), square_of_gaussian(positive("sigma", sigma))
+    if one is not None:
+        noise = min(noise, delta_of(l2_squared(tables, relation, max_rows) * one, target))
     zero, cells = min(gaussian_tail(sigma, threshold), Fraction(1)), tables * max_rows
     with localcontext(Context(prec=400, Emin=-(10**9), Emax=10**9)):
         # Below 100 digits the union bound is as good, and loses nothing to cancellation.
@@ -137,7 +141,11 @@ def stable_gaussian(
     part = goal / 2 if delta_noise is None else probability("delta_noise", delta_noise)
     if part >= goal:
         raise too_large_delta()
-    sigma = gaussian_sigma(rho_from_approx(epsilon, part), tables, relation, max_rows)
+    target, squared = positive("epsilon", epsilon), l2_squared(tables, relation, max_rows)
+    sigma = min(
+        gaussian_sigma(rho_from_approx(target, part), tables, relation, max_rows),
+        sigma_for(mu_squared_for(target, part), Fraction(squared)),
+    )
 
     def enough(threshold: int) -> bool:
         return stable_gaussian_cost(sigma, threshold, epsilon, tables, relation, max_rows) <= goal

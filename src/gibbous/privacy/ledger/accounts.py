@@ -9,11 +9,20 @@ from typing import Literal
 
 from gibbous.core.claim import Claim, short
 from gibbous.core.errors import BudgetExhausted, PrivacyRefused, UsageError
-from gibbous.core.exact import text
+from gibbous.core.exact import down, text
+from gibbous.privacy.accountant import as_gdp, as_zcdp
+from gibbous.privacy.calibrate.gdp import epsilon_of, mu_squared_for
+from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp, rho_from_approx
 from gibbous.privacy.ledger import datasets
 from gibbous.privacy.ledger.datasets import DIGITS
-from gibbous.privacy.ledger.entries import Cap, Entry
+from gibbous.privacy.ledger.entries import ACCOUNTS, Cap, Entry
 
+_IN = {"zcdp": "rho", "gdp": "mu"}
+_SUMS = {
+    "sum": "proven pure and (epsilon, delta) claims",
+    "zcdp": "proven claims in rho, in mu (as mu^2 / 2) and of pure epsilon",
+    "gdp": "proven claims in mu and of pure epsilon",
+}
 _SHOWN = 5  # releases named in a refusal
 
 
@@ -87,9 +96,13 @@ def admit(
     for posting in postings:
         cap = counted(cap, posting.claim, posting.protects, posting.id)
     counted(cap, claim, protects, None)
-    epsilon, delta = _left(cap, postings)
-    if claim.epsilon > epsilon or claim.delta > delta:
-        raise _exhausted(cap, claim, (epsilon, delta), postings)
+    left = _left(cap, postings)
+    if cap.account == "sum":
+        covered = claim.epsilon <= left[0] and claim.delta <= left[1]
+    else:
+        covered = _used(cap, [*(p.claim for p in postings), claim]) <= _whole(cap)
+    if not covered:
+        raise _exhausted(cap, claim, left, postings)
 
 
 def checked_cap(cap: Cap) -> Cap:
@@ -97,12 +110,21 @@ def checked_cap(cap: Cap) -> Cap:
 
     Raises:
         PrivacyRefused: they are not.
+        UsageError: there is no such account.
     """
-    if cap.epsilon < 0 or not 0 <= cap.delta < 1:
+    if cap.account not in ACCOUNTS:
+        raise UsageError(
+            "ACCOUNT",
+            f"There is no account {cap.account!r}.",
+            "Releases add up by 'sum' (epsilons and deltas), in 'zcdp' (rho) or in 'gdp' (mu).",
+            "Correct the account of the cap.",
+        )
+    least = -1 if cap.account == "sum" else 0
+    if not least < cap.epsilon or not least < cap.delta < 1 or min(cap.epsilon, cap.delta) < 0:
         raise PrivacyRefused(
             "CAP",
             f"A cap of epsilon = {text(cap.epsilon)}, delta = {text(cap.delta)} was given.",
-            "epsilon >= 0 and 0 <= delta < 1.",
+            "epsilon >= 0 and 0 <= delta < 1; both > 0 with an account in rho or mu.",
             "Correct the cap, for example epsilon 2, delta 1e-8.",
         )
     return cap
@@ -118,8 +140,12 @@ def counted(cap: Cap, claim: Claim, protects: str, identity: str | None) -> Cap:
     """
     who = "The claim" if identity is None else f"Release {identity}"
     wrong = fix = ""
-    if claim.kind not in ("pure", "approximate"):
-        words = {"zcdp": "is stated in zCDP", "probabilistic": "is of probabilistic DP"}
+    if cap.account != "sum" and claim.is_dp and not _countable(cap, claim):
+        wrong = f"is {claim.amount()}, which no conversion counts in {_IN[cap.account]}"
+        fix = "Use a method that is accounted in Gaussian DP, or a cap with the account sum."
+    elif (cap.account == "sum" or not claim.is_dp) and claim.kind not in ("pure", "approximate"):
+        words = {"zcdp": "is stated in zCDP", "gdp": "is stated in Gaussian DP"}
+        words |= {"probabilistic": "is of probabilistic DP"}
         wrong = words.get(claim.kind, f"is of kind {claim.kind}, which no budget bounds")
         fix = (
             "State its total as (epsilon, delta) by a proven conversion."
@@ -138,7 +164,7 @@ def counted(cap: Cap, claim: Claim, protects: str, identity: str | None) -> Cap:
         raise PrivacyRefused(
             "CAPKIND",
             f"{who} {wrong}.",
-            "A cap sums proven pure and (epsilon, delta) claims of one relation and privacy unit.",
+            f"A cap sums {_SUMS[cap.account]}, of one relation and privacy unit.",
             fix,
         )
     return replace(cap, protects=protects)
@@ -169,7 +195,44 @@ def _numbers(epsilon: Fraction, delta: Fraction) -> str:
     return f"epsilon = {exact[0]}, delta = {exact[1]}"
 
 
+def _whole(cap: Cap) -> Fraction:
+    """The rho, or the square of mu, that a cap allows."""
+    how = rho_from_approx if cap.account == "zcdp" else mu_squared_for
+    return how(cap.epsilon, cap.delta)
+
+
+def _used(cap: Cap, claims: Sequence[Claim]) -> Fraction:
+    """What claims take of it: mu-GDP is mu^2 / 2 of rho; nothing in rho, or without a mu, has a mu.
+
+    Raises:
+        PrivacyRefused: one cannot be counted.
+    """
+    how = as_zcdp if cap.account == "zcdp" else as_gdp
+    counted = [how(claim) for claim in claims]
+    if any(claim.delta for claim in counted):
+        raise PrivacyRefused(
+            "MIXED",
+            "A delta beside mu cannot be counted against a cap in mu.",
+            "All of the cap's delta turns its mu into its epsilon.",
+            "State the total as (epsilon, delta), under a cap with the account sum.",
+        )
+    return sum((claim.price for claim in counted), Fraction(0))
+
+
+def _countable(cap: Cap, claim: Claim) -> bool:
+    try:
+        return _used(cap, [claim]) >= 0
+    except PrivacyRefused:
+        return False
+
+
 def _left(cap: Cap, postings: Sequence[Posting]) -> tuple[Fraction, Fraction]:
+    if cap.account != "sum":
+        rest = _whole(cap) - _used(cap, [p.claim for p in postings])
+        if rest <= 0:
+            return Fraction(0), Fraction(0)
+        back = epsilon_from_zcdp if cap.account == "zcdp" else epsilon_of
+        return down(back(rest, cap.delta)), cap.delta
     epsilon = cap.epsilon - sum((p.claim.epsilon for p in postings), Fraction(0))
     delta = cap.delta - sum((p.claim.delta for p in postings), Fraction(0))
     return max(epsilon, Fraction(0)), max(delta, Fraction(0))
@@ -266,10 +329,11 @@ def _tighter(first: Cap | None, second: Cap | None) -> Cap | None:
     if first is None or second is None:
         return first or second
     units = {c.protects for c in (first, second)} - {None}
-    if first.relation != second.relation or len(units) > 1:
+    same = (first.relation, first.account) == (second.relation, second.account)
+    if not same or len(units) > 1:
         raise PrivacyRefused(
             "LINKCAP",
-            "The two data sets have caps of another neighbor relation or privacy unit.",
+            "The two data sets have caps of another neighbor relation, privacy unit or account.",
             "The cap of joined accounts is the smaller of both, which only alike caps have.",
             "Set the same kind of cap for both (gibbous ledger cap), then link them.",
         )

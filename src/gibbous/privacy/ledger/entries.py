@@ -14,21 +14,26 @@ from gibbous.core.errors import LedgerUnusable
 from gibbous.core.exact import from_text, text
 from gibbous.privacy.ledger.chain import Link
 
+ACCOUNTS = ("sum", "zcdp", "gdp")
+
 
 @dataclass(frozen=True, slots=True)
 class Cap:
     """The most that one data set may ever spend.
 
     Attributes:
-        epsilon, delta: exact; sums of pure and (epsilon, delta) claims stay at or below both.
+        epsilon, delta: exact; what all releases together stay within.
         relation: the neighbor relation of every claim that counts.
         protects: the privacy unit in words; None until the first claim fixes it.
+        account: how releases add up: the plain sum of epsilons and of deltas, or in the rho or the
+            square of mu that epsilon and delta allow. One, for good: never the smallest of several.
     """
 
     epsilon: Fraction
     delta: Fraction
     relation: Relation
     protects: str | None = None
+    account: str = "sum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,9 @@ def _public(link: Link) -> dict[str, Any]:
             return {"sha256": public["sha256"]}
         case "cap":
             numbers = from_text(public["epsilon"]), from_text(public["delta"])
-            return {"cap": Cap(*numbers, public["relation"], public["protects"])}
+            how = public.get("account", "sum")
+            if how in ACCOUNTS:
+                return {"cap": Cap(*numbers, public["relation"], public["protects"], how)}
         case "link":
             return {"into": bytes.fromhex(private["into"])}
         case "name":
@@ -133,7 +140,8 @@ def _private(private: dict[str, Any]) -> dict[str, Any]:
 def public_cap(cap: Cap) -> dict[str, Any]:
     """The public part of an entry that sets a cap."""
     numbers = {"epsilon": text(cap.epsilon), "delta": text(cap.delta)}
-    return {"kind": "cap", **numbers, "relation": cap.relation, "protects": cap.protects}
+    how = {} if cap.account == "sum" else {"account": cap.account}
+    return {"kind": "cap", **numbers, "relation": cap.relation, "protects": cap.protects} | how
 
 
 def private_part(entries: Sequence[Entry], dataset: bytes, new_data: str = "") -> dict[str, Any]:

@@ -216,6 +216,7 @@ class Ledger:
         *,
         protects: str | None = None,
         new_data: str | None = None,
+        account: str = "sum",
     ) -> None:
         """Set the most that a data set may ever spend; a later cap replaces an earlier one.
 
@@ -226,18 +227,19 @@ class Ledger:
             relation: the neighbor relation that counts; claims under the other one are refused.
             protects: the privacy unit in words; None takes that of the first release.
             new_data: as for `reserve`.
+            account: how releases add up; see `Cap`.
         Raises:
-            PrivacyRefused: the numbers are out of range, or releases were made that no such sum
-                can cover (no claim, another relation, another privacy unit); or as for `reserve`.
+            PrivacyRefused: the numbers are out of range, or releases were made that this account
+                cannot add (no claim, another relation, another privacy unit); or as for `reserve`.
         """
-        cap = accounts.checked_cap(Cap(epsilon, delta, relation, protects))
+        cap = accounts.checked_cap(Cap(epsilon, delta, relation, protects, account))
+        public = public_cap(cap)
         new_data = datasets.reason(new_data)
         with self._store.appending() as writer:
             entries = self._parse(writer.links)
             datasets.refuse_other_content(entries, accounts.caps_of(entries), dataset, new_data)
             for posting in accounts.postings_of(entries, dataset):
                 cap = accounts.counted(cap, posting.claim, posting.protects, posting.id)
-            public = public_cap(Cap(epsilon, delta, relation, protects))
             writer.append(public, private_part(entries, dataset, new_data))
         _warn(datasets.spent_elsewhere(entries, dataset, new_data))
 
