@@ -29,6 +29,7 @@ from gibbous.write.in_memory import InMemory
 from gibbous.write.output_path import check_output
 from gibbous.write.package import Package, begin, request_digest
 from gibbous.write.sampled_rows import write_sampled
+from gibbous.write.signature import SigningKey, signing_key
 
 IN_THIS_PROCESS = Performance("local")
 
@@ -110,6 +111,7 @@ def synthesize(
     strict: bool = False,
     csv_raw: bool = False,
     imprint: Imprint = NONE_GIVEN,
+    sign: SigningKey | str | Path | None = None,
     options: Any = None,
     progress: Progress = silent,
 ) -> Release:
@@ -140,6 +142,8 @@ def synthesize(
             reservation and before its tables were complete; otherwise that reservation pays.
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
         imprint: issuer, contact, date and license: public text for certificate, METHODS.md and report.
+        sign: the private key that signs the release, or the path of one without a passphrase
+            (docs/how-to/sign.md). It is opened before anything is spent.
         options: reading options (separator, encoding, limits).
         progress: called with (stage, done, total).
     Returns:
@@ -169,6 +173,7 @@ def synthesize(
         overwrite,
         out,
         imprint,
+        signing_key(sign),
     )
     performance = Performance(engine, partitions)
     return release(Request(source, privacy, output, performance, options), progress)
@@ -201,7 +206,9 @@ def release(request: Request, progress: Progress = silent) -> Release:
         GibbousError: see `synthesize`.
     """
     refuse_forked()
-    privacy, output, source = request.privacy, request.output, request.source
+    privacy, source = request.privacy, request.source
+    output = replace(request.output, sign=signing_key(request.output.sign))
+    request = replace(request, output=output)
     costs = planned(privacy, output)
     check_memory(costs.memory_bytes, memory_limit(request.performance))
     target = (
@@ -246,6 +253,7 @@ def sample_more(
     """
     refuse_forked()
     target = check_output(output.out or "")
+    output = replace(output, sign=signing_key(output.sign))
     with at_most(performance.threads):
         engine = engine_of(performance)
         with workers_of(engine) as workers:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gibbous.cli import show
 from gibbous.cli.config import spark_conf
-from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, keyed
+from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, SignFlags, keyed
 from gibbous.cli.progress import Bars
 from gibbous.cli.synthesize_verb import Flags, folder_of
 from gibbous.core.cores import at_most
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
     from gibbous.core.release import Release
 
-OUTPUT = ("output.seed", "output.format", "output.path", "output.part_rows")
+OUTPUT = ("output.seed", "output.format", "output.path", "output.part_rows", "output.sign")
 ROWS = ("output.rows", *OUTPUT, "engine.name", "engine.partitions", "engine.master", "engine.conf")
 
 
@@ -39,13 +39,13 @@ def run(
         data: must not be given.
         flags: only those of the output (and the engine of whole rows) may be among them.
     """
-    asked, written, computing = flags[0], flags[1], flags[4]
+    asked, written, computing, signing = flags[0], flags[1], flags[4], flags[5]
     named = {*keyed(*flags), *(["data"] if data is not None else [])}
     named |= {"--config"} if asked.config or asked.setting else set()
     if known is None:
         assert tables is not None
         _only(named, ROWS, "--rows, --seed, --format, --out")
-        _whole_rows(tables, asked, written, computing, screen)
+        _whole_rows(tables, asked, written, computing, signing, screen)
         return
     if tables is None:
         raise UsageError(
@@ -63,7 +63,7 @@ def run(
         )
     _only(named, OUTPUT, "--seed, --format, --part-rows, --out")
     with at_most(computing.threads):
-        _given_rows(tables, known, written, reading, screen)
+        _given_rows(tables, known, (written, signing), reading, screen)
 
 
 def _only(named: Collection[str], allowed: tuple[str, ...], listed: str) -> None:
@@ -76,7 +76,7 @@ def _only(named: Collection[str], allowed: tuple[str, ...], listed: str) -> None
         )
 
 
-def _output(written: OutputFlags, rows: int | None, form: str) -> Output:
+def _output(written: OutputFlags, signing: SignFlags, rows: int | None, form: str) -> Output:
     """The output that is asked for; its format is one of ours."""
     if form not in FORMATS:
         raise UsageError(
@@ -85,6 +85,8 @@ def _output(written: OutputFlags, rows: int | None, form: str) -> Output:
             "parquet or csv.",
             "Correct --format or --out.",
         )
+    from gibbous.cli.keys_verb import opened
+
     return Output(
         rows,
         seed=written.seed,
@@ -93,6 +95,7 @@ def _output(written: OutputFlags, rows: int | None, form: str) -> Output:
         part_rows=written.part_rows or PART_ROWS,
         overwrite=written.overwrite,
         out=written.out,
+        sign=opened(signing),
     )
 
 
@@ -101,6 +104,7 @@ def _whole_rows(
     asked: RequestFlags,
     written: OutputFlags,
     computing: EngineFlags,
+    signing: SignFlags,
     screen: ScreenFlags,
 ) -> None:
     rows, target = asked.rows, folder_of(written.out)
@@ -108,7 +112,8 @@ def _whole_rows(
         raise UsageError(
             "ROWS", "--tables needs --rows.", "It is a whole number, >= 0.", "Pass --rows N."
         )
-    output = _output(written, rows, written.format or target.suffix.removeprefix(".") or FORMATS[0])
+    form = written.format or target.suffix.removeprefix(".") or FORMATS[0]
+    output = _output(written, signing, rows, form)
     performance = Performance(
         computing.engine or "local",
         computing.partitions,
@@ -131,8 +136,13 @@ def _whole_rows(
 
 
 def _given_rows(
-    tables: Path, known: Path, written: OutputFlags, reading: ReadingFlags, screen: ScreenFlags
+    tables: Path,
+    known: Path,
+    flags: tuple[OutputFlags, SignFlags],
+    reading: ReadingFlags,
+    screen: ScreenFlags,
 ) -> None:
+    written, signing = flags
     target = folder_of(written.out)
     if target.suffix in (".csv", ".parquet"):
         raise UsageError(
@@ -141,7 +151,7 @@ def _given_rows(
             "The output is a folder: its METHODS.md says which columns were given.",
             "Name a folder; with --format csv it holds a CSV file, too.",
         )
-    output = _output(written, None, written.format or FORMATS[0])
+    output = _output(written, signing, None, written.format or FORMATS[0])
     from gibbous.write.conditional_rows import write_conditional
     from gibbous.write.output_path import check_output
 

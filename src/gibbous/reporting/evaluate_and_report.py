@@ -12,6 +12,7 @@ from gibbous.core.errors import UsageError
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.release import Release
+from gibbous.core.request import nothing_to_sign
 from gibbous.core.schema import Schema
 from gibbous.evaluation import evaluation
 from gibbous.evaluation.findings import Findings
@@ -22,6 +23,7 @@ from gibbous.reporting.findings_file import read_findings
 from gibbous.reporting.flow_map import Mapped
 from gibbous.reporting.internal_report import internal_report
 from gibbous.reporting.public_report import public_report
+from gibbous.write.signature import SigningKey, signing_key
 
 Audience = Literal["public", "internal"]
 Columns = str | Sequence[str] | None
@@ -94,6 +96,7 @@ def report(
     destinations: str | Sequence[str] = (),
     flows: Any = None,
     options: Any = None,
+    sign: SigningKey | str | Path | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write a report of a release: one self-contained HTML file, and its JSON twin beside it.
@@ -111,6 +114,7 @@ def report(
         destinations: ids to draw; empty for the largest of the release.
         flows: the confidential flows, for the internal report: drawn beside the synthetic ones.
         options: how these are read (`gibbous.read.source.ReadOptions`).
+        sign: the private key that signs a release again into which its report is put (docs/how-to/sign.md).
         overwrite: replace files that are there.
     Returns:
         The path of the HTML file.
@@ -120,8 +124,10 @@ def report(
         OutputNotWritten: a file exists or cannot be written.
         EngineFailure: the extra "report" is not installed.
     """
-    mapped = _mapped(geography, destinations, flows, options)
+    mapped, key = _mapped(geography, destinations, flows, options), signing_key(sign)
     _check_audience(audience)
+    if key is not None and (audience == "internal" or out is not None):
+        raise nothing_to_sign()
     if audience == "internal":
         findings, out = _given(findings, out)
         return internal_report(
@@ -135,7 +141,9 @@ def report(
         )
     _check_public(findings, study, flows)
     if out is None:
-        return release_report.into_release(_folder(release), mapped=mapped, overwrite=overwrite)
+        return release_report.into_release(
+            _folder(release), mapped=mapped, sign=key, overwrite=overwrite
+        )
     return public_report(release, out, mapped=mapped, overwrite=overwrite)
 
 
