@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.boundary import guarded
 from gibbous.core.cores import at_most
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number
-from gibbous.core.forked import refuse_forked
 from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.keywords import DEFAULT_METHOD, answering
 from gibbous.core.memory import check_memory
@@ -88,6 +88,7 @@ def plan(
     return planned(privacy, Output(rows=rows, sets=sets))
 
 
+@guarded
 @answering
 def synthesize(
     source: Any,
@@ -199,13 +200,13 @@ def privacy_of(
     return Privacy(declared, registry.instance(method or DEFAULT_METHOD), **more)
 
 
+@guarded
 def release(request: Request, progress: Progress = silent) -> Release:
     """Spend what a request promises, and write its release: one stage a line.
 
     Raises:
         GibbousError: see `synthesize`.
     """
-    refuse_forked()
     privacy, source = request.privacy, request.source
     output = replace(request.output, sign=signing_key(request.output.sign))
     request = replace(request, output=output)
@@ -233,6 +234,7 @@ def release(request: Request, progress: Progress = silent) -> Release:
         return frames.release(draft.finish(facts))
 
 
+@guarded
 def sample_more(
     release: Release,
     output: Output,
@@ -251,7 +253,6 @@ def sample_more(
         PrivacyRefused: the release has no tables: its rows were paid for one by one.
         OutputNotWritten: `out` exists or cannot be written.
     """
-    refuse_forked()
     target = check_output(output.out or "")
     output = replace(output, sign=signing_key(output.sign))
     with at_most(performance.threads):

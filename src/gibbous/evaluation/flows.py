@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.finding import Finding
 from gibbous.core.release import Release
@@ -32,6 +33,7 @@ SHOWN: Final = 500  # destinations of the detail
 _Measure = Callable[[Trips, Trips], Measured]
 
 
+@guarded
 def evaluate_flows(
     real: Any,
     synthetic: Any,

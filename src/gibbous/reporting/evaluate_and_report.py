@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
@@ -29,6 +30,7 @@ Audience = Literal["public", "internal"]
 Columns = str | Sequence[str] | None
 
 
+@guarded
 @answering
 def evaluate(
     real: Any,
@@ -83,6 +85,7 @@ def evaluate(
     return _reporting(findings, synthetic)
 
 
+@guarded
 @answering
 def report(
     release: Release | str | Path,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gibbous import __version__
+from gibbous.core.boundary import guarded
 from gibbous.core.documents import json_value, read_text
 from gibbous.core.errors import EngineFailure, ModelRejected, UsageError
 from gibbous.core.json_values import plain
@@ -32,6 +33,7 @@ MAX_BYTES: Final = 64 << 20
 _CHART: Final = re.compile(r"<svg\b.*?</svg\s*>", re.DOTALL | re.IGNORECASE)
 
 
+@guarded
 def verify(
     path: str | Path,
     *,
@@ -57,6 +59,7 @@ def verify(
     )
 
 
+@guarded
 def into_release(
     folder: str | Path,
     *,

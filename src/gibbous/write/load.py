@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import GibbousError
 from gibbous.core.imprint import Imprint
 from gibbous.core.release import Receipt, Release
@@ -23,6 +24,7 @@ from gibbous.write.sampler import draw
 from gibbous.write.table_files import listed_files, read_tables
 
 
+@guarded
 def load(path: str | Path) -> Release:
     """Read a release package. Sets are read, and checked, when they are first asked for.
 
