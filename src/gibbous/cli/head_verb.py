@@ -39,7 +39,12 @@ def run(
     """
     if check is None:
         if key is not None:
-            raise _nothing_to_check()
+            raise UsageError(
+                "HEAD",
+                "--key was given without --check.",
+                "A public key checks a line that was printed and signed earlier.",
+                "Pass --check FILE, or --sign PRIVATE to sign a new line.",
+            )
         signer, ledger = opened(signing), Ledger.read(path)
         line = _line(ledger, ledger.head)
         if signer:
@@ -109,13 +114,4 @@ def _changed(what: str) -> ModelRejected:
         "The line is taken whole, as the notary has it.",
         "Get it again from the notary or the log; do not trust the ledger because of this one.",
         state="Nothing was read beyond that.",
-    )
-
-
-def _nothing_to_check() -> UsageError:
-    return UsageError(
-        "HEAD",
-        "--key was given without --check.",
-        "A public key checks a line that was printed and signed earlier.",
-        "Pass --check FILE, or --sign PRIVATE to sign a new line.",
     )

@@ -41,7 +41,7 @@ def new(
         show.as_json({"private": str(out), "public": str(beside), **found})
         return
     if not screen.quiet:
-        show.line(f"{out}: the private key. Keep it; whoever has it{_opened(plain)} signs as you.")
+        show.line(f"{out}: the private key. Keep it; whoever can open it signs as you.")
         show.line(
             f"{beside}: the public key. Give it to whoever checks your releases, and tell them"
         )
@@ -50,23 +50,15 @@ def new(
 
 
 def opened(given: SignFlags) -> SigningKey | None:
-    """The key that a verb signs with; None where none is named.
+    """The key that a verb signs with; None where none is named. Its passphrase is in a file, or asked for.
 
     Raises:
         UsageError, EngineFailure: see `SigningKey.load`.
     """
-    return unlocked(given.sign, given.passphrase_file)
-
-
-def unlocked(path: Path | None, passphrase_file: Path | None) -> SigningKey | None:
-    """A private key; its passphrase comes from a file, or is asked for on a terminal."""
+    path, kept = given.sign, given.passphrase_file
     if path is None:
         return None
-    return SigningKey.load(path, lambda: _from(passphrase_file) if passphrase_file else _ask(path))
-
-
-def _opened(plain: bool) -> str:
-    return "" if plain else " and its passphrase"
+    return SigningKey.load(path, lambda: _from(kept) if kept else _ask(path))
 
 
 def _from(path: Path) -> str:

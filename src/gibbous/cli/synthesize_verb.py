@@ -49,9 +49,9 @@ def run(data: str | None, flags: Flags, reading: ReadingFlags, screen: ScreenFla
         number("budget", charging.budget)  # refused here if it is none; passed on as it was written
     request = request_of(values, reading.options(), **unkeyed(*flags[1:]))
     if request.output.sign is not None:
-        from gibbous.cli.keys_verb import unlocked
+        from gibbous.cli.keys_verb import opened
 
-        key = unlocked(request.output.sign, flags[5].passphrase_file)
+        key = opened(replace(flags[5], sign=request.output.sign))
         request = replace(request, output=replace(request.output, sign=key))
     from gibbous.pipeline import release
 

@@ -127,9 +127,9 @@ def report(
         OutputNotWritten: a file exists or cannot be written.
         EngineFailure: the extra "report" is not installed.
     """
-    mapped, key = _mapped(geography, destinations, flows, options), signing_key(sign)
+    mapped = _mapped(geography, destinations, flows, options)
     _check_audience(audience)
-    if key is not None and (audience == "internal" or out is not None):
+    if sign is not None and (audience, out) != ("public", None):
         raise nothing_to_sign()
     if audience == "internal":
         findings, out = _given(findings, out)
@@ -144,9 +144,8 @@ def report(
         )
     _check_public(findings, study, flows)
     if out is None:
-        return release_report.into_release(
-            _folder(release), mapped=mapped, sign=key, overwrite=overwrite
-        )
+        folder, key = _folder(release), signing_key(sign)
+        return release_report.into_release(folder, mapped=mapped, sign=key, overwrite=overwrite)
     return public_report(release, out, mapped=mapped, overwrite=overwrite)
 
 

@@ -285,12 +285,7 @@ def _private_bytes(path: Path) -> bytes:
     try:
         data = read_bytes(path, MAX_BYTES)
     except Unreadable as error:
-        raise UsageError(
-            "KEY",
-            f"The private key {str(path)!r} {error}.",
-            "It is an Ed25519 key in the form of OpenSSH.",
-            "Correct the path, or make a key with `gibbous keys new`.",
-        ) from None
+        raise _no_key(path, str(error)) from None
     if os.name == "posix" and path.stat().st_mode & 0o077:
         raise UsageError(
             "KEYMODE",
@@ -301,10 +296,10 @@ def _private_bytes(path: Path) -> bytes:
     return data
 
 
-def _no_key(path: str | Path) -> UsageError:
+def _no_key(path: str | Path, what: str = "is not a private Ed25519 key") -> UsageError:
     return UsageError(
         "KEY",
-        f"{str(path)!r} is not a private Ed25519 key.",
+        f"{str(path)!r} {what}.",
         "It is one in the form of OpenSSH; other kinds (RSA, ECDSA) and hardware keys are not taken.",
         "Pass the private key, not the .pub file, or make one with `gibbous keys new`.",
     )
