@@ -1,7 +1,7 @@
-"""The supply chain: locks with hashes, and what CI checks of them, of the installed packages and of the wheel.
+"""The supply chain: locks with hashes; and what CI checks of the installed packages and of the wheel.
 
-`lock` writes requirements/*.txt from pyproject.toml and constraints.txt. `check` writes a bill of materials
-and fails on a known fault of a pinned package, on a list that is not whole, and on a wheel that comes out otherwise.
+`lock` writes requirements/*.txt from pyproject.toml and constraints.txt. `check` writes a list of packages
+and fails on a known fault of one, on a list that is not whole, and on a wheel that is not built alike twice.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def bill() -> list[str]:
     wrong = [
         f"{one['name']} has no license in the list" for one in listed if not one.get("licenses")
     ]
-    missing = {name for name in pinned("core", "extras", "dev")} - names
+    missing = set(pinned("core", "extras", "dev")) - names
     print(f"supply: {target.relative_to(ROOT)} lists {len(listed)} packages")
     return wrong + [f"{name} is locked and not in the list" for name in sorted(missing)]
 
