@@ -69,7 +69,7 @@ def bill() -> list[str]:
          "--pyproject", "pyproject.toml", "--of", "JSON", "-o", target)  # fmt: skip
     listed = json.loads(target.read_text())["components"]
     names = {_plain(one["name"]) for one in listed}
-    missing = set(pinned("core", "extras", "dev")) - names
+    missing = {name for name, _ in pinned("core", "extras", "dev")} - names
     print(f"supply: {target.relative_to(ROOT)} lists {len(listed)} packages")
     return [f"{name} is locked and not in the list" for name in sorted(missing)]
 
@@ -79,7 +79,7 @@ def audit() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         asked = Path(folder) / "pins.txt"
         pins = pinned("core", "extras", "dev", "spark", "supply")
-        asked.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins.items())))
+        asked.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins)))
         done = _run(
             "pip-audit", "-r", asked, "--disable-pip", "--no-deps", "-f", "json", check=False
         )
@@ -132,10 +132,10 @@ def dated() -> dict[str, str]:
     return os.environ | {"SOURCE_DATE_EPOCH": done.stdout.strip() or "1577836800"}
 
 
-def pinned(*names: str) -> dict[str, str]:
-    """Name -> version of the packages in some of the locks."""
+def pinned(*names: str) -> set[tuple[str, str]]:
+    """Name and version of the packages in some of the locks; the tools have versions of their own."""
     text = "".join((LOCKS / f"{name}.txt").read_text() for name in names)
-    return {_plain(match[1]): match[2] for match in BLOCK.finditer(text)}
+    return {(_plain(match[1]), match[2]) for match in BLOCK.finditer(text)}
 
 
 def _compiled(flags: list[str], more: Sequence[str]) -> dict[str, str]:
