@@ -69,22 +69,21 @@ def bill() -> list[str]:
          "--pyproject", "pyproject.toml", "--of", "JSON", "-o", target)  # fmt: skip
     listed = json.loads(target.read_text())["components"]
     names = {_plain(one["name"]) for one in listed}
-    missing = {name for name, _ in pinned("core", "extras", "dev")} - names
+    missing = pinned("core", "extras", "dev") - names
     print(f"supply: {target.relative_to(ROOT)} lists {len(listed)} packages")
     return [f"{name} is locked and not in the list" for name in sorted(missing)]
 
 
 def audit() -> list[str]:
     """Ask for known faults of all pinned versions; where no service answers, say so, or fail if it must."""
-    with tempfile.TemporaryDirectory() as folder:
-        asked = Path(folder) / "pins.txt"
-        pins = pinned("core", "extras", "dev", "spark", "supply")
-        asked.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins)))
-        done = _run(
-            "pip-audit", "-r", asked, "--disable-pip", "--no-deps", "-f", "json", check=False
-        )
-    wrong, skipped = judged(done.stdout, len(pins))
-    if skipped == len(pins) and os.environ.get("GIBBOUS_AUDIT") != "required":
+    wrong: list[str] = []
+    skipped = asked = 0
+    for names in (tuple(FILES), ("supply",)):  # the tools have versions of their own
+        files = [word for name in names for word in ("-r", LOCKS / f"{name}.txt")]
+        done = _run("pip-audit", *files, "--disable-pip", "-f", "json", check=False)
+        faults, silent = judged(done.stdout, len(pinned(*names)))
+        wrong, skipped, asked = wrong + faults, skipped + silent, asked + len(pinned(*names))
+    if skipped == asked and os.environ.get("GIBBOUS_AUDIT") != "required":
         print("supply: SKIPPED pip-audit: no service of advisories answered. NOTHING WAS AUDITED.")
         return []
     return wrong
@@ -116,7 +115,7 @@ def wheel() -> list[str]:
             for path in (p for p in place.rglob("*") if p.is_file()):
                 path.chmod(0o644 & ~umask | (path.stat().st_mode & 0o100))
                 os.utime(path, (10**9 * (number + 1),) * 2)
-            command = [ROOT / ".venv/bin/python", "-m", "hatchling", "build", "-t", "wheel"]
+            command = [str(ROOT / ".venv/bin/python"), "-m", "hatchling", "build", "-t", "wheel"]
             subprocess.run(command, cwd=place, check=True, capture_output=True, env=dated())
             (built,) = (place / "dist").glob("*.whl")
             digests.append(hashlib.sha256(built.read_bytes()).hexdigest())
@@ -132,10 +131,10 @@ def dated() -> dict[str, str]:
     return os.environ | {"SOURCE_DATE_EPOCH": done.stdout.strip() or "1577836800"}
 
 
-def pinned(*names: str) -> set[tuple[str, str]]:
-    """Name and version of the packages in some of the locks; the tools have versions of their own."""
+def pinned(*names: str) -> set[str]:
+    """Names of the packages in some of the locks."""
     text = "".join((LOCKS / f"{name}.txt").read_text() for name in names)
-    return {(_plain(match[1]), match[2]) for match in BLOCK.finditer(text)}
+    return {_plain(match[1]) for match in BLOCK.finditer(text)}
 
 
 def _compiled(flags: list[str], more: Sequence[str]) -> dict[str, str]:
