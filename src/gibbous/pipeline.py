@@ -143,8 +143,7 @@ def synthesize(
             reservation and before its tables were complete; otherwise that reservation pays.
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
         imprint: issuer, contact, date and license: public text for certificate, METHODS.md and report.
-        sign: the private key that signs the release, or the path of one without a passphrase
-            (docs/how-to/sign.md). It is opened before anything is spent.
+        sign: the private key that signs the release, or the path of one without a passphrase.
         options: reading options (separator, encoding, limits).
         progress: called with (stage, done, total).
     Returns:

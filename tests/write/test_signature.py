@@ -333,7 +333,7 @@ def test_a_key_is_never_written_over(tmp_path: Path) -> None:
 
 WRONG_KEYS: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (Path.unlink, "KEY"),
-    "public": (lambda p: p.write_bytes(p.with_name("key.pub").read_bytes()), "KEY"),
+    "public": (lambda p: p.with_name("key.pub").rename(p), "KEY"),  # which others may read
     "damaged": (lambda p: p.write_bytes(p.read_bytes()[:200]), "KEY"),
     "no key": (lambda p: p.write_bytes(b"hello"), "KEY"),
     "encrypted": (lambda p: None, "PASSPHRASE"),

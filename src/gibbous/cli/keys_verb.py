@@ -37,8 +37,8 @@ def new(
     public = new_key(out, name, secret)
     beside = out.with_name(f"{out.name}.pub")
     if screen.json:
-        found = {"fingerprint": public.fingerprint, "name": public.name}
-        show.as_json({"private": str(out), "public": str(beside), **found})
+        named = {"fingerprint": public.fingerprint, "name": public.name}
+        show.as_json({"private": str(out), "public": str(beside)} | named)
         return
     if not screen.quiet:
         show.line(f"{out}: the private key. Keep it; whoever can open it signs as you.")

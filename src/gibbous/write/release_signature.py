@@ -109,5 +109,5 @@ def _not_theirs(folder: Path, trusted: Sequence[PublicKey], name: str, what: str
         f"Nothing shows that {str(folder)!r} is from {holders}. {what}",
         "It counts as theirs only with a signature of that key over the files as they stand.",
         "Ask the holder of the key for the signed release; do not use this one as theirs.",
-        state="Nothing was read beyond its manifest, and nothing was run.",
+        state="Its files were hashed and not read further, and nothing was run.",
     )

@@ -231,8 +231,7 @@ def _parsed(text: str) -> tuple[PublicKey, str, bytes]:
     lines = text.removeprefix(_BEGIN).removesuffix(_END)
     try:
         blob = base64.b64decode(lines.replace("\n", ""), validate=True)
-        parts: list[bytes] = []
-        rest = blob[10:]
+        parts, rest = list[bytes](), blob[10:]
         while rest and len(parts) < 5:
             (size,) = struct.unpack(">I", rest[:4])
             parts.append(rest[4 : 4 + size])
@@ -265,8 +264,8 @@ def _string(part: bytes) -> bytes:
 
 
 def _opened(path: Path, passphrase: Passphrase) -> Any:
-    data, load = _private_bytes(path), need(_KEYS, "sign").load_ssh_private_key
     refused = (ValueError, need("cryptography.exceptions", "sign").UnsupportedAlgorithm)
+    data, load = _private_bytes(path), need(_KEYS, "sign").load_ssh_private_key
     try:
         return load(data, None)
     except TypeError:  # it is encrypted
@@ -286,6 +285,8 @@ def _private_bytes(path: Path) -> bytes:
         data = read_bytes(path, MAX_BYTES)
     except Unreadable as error:
         raise _no_key(path, str(error)) from None
+    if not data.startswith(b"-----BEGIN"):
+        raise _no_key(path)
     if os.name == "posix" and path.stat().st_mode & 0o077:
         raise UsageError(
             "KEYMODE",
