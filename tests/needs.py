@@ -76,6 +76,7 @@ NEEDS: dict[str, Need] = {
         lambda: sys.platform == "linux" and program("cc") is not None,
         "the system: `cc`, on Linux",
     ),
+    "ssh-keygen": Need(lambda: program("ssh-keygen") is not None, "the system: an OpenSSH client"),
     "sha256sum": Need(lambda: program("sha256sum") is not None, "GNU coreutils"),
     "/dev/full": Need(lambda: Path("/dev/full").exists(), "Linux"),
     "/proc": Need(lambda: Path("/proc/self").is_dir(), "Linux"),

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from gibbous.reporting.flow_map import flow_map as flow_map
     from gibbous.reporting.release_report import verify as verify
     from gibbous.write.load import load as load
+    from gibbous.write.signature import SigningKey as SigningKey
 
 __version__ = "0.1.0"
 
@@ -97,6 +98,7 @@ _OTHERS = {
     "gibbous.reporting.evaluate_and_report": "evaluate report",
     "gibbous.reporting.flow_map": "flow_map",
     "gibbous.write.load": "load",
+    "gibbous.write.signature": "SigningKey",
     "gibbous.reporting.release_report": "verify",
 }
 _WHERE = {name: home for home, names in _OTHERS.items() for name in names.split()} | {

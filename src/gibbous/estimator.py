@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.boundary import guarded
 from gibbous.core.claim import Claim
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.keywords import answering
@@ -83,6 +84,7 @@ class Synthesizer:
         # A ledger is the record of one installation: a clone charges the same one.
         return type(self)(**self.get_params())
 
+    @guarded
     @answering
     def fit(
         self,
@@ -121,6 +123,7 @@ class Synthesizer:
         self._handed_out = [0] * sets
         return self
 
+    @guarded
     @answering
     def sample(self, n: int, *, seed: int | None = None, set: int = 1) -> Any:
         """Draw n synthetic rows, as the kind of frame that was fitted.

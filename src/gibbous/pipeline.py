@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number
 from gibbous.core.keywords import DEFAULT_METHOD, answering
-from gibbous.core.machine import at_most, check_memory, refuse_forked
+from gibbous.core.machine import at_most, check_memory
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
@@ -36,6 +37,7 @@ from gibbous.write.in_memory import InMemory
 from gibbous.write.output_path import check_output
 from gibbous.write.package import Package, begin, request_digest
 from gibbous.write.sampled_rows import write_sampled
+from gibbous.write.signature import SigningKey, signing_key
 
 USUAL_RISK = "tpr@1%=50%"  # at which false alarms a plan says what a membership test finds
 IN_THIS_PROCESS = Performance("local")
@@ -102,6 +104,7 @@ def plan(
     return planned(privacy, Output(rows=rows, sets=sets))
 
 
+@guarded
 @answering
 def synthesize(
     source: Any,
@@ -126,6 +129,7 @@ def synthesize(
     strict: bool = False,
     csv_raw: bool = False,
     imprint: Imprint = NONE_GIVEN,
+    sign: SigningKey | str | Path | None = None,
     options: Any = None,
     progress: Progress = silent,
 ) -> Release:
@@ -156,6 +160,7 @@ def synthesize(
             reservation and before its tables were complete; otherwise that reservation pays.
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
         imprint: issuer, contact, date and license: public text for certificate, METHODS.md and report.
+        sign: the private key that signs the release, or the path of one without a passphrase.
         options: reading options (separator, encoding, limits).
         progress: called with (stage, done, total).
     Returns:
@@ -185,6 +190,7 @@ def synthesize(
         overwrite,
         out,
         imprint,
+        signing_key(sign),
     )
     performance = Performance(engine, partitions)
     return release(Request(source, privacy, output, performance, options), progress)
@@ -213,14 +219,16 @@ def privacy_of(
     return Privacy(declared, made, **more)
 
 
+@guarded
 def release(request: Request, progress: Progress = silent) -> Release:
     """Spend what a request promises, and write its release: one stage a line.
 
     Raises:
         GibbousError: see `synthesize`.
     """
-    refuse_forked()
-    privacy, output, source = request.privacy, request.output, request.source
+    privacy, source = request.privacy, request.source
+    output = replace(request.output, sign=signing_key(request.output.sign))
+    request = replace(request, output=output)
     costs = planned(privacy, output)
     check_memory(costs.memory_bytes, memory_limit(request.performance))
     target = (
@@ -255,6 +263,7 @@ def release(request: Request, progress: Progress = silent) -> Release:
         return frames.release(draft.finish(facts))
 
 
+@guarded
 def sample_more(
     release: Release,
     output: Output,
@@ -273,8 +282,8 @@ def sample_more(
         PrivacyRefused: the release has no tables: its rows were paid for one by one.
         OutputNotWritten: `out` exists or cannot be written.
     """
-    refuse_forked()
     target = check_output(output.out or "")
+    output = replace(output, sign=signing_key(output.sign))
     with at_most(performance.threads):
         engine = engine_of(performance)
         with workers_of(engine) as workers:

@@ -180,12 +180,13 @@ def test_file_flags_and_keywords_make_one_request(tmp_path: Path) -> None:
     file.write_text(
         'data = "x.csv"\nschema = "schema.toml"\n[privacy]\nepsilon = 1\n[mechanism]\n'
         'name = "noisy_pegs"\n[output]\nrows = 5\nseed = 3\nformat = "csv"\npath = "out"\n'
-        'issuer = "A"\n[engine]\nname = "local"\n'
+        'issuer = "A"\nsign = "key"\n[engine]\nname = "local"\n'
     )
     flags = {
         "data": str(tmp_path / "x.csv"), "schema": tmp_path / "schema.toml", "privacy.epsilon": "1",
         "mechanism.name": "noisy_pegs", "output.rows": 5, "output.seed": 3, "output.format": "csv",
         "output.path": tmp_path / "out", "output.issuer": "A", "engine.name": "local",
+        "output.sign": tmp_path / "key",
     }  # fmt: skip
 
     by_file = request_of(resolve(file, [], {}), csv_raw=False)
@@ -193,7 +194,7 @@ def test_file_flags_and_keywords_make_one_request(tmp_path: Path) -> None:
     by_keywords = Request(
         tmp_path / "x.csv",
         privacy_of(tmp_path / "schema.toml", NoisyPegs(epsilon=1.0)),
-        Output(5, 1, 3, "csv", out=tmp_path / "out", imprint=Imprint("A")),
+        Output(5, 1, 3, "csv", out=tmp_path / "out", imprint=Imprint("A"), sign=tmp_path / "key"),
         Performance("local"),
     )
 

@@ -57,11 +57,15 @@ def test_no_arguments_prints_the_help(cli: Cli) -> None:
 
 def test_every_verb_has_help_and_an_out_option_has_its_short_form(cli: Cli) -> None:
     verbs = re.findall(r"^  ([a-z]+) ", cli("--help").out.split("Commands:")[1], re.M)
-    inner = {"schema": ["infer", "import", "check"], "ledger": ["show", "cap"]}
+    inner = {
+        "schema": ["infer", "import", "check"],
+        "ledger": ["show", "cap", "head"],
+        "keys": ["new"],
+    }
 
     assert set(verbs) == {
         "schema", "methods", "plan", "synthesize", "verify", "ledger", "demo", "warmup",
-        "evaluate", "report", "infer", "audit", "compare", "study", "map",
+        "evaluate", "report", "infer", "audit", "compare", "study", "map", "keys",
     }  # fmt: skip
     for verb in verbs:
         for path in [[verb, name] for name in inner.get(verb, [])] or [[verb]]:

@@ -14,7 +14,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.cli import evaluate_verb, report_verb
-from gibbous.cli.flags import ReadingFlags, ScreenFlags
+from gibbous.cli.flags import ReadingFlags, ScreenFlags, SignFlags
 from gibbous.cli.measuring_verbs import EvaluateFlags, ReportFlags
 from gibbous.core.errors import UsageError
 from gibbous.flows import Geography, flow_schema, load_geography, places
@@ -184,7 +184,7 @@ def test_report_verb_draws_named_destinations(
     out = tmp_path / "p.html"
     flags = ReportFlags(geography=flows / "geography.toml", destination=["school"])
 
-    page = report_verb.Page(flows / "release", "public", out, overwrite=False)
+    page = report_verb.Page(flows / "release", "public", out, overwrite=False, signing=SignFlags())
     report_verb.run(page, flags, ReadingFlags(), ScreenFlags(quiet=True))
 
     (figure,) = _figures(out.with_suffix(".json"))

@@ -16,6 +16,7 @@ from gibbous.cli.flags import (
     ReadingFlags,
     RequestFlags,
     ScreenFlags,
+    SignFlags,
 )
 from gibbous.cli.flow_request import flow_request
 from gibbous.core.errors import UsageError
@@ -81,7 +82,7 @@ def test_a_release_of_flows_is_planned_and_written(
 
     synthesize_verb.run(
         None,
-        (asked, OutputFlags(), charging, ConsentFlags(), EngineFlags()),
+        (asked, OutputFlags(), charging, ConsentFlags(), EngineFlags(), SignFlags()),
         ReadingFlags(),
         screen,
     )

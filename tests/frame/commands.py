@@ -52,6 +52,11 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
         "tests/evaluate/test_third_party.py::test_the_metric_of_the_page_in_its_own_package_is_evaluated",
     ),
     (
+        r"(ssh-keygen -Y verify|sha256sum -c) ",
+        "other programs",
+        "tests/write/test_signature.py::test_openssh_takes_our_signature_and_our_keys",
+    ),
+    (
         r"gibbous demo$",
         "has tests of its own",
         "tests/cli/test_demo.py::test_the_demo_makes_shows_and_verifies_a_release_and_its_noisy_margin",

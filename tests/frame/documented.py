@@ -57,6 +57,7 @@ def prepare(folder: Path) -> None:
     for name in SCHEMAS:
         declare(folder / name)
     (folder / "study.toml").write_text(STUDY)
+    (folder / "passphrase.txt").write_text("five horses\n")
     domain = {column.name: column.size for column in SCHEMA}
     (folder / "domain.json").write_text(json.dumps(domain))
     table.select("sex", "age").head(20).write_csv(folder / "known.csv")

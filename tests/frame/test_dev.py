@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
+import json
 import os
 import re
+import runpy
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +21,8 @@ from packaging.utils import canonicalize_name
 from tests.frame.commands import commands
 from tests.frame.tree import ROOT, project
 from tests.needs import need
+
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 
 
 @pytest.mark.parametrize("script", ["dev", ".ci/run", ".ci/bare"])
@@ -32,7 +39,7 @@ def test_help_works_from_any_folder(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0
-    for verb in ("setup", "demo", "test", "test --all", "lint", "fix", "bench"):
+    for verb in ("setup", "demo", "test", "test --all", "lint", "fix", "lock", "supply", "bench"):
         assert f"./dev {verb}" in done.stdout
 
 
@@ -55,6 +62,103 @@ def test_constraints_pin_all_that_setup_installs() -> None:
     pinned = {line.partition("==")[0] for line in _constraints()}
 
     assert not _closure() - pinned
+
+
+def test_locks_hold_hashes_of_exactly_the_pinned_versions_and_name_no_host() -> None:
+    """`./dev lock` writes them; a version that is changed in constraints.txt alone fails here."""
+    lines = (lock.read_text() for lock in LOCKS if lock.name != "supply.txt")
+    locked = re.findall(r"^([a-z0-9-]+==[\w.]+)", "".join(lines), re.MULTILINE)
+    everything = "".join(lock.read_text() for lock in LOCKS)
+    bare = [
+        entry
+        for entry in re.split(r"\n(?=\S)", everything)
+        if "==" in entry and "sha256:" not in entry
+    ]
+
+    assert sorted(locked) == sorted(_constraints())
+    assert not bare
+    assert "://" not in everything
+    assert set(re.findall(r"--hash=(\w+):", everything)) == {"sha256"}
+
+
+@pytest.mark.parametrize("verb", ["lock", "supply"])
+def test_the_set_up_takes_no_package_without_its_hash(verb: str) -> None:
+    """The one call of pip that may go without a hash is that for the package itself, from its folder."""
+    text = (ROOT / "dev").read_text()
+
+    assert "pip_install --require-hashes --no-deps" in text
+    assert re.findall(r"^ +pip_install (.*)", text, re.MULTILINE) == [
+        "--no-build-isolation --no-index --no-deps --editable .",
+        '--require-hashes --no-deps "$@"',
+    ]
+    assert f"./dev {verb}" in text
+
+
+@pytest.mark.slow
+def test_a_package_with_one_other_byte_is_refused_at_set_up(tmp_path: Path) -> None:
+    """The real ./dev setup, with one local package in its lock; the same lock takes the package as it was."""
+    root, wheels = tmp_path / "root", tmp_path / "wheels"
+    (root / "requirements").mkdir(parents=True)
+    shutil.copy(ROOT / "dev", root / "dev")
+    (root / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n')
+    wheel = _tiny_wheel(wheels)
+    whole = wheel.read_bytes()
+    for name in ("core", "extras", "dev"):
+        line = f"tiny==1.0 --hash=sha256:{hashlib.sha256(whole).hexdigest()}\n"
+        (root / "requirements" / f"{name}.txt").write_text(line if name == "core" else "")
+
+    def setup() -> tuple[bool, str]:
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")}
+        env |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_CONFIG_FILE": os.devnull}
+        env |= {"GIBBOUS_PYTHON": sys.executable, "PIP_NO_CACHE_DIR": "1"}
+        done = subprocess.run(
+            [str(root / "dev"), "setup"], env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode != 0  # the folder itself is no package that could be built
+        installed = list((root / ".venv").glob("lib/*/site-packages/tiny.py"))
+        return bool(installed), done.stderr
+
+    wheel.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
+    tampered, words = setup()
+    wheel.write_bytes(whole)
+    taken, _ = setup()
+
+    assert not tampered
+    assert "DO NOT MATCH THE HASHES" in words
+    assert taken
+
+
+def _tiny_wheel(folder: Path) -> Path:
+    folder.mkdir()
+    path, info = folder / "tiny-1.0-py3-none-any.whl", "tiny-1.0.dist-info"
+    facts = "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("tiny.py", "")
+        file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        file.writestr(f"{info}/WHEEL", facts)
+        file.writestr(
+            f"{info}/RECORD", f"tiny.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n"
+        )
+    return path
+
+
+def test_an_audit_that_was_not_made_does_not_pass_for_one() -> None:
+    """What pip-audit prints where no service knows the packages: exit code 0, and nothing looked at."""
+    supply = runpy.run_path(str(ROOT / ".ci" / "supply.py"))
+    clean = {"name": "a", "version": "1", "vulns": []}
+    faulty = {"name": "b", "version": "2", "vulns": [{"id": "PYSEC-2026-1"}]}
+    skipped = {"name": "c", "skip_reason": "Dependency not found"}
+
+    def judged(*packages: object, asked: int | None = None) -> tuple[list[str], int]:
+        answer = json.dumps({"dependencies": packages})
+        found: tuple[list[str], int] = supply["judged"](answer, asked or len(packages))
+        return found
+
+    assert judged(clean) == ([], 0)
+    assert judged(clean, faulty) == (["b 2 has the known fault PYSEC-2026-1"], 0)
+    assert judged(clean, skipped) == (["1 of 2 packages were not audited"], 1)
+    assert judged(clean, asked=3) == (["2 of 3 packages were not audited"], 2)
+    assert supply["judged"]("no JSON", 3) == (["pip-audit gave no answer"], 3)
 
 
 def test_lower_bounds_allow_the_pinned_versions() -> None:

@@ -23,6 +23,7 @@ NAMES = METHODS | {
     "Plan",
     "Release",
     "Schema",
+    "SigningKey",
     "Study",
     "Synthesizer",
     "Unit",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gibbous.cli import report_verb
-from gibbous.cli.flags import ReadingFlags, ScreenFlags
+from gibbous.cli.flags import ReadingFlags, ScreenFlags, SignFlags
 from gibbous.cli.measuring_verbs import ReportFlags
 from gibbous.core.errors import OutputNotWritten, UsageError
 from tests.report import hostile_findings
@@ -21,7 +21,7 @@ def _run(
     screen: ScreenFlags | None = None,
     **options: object,
 ) -> None:
-    page = report_verb.Page(release, audience, out, overwrite=False)
+    page = report_verb.Page(release, audience, out, overwrite=False, signing=SignFlags())
     report_verb.run(page, ReportFlags(**options), ReadingFlags(), screen or ScreenFlags(json=True))  # type: ignore[arg-type]
 
 

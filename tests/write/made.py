@@ -26,6 +26,7 @@ from gibbous.sampling.sample import sample_reference
 from gibbous.write import package, parts
 from gibbous.write.certificate import Facts
 from gibbous.write.output_path import check_output
+from gibbous.write.signature import SigningKey
 
 DATASET = bytes(range(32))
 SCHEMA = Schema(
@@ -126,6 +127,7 @@ def write(
     part_rows: int | None = None,
     workers: Workers | None = None,
     progress: Progress = silent,
+    sign: SigningKey | None = None,
 ) -> Release:
     """Do what the pipeline does, from the reservation on.
 
@@ -145,6 +147,8 @@ def write(
         csv_raw,
         PART_ROWS if part_rows is None else part_rows,
         overwrite,
+        out,
+        sign=sign,
     )
     privacy = Privacy(schema, NoisyPegs())
     request = package.request_digest(privacy, output, planned, dataset=DATASET, target=target)

@@ -24,6 +24,7 @@ from gibbous.cli.flags import (
     RequestFlags,
     SchemaFile,
     ScreenFlags,
+    SignFlags,
     TextFlags,
     verb,
 )
@@ -47,6 +48,9 @@ app = typer.Typer(
 schema_app = typer.Typer(
     help="Draft, import and check schema files.", no_args_is_help=True, rich_markup_mode=None
 )
+keys_app = typer.Typer(
+    help="Keys that releases are signed with.", no_args_is_help=True, rich_markup_mode=None
+)
 ledger_app = typer.Typer(
     help="What each data set has spent, and the most it may.",
     no_args_is_help=True,
@@ -54,6 +58,7 @@ ledger_app = typer.Typer(
 )
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(keys_app, name="keys")
 
 
 def _version(wanted: bool) -> None:
@@ -159,6 +164,7 @@ def synthesize(
     charging: LedgerFlags,
     consent: ConsentFlags,
     computing: EngineFlags,
+    signing: SignFlags,
     reading: ReadingFlags,
     screen: ScreenFlags,
     data: Annotated[
@@ -176,7 +182,7 @@ def synthesize(
     ] = None,
 ) -> None:
     """Spend a budget on the data and write a release folder: rows, tables, receipt, METHODS.md."""
-    flags = (asked, written, charging, consent, computing)
+    flags = (asked, written, charging, consent, computing, signing)
     if tables is not None or given is not None:
         from gibbous.cli import sample_verb
 
@@ -187,6 +193,11 @@ def synthesize(
         synthesize_verb.run(data, flags, reading, screen)
 
 
+Key = Annotated[
+    Path | None, Option("--key", help="Public keys, one a line: one of them has to have signed.")
+]
+
+
 @verb(app, "Check a release without the data.")
 def verify(
     release: Annotated[Path, Argument(help="A release folder.")],
@@ -194,11 +205,12 @@ def verify(
     ledger: Annotated[
         Path | None, Option("--ledger", help="Ledger that must hold its two entries.")
     ] = None,
+    key: Key = None,
 ) -> None:
-    """Check a release without the data: hashes, price, papers, conformity of every row."""
+    """Check a release without the data: hashes, signature, price, papers, conformity of every row."""
     from gibbous.cli import release_verbs
 
-    release_verbs.verify(release, ledger, screen)
+    release_verbs.verify(release, ledger, key, screen)
 
 
 for _function, _words in measuring_verbs.VERBS:
@@ -258,6 +270,41 @@ def ledger_name(
     from gibbous.cli import ledger_verbs
 
     ledger_verbs.name(data, nickname, ledger, text, machine.json)
+
+
+@verb(ledger_app, "The newest entry in one line, for a notary.", "head")
+def ledger_head(
+    signing: SignFlags,
+    machine: MachineFlags,
+    ledger: LedgerPath = None,
+    check: Annotated[
+        Path | None, Option("--check", help="File with such a line: is it still in the ledger?")
+    ] = None,
+    key: Key = None,
+) -> None:
+    """Print the newest entry of the ledger as one line, signed if asked; or check such a line."""
+    from gibbous.cli import head_verb
+
+    head_verb.run(ledger, signing, check, key, machine)
+
+
+@verb(keys_app, "A new key to sign with.", "new")
+def keys_new(
+    out: Annotated[Path, Argument(help="File of the private key; FILE.pub is written beside it.")],
+    screen: ScreenFlags,
+    name: Annotated[str, Option("--name", help="Who signs with it: public text.")],
+    passphrase_file: Annotated[
+        Path | None,
+        Option("--passphrase-file", help="Its first line locks the key; default: asked for."),
+    ] = None,
+    plain: Annotated[
+        bool, Option("--no-passphrase", help="Leave the private key without a passphrase.")
+    ] = False,
+) -> None:
+    """Make a key to sign releases with: a private file for you, a public one for whoever checks."""
+    from gibbous.cli import keys_verb
+
+    keys_verb.new(out, name, passphrase_file, plain, screen)
 
 
 @verb(app, "A release of real data that come along.")

@@ -71,6 +71,7 @@ KEYS: dict[str, Kind] = {
     "output.contact": _TEXT,
     "output.date": _TEXT,
     "output.license": _TEXT,
+    "output.sign": _PATH,
     "engine.name": _NAME,
     "engine.partitions": _whole(1),
     "engine.master": _NAME,

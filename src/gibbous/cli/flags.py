@@ -241,6 +241,21 @@ class OutputFlags:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class SignFlags:
+    """Who signs what is written."""
+
+    sign: Annotated[
+        Path | None,
+        Option("--sign", help="Private key that signs it (Ed25519, OpenSSH's form)."),
+        "output.sign",
+    ] = None
+    passphrase_file: Annotated[
+        Path | None,
+        Option("--passphrase-file", help="Its first line opens the key; default: asked for."),
+    ] = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class EngineFlags:
     """How it is computed: nothing here changes what is released."""
 

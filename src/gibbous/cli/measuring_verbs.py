@@ -20,6 +20,7 @@ from gibbous.cli.flags import (
     SchemaFile,
     ScreenFlags,
     Settings,
+    SignFlags,
 )
 
 
@@ -85,6 +86,7 @@ class ReportFlags(ComparedFlags):
 def report(
     release: Annotated[Path, Argument(help="A release folder.")],
     reported: ReportFlags,
+    signing: SignFlags,
     reading: ReadingFlags,
     screen: ScreenFlags,
     audience: Annotated[str, Option("--audience", help="public or internal.")] = "public",
@@ -99,7 +101,7 @@ def report(
     """Write one self-contained page: public (from the release alone), internal (with real data)."""
     from gibbous.cli import report_verb
 
-    page = report_verb.Page(release, audience, out, overwrite)
+    page = report_verb.Page(release, audience, out, overwrite, signing)
     report_verb.run(page, reported, reading, screen)
 
 

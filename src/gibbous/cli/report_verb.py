@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gibbous.cli import show
 from gibbous.cli.evaluate_verb import CONFIDENTIAL, compared
+from gibbous.cli.keys_verb import opened
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import require
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import ReadingFlags, ScreenFlags
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags, SignFlags
     from gibbous.cli.measuring_verbs import ReportFlags
     from gibbous.evaluation.findings import Findings
     from gibbous.reporting.evaluate_and_report import Audience
@@ -28,12 +29,14 @@ class Page:
     Attributes:
         audience: "public" or "internal".
         out: the HTML file; None puts the public report into the release itself.
+        signing: who signs the release again.
     """
 
     release: Path
     audience: str
     out: Path | None
     overwrite: bool
+    signing: SignFlags
 
 
 def run(page: Page, reported: ReportFlags, reading: ReadingFlags, screen: ScreenFlags) -> None:
@@ -48,9 +51,9 @@ def run(page: Page, reported: ReportFlags, reading: ReadingFlags, screen: Screen
 
     maps = _maps(reported, reading)
     with Bars(quiet=screen.silent) as bars:
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {"sign": opened(page.signing)}
         if page.audience == "internal":
-            more = _study(reported.study) | {"findings": _findings(page, reported, reading, bars)}
+            more |= _study(reported.study) | {"findings": _findings(page, reported, reading, bars)}
         bars("report", 0, 1)
         path = evaluate_and_report.report(
             page.release,

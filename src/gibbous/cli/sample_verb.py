@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from gibbous.cli import show
 from gibbous.cli.config import Values, parts_of, spark_conf
-from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, keyed, unkeyed
+from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, SignFlags, keyed, unkeyed
+from gibbous.cli.keys_verb import opened
 from gibbous.cli.progress import Bars
 from gibbous.cli.synthesize_verb import Flags, folder_of
 from gibbous.core.errors import UsageError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
     from gibbous.core.release import Release
 
-OUTPUT = ("output.seed", "output.format", "output.path", "output.part_rows")
+OUTPUT = ("output.seed", "output.format", "output.path", "output.part_rows", "output.sign")
 ROWS = ("output.rows", *OUTPUT, "engine.name", "engine.partitions", "engine.master", "engine.conf")
 
 
@@ -39,13 +40,13 @@ def run(
         data: must not be given.
         flags: only those of the output (and the engine of whole rows) may be among them.
     """
-    asked, written, computing = flags[0], flags[1], flags[4]
+    asked, written, computing, signing = flags[0], flags[1], flags[4], flags[5]
     named = {*keyed(*flags), *(["data"] if data is not None else [])}
     named |= {"--config"} if asked.config or asked.setting else set()
     if known is None:
         assert tables is not None
         _only(named, ROWS, "--rows, --seed, --format, --out")
-        _whole_rows(tables, asked, written, computing, screen)
+        _whole_rows(tables, asked, written, computing, signing, screen)
         return
     if tables is None:
         raise UsageError(
@@ -63,7 +64,7 @@ def run(
         )
     _only(named, OUTPUT, "--seed, --format, --part-rows, --out")
     with at_most(computing.threads):
-        _given_rows(tables, known, written, reading, screen)
+        _given_rows(tables, known, (written, signing), reading, screen)
 
 
 def _only(named: Collection[str], allowed: tuple[str, ...], listed: str) -> None:
@@ -81,6 +82,7 @@ def _whole_rows(
     asked: RequestFlags,
     written: OutputFlags,
     computing: EngineFlags,
+    signing: SignFlags,
     screen: ScreenFlags,
 ) -> None:
     rows, target = asked.rows, folder_of(written.out)
@@ -94,7 +96,7 @@ def _whole_rows(
     }
     values |= keyed(asked, written, computing)
     values["engine.conf"] = spark_conf(computing.spark_conf or [])
-    output, performance = parts_of(values, **unkeyed(written, computing))
+    output, performance = parts_of(values, **unkeyed(written, computing), sign=opened(signing))
     from gibbous.pipeline import sample_more
     from gibbous.write.load import load
 
@@ -110,8 +112,13 @@ def _whole_rows(
 
 
 def _given_rows(
-    tables: Path, known: Path, written: OutputFlags, reading: ReadingFlags, screen: ScreenFlags
+    tables: Path,
+    known: Path,
+    flags: tuple[OutputFlags, SignFlags],
+    reading: ReadingFlags,
+    screen: ScreenFlags,
 ) -> None:
+    written, signing = flags
     target = folder_of(written.out)
     if target.suffix in (".csv", ".parquet"):
         raise UsageError(
@@ -120,7 +127,7 @@ def _given_rows(
             "The output is a folder: its METHODS.md says which columns were given.",
             "Name a folder; with --format csv it holds a CSV file, too.",
         )
-    output, _ = parts_of(keyed(written), **unkeyed(written))
+    output, _ = parts_of(keyed(written), **unkeyed(written), sign=opened(signing))
     from gibbous.write.conditional_rows import write_conditional
     from gibbous.write.output_path import check_output
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from gibbous.cli.flags import (
     LedgerFlags,
     OutputFlags,
     RequestFlags,
+    SignFlags,
     keyed,
     unkeyed,
 )
@@ -24,7 +26,7 @@ from gibbous.core.release import Release
 if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
 
-Flags = tuple[RequestFlags, OutputFlags, LedgerFlags, ConsentFlags, EngineFlags]
+Flags = tuple[RequestFlags, OutputFlags, LedgerFlags, ConsentFlags, EngineFlags, SignFlags]
 
 
 def run(data: str | None, flags: Flags, reading: ReadingFlags, screen: ScreenFlags) -> None:
@@ -46,6 +48,11 @@ def run(data: str | None, flags: Flags, reading: ReadingFlags, screen: ScreenFla
     if charging.budget is not None:
         number("budget", charging.budget)  # refused here if it is none; passed on as it was written
     request = request_of(values, reading.options(), **unkeyed(*flags[1:]))
+    if request.output.sign is not None:
+        from gibbous.cli.keys_verb import opened
+
+        key = opened(replace(flags[5], sign=request.output.sign))
+        request = replace(request, output=replace(request.output, sign=key))
     from gibbous.pipeline import release
 
     with Bars(quiet=screen.quiet, json=screen.json) as bars:

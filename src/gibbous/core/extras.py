@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 from gibbous.core.errors import EngineFailure
 
-Extra = Literal["pandas", "demo", "evaluate", "report", "contract", "duckdb", "postgresql", "spark"]
+Extra = Literal[
+    "pandas", "demo", "evaluate", "report", "contract", "duckdb", "postgresql", "sign", "spark"
+]
 
 
 def need(module: str, extra: Extra) -> Any:

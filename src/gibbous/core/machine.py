@@ -1,4 +1,4 @@
-"""This machine and process: cores and memory that a run may use; a forked process is refused."""
+"""This machine: cores and memory that a run may use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from gibbous.core.errors import UNCHARGED, EngineFailure, ResourceLimit
 
 CAP = 4 << 30  # bytes
-_began = [0]  # the process in which the threads of the table library may run
 
 
 def usable_cores() -> int:
@@ -95,21 +94,3 @@ def _size(count: int) -> str:
         if count >= step:
             return f"{float(f'{count / step:.2g}'):g} {unit}"
     return f"{count} bytes"
-
-
-def refuse_forked() -> None:
-    """Note that tables are read or written in this process from here on.
-
-    A forked process whose parent had tables open would wait for threads that it lacks.
-
-    Raises:
-        EngineFailure: it was forked from a process in which that had begun.
-    """
-    if _began[0] not in (0, os.getpid()):
-        raise EngineFailure(
-            "FORKED",
-            "This process was forked from one in which gibbous had read or written tables.",
-            "The threads that do so are not in a forked process, which would wait for them for ever.",
-            "Start workers by multiprocessing.get_context('spawn'), or fork before the first call.",
-        )
-    _began[0] = os.getpid()

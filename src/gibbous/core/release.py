@@ -9,6 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.boundary import guarded
 from gibbous.core.claim import Claim
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.keywords import answering
@@ -77,6 +78,7 @@ class Lazy(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._readers)
 
+    @guarded
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
@@ -122,6 +124,7 @@ class Release:
         sets = "1 set" if len(self.sets) == 1 else f"{len(self.sets)} sets"
         return f"<Release{where}: {sets}; {self.claim.words()}>"
 
+    @guarded
     @answering
     def sample(self, rows: int, seed: int | None = None, *, given: Any = None, set: int = 1) -> Any:
         """Draw more rows from the public tables: post-processing, costs nothing.
@@ -160,6 +163,7 @@ class Release:
         seed = None if seed is None else int(seed)
         return self.sampler(self.tables, int(rows), seed, given, set - 1)
 
+    @guarded
     @answering
     def scan(self, *, set: int = 1) -> Any:
         """A set as a polars LazyFrame over its files: for sets that are larger than memory.

@@ -143,6 +143,8 @@ class Output:
         overwrite: replace an existing release.
         out: folder of the package; None keeps the release in memory.
         imprint: who stands behind the release.
+        sign: the private key that signs a package, or the path of one without a passphrase; None
+            leaves it unsigned.
 
     Raises:
         UsageError: a value is none of these.
@@ -157,6 +159,7 @@ class Output:
     overwrite: bool = False
     out: Path | str | None = None
     imprint: Imprint = NONE_GIVEN
+    sign: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not ((self.rows is None or _is_whole(self.rows, 0)) and _is_whole(self.sets, 1)):
@@ -187,6 +190,8 @@ class Output:
                 "The rows of one file are a whole number >= 1.",
                 f"Leave it out for {PART_ROWS:,}.",
             )
+        if self.sign is not None and self.out is None:
+            raise nothing_to_sign()
         # Integers of other libraries are equal, but neither JSON nor a digest takes them.
         for name in ("rows", "sets", "seed", "part_rows"):
             value = getattr(self, name)
@@ -236,6 +241,16 @@ class Request:
     output: Output = field(default_factory=Output)
     performance: Performance = field(default_factory=Performance)
     options: Any = None
+
+
+def nothing_to_sign() -> UsageError:
+    """The refusal of a key where no folder is written."""
+    return UsageError(
+        "SIGN",
+        "A key was given, and no folder to sign.",
+        "A signature is over the manifest of a release folder.",
+        "Name a folder (--out, out=), or leave out the key.",
+    )
 
 
 def _is_whole(value: object, lowest: int | None = None) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.finding import Finding
 from gibbous.core.release import Release
@@ -45,6 +46,7 @@ _EACH = (
 _metric = partial(Metric, group="flows", references=REFERENCES)
 
 
+@guarded
 def evaluate_flows(
     real: Any,
     synthetic: Any,

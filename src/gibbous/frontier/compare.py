@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
@@ -24,6 +25,7 @@ METRICS = ("tv1", "tv2", "tv3")
 Names = str | Sequence[str] | None
 
 
+@guarded
 @answering
 def compare(
     source: Any,

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import InputRejected, SchemaMismatch
 from gibbous.core.schema import Column, ColumnKind, Schema
 from gibbous.read.draft_notes import remark
@@ -58,6 +59,7 @@ class Draft:
         return schema_toml(self.schema, notes=self.notes)
 
 
+@guarded
 def infer_schema(
     source: Any, *, options: ReadOptions | None = None, null: str = "", bins: int = BINS
 ) -> Schema:

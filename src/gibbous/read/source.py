@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from gibbous.core.boundary import guarded
 from gibbous.core.dataset import DataSet
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.schema import Schema
@@ -245,6 +246,7 @@ def usable_columns(source: Any, options: ReadOptions | None) -> tuple[pl.DataFra
     return frame, [name for name in names if name not in frame.columns]
 
 
+@guarded
 def dataset(source: object, key: bytes, schema: Schema | None, options: object) -> DataSet:
     """See `Ledger.dataset`."""
     # Executors load this file, too.

@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.release import Release
+from gibbous.core.request import nothing_to_sign
 from gibbous.core.schema import Schema
 from gibbous.evaluation import evaluation
 from gibbous.evaluation.findings import Findings, read_findings
@@ -21,10 +23,12 @@ from gibbous.reporting import release_report
 from gibbous.reporting.flow_map import Mapped
 from gibbous.reporting.internal_report import internal_report
 from gibbous.reporting.public_report import public_report
+from gibbous.write.signature import SigningKey, signing_key
 
 Audience = Literal["public", "internal"]
 
 
+@guarded
 @answering
 def evaluate(
     real: Any,
@@ -82,6 +86,7 @@ def evaluate(
     return _reporting(findings, synthetic)
 
 
+@guarded
 @answering
 def report(
     release: Release | str | Path,
@@ -95,6 +100,7 @@ def report(
     destinations: str | Sequence[str] = (),
     flows: Any = None,
     options: Any = None,
+    sign: SigningKey | str | Path | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write a report of a release: one self-contained HTML file, and its JSON twin beside it.
@@ -112,6 +118,7 @@ def report(
         destinations: ids to draw; empty for the largest of the release.
         flows: the confidential flows, for the internal report: drawn beside the synthetic ones.
         options: how these are read (`gibbous.read.source.ReadOptions`).
+        sign: the private key that signs a release again into which its report is put (docs/how-to/sign.md).
         overwrite: replace files that are there.
     Returns:
         The path of the HTML file.
@@ -123,6 +130,8 @@ def report(
     """
     mapped = _mapped(geography, destinations, flows, options)
     _check_audience(audience)
+    if sign is not None and (audience, out) != ("public", None):
+        raise nothing_to_sign()
     if audience == "internal":
         findings, out = _given(findings, out)
         return internal_report(
@@ -136,7 +145,8 @@ def report(
         )
     _check_public(findings, study, flows)
     if out is None:
-        return release_report.into_release(_folder(release), mapped=mapped, overwrite=overwrite)
+        folder, key = _folder(release), signing_key(sign)
+        return release_report.into_release(folder, mapped=mapped, sign=key, overwrite=overwrite)
     return public_report(release, out, mapped=mapped, overwrite=overwrite)
 
 

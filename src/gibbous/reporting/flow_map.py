@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.core.release import Release
@@ -45,6 +46,7 @@ FOOT: Final = (
 )
 
 
+@guarded
 def flow_map(
     release: Release | str | Path | Any,
     destination: str,

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from gibbous import __version__
+from gibbous.core.boundary import guarded
 from gibbous.core.documents import json_value, read_text
-from gibbous.core.errors import EngineFailure, ModelRejected
+from gibbous.core.errors import EngineFailure, ModelRejected, UsageError
 from gibbous.core.json_values import plain
 from gibbous.core.protocols import Progress, silent
 from gibbous.privacy.ledger import Ledger
@@ -22,7 +23,9 @@ from gibbous.reporting.public_report import opened, public_page
 from gibbous.write import durable_files, manifest
 from gibbous.write import verify as package
 from gibbous.write.durable_files import not_written, read_json, refusing, rejected, untrusted
+from gibbous.write.release_signature import Signer
 from gibbous.write.release_texts import holds
+from gibbous.write.signature import SigningKey
 from gibbous.write.verify import VerifyReport
 
 NAME: Final = "report.public.html"
@@ -30,24 +33,39 @@ MAX_BYTES: Final = 64 << 20
 _CHART: Final = re.compile(r"<svg\b.*?</svg\s*>", re.DOTALL | re.IGNORECASE)
 
 
+@guarded
 def verify(
-    path: str | Path, *, ledger: Ledger | Path | str | None = None, progress: Progress = silent
+    path: str | Path,
+    *,
+    ledger: Ledger | Path | str | None = None,
+    key: str | Path | None = None,
+    progress: Progress = silent,
 ) -> VerifyReport:
     """Check a release package, without the data.
 
     Args:
         path: the folder.
         ledger: the ledger that paid for it, or its path; None checks the package alone.
+        key: file of public keys, of which one has to have signed it; None takes any signature, and none.
         progress: told ("verify", rows that were read, rows of all sets).
     Raises:
         ModelRejected: the first thing that does not fit.
         LedgerUnusable: the ledger itself does not fit together.
+        UsageError: `key` names no public keys.
+        EngineFailure: a key was given, and the extra "sign" is not installed.
     """
-    return package.verify(path, ledger=ledger, check_report=check_report, progress=progress)
+    return package.verify(
+        path, ledger=ledger, key=key, check_report=check_report, progress=progress
+    )
 
 
+@guarded
 def into_release(
-    folder: str | Path, *, mapped: Mapped | None = None, overwrite: bool = False
+    folder: str | Path,
+    *,
+    mapped: Mapped | None = None,
+    sign: SigningKey | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write report.public.html and report.public.json into a release and seal it again.
 
@@ -57,15 +75,17 @@ def into_release(
     Args:
         folder: of the release.
         mapped: public geography of a release of flows: maps are drawn.
+        sign: signs the release with its report.
         overwrite: replace a report that is there.
     Returns:
         The path of the report.
     Raises:
         ModelRejected: it is not an intact release.
         OutputNotWritten: it has a report already, or the folder beside it cannot be written.
+        UsageError: it is signed, and no key was given to sign it again.
         EngineFailure: the extra "report" is not installed.
     """
-    verify(folder)
+    _refuse_unsigning(verify(folder).signer, sign)
     release = Path(os.path.abspath(folder))  # "." has no name to swap
     target = release / NAME
     html_page.check_path(target, overwrite=overwrite)
@@ -76,15 +96,25 @@ def into_release(
     except OSError as error:
         raise not_written(release, error) from None
     try:
-        _copy(release, fresh, without={*texts, "manifest.json", "SHA256SUMS"})
+        _copy(release, fresh, without={*texts, *manifest.SEALS})
         for name, text in texts.items():
             durable_files.write_bytes(fresh / name, text.encode("utf-8", "replace"))
-        manifest.seal(fresh)
+        manifest.seal(fresh, sign=sign)
         manifest.check(fresh)
         durable_files.move_into_place(fresh, release, overwrite=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return Path(folder) / NAME
+
+
+def _refuse_unsigning(signer: Signer, sign: SigningKey | None) -> None:
+    if signer.state != "unsigned" and sign is None:
+        raise UsageError(
+            "SIGNED",
+            "The release is signed, and a report inside it would make that signature void.",
+            "It is signed again with its report, or the report lies outside.",
+            "Pass --sign KEY, or write the report to another place with --out.",
+        )
 
 
 def check_report(folder: Path) -> str:

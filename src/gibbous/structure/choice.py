@@ -312,7 +312,7 @@ class _Search:
             score,
             sensitivity=rows * steps(self.curator.relation),
             epsilon=self.epsilon,
-            accounting="zcdp",
+            accounting=self.accounting,
         )
 
 

@@ -109,7 +109,7 @@ def check_ledger(given: Ledger | Path | str, receipt: dict[str, Any]) -> None:
     book = given if isinstance(given, Ledger) else Ledger.open(Path(given))
     book.verify()
     for entry in receipt["ledger"]["entries"].values():
-        if not book.has(entry["hash"]):
+        if book.number(entry["hash"]) is None:
             raise rejected(
                 "LEDGER", "this ledger did not pay for it (or an old copy of it is used)"
             )

@@ -26,6 +26,7 @@ from gibbous.write.release_texts import release_texts
 from gibbous.write.sampled_rows import paid_rows
 from gibbous.write.sampler import Given, drawn, encoded, part_of, unusable
 from gibbous.write.sets import Sets
+from gibbous.write.signature import SigningKey
 from gibbous.write.table_files import write_tables
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def write_conditional(
     try:
         written = Sets(rows, digest_of(tables), output, growing)
         written.write(progress)
-        _describe(growing.package, release, tables, written, names)
+        _describe(growing.package, release, tables, written, names, output.sign)
         durable_files.move_into_place(growing.package, target, overwrite=output.overwrite)
     finally:
         growing.remove()
@@ -149,7 +150,12 @@ def _check_size(columns: int, rows: int) -> None:
 
 
 def _describe(
-    folder: Path, release: Release, tables: Tables, written: Sets, names: tuple[str, ...]
+    folder: Path,
+    release: Release,
+    tables: Tables,
+    written: Sets,
+    names: tuple[str, ...],
+    sign: SigningKey | None,
 ) -> None:
     """Everything but the rows: tables as released, and texts that name what was given."""
     receipt, job = release.receipt.to_json(), written.job
@@ -170,7 +176,7 @@ def _describe(
     durable_files.write_json(folder / "ledger.json", fresh)
     for name, text in release_texts(fresh, release.schema, tables).items():
         durable_files.write_bytes(folder / name, text)
-    manifest.seal(folder, known=written.sums)
+    manifest.seal(folder, known=written.sums, sign=sign)
 
 
 def _amended(facts: Facts, given: tuple[str, ...]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import GibbousError
 from gibbous.core.release import Receipt, Release
 from gibbous.core.request import Imprint
@@ -23,6 +24,7 @@ from gibbous.write.set_files import lazy_sets
 from gibbous.write.table_files import listed_files, read_tables
 
 
+@guarded
 def load(path: str | Path) -> Release:
     """Read a release package. Sets are read, and checked, when they are first asked for.
 

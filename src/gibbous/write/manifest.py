@@ -1,4 +1,4 @@
-"""The manifest of a release: exactly which files it has, with sizes and digests; written last."""
+"""The manifest of a release: exactly which files it has, with sizes and digests; signed, and written last."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from gibbous.write.durable_files import (
     write_bytes,
     write_json,
 )
+from gibbous.write.signature import MAX_BYTES, RELEASE, SigningKey
 
 FORMAT = "gibbous-release/1"
+SIGNATURE = "manifest.sig"
+SEALS = ("manifest.json", SIGNATURE, "SHA256SUMS")  # what `seal` writes
 MAX_FILES = 100_000
 MAX_SUMS = 1 << 24  # bytes
 INTERNAL = b"contains unprotected statistics of the confidential data"
@@ -47,12 +50,17 @@ _FOLDER = re.compile(rf"tables(/(set|part)_[0-9]{{3,4}}){{0,2}}|{SET}(_csv)?")
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
 
-def seal(folder: Path, *, known: Mapping[str, str] | None = None) -> None:
-    """Write manifest.json and, last, SHA256SUMS.
+def seal(
+    folder: Path, *, known: Mapping[str, str] | None = None, sign: SigningKey | None = None
+) -> None:
+    """Write manifest.json, its signature, and, last, SHA256SUMS.
 
     Args:
         known: digests of files by name, as whoever wrote them found them; the others are read.
+        sign: signs the manifest, which then names its public half; None leaves the release unsigned.
     """
+    for name in SEALS:
+        (folder / name).unlink(missing_ok=True)  # of a killed run
     sums = dict(known or {})
     entries = [
         {
@@ -63,11 +71,14 @@ def seal(folder: Path, *, known: Mapping[str, str] | None = None) -> None:
         }
         for name in found(folder)
     ]
-    write_json(
-        folder / "manifest.json", {"format": FORMAT, "gibbous": __version__, "files": entries}
-    )
+    head = {"format": FORMAT, "gibbous": __version__}
+    head |= {"signer": sign.public.line} if sign else {}
+    write_json(folder / "manifest.json", head | {"files": entries})
+    if sign:
+        signed = sign.sign((folder / "manifest.json").read_bytes(), RELEASE)
+        write_bytes(folder / SIGNATURE, signed.encode())
     sums = {str(entry["path"]): str(entry["sha256"]) for entry in entries}
-    sums["manifest.json"] = sha256_of(folder / "manifest.json")
+    sums |= {name: sha256_of(folder / name) for name in SEALS[: 2 if sign else 1]}
     lines = [f"{sums[name]}  {name}\n" for name in sorted(sums)]
     write_bytes(folder / "SHA256SUMS", "".join(lines).encode())
     sync_folder(folder)
@@ -85,7 +96,7 @@ def check(folder: Path, *, skip_sets: bool = False) -> dict[str, int]:
     """
     if folder.is_dir() and not os.path.lexists(folder / "manifest.json"):
         raise rejected("MISSING", f"{str(folder)!r} has no manifest.json")
-    there = {*found(folder), "manifest.json", "SHA256SUMS"}
+    there = set(found(folder))
     document = read_json(folder / "manifest.json")
     with refusing("MANIFEST", "manifest.json is not a manifest"):
         if document["format"] != FORMAT:
@@ -99,13 +110,21 @@ def check(folder: Path, *, skip_sets: bool = False) -> dict[str, int]:
         listed = {str(e["path"]): str(e["sha256"]) for e in document["files"]}
         if len(listed) != len(document["files"]):
             raise rejected("MANIFEST", "its manifest lists a file twice")
-    sums = digests(folder)
+        seals = SEALS[: 2 if "signer" in document else 1]
+    there, sums = {*there, *seals, "SHA256SUMS"}, digests(folder)
+    if os.path.lexists(folder / SIGNATURE) != (SIGNATURE in seals):
+        raise rejected(
+            "SIGNATURE",
+            f"{SIGNATURE} is missing, and its manifest says that it was signed"
+            if SIGNATURE in seals
+            else f"it has a {SIGNATURE}, and its manifest names no key that signed it",
+        )
     for name in sorted(there | listed.keys() | sums.keys()):
         if name == "SHA256SUMS":
             continue
         if name not in there:
             raise rejected("MISSING", f"{_shown(name)} is missing")
-        if name not in sums or (name not in listed and name != "manifest.json"):
+        if name not in sums or (name not in listed and name not in seals):
             raise rejected("EXTRA", f"{_shown(name)} is not listed")
         if name in listed and sums[name] != listed[name]:
             raise rejected("DIGEST", f"manifest and SHA256SUMS disagree about {_shown(name)}")
@@ -135,6 +154,16 @@ def check_file(folder: Path, name: str, digest: str, size: int | None = None) ->
         raise rejected("PICKLE", f"{_shown(name)} is a pickle or a private checkpoint")
 
 
+def signature_text(folder: Path) -> str:
+    """The signature of a release that has one.
+
+    Raises:
+        ModelRejected: it is too large, or no text.
+    """
+    with untrusted(SIGNATURE, "SIGNATURE"):
+        return read_text(folder / SIGNATURE, MAX_BYTES)
+
+
 def digests(folder: Path) -> dict[str, str]:
     """name -> digest, as SHA256SUMS lists them.
 
@@ -153,7 +182,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def found(folder: Path) -> list[str]:
-    """Names of the files of a package, without manifest.json and SHA256SUMS, sorted.
+    """Names of the files of a package, without those that `seal` writes, sorted.
 
     Raises:
         ModelRejected: the folder holds a link, a device, or a file no release has.
@@ -173,7 +202,7 @@ def found(folder: Path) -> list[str]:
                     todo.append(f"{name}/")
                 elif not entry.is_file(follow_symlinks=False):
                     raise rejected("KIND", f"{_shown(name)} is a link, folder or device")
-                elif name not in ("manifest.json", "SHA256SUMS"):
+                elif name not in SEALS:
                     _role(name)
                     names.append(name)
                 if len(names) + len(todo) > MAX_FILES:

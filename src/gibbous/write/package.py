@@ -62,7 +62,7 @@ def request_digest(
         "seed": output.seed,
         "target": os.fsencode(target).hex(),
         "extra": {name: getattr(output, name) for name in ("format", "csv_raw", "part_rows")},
-    }
+    } | ({"signer": output.sign.public.line} if output.sign else {})
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).digest()
 
 
@@ -236,12 +236,12 @@ class Package:
         rows = (job.rows,) * job.output.sets
         files = self._sets.described()
         receipt = certify(facts, self._hold, self.result, seed=job.seed, rows=rows, files=files)
-        for name in ("ledger.json", "METHODS.md", "codebook.html", "manifest.json", "SHA256SUMS"):
+        for name in ("ledger.json", "METHODS.md", "codebook.html"):
             (package / name).unlink(missing_ok=True)  # of a killed run
         durable_files.write_json(package / "ledger.json", receipt.to_json())
         for name, text in release_texts(receipt.to_json(), facts.schema, tables).items():
             durable_files.write_bytes(package / name, text)
-        manifest.seal(package, known=self._sets.sums)
+        manifest.seal(package, known=self._sets.sums, sign=self._output.sign)
         durable_files.move_into_place(package, self._target, overwrite=self._output.overwrite)
         self._done = True
         try:

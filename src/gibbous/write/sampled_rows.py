@@ -16,7 +16,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
-from gibbous.core.request import Output
+from gibbous.core.request import Output, nothing_to_sign
 from gibbous.core.schema import Schema
 from gibbous.read.schema_write import schema_toml
 from gibbous.sampling.sample import stream
@@ -29,6 +29,7 @@ from gibbous.write.release_digest import digest_of
 from gibbous.write.rows import write_rows
 from gibbous.write.set_files import fitting
 from gibbous.write.sets import Sets
+from gibbous.write.signature import SigningKey
 
 FORMAT = "gibbous-rows/1"
 
@@ -59,6 +60,8 @@ def write_sampled(
         raise paid_rows()
     rows, seed = output.rows or 0, drawn_seed() if output.seed is None else output.seed
     if target.suffix:
+        if output.sign:
+            raise nothing_to_sign()
         batches = stream(release.tables, rows, seed=seed, progress=progress)
         return write_file(batches, release.schema, target, replace(output, seed=seed))
     part_rows = fitting(output.part_rows, rows, 1)
@@ -68,7 +71,7 @@ def write_sampled(
     growing = partial.acquire(target, request, seed)
     sets = Sets(release.tables, digest, replace(output, seed=seed), growing, workers)
     try:
-        _fill(growing, sets, release, progress)
+        _fill(growing, sets, release, output.sign, progress)
         durable_files.move_into_place(growing.package, target, overwrite=False)
     except BaseException:
         # Parts that took long are kept for the same command; a single file is quickly drawn again.
@@ -120,13 +123,19 @@ def write_file(
     return target
 
 
-def _fill(growing: partial.Partial, sets: Sets, release: Release, progress: Progress) -> None:
-    for name in ("schema.toml", manifest.FURTHER, "manifest.json", "SHA256SUMS"):
+def _fill(
+    growing: partial.Partial,
+    sets: Sets,
+    release: Release,
+    sign: SigningKey | None,
+    progress: Progress,
+) -> None:
+    for name in ("schema.toml", manifest.FURTHER):
         (growing.package / name).unlink(missing_ok=True)  # of a killed run
     sets.write(progress)
     durable_files.write_bytes(growing.package / "schema.toml", schema_toml(release.schema).encode())
     durable_files.write_json(growing.package / manifest.FURTHER, _origin(sets, release))
-    manifest.seal(growing.package, known=sets.sums)
+    manifest.seal(growing.package, known=sets.sums, sign=sign)
 
 
 def _origin(sets: Sets, release: Release) -> dict[str, Any]:

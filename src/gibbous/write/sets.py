@@ -54,7 +54,7 @@ class Sets:
         self.job = Drawing(
             source=source,
             digest=digest,
-            output=replace(output, part_rows=part_rows, out=None),
+            output=replace(output, part_rows=part_rows, out=None, sign=None),
             rows=output.rows,
             seed=output.seed,
             folder=str(growing.package.absolute()),

@@ -22,9 +22,11 @@ from gibbous.write.certificate_check import check_certificate, check_ledger, che
 from gibbous.write.durable_files import refusing, rejected
 from gibbous.write.glossary import NO_COST
 from gibbous.write.release_digest import digest_of
+from gibbous.write.release_signature import UNSIGNED, Signer, check_signature
 from gibbous.write.release_texts import check_release_texts
 from gibbous.write.set_check import check_both, check_set
 from gibbous.write.set_files import names_of, part_rows_of, part_span
+from gibbous.write.signature import PublicKey, public_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +46,7 @@ class VerifyReport:
         tables: number of public tables; 0 when the rows were what was paid for.
         uncovered: facts the guarantee does not cover.
         reservation: of the ledger.
+        signer: what was found out about its signature; `signer.state` is "unsigned" without one.
         checks: what was found right, one sentence each.
         gaps: what could not be checked, one sentence each.
     """
@@ -58,6 +61,7 @@ class VerifyReport:
     reservation: str
     checks: tuple[str, ...]
     gaps: tuple[str, ...] = ()
+    signer: Signer = UNSIGNED
 
     def __repr__(self) -> str:
         return f"<VerifyReport of {str(self.path)!r}: whole; {self.guarantee}>"
@@ -76,6 +80,7 @@ class VerifyReport:
             "reservation": self.reservation,
             "checks": list(self.checks),
             "gaps": list(self.gaps),
+            "signature": self.signer.to_json(),
         }
 
 
@@ -88,6 +93,7 @@ def verify(
     path: str | Path,
     *,
     ledger: Ledger | Path | str | None = None,
+    key: str | Path | None = None,
     check_report: Callable[[Path], str] = uncompared,
     progress: Progress = silent,
 ) -> VerifyReport:
@@ -96,19 +102,19 @@ def verify(
     Args:
         path: the folder.
         ledger: the ledger that paid for it, or its path; None checks the package alone.
+        key: file of public keys, of which one has to have signed it; None takes any signature, and none.
         check_report: makes a public report in it again, and says what it could not compare.
         progress: told ("verify", rows that were read, rows of all sets).
     Raises:
         ModelRejected: the first thing that does not fit.
         LedgerUnusable: the ledger itself does not fit together.
     """
-    folder, checks = Path(path), []
+    folder, trusted = Path(path), public_keys(key) if key is not None else ()
     if os.path.lexists(folder / manifest.FURTHER):
         if ledger is not None:
             raise _unpaid()
-        return _verify_further(folder, progress)
-    sizes = manifest.check(folder)
-    checks.append(f"{len(sizes) + 2} files are exactly those of the manifest, with their digests")
+        return _verify_further(folder, trusted, progress)
+    sizes, signer, checks = _sealed(folder, trusted)
     receipt, schema = load.read_receipt(folder), load.read_schema(folder)
     with refusing("RECEIPT", "ledger.json does not describe a release"):
         total = claim_of(receipt, "total")
@@ -133,7 +139,7 @@ def verify(
     return VerifyReport(
         folder, total, str(receipt["guarantee"]), receipt["sets"], tuple(receipt["rows"]),
         receipt["tables"] or 0, tuple(receipt["uncovered"]), receipt["ledger"]["reservation"],
-        tuple(checks), tuple(filter(None, gaps)),
+        tuple(checks), tuple(filter(None, gaps)), signer,
     )  # fmt: skip
 
 
@@ -146,9 +152,18 @@ def _unpaid() -> UsageError:
     )
 
 
-def _verify_further(folder: Path, progress: Progress) -> VerifyReport:
-    """Check a folder of further rows: its files, and its rows against the schema it has."""
+def _sealed(folder: Path, trusted: Sequence[PublicKey]) -> tuple[dict[str, int], Signer, list[str]]:
+    """Sizes of its files, which are those of the manifest; who signed that; and what was found right."""
     sizes = manifest.check(folder)
+    signer = check_signature(folder, trusted)
+    count = len(sizes) + (2 if signer.state == "unsigned" else 3)
+    checks = [f"{count} files are exactly those of the manifest, with their digests"]
+    return sizes, signer, checks + [signer.words] * (signer.state == "signed")
+
+
+def _verify_further(folder: Path, trusted: Sequence[PublicKey], progress: Progress) -> VerifyReport:
+    """Check a folder of further rows: its files, and its rows against the schema it has."""
+    sizes, signer, sealed = _sealed(folder, trusted)
     origin, schema = load.read_origin(folder), load.read_schema(folder)
     with refusing("ROWS", f"{manifest.FURTHER} does not say which release its rows are from"):
         release, total = origin["release"], claim_of(origin["release"], "total")
@@ -159,12 +174,14 @@ def _verify_further(folder: Path, progress: Progress) -> VerifyReport:
     _check_sets(folder, origin, schema, sizes, None, progress, paid=False)
     sources = f"its rows cost nothing: they say they are from the tables of release {reservation}"
     checks = (
-        f"{len(sizes) + 2} files are exactly those of the manifest, with their digests",
+        *sealed,
         "every row lies in the schema",
         f"{sources}; verify that release, too",
     )
     rows, covered = tuple(origin["rows"]), f"none of its own; its release: {words}"
-    return VerifyReport(folder, total, covered, 1, rows, 0, uncovered, reservation, checks)
+    return VerifyReport(
+        folder, total, covered, 1, rows, 0, uncovered, reservation, checks, signer=signer
+    )
 
 
 def _check_sets(

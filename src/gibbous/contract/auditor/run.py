@@ -32,6 +32,7 @@ from gibbous.contract.auditor.findings import Audit, Evidence, SelfTest, Verdict
 from gibbous.contract.auditor.setups import crowded, free_rows, setups
 from gibbous.contract.cases import Neighbors, binary_schema
 from gibbous.contract.runs import relation_of, release
+from gibbous.core.boundary import guarded
 from gibbous.core.claim import Relation
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.params import as_json, build, describe
@@ -45,6 +46,7 @@ TESTS = 7  # of one relation at most: four tables with canaries, two pairs, one 
 SELF_RUNS, MOST_SELF_RUNS = 200, 3200  # on each side, of a pair without noise
 
 
+@guarded
 def audit(
     method: str | type[Any] | Mechanism,
     *,

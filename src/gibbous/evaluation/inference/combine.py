@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.core.release import Release
@@ -36,6 +37,7 @@ class Described(Protocol):
         ...
 
 
+@guarded
 def combine(
     estimates: npt.ArrayLike,
     variances: npt.ArrayLike,

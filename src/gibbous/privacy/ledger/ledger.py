@@ -324,12 +324,12 @@ class Ledger:
             LedgerUnusable: something does not fit.
         """
         self._store.audit()
-        if head is not None and not self.has(head):
+        if head is not None and self.number(head) is None:
             raise unknown_head(head)
 
-    def has(self, head: str) -> bool:
-        """Whether an entry with this hash is in the chain."""
-        return any(link.hash.hex() == head for link in self._store.links())
+    def number(self, head: str) -> int | None:
+        """Position in the chain of the entry with this hash, from 0; None where there is none."""
+        return next((a.seq for a in self._store.links() if a.hash.hex() == head), None)
 
     def _parse(self, links: Sequence[Link]) -> tuple[Entry, ...]:
         try:
