@@ -32,7 +32,7 @@ def test_help_works_from_any_folder(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0
-    for verb in ("setup", "demo", "test", "test --all", "lint", "fix", "bench"):
+    for verb in ("setup", "demo", "test", "test --all", "lint", "fix", "fuzz", "bench"):
         assert f"./dev {verb}" in done.stdout
 
 

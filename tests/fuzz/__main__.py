@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from tests.fuzz import campaign, worker
+from tests.fuzz import campaign, planted, worker
 
-FINDINGS = worker.ROOT / "tests" / "fuzz" / "findings"
+FOLDER = worker.ROOT / "tests" / "fuzz" / "findings"
 
 
 def main() -> int:
@@ -18,23 +19,29 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--minutes", type=float, default=60.0, help="of each target (60)")
     parser.add_argument("--engine", choices=("atheris", "plain"), help="plain: without coverage")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder for findings")
+    parser.add_argument("--planted", choices=planted.TARGETS, help="try the harness on a known bug")
     given = parser.parse_args()
     if unknown := sorted(set(given.targets) - set(TARGETS)):
         parser.error(f"there is no target {unknown[0]!r}; they are {', '.join(TARGETS)}")
     engine = given.engine or ("atheris" if worker.has_coverage() else "plain")
-    found = 0
-    for name in given.targets or TARGETS:
-        one = campaign.Campaign(name, engine)
-        one.run(given.minutes * 60)
-        print(f"{name}: {one.executions:,} inputs in {one.seconds:.0f} s ({engine})", flush=True)
-        for finding in one.findings:
-            found += 1
-            small = campaign.minimized(
-                finding, lambda data, name=name: campaign.outcome(name, data)
-            )
-            path = campaign.save(small, FINDINGS / name)
-            print(f"  {finding.kind}: {finding.signature}\n    {path}", flush=True)
-    return 1 if found else 0
+    names, patches = given.targets or list(TARGETS), ()
+    if given.planted:
+        names = [planted.TARGETS[given.planted]]
+        patches = (f"{planted.__name__}.{given.planted}",)
+    return min(1, sum(_run(name, engine, patches, given.minutes * 60, given.out) for name in names))
+
+
+def _run(name: str, engine: str, patches: tuple[str, ...], seconds: float, out: Path) -> int:
+    """One target; its findings, made small, are saved below `out`."""
+    one = campaign.Campaign(name, engine, patches)
+    one.run(seconds, enough=1 if patches else campaign.MOST)
+    print(f"{name}: {one.executions:,} inputs in {one.seconds:.0f} s ({engine})", flush=True)
+    for finding in one.findings:
+        small = campaign.minimized(finding, lambda data: campaign.outcome(name, data, patches))
+        path = campaign.save(small, out / name)
+        print(f"  {finding.kind}: {finding.signature}\n    {path}", flush=True)
+    return len(one.findings)
 
 
 if __name__ == "__main__":

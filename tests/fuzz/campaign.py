@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,10 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from conftest import kernel_cache
 from tests.fuzz import worker
+from tests.fuzz.mutate import shortened
 
 ROOT = worker.ROOT
-TRIALS = 200  # inputs that are tried to make one finding smaller
+MOST = 20  # findings of one campaign
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,12 @@ class Campaign:
     seconds: float = 0.0
     findings: list[Finding] = field(default_factory=list)
 
-    def run(self, seconds: float, *, enough: int = 20) -> None:
+    def run(self, seconds: float, *, enough: int) -> None:
         """Run workers, one after the other, until the time is over or there are enough findings."""
         end, start = time.monotonic() + seconds, time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="gibbous-fuzz-") as where:
+        memory = Path("/dev/shm")  # where syncing to disk costs nothing
+        place = str(memory) if os.access(memory, os.W_OK) else None
+        with tempfile.TemporaryDirectory(prefix="gibbous-fuzz-", dir=place) as where:
             folder = Path(where)
             for name in ("found", "grown", "scratch"):
                 (folder / name).mkdir()
@@ -78,6 +81,7 @@ class Campaign:
         env = os.environ | {
             "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(folder / "scratch"),
             "GIBBOUS_HOME": str(folder / "scratch"), "POLARS_MAX_THREADS": "1",
+            "NUMBA_CACHE_DIR": str(kernel_cache()),
         }  # fmt: skip
         with (folder / "said").open("w") as said:
             process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=said, stderr=said)
@@ -87,7 +91,7 @@ class Campaign:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(0.2)
                         break
-                    if len(self.findings) + len(list((folder / "found").iterdir())) >= enough:
+                    if len(self.findings) + len(list((folder / "found").glob("*.json"))) >= enough:
                         break
             if process.poll() is None:
                 process.kill()
@@ -112,7 +116,7 @@ class Campaign:
 
     def _gather(self, folder: Path) -> None:
         known = {one.signature for one in self.findings}
-        for path in (folder / "found").iterdir():
+        for path in (folder / "found").glob("*.json"):
             words = json.loads(path.read_text())
             path.unlink()
             if words["signature"] not in known:
@@ -120,7 +124,7 @@ class Campaign:
                 self.findings.append(Finding("traceback", words["signature"], data))
 
 
-def outcome(name: str, data: bytes, patches: Sequence[str] = (), limit: float = 20) -> str:
+def outcome(name: str, data: bytes, patches: Sequence[str] = (), limit: float = worker.HANG) -> str:
     """How one input ends in a process of its own: "", a signature, "hang", or a signal.
 
     The process is a fork of this one, which must never have run a target.
@@ -131,13 +135,13 @@ def outcome(name: str, data: bytes, patches: Sequence[str] = (), limit: float = 
     child = os.fork()
     if child == 0:
         os.close(read)
-        with open(os.devnull, "w") as nowhere:  # noqa: SIM117
+        with open(os.devnull, "w") as nowhere:
             for stream in (1, 2):
                 os.dup2(nowhere.fileno(), stream)
         for patch in patches:
             module, _, function = patch.rpartition(".")
             getattr(sys.modules[module], function)()
-        signal.alarm(int(limit))
+        signal.alarm(max(1, int(limit)))
         error = targets.attempt(targets.TARGETS[name], data)
         os.write(write, (worker.signature(error) if error else "").encode()[:4000])
         os._exit(0)
@@ -151,24 +155,17 @@ def outcome(name: str, data: bytes, patches: Sequence[str] = (), limit: float = 
 
 
 def minimized(finding: Finding, ends: Callable[[bytes], str]) -> Finding:
-    """The same finding with a shorter input: chunks are left out while it ends as it did.
+    """The same finding with a shorter input; that of a traceback was made short where it was found.
 
     Args:
         ends: how an input ends, as `outcome` says it.
     """
-    wanted, best, trials = ends(finding.data), finding.data, 1
-    size = max(1, len(best) // 2)
-    while wanted and size and trials < TRIALS:
-        place = 0
-        while place < len(best) and trials < TRIALS:
-            shorter = best[:place] + best[place + size :]
-            trials += 1
-            if ends(shorter) == wanted:
-                best = shorter
-            else:
-                place += size
-        size //= 2
-    return Finding(finding.kind, finding.signature, best)
+    if finding.kind == "traceback":
+        return finding
+    wanted = ends(finding.data)
+    trials = 20 if finding.kind == "hang" else 200
+    data = shortened(finding.data, lambda data: ends(data) == wanted, trials if wanted else 0)
+    return Finding(finding.kind, finding.signature, data)
 
 
 def save(finding: Finding, folder: Path) -> Path:
@@ -178,9 +175,3 @@ def save(finding: Finding, folder: Path) -> Path:
     path.write_bytes(finding.data)
     path.with_suffix(".txt").write_text(f"{finding.kind}: {finding.signature}\n")
     return path
-
-
-def clear_scratch() -> None:
-    """Remove what targets left in this process's folder for temporary files."""
-    for path in Path(tempfile.gettempdir()).glob(f"gibbous-fuzz-*-{os.getpid()}-*"):
-        shutil.rmtree(path, ignore_errors=True)

@@ -40,6 +40,7 @@ from tests.pipeline.test_pipeline import SCHEMA, table
 from tests.write import made
 
 CORPUS = Path(__file__).with_name("corpus")
+EDITS = "+"  # behind the name of a file: what follows are edits of it, as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +48,30 @@ class Target:
     """One way in.
 
     Attributes:
-        run: given an input; raises only what `attempt` does not take for a refusal.
+        run: given an input; whether it was taken: refusals are told by False, anything else raises.
         seeds: whole inputs that our own programs write.
         named: an input begins with a line that names one of several files.
     """
 
-    run: Callable[[bytes], None]
+    run: Callable[[bytes], bool]
     seeds: Callable[[], list[bytes]]
     named: bool = False
+
+
+def taken(target: Target, data: bytes) -> bool:
+    """Whether an input is taken; warnings are not looked at."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return target.run(data)
 
 
 def attempt(target: Target, data: bytes) -> BaseException | None:
     """What escaped, or None: the input was taken, or refused in three parts."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            target.run(data)
+        taken(target, data)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is what we look for
         return error
     return None
 
@@ -82,13 +88,19 @@ def _folder(name: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"gibbous-fuzz-{name}-{os.getpid()}-"))
 
 
-def _refusing(work: Callable[[], object]) -> None:
-    """Do it; a refusal must say what is wrong, what is allowed, and what to do."""
+class Unfinished(Exception):
+    """A refusal that does not say what is wrong, what is allowed, and what to do."""
+
+
+def _taken(work: Callable[[], object]) -> bool:
+    """Do it; False where it is refused as it should be."""
     try:
         work()
     except GibbousError as error:
-        assert error.exit_code > 1, "an internal error was made on purpose"
-        assert all((error.name, error.wrong, error.allowed, error.fix)), f"unfinished: {error!r}"
+        if error.exit_code < 2 or not all((error.name, error.wrong, error.allowed, error.fix)):
+            raise Unfinished(error.code) from error
+        return False
+    return True
 
 
 def _named(data: bytes, *names: str) -> tuple[str, bytes]:
@@ -97,11 +109,11 @@ def _named(data: bytes, *names: str) -> tuple[str, bytes]:
     return (name if name in names else "", body)
 
 
-def _csv(data: bytes) -> None:
+def _csv(data: bytes) -> bool:
     path = _folder("csv") / "data.csv"
     path.write_bytes(data)
-    _refusing(lambda: infer_schema(path))
-    _refusing(lambda: LocalEngine().scan(path, SCHEMA, key=bytes(32)))
+    drafted = _taken(lambda: infer_schema(path))
+    return _taken(lambda: LocalEngine().scan(path, SCHEMA, key=bytes(32))) and drafted
 
 
 def _csv_seeds() -> list[bytes]:
@@ -110,11 +122,11 @@ def _csv_seeds() -> list[bytes]:
     return [table(40).write_csv().encode(), quoted, dates, b"\xef\xbb\xbfsex\nf\n"]
 
 
-def _parquet_input(data: bytes) -> None:
+def _parquet_input(data: bytes) -> bool:
     path = _folder("parquet_input") / "data.parquet"
     path.write_bytes(data)
-    _refusing(lambda: infer_schema(path))
-    _refusing(lambda: read_columns(path, schema=SCHEMA))
+    drafted = _taken(lambda: infer_schema(path))
+    return _taken(lambda: read_columns(path, schema=SCHEMA)) and drafted
 
 
 def _parquet_seeds() -> list[bytes]:
@@ -127,7 +139,7 @@ def _parquet(frame: pl.DataFrame, compression: Any) -> bytes:
     return file.getvalue()
 
 
-def _schema(data: bytes) -> None:
+def _schema(data: bytes) -> bool:
     path = _folder("schema") / "schema.toml"
     path.write_bytes(data)
 
@@ -138,7 +150,7 @@ def _schema(data: bytes) -> None:
         path.write_text(text, encoding="utf-8")
         assert load_schema(path) == schema, "a schema is another one when it was written and read"
 
-    _refusing(again)
+    return _taken(again)
 
 
 def _schema_seeds() -> list[bytes]:
@@ -148,21 +160,20 @@ def _schema_seeds() -> list[bytes]:
     return [page, schema_toml(SCHEMA).encode(), page + rules, unit + page]
 
 
-def _request(data: bytes) -> None:
+def _request(data: bytes) -> bool:
     folder = _folder("request")
     name, body = _named(data, "release.toml", "study.toml", "metadata.json")
     if not name:
-        return
+        return False
     (folder / name).write_bytes(body)
     if not (folder / "schema.toml").exists():
         (folder / "schema.toml").write_text(schema_toml(SCHEMA))
         table(40).write_csv(folder / "data.csv")
     if name == "study.toml":
-        _refusing(lambda: study_file.load(folder / name))
-    elif name == "metadata.json":
-        _refusing(lambda: import_schema(folder / name))
-    else:
-        _refusing(lambda: _planned(folder / name))
+        return _taken(lambda: study_file.load(folder / name))
+    if name == "metadata.json":
+        return _taken(lambda: import_schema(folder / name))
+    return _taken(lambda: _planned(folder / name))
 
 
 def _planned(path: Path) -> None:
@@ -178,7 +189,14 @@ def _request_seeds() -> list[bytes]:
     )
     columns = {"a": {"sdtype": "categorical"}, "n": {"sdtype": "numerical", "min": 0, "max": 9}}
     metadata = {"METADATA_SPEC_VERSION": "V1", "tables": {"t": {"columns": columns}}}
-    methods = [b"sbhg", b"noisy_pegs", b"adaptive_gibbs", b"modips", b"pegs", b"perturbed_histogram"]
+    methods = [
+        b"sbhg",
+        b"noisy_pegs",
+        b"adaptive_gibbs",
+        b"modips",
+        b"pegs",
+        b"perturbed_histogram",
+    ]
     documents = [json.dumps(one).encode() for one in (metadata, {"a": 2, "b": 30})]
     return [
         *(b"release.toml\n" + release % name for name in methods),
@@ -187,12 +205,12 @@ def _request_seeds() -> list[bytes]:
     ]
 
 
-def _geography(data: bytes) -> None:
+def _geography(data: bytes) -> bool:
     folder = _folder("geography")
     path = flows_made.files(folder)
     name, body = _named(data, "geography.toml", "homes.csv", "plants.csv", "flows.csv")
     if not name:
-        return
+        return False
     (folder / name).write_bytes(body)
 
     def read() -> None:
@@ -200,7 +218,7 @@ def _geography(data: bytes) -> None:
         flow_schema(found)
         read_flows(folder / "flows.csv", found)
 
-    _refusing(read)
+    return _taken(read)
 
 
 def _geography_seeds() -> list[bytes]:
@@ -219,25 +237,46 @@ def _release() -> Path:
     return Path(shutil.copytree(folder / "whole", folder / "rel"))
 
 
-def _forged(data: bytes) -> None:
+def _forged(data: bytes) -> bool:
     """A file of a release was changed, and whoever changed it sealed the release again."""
     from tests.write.test_verify import reseal
 
     folder = _release()
     names = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
-    name, body = _named(data, *names)
+    name, body = _named(data, *names, *(f"{name}{EDITS}" for name in names))
+    if name.endswith(EDITS):
+        name = name.removesuffix(EDITS)
+        edited = _edited((folder / name).read_text(encoding="utf-8"), body)
+        if edited is None:
+            return False
+        body = edited
     if not name:
-        return
+        return False
     sealed = ("manifest.json", "SHA256SUMS")
     try:
         (folder / name).write_bytes(body)
         if name not in sealed:
             reseal(folder)
-        _refusing(lambda: verify.verify(folder))
-        _refusing(lambda: load.load(folder).sets[0])
+        whole = _taken(lambda: verify.verify(folder))
+        return _taken(lambda: load.load(folder).sets[0]) and whole
     finally:
         for changed in {name, *sealed}:
             shutil.copyfile(folder.parent / "whole" / changed, folder / changed)
+
+
+def _edited(text: str, edits: bytes) -> bytes | None:
+    """A JSON document after edits: each a list of a place and, unless it is left out, a value."""
+    try:
+        document = json.loads(text)
+        for place, *value in json.loads(edits):
+            holder = functools.reduce(lambda found, key: found[key], place[:-1], document)
+            if value:
+                holder[place[-1]] = value[0]
+            else:
+                del holder[place[-1]]
+        return json.dumps(document).encode()
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
 
 
 def _release_file(name: str) -> bytes:
@@ -245,8 +284,19 @@ def _release_file(name: str) -> bytes:
 
 
 def _release_json_seeds() -> list[bytes]:
-    names = ("ledger.json", "manifest.json", "tables/tables.json", "schema.toml", "SHA256SUMS")
-    return [_release_file(name) for name in names]
+    names = ("ledger.json", "tables/tables.json", "schema.toml", "manifest.json", "SHA256SUMS")
+    edits = {
+        "ledger.json": [[["seed"], 3], [["plan", "cells"], 9], [["total", "epsilon"], "2"]],
+        "tables/tables.json": [
+            [["recipe", "sweeps"], 3],
+            [["items", 0, "context", "targets"], [0]],
+        ],
+        "manifest.json": [[["files", 0, "bytes"], 3]],
+    }
+    return [
+        *(_release_file(name) for name in (*names[:2], *names)),
+        *(f"{name}{EDITS}\n{json.dumps(each)}".encode() for name, each in edits.items()),
+    ]
 
 
 def _release_parquet_seeds() -> list[bytes]:
@@ -258,7 +308,7 @@ def _release_parquet_seeds() -> list[bytes]:
     ]
 
 
-def _ledger(data: bytes) -> None:
+def _ledger(data: bytes) -> bool:
     """A file at the ledger's place; or, as JSON, entries that somebody chained as it should be."""
     folder = _folder("ledger")
     shutil.rmtree(folder)
@@ -266,7 +316,7 @@ def _ledger(data: bytes) -> None:
     path = folder / "ledger.sqlite"
     if data.startswith(b"["):
         if not _chained(path, data):
-            return
+            return False
     else:
         path.write_bytes(data)
 
@@ -286,8 +336,8 @@ def _ledger(data: bytes) -> None:
         finally:
             book.close()
 
-    _refusing(read)
-    _refusing(use)
+    readable = _taken(read)
+    return _taken(use) and readable
 
 
 def _chained(path: Path, data: bytes) -> bool:
@@ -318,15 +368,16 @@ def _ledger_seeds() -> list[bytes]:
     return [(folder / "ledger.sqlite").read_bytes(), json.dumps(links).encode()]
 
 
-def _arguments(data: bytes) -> None:
+def _arguments(data: bytes) -> bool:
     """A call of the Python face with arguments of any kind."""
     try:
         document = json.loads(data)
         call, given = document["call"], dict(document["with"])
     except (ValueError, TypeError, KeyError, RecursionError):
-        return
-    if isinstance(call, str) and call in _CALLS:
-        _refusing(lambda: _CALLS[call](given))
+        return False
+    if not isinstance(call, str) or call not in _CALLS:
+        return False
+    return _taken(lambda: _CALLS[call](given))
 
 
 def _synthesize(given: dict[str, Any]) -> None:
@@ -348,6 +399,10 @@ def _fields(kind: type, given: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if k in known}
 
 
+def _column(given: dict[str, Any]) -> None:
+    gb.Schema((gb.Column(**{"name": "a", "kind": "nominal"} | _fields(gb.Column, given)),))
+
+
 def _method(given: dict[str, Any]) -> None:
     name, rows, sets = given.pop("method", "sbhg"), given.pop("rows", None), given.pop("sets", 1)
     kind = registry.load(name)
@@ -362,7 +417,7 @@ _CALLS: dict[str, Callable[[dict[str, Any]], object]] = {
     "synthesize": _synthesize,
     "plan": lambda given: gb.plan(SCHEMA, **given),
     "method": _method,
-    "column": lambda given: gb.Schema((gb.Column(**_fields(gb.Column, given)),)),
+    "column": _column,
     "unit": lambda given: gb.Unit(**_fields(gb.Unit, given)),
     "cap": _capped,
 }
@@ -385,8 +440,9 @@ def _arguments_seeds() -> list[bytes]:
     ]
     known = {"epsilon": 1.0, "delta": 1e-6, "parents": 2, "passes": 1, "block": 10, "bins": 4}
     for name in registry.names():
-        fields = registry.load(name).__dataclass_fields__  # type: ignore[attr-defined]
-        calls.append(("method", {"method": name, "rows": 9} | {k: v for k, v in known.items() if k in fields}))
+        fields = registry.load(name).__dataclass_fields__
+        own = {k: v for k, v in known.items() if k in fields}
+        calls.append(("method", {"method": name, "rows": 9} | own))
     return [json.dumps({"call": name, "with": given}).encode() for name, given in calls]
 
 

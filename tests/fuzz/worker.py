@@ -22,8 +22,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.fuzz.mutate import mutate, shortened
+
 ROOT = Path(__file__).resolve().parents[2]
 HANG = float(os.environ.get("GIBBOUS_FUZZ_HANG", "60"))  # seconds of one input
+TRIALS = 300  # inputs that are tried to make that of a traceback shorter
 HARNESS = 70  # exit code of a worker that failed by itself
 KEPT = 400  # inputs of the plain engine that mutation starts from
 
@@ -45,7 +48,7 @@ def instrumented() -> Iterator[None]:
     compiled = [
         ".".join(path.relative_to(sources).with_suffix("").parts)
         for path in (sources / "gibbous").rglob("*.py")
-        if re.search(r"njit|numba", path.read_text(encoding="utf-8"))
+        if re.search(r"njit|numba|core\.kernel|core\.compiled", path.read_text(encoding="utf-8"))
     ]
     with atheris.instrument_imports(include=["gibbous"], exclude=compiled):
         yield
@@ -69,14 +72,10 @@ class Recorder:
         self.count, self._told = 0, time.monotonic()
 
     def __call__(self, data: bytes) -> None:
-        os.ftruncate(self._current, 0)
-        os.pwrite(self._current, data, 0)
-        faulthandler.dump_traceback_later(HANG, exit=True)
-        error = self._attempt(data)
-        faulthandler.cancel_dump_traceback_later()
-        self.count += 1
-        if error is not None:
-            self._keep(data, error)
+        known = self._end(data)
+        if known and known not in self._known:
+            self._known.add(known)
+            self._keep(data, known)
         if time.monotonic() - self._told > 0.5:
             self.tell()
 
@@ -85,13 +84,22 @@ class Recorder:
         self._told = time.monotonic()
         (self._folder / "count").write_text(str(self.count))
 
-    def _keep(self, data: bytes, error: BaseException) -> None:
-        known = signature(error)
-        if known not in self._known:
-            self._known.add(known)
-            name = hashlib.sha256(known.encode()).hexdigest()[:12]
-            words = {"kind": "traceback", "signature": known, "input": data.hex()}
-            (self._folder / "found" / f"{name}.json").write_text(json.dumps(words))
+    def _end(self, data: bytes) -> str:
+        """What escaped, by its signature; "" for nothing."""
+        os.ftruncate(self._current, 0)
+        os.pwrite(self._current, data, 0)
+        faulthandler.dump_traceback_later(HANG, exit=True)
+        error = self._attempt(data)
+        faulthandler.cancel_dump_traceback_later()
+        self.count += 1
+        return signature(error) if error else ""
+
+    def _keep(self, data: bytes, known: str) -> None:
+        short = shortened(data, lambda shorter: self._end(shorter) == known, TRIALS)
+        words = {"signature": known, "input": short.hex()}
+        path = self._folder / "found" / f"{hashlib.sha256(known.encode()).hexdigest()[:12]}.json"
+        path.with_suffix(".new").write_text(json.dumps(words))
+        path.with_suffix(".new").rename(path)
 
 
 def _plain(
@@ -104,7 +112,8 @@ def _plain(
     """Mutations of the seeds, and of earlier mutations."""
     end, pool = time.monotonic() + seconds, list(seeds)
     while time.monotonic() < end:
-        data = change(random.choice(pool), random, pool)
+        fresh = len(pool) == len(seeds) or random.random() < 0.7
+        data = change(random.choice(seeds if fresh else pool), random, pool)
         record(data)
         if len(pool) < KEPT:
             pool.append(data)
@@ -145,8 +154,6 @@ def main(arguments: Sequence[str]) -> None:
     folder, random = Path(where), Random(int(seed))
     with instrumented() if engine == "atheris" else contextlib.nullcontext():
         from tests.fuzz import targets
-    from tests.fuzz.mutate import mutate
-
     for patch in patches:
         module, _, function = patch.rpartition(".")
         getattr(importlib.import_module(module), function)()
@@ -174,6 +181,6 @@ def main(arguments: Sequence[str]) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except Exception:  # a fault of the harness is no finding
+    except Exception:  # noqa: BLE001 - a fault of the harness is no finding
         traceback.print_exc()
         os._exit(HARNESS)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.dataset import DataSet
+from gibbous.core.exact import Number, exact
 from gibbous.core.readers import readers
 from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import accounts, datasets, files
@@ -210,8 +210,8 @@ class Ledger:
     def cap(
         self,
         dataset: bytes,
-        epsilon: Fraction,
-        delta: Fraction,
+        epsilon: Number,
+        delta: Number,
         relation: Relation = "add_remove",
         *,
         protects: str | None = None,
@@ -230,14 +230,15 @@ class Ledger:
             PrivacyRefused: the numbers are out of range, or releases were made that no such sum
                 can cover (no claim, another relation, another privacy unit); or as for `reserve`.
         """
-        cap = accounts.checked_cap(Cap(epsilon, delta, relation, protects))
+        given = accounts.checked_cap(Cap(exact(epsilon), exact(delta), relation, protects))
+        cap = given
         new_data = datasets.reason(new_data)
         with self._store.appending() as writer:
             entries = self._parse(writer.links)
             datasets.refuse_other_content(entries, accounts.caps_of(entries), dataset, new_data)
             for posting in accounts.postings_of(entries, dataset):
                 cap = accounts.counted(cap, posting.claim, posting.protects, posting.id)
-            public = public_cap(Cap(epsilon, delta, relation, protects))
+            public = public_cap(given)
             writer.append(public, private_part(entries, dataset, new_data))
         _warn(datasets.spent_elsewhere(entries, dataset, new_data))
 
