@@ -13,7 +13,7 @@ from gibbous.core.exact import Number
 from gibbous.core.forked import refuse_forked
 from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.keywords import DEFAULT_METHOD, answering
-from gibbous.core.memory import check_memory
+from gibbous.core.memory import check_memory, check_rows
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
@@ -204,6 +204,9 @@ def release(request: Request, progress: Progress = silent) -> Release:
     privacy, output, source = request.privacy, request.output, request.source
     costs = planned(privacy, output)
     check_memory(costs.memory_bytes, memory_limit(request.performance))
+    if not output.out:
+        values = (output.rows or 0) * output.sets * len(privacy.schema)
+        check_rows(values, memory_limit(request.performance))
     target = (
         check_output(output.out, overwrite=output.overwrite, source=source) if output.out else None
     )

@@ -1,4 +1,4 @@
-"""What a disk may hold after the power failed: writes that were not synced are kept, lost, torn, in any order.
+"""What a disk may hold after the power failed: writes that were not synced are kept, lost or torn.
 
 A run of the ledger is journaled (journal.c). A crash after any of its calls leaves what was synced, and of
 the rest any part: a write to a file is safe once that file was synced, a name once its folder was.

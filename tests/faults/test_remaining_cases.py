@@ -91,7 +91,8 @@ def test_d6_a_path_of_a_configuration_may_lead_out_of_its_folder(tmp_path: Path)
     inner.mkdir()
     (inner / "schema.toml").write_text(schema_toml(SCHEMA))
     (inner / "release.toml").write_text(
-        'data = "../data.csv"\nschema = "schema.toml"\n[output]\npath = "../elsewhere"\n'
+        'data = "../data.csv"\nschema = "schema.toml"\n[privacy]\nepsilon = 1\ndelta = 1e-6\n'
+        '[output]\npath = "../elsewhere"\n'
     )
 
     request = request_of(resolve(inner / "release.toml", [], {}))
