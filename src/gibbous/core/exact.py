@@ -39,7 +39,7 @@ def exact(value: Number) -> Fraction:
         pass
     raise ParameterError(
         "NUMBER",
-        "A budget was given that is not a finite number of at most 100 digits.",
+        "A budget was given that is not a short decimal: no finite number, or more than 100 digits.",
         "A budget is 0.1, '0.1', Decimal('0.1') or Fraction(1, 10), between 1e-400 and 1e400 in size.",
         "Correct epsilon, delta or budget.",
     )
