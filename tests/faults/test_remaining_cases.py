@@ -100,6 +100,7 @@ def test_d6_a_path_of_a_configuration_may_lead_out_of_its_folder(tmp_path: Path)
     assert Path(str(request.output.out)).resolve() == tmp_path / "elsewhere"
 
 
+@pytest.mark.slow
 def test_d10_language_and_time_zone_change_no_byte(tmp_path: Path) -> None:
     made.write(tmp_path / "rel", Ledger.ephemeral())
     code = "import sys; from gibbous.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -176,6 +177,7 @@ def test_m3_children_are_told_nothing_by_their_command_line_or_environment(tmp_p
         assert secret not in shown
 
 
+@pytest.mark.slow
 def test_m6_a_run_opens_no_socket(tmp_path: Path) -> None:
     table(60).write_csv(tmp_path / "data.csv")
     (tmp_path / "schema.toml").write_text(schema_toml(SCHEMA))

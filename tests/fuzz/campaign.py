@@ -163,7 +163,7 @@ def minimized(finding: Finding, ends: Callable[[bytes], str]) -> Finding:
     if finding.kind == "traceback":
         return finding
     wanted = ends(finding.data)
-    trials = 20 if finding.kind == "hang" else 200
+    trials = 8 if finding.kind == "hang" else 200
     data = shortened(finding.data, lambda data: ends(data) == wanted, trials if wanted else 0)
     return Finding(finding.kind, finding.signature, data)
 

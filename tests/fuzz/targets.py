@@ -303,7 +303,7 @@ def _release_parquet_seeds() -> list[bytes]:
     names = ("tables/table_001.parquet", "tables/table_003.parquet", "synthetic_1.parquet")
     return [
         *map(_release_file, names),
-        *(name.encode() + b"\n" + ABORT for name in names),
+        names[0].encode() + b"\n" + ABORT,
         _release_file("synthetic_1.csv"),
     ]
 

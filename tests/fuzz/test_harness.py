@@ -90,7 +90,7 @@ def test_a_planted_bug_of_each_kind_is_found_within_two_minutes(bug: str, tmp_pa
         sys.executable, "-m", "tests.fuzz", "--planted", bug, "--minutes", "2", "--engine", "plain",
         "--out", str(tmp_path),
     ]  # fmt: skip
-    env = os.environ | {"GIBBOUS_FUZZ_HANG": "10"}
+    env = os.environ | {"GIBBOUS_FUZZ_HANG": "5"}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
 
     assert done.returncode == 1, done.stderr
