@@ -11,7 +11,7 @@ from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number
 from gibbous.core.keywords import DEFAULT_METHOD, answering
-from gibbous.core.machine import at_most, check_memory
+from gibbous.core.machine import at_most, check_memory, check_rows
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
@@ -231,6 +231,9 @@ def release(request: Request, progress: Progress = silent) -> Release:
     request = replace(request, output=output)
     costs = planned(privacy, output)
     check_memory(costs.memory_bytes, memory_limit(request.performance))
+    if not output.out:
+        values = (output.rows or 0) * output.sets * len(privacy.schema)
+        check_rows(values, memory_limit(request.performance))
     target = (
         check_output(output.out, overwrite=output.overwrite, source=source) if output.out else None
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,16 @@ def test_G1_four_faults_of_a_run_are_told_as_they_are(storm: Storm) -> None:
 
     assert wrong == []
     assert (errors, kills) == (3, 1)
+
+
+def test_i12_each_removal_that_fails_is_told_as_it_is(storm: Storm) -> None:
+    """EIO on unlink was a traceback once."""
+    removals = [f for f in storm.faults if f.kind == "unlink" and f.mode == "once"]
+
+    errors, _, wrong = report(storm.cases([replace(f, error="EIO") for f in removals[:3]]))
+
+    assert wrong == []
+    assert errors == 3
 
 
 def test_G1_a_build_that_says_wrongly_that_nothing_was_spent_is_caught(storm: Storm) -> None:

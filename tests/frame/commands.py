@@ -27,6 +27,11 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
         "tests/frame/test_commands.py::test_A_a_command_that_runs_tests_collects_some",
     ),
     (
+        r"\./dev fuzz",
+        "takes hours; planted bugs show that it finds what it is for",
+        "tests/fuzz/test_harness.py::test_a_planted_bug_of_each_kind_is_found_within_two_minutes",
+    ),
+    (
         r"pytest --pyargs gibbous\.contract ",
         "takes minutes, on a package of its own",
         "tests/contract/test_third_party.py::test_a_scaffolded_mechanism_in_its_own_package_passes",

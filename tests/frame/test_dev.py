@@ -39,7 +39,18 @@ def test_help_works_from_any_folder(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0
-    for verb in ("setup", "demo", "test", "test --all", "lint", "fix", "lock", "supply", "bench"):
+    for verb in (
+        "setup",
+        "demo",
+        "test",
+        "test --all",
+        "lint",
+        "fix",
+        "lock",
+        "supply",
+        "fuzz",
+        "bench",
+    ):
         assert f"./dev {verb}" in done.stdout
 
 

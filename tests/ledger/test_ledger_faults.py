@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -312,3 +312,16 @@ def test_a_file_that_is_no_ledger_is_left_untouched(tmp_path: Path) -> None:
     with pytest.raises(LedgerUnusable, match="not a ledger"):
         Ledger.open(path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("read", [Ledger.open, Ledger.read])
+def test_h5_bytes_that_are_no_text_in_the_description_of_its_tables_are_damage(
+    read: Callable[[Path], Ledger], tmp_path: Path
+) -> None:
+    """SQLite quotes them in its message, which is then no text: that was a traceback."""
+    path = settled(tmp_path)
+    garbled = path.read_bytes().replace(b"tableentriesentries", b"table" + b"\xff" * 7 + b"entries")
+    path.write_bytes(garbled.replace(b"CREATE TABLE entries", b"CREATE TABLx entries"))
+
+    with pytest.raises(LedgerUnusable, match="cannot be trusted"):
+        read(path)

@@ -74,12 +74,22 @@ class Column:
         return f"<Column {self.name!r}: {self.kind}, {self.size} codes{inferred}>"
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise _bad(self, "has no name", "Every column has one", "Set name")
+        if not self.name or not isinstance(self.name, str):
+            raise _bad(self, "has no name", "Every column has one, as text", "Set name")
         if self.kind not in KINDS:
             raise _bad(
                 self, f"is of kind {self.kind!r}", f"Kinds are {', '.join(KINDS)}", "Set kind"
             )
+        for name, members in (("levels", self.levels), ("edges", self.edges)):
+            if not isinstance(members, tuple | list) or not all(
+                isinstance(v, Level) for v in members
+            ):
+                raise _bad(
+                    self,
+                    f"has {name} of the wrong kind",
+                    "They are texts and numbers",
+                    f"Set {name}",
+                )
         if self.binned:
             _check_edges(self)
         else:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+
+from gibbous.core.errors import ParameterError
 
 DIGITS, EXPONENT = 100, 400  # of a budget: those of its decimal text, and its power of ten
 _LONGEST = 4_000  # characters of the exact text of a fraction
@@ -22,23 +24,25 @@ def exact(value: Number) -> Fraction:
     Returns:
         The fraction.
     Raises:
-        ValueError: the value is not a finite number, has more than 100 digits, or is outside
-            [1e-400, 1e400] and not 0.
+        ParameterError: (a ValueError) the value is not a finite number, has more than 100 digits, or
+            is outside [1e-400, 1e400] and not 0.
     """
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError("not finite")
-        return Fraction(repr(float(value)))
-    if isinstance(value, str | Decimal):
-        if isinstance(value, str) and len(value) > DIGITS + 20:
-            raise ValueError("not a short decimal")
-        number = Decimal(value)
-        if not number.is_finite():
-            raise ValueError("not finite")
-        if len(number.as_tuple().digits) > DIGITS or abs(number.adjusted()) > EXPONENT:
-            raise ValueError("not a short decimal")
-        return Fraction(number)
-    return Fraction(value)
+    try:
+        if not isinstance(value, float | str | Decimal):
+            return Fraction(value)
+        if not isinstance(value, str) or len(value) <= DIGITS + 20:
+            number = Decimal(repr(float(value)) if isinstance(value, float) else value)
+            short = number.is_finite() and len(number.as_tuple().digits) <= DIGITS
+            if short and abs(number.adjusted()) <= EXPONENT:
+                return Fraction(number)
+    except (TypeError, ValueError, InvalidOperation):
+        pass
+    raise ParameterError(
+        "NUMBER",
+        "A budget was given that is not a short decimal: no finite number, or more than 100 digits.",
+        "A budget is 0.1, '0.1', Decimal('0.1') or Fraction(1, 10), between 1e-400 and 1e400 in size.",
+        "Correct epsilon, delta or budget.",
+    )
 
 
 def up(value: float | Fraction, digits: int = 12) -> Fraction:

@@ -70,6 +70,24 @@ def check_memory(need: int, limit: int, *, state: str = UNCHARGED) -> None:
         )
 
 
+def check_rows(values: int, limit: int) -> None:
+    """Refuse more synthetic values than memory holds, 8 bytes each, before anything is charged.
+
+    Args:
+        values: of all sets: rows times columns.
+        limit: bytes.
+    Raises:
+        ResourceLimit: names the estimate.
+    """
+    if 8 * values > limit:
+        raise ResourceLimit(
+            "ROWS",
+            f"The rows that were asked for need about {_size(8 * values)} of memory.",
+            f"This run may use {_size(limit)}; a release that is written to a folder needs no more.",
+            "Write it to a folder (out), or ask for fewer rows or sets.",
+        )
+
+
 def default_limit() -> int:
     """Bytes that counting may use: 40 % of what this process may have, at most 4 GiB."""
     found = [CAP * 5 // 2]

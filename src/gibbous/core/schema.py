@@ -56,7 +56,8 @@ class Unit:
                 "It is 'row' or 'person', or 'record' of a table of flows.",
                 "Set [unit] kind in the schema.",
             )
-        if (self.kind == "person") != (self.column is not None) or self.max_rows < 1:
+        person = isinstance(self.column, str) if self.kind == "person" else self.column is None
+        if not person or type(self.max_rows) is not int or self.max_rows < 1:
             raise UsageError(
                 "UNIT",
                 "The privacy unit is incomplete.",

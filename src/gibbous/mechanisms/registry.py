@@ -31,12 +31,12 @@ def load(name: str) -> type[Any]:
         EngineFailure: the package that registered it cannot be imported, or it is not a mechanism.
     """
     points = _found()
-    if name not in points:
+    if not isinstance(name, str) or name not in points:
         raise UsageError(
             "UNKNOWNMETHOD",
             f"There is no method {name!r}.",
             f"Methods are {', '.join(sorted(points))}.",
-            did_you_mean(name, points, "List them with `gibbous methods`.", likeness=0.5),
+            did_you_mean(str(name), points, "List them with `gibbous methods`.", likeness=0.5),
         )
     kind: type[Any] = loaded(
         points[name], "method", lambda k: isinstance(getattr(k, "about", None), About), "`about`"

@@ -74,6 +74,8 @@ def translated(path: Path | None) -> Iterator[None]:
         yield
     except GibbousError:
         raise
+    except UnicodeDecodeError:  # SQLite quotes what it cannot read
+        raise damaged(path, "it holds text that is none") from None
     except sqlite3.Error as error:
         raise failed(path, error) from None
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.dataset import DataSet
+from gibbous.core.exact import Number, exact
 from gibbous.core.readers import readers
 from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import accounts, datasets, files
@@ -210,8 +210,8 @@ class Ledger:
     def cap(
         self,
         dataset: bytes,
-        epsilon: Fraction,
-        delta: Fraction,
+        epsilon: Number,
+        delta: Number,
         relation: Relation = "add_remove",
         *,
         protects: str | None = None,
@@ -232,7 +232,7 @@ class Ledger:
             PrivacyRefused: the numbers are out of range, or releases were made that this account
                 cannot add (no claim, another relation, another privacy unit); or as for `reserve`.
         """
-        cap = accounts.checked_cap(Cap(epsilon, delta, relation, protects, account))
+        cap = accounts.checked_cap(Cap(exact(epsilon), exact(delta), relation, protects, account))
         public = public_cap(cap)
         new_data = datasets.reason(new_data)
         with self._store.appending() as writer:

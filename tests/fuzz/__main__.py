@@ -1,0 +1,48 @@
+"""`./dev fuzz [TARGET ...] [--minutes N]`: run targets, one after the other; 1 when something was found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tests.fuzz import campaign, planted, worker
+
+FOLDER = worker.ROOT / "tests" / "fuzz" / "findings"
+
+
+def main() -> int:
+    """Run what is asked for."""
+    from tests.fuzz.targets import TARGETS
+
+    parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    parser.add_argument("--minutes", type=float, default=60.0, help="of each target (60)")
+    parser.add_argument("--engine", choices=("atheris", "plain"), help="plain: without coverage")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder for findings")
+    parser.add_argument("--planted", choices=planted.TARGETS, help="try the harness on a known bug")
+    given = parser.parse_args()
+    if unknown := sorted(set(given.targets) - set(TARGETS)):
+        parser.error(f"there is no target {unknown[0]!r}; they are {', '.join(TARGETS)}")
+    engine = given.engine or ("atheris" if worker.has_coverage() else "plain")
+    names, patches = given.targets or list(TARGETS), ()
+    if given.planted:
+        names = [planted.TARGETS[given.planted]]
+        patches = (f"{planted.__name__}.{given.planted}",)
+    return min(1, sum(_run(name, engine, patches, given.minutes * 60, given.out) for name in names))
+
+
+def _run(name: str, engine: str, patches: tuple[str, ...], seconds: float, out: Path) -> int:
+    """One target; its findings, made small, are saved below `out`."""
+    one = campaign.Campaign(name, engine, patches)
+    one.run(seconds, enough=1 if patches else campaign.MOST)
+    print(f"{name}: {one.executions:,} inputs in {one.seconds:.0f} s ({engine})", flush=True)
+    for finding in one.findings:
+        small = campaign.minimized(finding, lambda data: campaign.outcome(name, data, patches))
+        path = campaign.save(small, out / name)
+        print(f"  {finding.kind}: {finding.signature}\n    {path}", flush=True)
+    return len(one.findings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
