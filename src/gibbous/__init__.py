@@ -19,6 +19,7 @@ import gibbous.read  # noqa: F401 - what reads for Schema.load and Ledger.datase
 if TYPE_CHECKING:
     from gibbous.contract.auditor.run import audit as audit
     from gibbous.core.claim import Claim as Claim
+    from gibbous.core.discovery import Discovery as Discovery
     from gibbous.core.errors import GibbousError as GibbousError
     from gibbous.core.imprint import Imprint as Imprint
     from gibbous.core.plan import Plan as Plan
@@ -80,6 +81,7 @@ _MECHANISMS = """
 _OTHERS = {
     "gibbous.contract.auditor.run": "audit",
     "gibbous.core.claim": "Claim",
+    "gibbous.core.discovery": "Discovery",
     "gibbous.core.errors": "GibbousError",
     "gibbous.core.imprint": "Imprint",
     "gibbous.core.plan": "Plan",

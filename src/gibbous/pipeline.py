@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core.cores import at_most
+from gibbous.core.discovery import Discovery
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number
 from gibbous.core.forked import refuse_forked
@@ -19,8 +20,9 @@ from gibbous.core.protocols import Engine, Mechanism, Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.request import PART_ROWS, Output, Performance, Privacy, Request
 from gibbous.core.schema import Schema, Unit
-from gibbous.engines import engine_of, memory_limit, records_in, workers_of
+from gibbous.engines import engine_of, memory_limit, records_in, text_engine, workers_of
 from gibbous.mechanisms import limits, registry
+from gibbous.mechanisms._discovery import Discovering
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.spend import Charge, spend
 from gibbous.write.certificate import Facts
@@ -55,7 +57,7 @@ def load_schema(schema: Schema | str | Path) -> Schema:
 
 @answering
 def plan(
-    schema: Schema | str | Path,
+    schema: Schema | Discovery | str | Path,
     method: Mechanism | str | None = None,
     *,
     rows: int | None = None,
@@ -67,7 +69,8 @@ def plan(
     """What a run would cost and need, from the schema alone. Opens no record.
 
     Args:
-        schema: a Schema, or a path to a schema file.
+        schema: a Schema, a path to a schema file, or a Discovery: names and unit of a table whose
+            schema is to be bought.
         method: a mechanism, a registered name, or None for the default.
         rows: rows a set; None means the noisy number of rows.
         sets: synthetic sets, >= 1.
@@ -90,7 +93,7 @@ def plan(
 @answering
 def synthesize(
     source: Any,
-    schema: Schema | str | Path,
+    schema: Schema | Discovery | str | Path,
     method: Mechanism | str | None = None,
     *,
     rows: int | None = None,
@@ -118,7 +121,8 @@ def synthesize(
     Args:
         source: a path (CSV, or Parquet: a file, a folder, a pattern), a frame (pandas, polars,
             pyarrow, Spark), an Ibis table, or the address of a table (docs/how-to/duckdb.md).
-        schema: its declared schema, or a path to the schema file.
+        schema: its declared schema, a path to the schema file, or a Discovery: kinds, levels and
+            bounds are then bought with a share of the budget.
         method: a mechanism, a registered name, or None for the default.
         rows: rows a set; None means the noisy number of rows.
         sets: synthetic sets, >= 1.
@@ -175,23 +179,26 @@ def synthesize(
 
 
 def privacy_of(
-    schema: Schema | str | Path, method: Mechanism | str | None = None, **more: Any
+    schema: Schema | Discovery | str | Path, method: Mechanism | str | None = None, **more: Any
 ) -> Privacy:
     """What is promised, from what a caller names.
 
     Args:
-        schema: a Schema, or a path to a schema file.
+        schema: a Schema, a path to a schema file, or a Discovery.
         method: a mechanism, a registered name, or None for the default.
         more: further fields of `Privacy`.
     Raises:
         UsageError: there is no such schema or method.
     """
+    inside = registry.instance(method or DEFAULT_METHOD)
+    if isinstance(schema, Discovery):
+        return Privacy(schema.schema(), Discovering(inside, schema), **more)
     declared = load_schema(schema)
     if declared.unit is None and more.get("accept_inferred"):
         # A draft that was inferred has no unit. Whoever accepts inferred facts gets one row, and
         # reads it among the facts that the guarantee does not cover.
         declared = replace(declared, unit=Unit(source="inferred"))
-    return Privacy(declared, registry.instance(method or DEFAULT_METHOD), **more)
+    return Privacy(declared, inside, **more)
 
 
 def release(request: Request, progress: Progress = silent) -> Release:
@@ -208,7 +215,8 @@ def release(request: Request, progress: Progress = silent) -> Release:
         check_output(output.out, overwrite=output.overwrite, source=source) if output.out else None
     )
     ledger = _ledger(privacy)
-    engine, frames = engine_of(request.performance, source, request.options), frame_kind(source)
+    made = text_engine if isinstance(privacy.method, Discovering) else engine_of
+    engine, frames = made(request.performance, source, request.options), frame_kind(source)
     with (
         at_most(request.performance.threads),
         records_in(request, costs, ledger, engine, progress) as dataset,
@@ -287,6 +295,9 @@ def _facts(request: Request, planned: Plan, schema: Schema) -> Facts:
     Args:
         schema: what was released, which is coarser than the one given where bins were paid for.
     """
+    method = request.privacy.method
+    if isinstance(method, Discovering):  # the parts of the cost, on the schema that was bought
+        planned = method.plan(schema, planned.rows, planned.sets)
     return Facts(
         schema=schema,
         plan=planned,

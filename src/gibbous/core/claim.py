@@ -29,8 +29,9 @@ class Claim:
     """One guarantee.
 
     Attributes:
-        kind: pure (epsilon), zcdp (rho), approximate (epsilon, delta)-DP, probabilistic
-            (epsilon, delta)-probabilistic DP, l_diversity (l), or none.
+        kind: pure (epsilon), zcdp (rho; with a delta, delta-approximate zCDP), approximate
+            (epsilon, delta)-DP, probabilistic (epsilon, delta)-probabilistic DP, l_diversity (l), or
+            none.
         epsilon, delta, rho: exact; those the kind does not use are 0.
         l: entropy l-diversity of each redrawn value; 1 means nothing.
         unit: what pays once: the released artifact (rows are free after it), a block of rows, one
@@ -113,7 +114,8 @@ class Claim:
         """Kind and numbers alone: for a part of a cost, whose relation stands beside the total."""
         return {
             "pure": f"epsilon = {short(self.epsilon)}",
-            "zcdp": f"rho = {short(self.rho)} (zero-concentrated)",
+            "zcdp": f"rho = {short(self.rho)} (zero-concentrated)"
+            + (f", delta = {short(self.delta)}" if self.delta else ""),
             "approximate": f"epsilon = {short(self.epsilon)}, delta = {short(self.delta)}",
             "probabilistic": f"epsilon = {short(self.epsilon)}, delta = {short(self.delta)} "
             "(probabilistic)",

@@ -80,7 +80,7 @@ def scan(
     with ExitStack() as stack:
         reading = read_slices(source, schema=schema, options=options)
         rows, frames = stack.enter_context(reading)
-        mark = _fingerprint(source, schema, rows, key)
+        mark = fingerprint_of(source, schema, rows, key)
         encoder: Encoder | _OnDisk
         if rows is not None and rows * row_bytes(schema, numbers) <= spilling.above:
             encoder = Encoder(schema, rows, words=words, numbers=numbers)
@@ -212,7 +212,8 @@ class _OnDisk:
         self._waiting = [lanes]
 
 
-def _fingerprint(source: Any, schema: Schema, rows: int | None, key: bytes) -> Fingerprint:
+def fingerprint_of(source: Any, schema: Schema, rows: int | None, key: bytes) -> Fingerprint:
+    """A keyed fingerprint of the rows of a source, to which slices are added."""
     from gibbous.read import row_sums
     from gibbous.read.fingerprint import Fingerprint
     from gibbous.read.source import null_text

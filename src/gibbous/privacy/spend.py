@@ -13,11 +13,12 @@ from typing import Protocol
 
 from gibbous.core.codes import Codes
 from gibbous.core.plan import Plan
-from gibbous.core.protocols import Engine, Progress, Words64, silent
+from gibbous.core.protocols import Engine, Progress, TextRecords, Words64, silent
 from gibbous.core.request import Privacy
 from gibbous.core.tables import Tables
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
+from gibbous.privacy.text_curator import TextCurator
 from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.privacy.rehearsal import rehearse
 
@@ -127,7 +128,8 @@ def curator_of(
     progress: Progress = silent,
 ) -> Iterator[Curator]:
     """The curator of one run, which is closed at the end; see `spend`."""
-    curator = Curator(
+    kind = TextCurator if isinstance(engine, TextRecords) else Curator
+    curator = kind(
         engine,
         plan.total,
         privacy.schema,
