@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from gibbous.mechanisms.sba import Sba as Sba
     from gibbous.mechanisms.sbhg import Sbhg as Sbhg
     from gibbous.mechanisms.smoothed_histogram import SmoothedHistogram as SmoothedHistogram
+    from gibbous.pipeline import discover_schema as discover_schema
     from gibbous.pipeline import load_schema as load_schema
     from gibbous.pipeline import plan as plan
     from gibbous.pipeline import synthesize as synthesize
@@ -93,7 +94,7 @@ _OTHERS = {
     "gibbous.frontier.compare": "compare",
     "gibbous.frontier.study": "Study",
     "gibbous.mechanisms.registry": "methods",
-    "gibbous.pipeline": "load_schema plan synthesize",
+    "gibbous.pipeline": "discover_schema load_schema plan synthesize",
     "gibbous.privacy.ledger": "Ledger",
     "gibbous.read.infer": "infer_schema",
     "gibbous.reporting.evaluate_and_report": "evaluate report",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.claim import Relation
 from gibbous.core.cores import at_most
 from gibbous.core.discovery import Discovery
 from gibbous.core.errors import UsageError
-from gibbous.core.exact import Number
+from gibbous.core.exact import Number, exact
 from gibbous.core.forked import refuse_forked
 from gibbous.core.imprint import NONE_GIVEN, Imprint
 from gibbous.core.keywords import DEFAULT_METHOD, answering
@@ -22,9 +24,10 @@ from gibbous.core.request import PART_ROWS, Output, Performance, Privacy, Reques
 from gibbous.core.schema import Schema, Unit
 from gibbous.engines import engine_of, memory_limit, records_in, text_engine, workers_of
 from gibbous.mechanisms import limits, registry
-from gibbous.mechanisms._discovery import Discovering
+from gibbous.mechanisms._discovery import Discovering, SchemaAlone
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.spend import Charge, spend
+from gibbous.privacy.spend import Charge, curator_of, spend
+from gibbous.read.schema_write import schema_toml
 from gibbous.write.certificate import Facts
 from gibbous.write.frame_kinds import frame_kind
 from gibbous.write.in_memory import InMemory
@@ -192,7 +195,8 @@ def privacy_of(
     """
     inside = registry.instance(method or DEFAULT_METHOD)
     if isinstance(schema, Discovery):
-        return Privacy(schema.schema(), Discovering(inside, schema), **more)
+        bought: Any = Discovering(inside, schema)
+        return Privacy(schema.schema(), bought, **more)
     declared = load_schema(schema)
     if declared.unit is None and more.get("accept_inferred"):
         # A draft that was inferred has no unit. Whoever accepts inferred facts gets one row, and
@@ -232,6 +236,44 @@ def release(request: Request, progress: Progress = silent) -> Release:
         draft.write_sets(workers, progress)
         facts = _facts(request, costs, result.schema)
         return frames.release(draft.finish(facts))
+
+
+@answering
+def discover_schema(
+    source: Any,
+    known: Discovery,
+    *,
+    epsilon: Number,
+    delta: Number,
+    relation: Relation = "add_remove",
+    ledger: Ledger | str | Path | None = None,
+    options: Any = None,
+    progress: Progress = silent,
+) -> Schema:
+    """Spend a claim on the schema of a table alone: kinds, levels, bounds and cut points.
+
+    Args:
+        source, ledger, options, progress: as for `synthesize`.
+        known: what is public; its share is not used.
+        epsilon, delta, relation: of everything that is bought.
+    Guarantee:
+        (epsilon, delta)-DP, charged to the ledger before counting. Proven: docs/proofs/discovery.md.
+    Raises:
+        GibbousError: one class an exit code; see gibbous.core.errors.
+    """
+    refuse_forked()
+    paid = SchemaAlone(known, exact(epsilon), exact(delta), relation)
+    privacy = Privacy(known.schema(), paid, ledger=ledger)
+    costs, charged = planned(privacy, Output()), _ledger(privacy)
+    engine = text_engine(IN_THIS_PROCESS, source, options)
+    draft, request = InMemory(Output()), Request(source, privacy, options=options)
+    with records_in(request, costs, charged, engine, progress) as dataset:
+        charge = Charge(charged, dataset, draft)
+        hold = draft.hold(charged, lambda: charge.reserve(privacy, costs, engine))
+        with curator_of(privacy, costs, engine, progress=progress) as curator:
+            schema = paid.bought(curator)
+        hold.commit(hashlib.sha256(schema_toml(schema).encode()).hexdigest())
+    return schema
 
 
 def sample_more(

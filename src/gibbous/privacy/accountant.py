@@ -156,7 +156,7 @@ def for_group(total: Claim, units: int, spends: Sequence[Claim] = ()) -> Claim:
 def _grown(claim: Claim, units: int) -> Claim:
     """One claim, for a group."""
     if claim.kind == "zcdp" and claim.delta:
-        raise _no_conversion("zcdp with a delta", "the claim of a group")
+        raise _no_conversion("zcdp", "approximate")
     kind = "approximate" if claim.kind == "probabilistic" else claim.kind
     delta = claim.delta * (geometric_sum(claim.epsilon, units) if claim.delta else 1)
     return replace(

@@ -18,9 +18,9 @@ from gibbous.core.request import Privacy
 from gibbous.core.tables import Tables
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
-from gibbous.privacy.text_curator import TextCurator
 from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.privacy.rehearsal import rehearse
+from gibbous.privacy.text_curator import TextCurator
 
 
 class Draft(Protocol):

@@ -104,7 +104,7 @@ def grid_column(plan: Outline) -> Column:
         return Column(
             plan.name, "date", edges=tuple(edges), missing=True, date_format=plan.form, clamp=True
         )
-    lowest = 0 if plan.integer else -min(plan.decimals or PLACES, PLACES)
+    lowest = 0 if plan.integer else 1 - (plan.decimals or PLACES)  # edges have no more places
     tens = range(lowest, _LARGEST)
     above = sorted({_number(step, ten) for ten in tens for step in _STEPS} | {10.0**_LARGEST})
     if plan.integer:
@@ -185,14 +185,14 @@ def stated_column(plan: Outline, levels: Sequence[str | int | float | bool]) -> 
     facts = bought("missing", kind=True)
     kind: Literal["nominal", "binary"] = "binary" if len(levels) == 2 else "nominal"
     other = other_label([str(level) for level in levels])
-    return Column(
-        plan.name, kind, tuple(levels), missing=plan.missing, other=other, sources=facts
-    )
+    return Column(plan.name, kind, tuple(levels), missing=plan.missing, other=other, sources=facts)
 
 
 def nothing_column(name: str) -> Column:
     """A column of which nothing is known but its name: all of it is other."""
-    return Column(name, "nominal", ("other",), other="another", sources=bought("levels", kind=False))
+    return Column(
+        name, "nominal", ("other",), other="another", sources=bought("levels", kind=False)
+    )
 
 
 def bought(*facts: str, kind: bool = False) -> tuple[tuple[str, Source], ...]:
@@ -237,8 +237,8 @@ def _decimals(counts: np.ndarray, sigma: float) -> int:
     numbers = float(counts[_NUMBERS].sum())
     by_places = counts[2 : 3 + PLACES]
     for places in range(PLACES + 1):
-        beyond = float(by_places[_PLACES > places].sum())
-        cells = int((_PLACES > places).sum())
+        beyond = float(by_places[places < _PLACES].sum())
+        cells = int((places < _PLACES).sum())
         if beyond <= max(0.01 * numbers, 2 * sigma * math.sqrt(cells)):
             return places
     return PLACES + 1
