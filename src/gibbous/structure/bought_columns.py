@@ -73,7 +73,8 @@ def outline(
     present = max(rows - float(counts[0]), 0.0)
     numbers, text = float(counts[_NUMBERS].sum()), float(counts[-2:].sum())
     form, days = _usual_form(counts)
-    kind = max((numbers, "numeric"), (days, "date"), (text, "levels"))[1]
+    some = (numbers, "numeric"), (days, "date"), (max(text, 6 * sigma), "levels")
+    kind = max(some)[1]
     if kind == "numeric" and text > max(LETTERS * present, 3 * sigma):
         kind = "levels"
     if kind == "date" and present - days > max(SPOILED * present, 6 * sigma):
@@ -251,11 +252,11 @@ def _number(step: float, ten: int) -> float:
 def _ends(counts: np.ndarray, sigma: float) -> tuple[int, int]:
     """The first and the last cell of the grid that are not empty, as far as noise can tell.
 
-    Stretches of 1, 2 and 4 cells are looked at, and of those with rows the largest cell is taken;
+    Stretches of 1 to 16 cells are looked at, and of those with rows the largest cell is taken;
     without any, the cell with the largest count.
     """
     full = np.zeros(len(counts), dtype=bool)
-    for width in (1, 2, 4):
+    for width in (1, 2, 4, 8, 16):
         sums = np.convolve(counts, np.ones(width), mode="valid")
         for start in np.flatnonzero(sums > SURE * sigma * math.sqrt(width)):
             full[start + int(np.argmax(counts[start : start + width]))] = True
