@@ -10,7 +10,7 @@ from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.keywords import did_you_mean
 from gibbous.core.schema import Schema, Unit
 
-SHARE = 0.2
+SHARE = 0.25
 """Of rho: what kinds, levels, bounds and cut points cost unless something else is said."""
 
 

@@ -33,7 +33,7 @@ from gibbous.structure.bought_columns import (
 from gibbous.structure.contexts import margins
 
 PROOF = "docs/proofs/discovery.md"
-SHARES = {"kinds": 0.12, "levels": 0.45, "bounds": 0.23, "cuts": 0.2}
+SHARES = {"kinds": 0.1, "levels": 0.52, "bounds": 0.2, "cuts": 0.18}
 """Of the rho of discovery, each for the columns that need it."""
 
 
@@ -108,14 +108,14 @@ def bought_schema(
     plans, columns = _outlined(curator, known, parts), dict[str, Column]()
     for name, levels in known.levels:
         columns[name] = stated_column(plans[name], levels)
-    usual = _with_levels(curator, known, parts, plans, columns)
+    usual, atoms = _with_levels(curator, known, parts, plans, columns)
     numbers = [
         plan
         for name, plan in plans.items()
-        if name not in columns and (plan.kind != "levels" or plan.integer)
+        if name not in columns and plan.kind != "levels"
     ]
     if numbers:
-        columns |= _with_bounds(curator, parts, numbers)
+        columns |= _with_bounds(curator, parts, numbers, atoms)
     names = [name for name in plans if name in columns]
     left = tuple(name for name in plans if name not in columns)
     if not names:
@@ -146,38 +146,50 @@ def _with_levels(
     parts: Parts,
     plans: Mapping[str, Outline],
     columns: dict[str, Column],
-) -> dict[str, int]:
-    """Add the columns of levels; the codes of their most usual ones are returned."""
+) -> tuple[dict[str, int], dict[str, list[int]]]:
+    """Add the columns of levels.
+
+    Returns:
+        The codes of their most usual levels; and of the other columns that were asked, whole numbers
+        that many rows have.
+    """
     asked = [
         name
         for name, plan in plans.items()
         if name not in columns and (plan.kind == "levels" or (plan.integer and not plan.stated))
     ]
     if not asked:
-        return {}
+        return {}, {}
     noise, whole = parts.selecting(len(asked)), {n for n in asked if plans[n].integer}
 
     def written(name: str, texts: Any) -> Any:
         return whole_text(texts) if name in whole else plain_text(texts)
 
-    usual = {}
+    usual, atoms = {}, {}
     for name, kept in zip(asked, curator.noisy_texts(asked, noise, written), strict=True):
         column = levels_column(plans[name], kept, noise.info().scale)
         if column is not None:
             columns[name] = column
             texts = [str(level) for level in column.levels]
-            usual[name] = max(range(len(texts)), key=lambda code: kept[texts[code]])
-    return usual
+            usual[name] = max(range(len(texts)), key=[kept[text] for text in texts].__getitem__)
+        elif name in whole:
+            atoms[name] = [int(text) for text in kept]
+    return usual, atoms
 
 
-def _with_bounds(curator: TextCurator, parts: Parts, plans: list[Outline]) -> dict[str, Column]:
+def _with_bounds(
+    curator: TextCurator,
+    parts: Parts,
+    plans: list[Outline],
+    atoms: Mapping[str, list[int]],
+) -> dict[str, Column]:
     """Columns of numbers and days: bounds first, then bins."""
     grids = Schema(tuple(map(grid_column, plans)), curator.schema.unit)
     noise = parts.noise("bounds", len(plans))
     view = coded_under(curator, grids, {})
     tables = view.noisy_counts(margins(grids), noise)
     bounded = [
-        bounded_column(plan, _cells(table)[:-1], float(noise.sigma))
+        bounded_column(plan, _cells(table)[:-1], float(noise.sigma), atoms.get(plan.name, ()))
         for plan, table in zip(plans, tables, strict=True)
     ]
     narrow = [column for column in bounded if column.binned]
@@ -187,7 +199,9 @@ def _with_bounds(curator: TextCurator, parts: Parts, plans: list[Outline]) -> di
         noise = parts.noise("cuts", len(narrow))
         tables = coded_under(curator, schema, {}).noisy_counts(margins(schema), noise)
         for column, table in zip(narrow, tables, strict=True):
-            found[column.name] = cut_column(column, _cells(table), float(noise.sigma))
+            found[column.name] = cut_column(
+                column, _cells(table), float(noise.sigma), atoms.get(column.name, ())
+            )
     return found
 
 

@@ -18,10 +18,11 @@ FEW = 20  # whole numbers with at most so many texts may be levels
 RANGE = 32  # whole numbers in so short a range are levels, too
 MOST_LEVELS = 1_000
 BINS = 16
+MOST_BINS = 128  # with those of whole numbers that may be codes
 NARROW = 256
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
 SPOILED = 0.05  # share of other cells from which on a column is no column of days
-SURE = 4.6  # standard deviations above which a stretch of the grid is not empty
+SURE = 5.0  # standard deviations above which a stretch of the grid is not empty
 SKEWED = 50.0  # upper bound over the usual magnitude from which on bins grow in equal ratios
 
 _FIRST_YEAR, _LAST_YEAR = 1850, 2150
@@ -90,7 +91,7 @@ def outline(
         missing=bool(counts[0] > 2 * sigma or spoiled),
         present=present,
         sigma=sigma,
-        integer=numbers > days and numbers > 0.5 * present and places == 0,
+        integer=kind == "numeric" and places == 0,
         decimals=places or None if places <= PLACES else None,
         form=form if kind == "date" else None,
         stated=bool(stated),
@@ -116,13 +117,16 @@ def grid_column(plan: Outline) -> Column:
     )
 
 
-def bounded_column(plan: Outline, counts: np.ndarray, sigma: float) -> Column:
+def bounded_column(
+    plan: Outline, counts: np.ndarray, sigma: float, atoms: Sequence[int] = ()
+) -> Column:
     """A column of numbers or days between bounds, from noisy counts on its grid.
 
     Whole numbers in a short range become levels; others get narrow bins, to be counted and merged.
 
     Args:
         counts: float64 (cells of `grid_column`,).
+        atoms: whole numbers that were bought: each is within the bounds, and a narrow bin of its own.
     """
     edges = grid_column(plan).edges
     low, high = _ends(counts, sigma)
@@ -130,6 +134,7 @@ def bounded_column(plan: Outline, counts: np.ndarray, sigma: float) -> Column:
     whole = plan.integer or plan.kind == "date"
     if whole:
         last -= 1
+    first, last = min((first, *atoms)), max((last, *atoms))
     facts: tuple[tuple[str, Source], ...] = bought("bounds", "bins", "missing", kind=plan.stated)
     if plan.integer and last - first < RANGE:
         levels = tuple(range(int(first), int(last) + 1))
@@ -149,12 +154,25 @@ def bounded_column(plan: Outline, counts: np.ndarray, sigma: float) -> Column:
         sources=facts,
     )
     grid = "log" if plan.kind == "numeric" and _skewed(edges, counts, low, high) else "equal"
-    return replace(plain, edges=narrow_edges(plain, grid, NARROW))  # type: ignore[arg-type]
+    fine = set(narrow_edges(plain, grid, NARROW))  # type: ignore[arg-type]
+    fine |= {float(edge) for atom in atoms for edge in (atom, atom + 1) if edge < last}
+    return replace(plain, edges=tuple(sorted(fine)))
 
 
-def cut_column(narrow: Column, counts: np.ndarray, sigma: float) -> Column:
-    """Narrow bins merged to bins of about equal noisy mass, with the law of numbers inside of them."""
-    merged = merged_edges(narrow.edges, counts[: narrow.bins], sigma, BINS, within=True)
+def cut_column(
+    narrow: Column, counts: np.ndarray, sigma: float, atoms: Sequence[int] = ()
+) -> Column:
+    """Narrow bins merged to bins of about equal noisy mass, with the law of numbers inside of them.
+
+    Args:
+        counts: float64 (narrow bins, and more codes that are not looked at,).
+        atoms: as for `bounded_column`. Where they leave gaps they may be codes: each then may have a
+            bin of its own.
+    """
+    span = max(atoms, default=0) - min(atoms, default=0) + 1
+    codes = len(atoms) if 2 * len(atoms) < span else 0
+    bins = min(MOST_BINS, BINS + codes)
+    merged = merged_edges(narrow.edges, counts[: narrow.bins], sigma, bins, within=True)
     return replace(narrow, edges=merged.edges, within=merged.within)
 
 
@@ -253,15 +271,17 @@ def _ends(counts: np.ndarray, sigma: float) -> tuple[int, int]:
     """The first and the last cell of the grid that are not empty, as far as noise can tell.
 
     Stretches of 1 to 16 cells are looked at, and of those with rows the largest cell is taken;
-    without any, the cell with the largest count.
+    without any, the stretch that stands out most.
     """
-    full = np.zeros(len(counts), dtype=bool)
+    full, best = np.zeros(len(counts), dtype=bool), (-math.inf, 0, 0)
     for width in (1, 2, 4, 8, 16):
-        sums = np.convolve(counts, np.ones(width), mode="valid")
-        for start in np.flatnonzero(sums > SURE * sigma * math.sqrt(width)):
+        clear = np.convolve(counts, np.ones(width), mode="valid") / (sigma * math.sqrt(width))
+        for start in np.flatnonzero(clear > SURE):
             full[start + int(np.argmax(counts[start : start + width]))] = True
-    places = np.flatnonzero(full) if full.any() else np.array([int(np.argmax(counts))])
-    return int(places[0]), int(places[-1])
+        start = int(np.argmax(clear))
+        best = max(best, (float(clear[start]), start, start + width - 1))
+    places = np.flatnonzero(full)
+    return (int(places[0]), int(places[-1])) if len(places) else best[1:]
 
 
 def _skewed(edges: Sequence[float], counts: np.ndarray, low: int, high: int) -> bool:
