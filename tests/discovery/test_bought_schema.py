@@ -80,7 +80,10 @@ def test_a_table_of_which_nothing_is_found_still_has_a_column() -> None:
 
 
 def test_an_empty_table_and_one_of_missing_cells_are_described_too() -> None:
-    for frame in (visits(0), visits(20).with_columns(pl.lit(None, pl.String).alias(n) for n in visits(1).columns)):
+    for frame in (
+        visits(0),
+        visits(20).with_columns(pl.lit(None, pl.String).alias(n) for n in visits(1).columns),
+    ):
         assert len(bought(frame.drop("patient"), rho=0.01)) >= 1
 
 

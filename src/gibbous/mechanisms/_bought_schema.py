@@ -110,9 +110,7 @@ def bought_schema(
         columns[name] = stated_column(plans[name], levels)
     usual, atoms = _with_levels(curator, known, parts, plans, columns)
     numbers = [
-        plan
-        for name, plan in plans.items()
-        if name not in columns and plan.kind != "levels"
+        plan for name, plan in plans.items() if name not in columns and plan.kind != "levels"
     ]
     if numbers:
         columns |= _with_bounds(curator, parts, numbers, atoms)

@@ -20,6 +20,7 @@ MOST_LEVELS = 1_000
 BINS = 16
 MOST_BINS = 128  # with those of whole numbers that may be codes
 NARROW = 256
+NARROW_CODES = 4096  # whole numbers that may be codes
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
 SPOILED = 0.05  # share of other cells from which on a column is no column of days
 SURE = 5.0  # standard deviations above which a stretch of the grid is not empty
@@ -154,7 +155,8 @@ def bounded_column(
         sources=facts,
     )
     grid = "log" if plan.kind == "numeric" and _skewed(edges, counts, low, high) else "equal"
-    fine = set(narrow_edges(plain, grid, NARROW))  # type: ignore[arg-type]
+    most = NARROW_CODES if gaps(atoms) else NARROW
+    fine = set(narrow_edges(plain, grid, most))  # type: ignore[arg-type]
     fine |= {float(edge) for atom in atoms for edge in (atom, atom + 1) if edge < last}
     return replace(plain, edges=tuple(sorted(fine)))
 
@@ -166,14 +168,16 @@ def cut_column(
 
     Args:
         counts: float64 (narrow bins, and more codes that are not looked at,).
-        atoms: as for `bounded_column`. Where they leave gaps they may be codes: each then may have a
-            bin of its own.
+        atoms: as for `bounded_column`; each may have a bin of its own where they may be codes.
     """
-    span = max(atoms, default=0) - min(atoms, default=0) + 1
-    codes = len(atoms) if 2 * len(atoms) < span else 0
-    bins = min(MOST_BINS, BINS + codes)
+    bins = min(MOST_BINS, BINS + (len(atoms) if gaps(atoms) else 0))
     merged = merged_edges(narrow.edges, counts[: narrow.bins], sigma, bins, within=True)
     return replace(narrow, edges=merged.edges, within=merged.within)
+
+
+def gaps(atoms: Sequence[int]) -> bool:
+    """Whether whole numbers that many rows have fill less than half of their range: they may be codes."""
+    return len(atoms) > 1 and 2 * len(atoms) < max(atoms) - min(atoms) + 1
 
 
 def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Column | None:
