@@ -39,10 +39,8 @@ IN_THIS_PROCESS = Performance("local")
 
 
 def load_schema(schema: Schema | str | Path) -> Schema:
-    """A schema as it is, or read from a TOML file.
+    """A schema as it is, or read from the path of a TOML file (docs/reference/schema.md).
 
-    Args:
-        schema: a Schema, or the path of a schema file (docs/reference/schema.md).
     Raises:
         UsageError: it is neither, or the file is not a schema.
     """
@@ -267,6 +265,7 @@ def discover_schema(
     costs, charged = planned(privacy, Output()), _ledger(privacy)
     engine = text_engine(IN_THIS_PROCESS, source, options)
     draft, request = InMemory(Output()), Request(source, privacy, options=options)
+    draft.label = "schema"
     with records_in(request, costs, charged, engine, progress) as dataset:
         charge = Charge(charged, dataset, draft)
         hold = draft.hold(charged, lambda: charge.reserve(privacy, costs, engine))
@@ -343,7 +342,7 @@ def _facts(request: Request, planned: Plan, schema: Schema) -> Facts:
     return Facts(
         schema=schema,
         plan=planned,
-        about=request.privacy.method.about,
+        about=method.about,
         relation=request.privacy.relation,
         uncovered=schema.inferred() if planned.total.is_dp else (),
         imprint=request.output.imprint,

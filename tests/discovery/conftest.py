@@ -54,6 +54,6 @@ def bought(
     known = Discovery(tuple(frame.columns), unit or Unit(), **more)
     parts = Parts(Fraction(rho), tails, known, "add_remove")
     curator = kind(engine_of(frame, known), PLENTY, known.schema(), relation="add_remove")
-    schema, _ = bought_schema(curator, known, parts)
+    schema = bought_schema(curator, known, parts)
     curator.close()
     return schema

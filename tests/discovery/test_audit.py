@@ -110,7 +110,7 @@ def found(*, alone: bool) -> list[Schema]:
     parts = Parts(RHO, Fraction(1, 1000), KNOWN, "add_remove")
     for _ in range(RUNS):
         curator = TextCurator(engine, PLENTY, KNOWN.schema(), relation="add_remove")
-        schemas.append(bought_schema(curator, KNOWN, parts)[0])
+        schemas.append(bought_schema(curator, KNOWN, parts))
     return schemas
 
 

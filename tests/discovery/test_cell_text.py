@@ -61,16 +61,16 @@ def test_the_class_of_a_text_does_not_hang_on_others() -> None:
     ("column", "codes"),
     [
         (Column("x", "numeric", edges=(0, 1, 2, 3), clamp=True, missing=True), [0, 2, 1, 3, 3]),
-        (Column("x", "numeric", edges=(0, 1, 2, 3), clamp=True), [0, 2, 1, 9, 9]),
+        (Column("x", "numeric", edges=(0, 1, 2, 3), clamp=True), [0, 2, 1, 1, 1]),
         (Column("x", "ordinal", (0, 1, 2), missing=True), [0, 2, 3, 3, 3]),
         (Column("x", "nominal", ("-7", "1.5"), other="other", missing=True), [0, 2, 1, 2, 3]),
-        (Column("x", "nominal", ("-7",)), [0, 9, 9, 9, 9]),
+        (Column("x", "nominal", ("-7",)), [0, 0, 0, 0, 0]),
     ],
 )
 def test_no_text_is_refused(column: Column, codes: list[int]) -> None:
     texts = pl.Series(["-7", "250", "1.5", "word", None])
 
-    assert lenient_codes(texts, column, 9).tolist() == codes
+    assert lenient_codes(texts, column).tolist() == codes
 
 
 def test_days_are_read_in_their_form_and_moved_to_the_bounds() -> None:
@@ -80,7 +80,7 @@ def test_days_are_read_in_their_form_and_moved_to_the_bounds() -> None:
     )
 
     codes = lenient_codes(
-        pl.Series(["01/01/1990", "05/01/2020", "15/01/2020", "2020-01-01"]), column, 1
+        pl.Series(["01/01/1990", "05/01/2020", "15/01/2020", "2020-01-01"]), column
     )
 
     assert codes.tolist() == [0, 0, 1, 1]

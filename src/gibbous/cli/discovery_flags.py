@@ -64,7 +64,7 @@ class DiscoveryFlags:
             options: how it is read.
         Raises:
             PrivacyRefused: the unit is not said, or nobody said that the names are public.
-            UsageError, InputRejected: a flag or a file is wrong, or the header looks like a record.
+            UsageError, InputRejected: a flag or a file is wrong.
         """
         from gibbous.core.discovery import SHARE, Discovery
 
@@ -115,7 +115,6 @@ class DiscoveryFlags:
                 "A plan opens no file of records.",
                 "Pass --names FILE with one name a line.",
             )
-        from gibbous.read.conform import check_header
         from gibbous.read.source import is_table, probe
 
         if is_table(data):
@@ -125,9 +124,7 @@ class DiscoveryFlags:
                 "--header-is-public is for files.",
                 "Pass --names FILE with one name a line.",
             )
-        names = probe(data, options=options).names
-        check_header(names)
-        return names
+        return probe(data, options=options).names
 
 
 def _levels(text: str) -> tuple[str, tuple[str, ...]]:

@@ -54,11 +54,14 @@ class TextEngine(LocalEngine):
         Args:
             schema: names and privacy unit; kinds and levels are not looked at.
         Raises:
-            InputRejected, SchemaMismatch, ResourceLimit: as every scan; nothing about a cell.
+            InputRejected, SchemaMismatch, ResourceLimit: as every scan; nothing about a cell. Half of
+                the names or more look like values, or stand among the values below them.
         """
         import polars as pl
 
         from gibbous.disintegrate.scanning import fingerprint_of
+        from gibbous.encode.cell_text import as_cells
+        from gibbous.read.conform import check_header
         from gibbous.read.source import read_slices
 
         progress("read", 0, 100)
@@ -66,8 +69,10 @@ class TextEngine(LocalEngine):
             mark, frames = fingerprint_of(source, schema, rows, key), []
             for part in slices:
                 mark.add(part)
-                frames.append(_as_text(part))
-        frame = self._bounded(pl.concat(frames), schema)
+                frames.append(pl.DataFrame([as_cells(column) for column in part]))
+        frame = pl.concat(frames)
+        check_header(frame.columns, frame)
+        frame = self._bounded(frame, schema)
         self._cells = {name: _cells(frame.get_column(name)) for name in schema.names}
         progress("read", 100, 100)
         return mark.digest()
@@ -140,13 +145,6 @@ class TextEngine(LocalEngine):
         finally:
             people.release()
         return frame if stay is None else frame.filter(pl.Series(np.concatenate(stay)))
-
-
-def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
-    import polars as pl
-
-    instants = pl.col(pl.Datetime).dt.to_string("%Y-%m-%d %H:%M:%S")
-    return frame.with_columns(instants).with_columns(pl.all().cast(pl.String))
 
 
 def _cells(values: pl.Series) -> Cells:

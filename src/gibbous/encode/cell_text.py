@@ -96,26 +96,52 @@ def plain_text(texts: pl.Series) -> pl.Series:
     return cells.set(pl.Series(_missing(cells)), None)
 
 
-def lenient_codes(texts: pl.Series, column: Column, usual: int = 0) -> np.ndarray:
+def lenient(column: Column) -> bool:
+    """Whether a column was bought: then no cell is refused, whoever reads records under it."""
+    return column.source("missing") == "discovered"
+
+
+def column_codes(values: pl.Series, column: Column) -> np.ndarray:
+    """`lenient_codes` of a whole column, of any type: once a distinct value."""
+    texts = as_cells(values).to_frame("text")
+    distinct = texts["text"].unique()
+    codes = pl.DataFrame({"text": distinct, "code": lenient_codes(distinct, column)})
+    joined = texts.join(codes, on="text", how="left", nulls_equal=True, maintain_order="left")
+    found: np.ndarray = joined["code"].to_numpy()
+    return found
+
+
+def column_numbers(values: pl.Series, column: Column) -> np.ndarray:
+    """Numbers of a binned column within its bounds, float64 (rows,); the lower bound for what is none."""
+    low, high = float(column.edges[0]), float(column.edges[-1])
+    read = _read(plain_text(as_cells(values)), column)
+    return np.clip(np.where(np.isfinite(read), read, low), low, high)
+
+
+def as_cells(values: pl.Series) -> pl.Series:
+    """A column of any type as the text of its cells."""
+    if isinstance(values.dtype, pl.Datetime):
+        return values.dt.to_string("%Y-%m-%d %H:%M:%S")
+    return values.cast(pl.String)
+
+
+def lenient_codes(texts: pl.Series, column: Column) -> np.ndarray:
     """Codes of texts under a column; none is refused.
 
     Numbers and days beyond the bounds are moved to them. What does not parse, or is no level, becomes
-    other, else missing, else `usual`; what is missing becomes missing, else the same.
+    other, else missing; what is missing becomes missing, else other. Without either it becomes the
+    first level, or the middle bin: that is for the few cells that noisy counts do not show.
 
     Args:
         texts: cells, text; null is missing.
-        usual: code of what has no other place.
     Returns:
         int32 (texts,).
     """
     cells = plain_text(texts)
+    usual = column.bins // 2 if column.ordered else 0
     if column.binned:
-        read = (
-            _ordinals(cells, column.date_format or "%Y-%m-%d").astype(np.float64)
-            if column.kind == "date"
-            else _floats(cells.set(~cells.str.contains(NUMBER).fill_null(value=False), None))
-        )
-        fits = np.isfinite(read) & ((read > 0) | (column.kind != "date"))
+        read = _read(cells, column)
+        fits = np.isfinite(read)
         cuts = np.array(column.edges[1:-1], dtype=np.float64)
         codes = np.searchsorted(cuts, np.where(fits, read, 0.0), side="right").astype(np.int32)
     else:
@@ -126,6 +152,14 @@ def lenient_codes(texts: pl.Series, column: Column, usual: int = 0) -> np.ndarra
     codes[~fits] = stray
     codes[cells.is_null().to_numpy()] = absent
     return codes
+
+
+def _read(cells: pl.Series, column: Column) -> np.ndarray:
+    """Numbers, or days as ordinals; nan for what is none."""
+    if column.kind == "date":
+        days = _ordinals(cells, column.date_format or "%Y-%m-%d").astype(np.float64)
+        return np.where(days > 0, days, np.nan)
+    return _floats(cells.set(~cells.str.contains(NUMBER).fill_null(value=False), None))
 
 
 def _level_codes(cells: pl.Series, column: Column) -> np.ndarray:

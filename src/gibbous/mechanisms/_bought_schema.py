@@ -14,7 +14,7 @@ from gibbous.core.column import Column
 from gibbous.core.discovery import Discovery
 from gibbous.core.exact import exact
 from gibbous.core.plan import Spend
-from gibbous.core.protocols import CuratorLike, Mechanism
+from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Table
 from gibbous.encode.cell_text import CLASSES, classes, lenient_codes, plain_text, whole_text
@@ -97,18 +97,12 @@ class Parts:
         return self.rho * exact(SHARES[what])
 
 
-def bought_schema(
-    curator: TextCurator, known: Discovery, parts: Parts
-) -> tuple[Schema, dict[str, int]]:
-    """Spend: kinds, levels, bounds and cut points, each with its share of `parts`.
-
-    Returns:
-        The schema, and for each column the code of cells that have no other place.
-    """
+def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schema:
+    """Spend: kinds, levels, bounds and cut points, each with its share of `parts`."""
     plans, columns = _outlined(curator, known, parts), dict[str, Column]()
     for name, levels in known.levels:
         columns[name] = stated_column(plans[name], levels)
-    usual, atoms = _with_levels(curator, known, parts, plans, columns)
+    atoms = _with_levels(curator, known, parts, plans, columns)
     numbers = [
         plan for name, plan in plans.items() if name not in columns and plan.kind != "levels"
     ]
@@ -119,8 +113,7 @@ def bought_schema(
     if not names:
         names, left = [left[0]], left[1:]
         columns[names[0]] = nothing_column(names[0])
-    schema = Schema(tuple(columns[name] for name in names), known.unit, ignore=left)
-    return schema, {c.name: usual.get(c.name, c.bins // 2) for c in schema}
+    return Schema(tuple(columns[name] for name in names), known.unit, ignore=left)
 
 
 def _outlined(curator: TextCurator, known: Discovery, parts: Parts) -> dict[str, Outline]:
@@ -144,35 +137,28 @@ def _with_levels(
     parts: Parts,
     plans: Mapping[str, Outline],
     columns: dict[str, Column],
-) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """Add the columns of levels.
-
-    Returns:
-        The codes of their most usual levels; and of the other columns that were asked, whole numbers
-        that many rows have.
-    """
+) -> dict[str, list[int]]:
+    """Add the columns of levels; of the others that were asked, whole numbers that many rows have."""
     asked = [
         name
         for name, plan in plans.items()
         if name not in columns and (plan.kind == "levels" or (plan.integer and not plan.stated))
     ]
     if not asked:
-        return {}, {}
+        return {}
     noise, whole = parts.selecting(len(asked)), {n for n in asked if plans[n].integer}
 
     def written(name: str, texts: Any) -> Any:
         return whole_text(texts) if name in whole else plain_text(texts)
 
-    usual, atoms = {}, {}
+    atoms = {}
     for name, kept in zip(asked, curator.noisy_texts(asked, noise, written), strict=True):
         column = levels_column(plans[name], kept, noise.info().scale)
         if column is not None:
             columns[name] = column
-            texts = [str(level) for level in column.levels]
-            usual[name] = max(range(len(texts)), key=[kept[text] for text in texts].__getitem__)
         elif name in whole:
             atoms[name] = [int(text) for text in kept]
-    return usual, atoms
+    return atoms
 
 
 def _with_bounds(
@@ -184,8 +170,7 @@ def _with_bounds(
     """Columns of numbers and days: bounds first, then bins."""
     grids = Schema(tuple(map(grid_column, plans)), curator.schema.unit)
     noise = parts.noise("bounds", len(plans))
-    view = coded_under(curator, grids, {})
-    tables = view.noisy_counts(margins(grids), noise)
+    tables = curator.coded(grids, lenient_codes).noisy_counts(margins(grids), noise)
     bounded = [
         bounded_column(plan, _cells(table)[:-1], float(noise.sigma), atoms.get(plan.name, ()))
         for plan, table in zip(plans, tables, strict=True)
@@ -195,18 +180,12 @@ def _with_bounds(
     if narrow:
         schema = Schema(tuple(narrow), curator.schema.unit)
         noise = parts.noise("cuts", len(narrow))
-        tables = coded_under(curator, schema, {}).noisy_counts(margins(schema), noise)
+        tables = curator.coded(schema, lenient_codes).noisy_counts(margins(schema), noise)
         for column, table in zip(narrow, tables, strict=True):
             found[column.name] = cut_column(
                 column, _cells(table), float(noise.sigma), atoms.get(column.name, ())
             )
     return found
-
-
-def coded_under(curator: TextCurator, schema: Schema, usual: Mapping[str, int]) -> CuratorLike:
-    return curator.coded(
-        schema, lambda texts, column: lenient_codes(texts, column, usual.get(column.name, 0))
-    )
 
 
 def _cells(table: Table) -> np.ndarray:

@@ -16,8 +16,9 @@ from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
+from gibbous.encode.cell_text import lenient_codes
 from gibbous.mechanisms import _inner
-from gibbous.mechanisms._bought_schema import PROOF, Parts, bought_schema, coded_under
+from gibbous.mechanisms._bought_schema import PROOF, Parts, bought_schema
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.text_curator import TextCurator
 
@@ -84,8 +85,8 @@ class Discovering:
         assert parts.method is not None
         if not isinstance(curator, TextCurator):  # a rehearsal, which has no records
             return parts.method.run(curator, rows, sets)
-        schema, usual = bought_schema(curator, self.known, parts)
-        return parts.method.run(coded_under(curator, schema, usual), rows, sets)
+        schema = bought_schema(curator, self.known, parts)
+        return parts.method.run(curator.coded(schema, lenient_codes), rows, sets)
 
     def parts(self, rows: int | None = None, sets: int = 1) -> Parts:
         """How the budget is divided; the same for all data.
@@ -162,7 +163,7 @@ class SchemaAlone:
     def bought(self, curator: CuratorLike) -> Schema:
         """Spend: the schema."""
         assert isinstance(curator, TextCurator)
-        return bought_schema(curator, self.known, self._parts())[0]
+        return bought_schema(curator, self.known, self._parts())
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables | Codes:
         """Nothing: there are no rows."""

@@ -70,25 +70,21 @@ def undeclared(extra: Sequence[str], given: Sequence[str]) -> str:
     return f"{len(extra):,} of {len(given):,} columns (names withheld: they may be a record)"
 
 
-def check_header(names: Sequence[str], frame: pl.DataFrame | None = None) -> None:
+def check_header(names: Sequence[str], frame: pl.DataFrame) -> None:
     """Refuse names that look like the first record of a table without a header.
 
     A name does where it is a number or a day, or occurs among the values below it.
 
     Args:
         names: of all columns.
-        frame: the columns that can be read; None to look at nothing but the names.
+        frame: the columns that can be read.
     Raises:
         InputRejected: half of the names or more do; none is shown.
     """
     import polars as pl
 
     alike = pl.Series(names, dtype=pl.String).str.contains(_NO_NAME).sum()
-    texts = (
-        c
-        for c in (() if frame is None else frame)
-        if c.dtype in (pl.String, pl.Categorical, pl.Enum)
-    )
+    texts = (c for c in frame if c.dtype in (pl.String, pl.Categorical, pl.Enum))
     alike += sum(bool((c.cast(pl.String) == c.name).any()) for c in texts)
     if names and 2 * alike >= len(names):
         raise InputRejected(

@@ -94,7 +94,7 @@ def outline(
         sigma=sigma,
         integer=kind == "numeric" and places == 0,
         decimals=places or None if places <= PLACES else None,
-        form=form if kind == "date" else None,
+        form=form if kind == "date" and form != DAYS[0] else None,  # ISO days need no form
         stated=bool(stated),
     )
 
@@ -183,8 +183,8 @@ def gaps(atoms: Sequence[int]) -> bool:
 def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Column | None:
     """A column of the texts that were kept; None where there are none, or numbers that are no levels.
 
-    Whole numbers are levels where at most FEW texts, at least two, hold all rows, as far as noise
-    can tell.
+    Texts come in the order of their noisy numbers. Whole numbers are levels where at most FEW texts,
+    at least two, hold all rows, as far as noise can tell.
 
     Args:
         kept: text -> noisy number of rows.
@@ -200,7 +200,7 @@ def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Colum
         return _listed(plan, numbers, None)
     if not most:
         return None
-    return _listed(plan, tuple(sorted(most)), other_label(most) if lost > noise else None)
+    return _listed(plan, tuple(most), other_label(most) if lost > noise else None)
 
 
 def stated_column(plan: Outline, levels: Sequence[str | int | float | bool]) -> Column:
