@@ -116,9 +116,11 @@ def resolve(
     if len(given) != 1:
         raise UsageError(
             "NOSCHEMA",
-            "Several of a schema, a geography and facts to be bought were given."
-            if given
-            else "No schema was given.",
+            "No schema was given."
+            if not given
+            else "Facts to be bought were given beside a schema or a geography."
+            if bought
+            else "Both a schema and a geography were given.",
             "A run needs a schema file: levels, bounds and the privacy unit are declared in it. For "
             "flows a geography takes its place; or the facts are bought with a share of the budget.",
             "Pass --schema FILE; `gibbous schema infer DATA -o schema.toml` writes a draft. Or pass "

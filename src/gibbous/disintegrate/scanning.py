@@ -76,7 +76,7 @@ def scan(
     from gibbous.read.source import read_slices
 
     progress("read", 0, 100)
-    known, words = dictionaries(schema), _words(schema)
+    known, words = dictionaries(schema), words_for(schema)
     with ExitStack() as stack:
         reading = read_slices(source, schema=schema, options=options)
         rows, frames = stack.enter_context(reading)
@@ -223,7 +223,8 @@ def fingerprint_of(source: Any, schema: Schema, rows: int | None, key: bytes) ->
     return Fingerprint(key, null_text(source, schema), adding=adding)
 
 
-def _words(schema: Schema) -> Words64 | None:
+def words_for(schema: Schema) -> Words64 | None:
+    """Words that bound the rows of persons; None where rows are protected."""
     if schema.unit is None or schema.unit.kind != "person":
         return None
     from gibbous.privacy.entropy import words  # loads OpenDP

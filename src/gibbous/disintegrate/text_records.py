@@ -132,12 +132,12 @@ class TextEngine(LocalEngine):
     def _bounded(self, frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
         import polars as pl
 
-        unit = schema.unit
-        if unit is None or unit.column is None:
-            return frame
         from gibbous.disintegrate.persons import People
-        from gibbous.privacy.entropy import words
+        from gibbous.disintegrate.scanning import words_for
 
+        unit, words = schema.unit, words_for(schema)
+        if unit is None or unit.column is None or words is None:
+            return frame
         people = People(unit.column, frame.height, self._spilling.folder, words)
         try:
             people.add(people.lanes(frame.get_column(unit.column)))
