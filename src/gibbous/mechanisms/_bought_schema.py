@@ -122,7 +122,9 @@ def _outlined(curator: TextCurator, known: Discovery, parts: Parts) -> dict[str,
     noise = parts.noise("kinds", len(names))
     view = curator.coded(schema, classes)
     tables = [_cells(table) for table in view.noisy_counts(margins(schema), noise)]
-    sigma, rows = float(noise.sigma), max(0.0, float(np.mean([t.sum() for t in tables])))
+    sigma = float(noise.sigma)
+    # Sums of the classes that clearly have cells: all classes together would carry much more noise.
+    rows = float(np.mean([counts[counts > 3 * sigma].sum() for counts in tables]))
     stated = dict.fromkeys(known.numeric, "numeric") | dict.fromkeys(known.date, "date")
     stated |= {name: "levels" for name, _ in known.levels}
     return {

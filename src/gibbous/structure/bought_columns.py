@@ -77,7 +77,7 @@ def outline(
     form, days = _usual_form(counts)
     some = (numbers, "numeric"), (days, "date"), (max(text, 6 * sigma), "levels")
     kind = max(some)[1]
-    if kind == "numeric" and text > max(LETTERS * present, 3 * sigma):
+    if kind == "numeric" and text > max(LETTERS * present, 5 * sigma):
         kind = "levels"
     if kind == "date" and present - days > max(SPOILED * present, 6 * sigma):
         kind = "levels"
@@ -91,7 +91,7 @@ def outline(
         kind,  # type: ignore[arg-type]
         missing=bool(counts[0] > 2 * sigma or spoiled),
         present=present,
-        sigma=sigma,
+        sigma=1.5 * sigma,  # of the missing cells, and of the number of rows
         integer=kind == "numeric" and places == 0,
         decimals=places or None if places <= PLACES else None,
         form=form if kind == "date" and form != DAYS[0] else None,  # ISO days need no form
