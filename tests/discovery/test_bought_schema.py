@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,6 +14,7 @@ from gibbous.core.errors import PrivacyRefused
 from gibbous.core.schema import Schema, Unit
 from gibbous.encode.cell_text import lenient_codes
 from gibbous.encode.encode import encode
+from gibbous.mechanisms import _bought_schema
 from gibbous.mechanisms._bought_schema import Parts, bought_schema
 from gibbous.mechanisms._discovery import Discovering, SchemaAlone
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
@@ -20,6 +22,7 @@ from gibbous.mechanisms.laplace import Laplace
 from gibbous.privacy import accountant
 from gibbous.privacy.noise import Gaussian
 from gibbous.privacy.text_curator import TextCurator
+from gibbous.structure.bought_columns import Outline, outline
 from tests.discovery.conftest import PLENTY, bought, engine_of, visits
 
 
@@ -203,3 +206,19 @@ def test_whoever_reads_records_under_a_bought_schema_gets_the_same_codes_and_no_
     codes = encode(spoiled.drop("patient", "note", strict=False), schema)
 
     assert (codes.by_column == view._look().by_column).all()  # type: ignore[union-attr]
+
+
+def test_the_number_of_rows_that_rules_see_is_a_noisy_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches the true number of rows, which is the same each time; by chance alone once in a thousand."""
+    seen: list[float] = []
+
+    def watched(name: str, counts: Any, **more: Any) -> Outline:
+        seen.append(more["rows"])
+        return outline(name, counts, **more)
+
+    monkeypatch.setattr(_bought_schema, "outline", watched)
+
+    for _ in range(4):
+        bought(visits(2000).select("sex", "ward"), rho=0.01)
+
+    assert len(set(seen)) > 1

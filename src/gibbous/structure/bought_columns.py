@@ -277,13 +277,13 @@ def _ends(counts: np.ndarray, sigma: float) -> tuple[int, int]:
     Stretches of 1 to 16 cells are looked at, and of those with rows the largest cell is taken;
     without any, the stretch that stands out most.
     """
-    full, best = np.zeros(len(counts), dtype=bool), (-math.inf, 0, 0)
+    full, best = np.zeros(len(counts), dtype=bool), (-math.inf, 0, len(counts) - 1)
     for width in (1, 2, 4, 8, 16):
         clear = np.convolve(counts, np.ones(width), mode="valid") / (sigma * math.sqrt(width))
-        for start in np.flatnonzero(clear > SURE):
+        for start in np.flatnonzero(clear > SURE).tolist():
             full[start + int(np.argmax(counts[start : start + width]))] = True
-        start = int(np.argmax(clear))
-        best = max(best, (float(clear[start]), start, start + width - 1))
+        first = int(np.argmax(clear))
+        best = max(best, (float(clear[first]), first, first + width - 1))
     places = np.flatnonzero(full)
     return (int(places[0]), int(places[-1])) if len(places) else best[1:]
 
