@@ -20,6 +20,7 @@ MOST_LEVELS = 1_000
 BINS = 16
 MOST_BINS = 128  # with those of whole numbers that may be codes
 NARROW = 256
+CODES = 10  # so many whole numbers with gaps between them may be codes
 NARROW_CODES = 4096  # whole numbers that may be codes
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
 SPOILED = 0.05  # share of other cells from which on a column is no column of days
@@ -176,8 +177,8 @@ def cut_column(
 
 
 def gaps(atoms: Sequence[int]) -> bool:
-    """Whether whole numbers that many rows have fill less than half of their range: they may be codes."""
-    return len(atoms) > 1 and 2 * len(atoms) < max(atoms) - min(atoms) + 1
+    """Whether many whole numbers that many rows have fill less than half of their range: as codes do."""
+    return len(atoms) >= CODES and 2 * len(atoms) < max(atoms) - min(atoms) + 1
 
 
 def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Column | None:
