@@ -263,7 +263,7 @@ def _decimals(counts: np.ndarray, sigma: float) -> int:
     for places in range(PLACES + 1):
         beyond = float(by_places[places < _PLACES].sum())
         cells = int((places < _PLACES).sum())
-        if beyond <= max(0.01 * numbers, 2 * sigma * math.sqrt(cells)):
+        if beyond <= max(0.01 * numbers, 4 * sigma * math.sqrt(cells)):
             return places
     return PLACES + 1
 
