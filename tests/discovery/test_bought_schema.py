@@ -5,14 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from gibbous.core.claim import zcdp
+from gibbous.core.codes import Codes
 from gibbous.core.discovery import Discovery
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.schema import Schema, Unit
 from gibbous.encode.cell_text import lenient_codes
+from gibbous.encode.decode import decode
 from gibbous.encode.encode import encode
 from gibbous.mechanisms import _bought_schema
 from gibbous.mechanisms._bought_schema import Parts, bought_schema
@@ -82,6 +85,7 @@ def test_a_table_of_which_nothing_is_found_still_has_a_column() -> None:
     assert len(schema) == 1
     assert schema.columns[0].size == 2
     assert len(schema.ignore) == 1
+    assert encode(visits(5).select("note", "patient"), schema).rows == 5
 
 
 def test_an_empty_table_and_one_of_missing_cells_are_described_too() -> None:
@@ -222,3 +226,28 @@ def test_the_number_of_rows_that_rules_see_is_a_noisy_one(monkeypatch: pytest.Mo
         bought(visits(2000).select("sex", "ward"), rho=0.01)
 
     assert len(set(seen)) > 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_table_and_no_noise_makes_a_schema_that_cannot_be_used(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    rows = int(draw.integers(0, 300))
+    words = ["a", "", "NA", "other", "3", "3.0", "007", "1e300", "nan", "inf", "\n x", "'\""]
+    frame = pl.DataFrame(
+        {
+            "far": [str(v) for v in draw.integers(-(10**12), 10**12, rows)],
+            "fine": [f"{v:.{seed}f}" for v in draw.normal(0, 10.0 ** (seed - 6), rows)],
+            "words": draw.choice(words, rows).tolist(),
+            "years": [f"{y}-02-03" for y in draw.integers(1, 9999, rows)],
+            "codes": [str(v) for v in 37 * draw.integers(0, 20, rows)],
+            "none": pl.Series([None] * rows, dtype=pl.String),
+        }
+    )
+
+    schema = bought(frame, rho=10.0 ** (seed - 6))
+
+    codes = encode(frame, schema)
+    written = decode(Codes(schema, np.array(codes.by_column).T), seed=1)
+    left = written.with_columns(pl.lit(None, pl.String).alias(name) for name in schema.ignore)
+    assert codes.rows == rows
+    assert encode(left, schema).rows == rows

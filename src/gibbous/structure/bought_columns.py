@@ -214,9 +214,7 @@ def stated_column(plan: Outline, levels: Sequence[str | int | float | bool]) -> 
 
 def nothing_column(name: str) -> Column:
     """A column of which nothing is known but its name: all of it is other."""
-    return Column(
-        name, "nominal", ("other",), other="another", sources=bought("levels", kind=False)
-    )
+    return Column(name, "nominal", ("other",), other="another", sources=bought("levels", "missing"))
 
 
 def bought(*facts: str, kind: bool = False) -> tuple[tuple[str, Source], ...]:
