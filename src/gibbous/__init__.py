@@ -19,6 +19,7 @@ import gibbous.read  # noqa: F401 - what reads for Schema.load and Ledger.datase
 if TYPE_CHECKING:
     from gibbous.contract.auditor.run import audit as audit
     from gibbous.core.claim import Claim as Claim
+    from gibbous.core.discovery import Discovery as Discovery
     from gibbous.core.errors import GibbousError as GibbousError
     from gibbous.core.plan import Plan as Plan
     from gibbous.core.release import Release as Release
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from gibbous.mechanisms.sba import Sba as Sba
     from gibbous.mechanisms.sbhg import Sbhg as Sbhg
     from gibbous.mechanisms.smoothed_histogram import SmoothedHistogram as SmoothedHistogram
+    from gibbous.pipeline import discover_schema as discover_schema
     from gibbous.pipeline import load_schema as load_schema
     from gibbous.pipeline import plan as plan
     from gibbous.pipeline import synthesize as synthesize
@@ -81,6 +83,7 @@ _MECHANISMS = """
 _OTHERS = {
     "gibbous.contract.auditor.run": "audit",
     "gibbous.core.claim": "Claim",
+    "gibbous.core.discovery": "Discovery",
     "gibbous.core.errors": "GibbousError",
     "gibbous.core.request": "Imprint",
     "gibbous.core.plan": "Plan",
@@ -92,7 +95,7 @@ _OTHERS = {
     "gibbous.frontier.compare": "compare",
     "gibbous.frontier.study": "Study",
     "gibbous.mechanisms.registry": "methods",
-    "gibbous.pipeline": "load_schema plan synthesize",
+    "gibbous.pipeline": "discover_schema load_schema plan synthesize",
     "gibbous.privacy.ledger": "Ledger",
     "gibbous.read.infer": "infer_schema",
     "gibbous.reporting.evaluate_and_report": "evaluate report",

@@ -58,6 +58,30 @@ def engine_of(performance: Performance, source: Any = None, options: Any = None)
     return made
 
 
+def text_engine(performance: Performance, source: Any = None, options: Any = None) -> Engine:
+    """The engine that reads records without a schema.
+
+    Raises:
+        UsageError: another engine than the local one was asked for, or the source is of another one.
+    """
+    from gibbous.disintegrate.text_records import TextEngine
+
+    name = performance.engine or disintegrate.fitting(source)
+    if name not in disintegrate.LOCAL:
+        raise UsageError(
+            "DISCOVERYENGINE",
+            "A schema is bought by the local engine, and another one was asked for.",
+            "Kinds, levels and bounds are bought from files, frames and databases; not on a cluster.",
+            "Leave --engine out, or declare a schema.",
+        )
+    return TextEngine(
+        options,
+        threads=performance.threads,
+        memory_limit=performance.memory,
+        scratch=performance.scratch,
+    )
+
+
 def memory_limit(performance: Performance) -> int:
     """Bytes that a run may use: this machine's share, or more where that is said."""
     own = getattr(performance.engine, "memory_limit", None) or performance.memory or 0

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gibbous.core.boundary import guarded
+from gibbous.core.claim import Relation
+from gibbous.core.discovery import Discovery
 from gibbous.core.errors import UsageError
-from gibbous.core.exact import Number
+from gibbous.core.exact import Number, exact
 from gibbous.core.keywords import DEFAULT_METHOD, answering
 from gibbous.core.machine import at_most, check_memory, check_rows
 from gibbous.core.plan import Plan
@@ -25,12 +28,14 @@ from gibbous.core.request import (
     Request,
 )
 from gibbous.core.schema import Schema, Unit
-from gibbous.engines import engine_of, memory_limit, records_in, workers_of
+from gibbous.engines import engine_of, memory_limit, records_in, text_engine, workers_of
 from gibbous.mechanisms import limits, registry
+from gibbous.mechanisms._discovery import Discovering, SchemaAlone
 from gibbous.privacy.accountant import true_alarms
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.risk import asked_for, risk_of
-from gibbous.privacy.spend import Charge, spend
+from gibbous.privacy.spend import Charge, curator_of, spend
+from gibbous.read.schema_write import schema_toml
 from gibbous.write.certificate import Facts
 from gibbous.write.frame_kinds import frame_kind
 from gibbous.write.in_memory import InMemory
@@ -44,10 +49,8 @@ IN_THIS_PROCESS = Performance("local")
 
 
 def load_schema(schema: Schema | str | Path) -> Schema:
-    """A schema as it is, or read from a TOML file.
+    """A schema as it is, or read from the path of a TOML file (docs/reference/schema.md).
 
-    Args:
-        schema: a Schema, or the path of a schema file (docs/reference/schema.md).
     Raises:
         UsageError: it is neither, or the file is not a schema.
     """
@@ -65,7 +68,7 @@ def load_schema(schema: Schema | str | Path) -> Schema:
 
 @answering
 def plan(
-    schema: Schema | str | Path,
+    schema: Schema | Discovery | str | Path,
     method: Mechanism | str | None = None,
     *,
     rows: int | None = None,
@@ -78,7 +81,8 @@ def plan(
     """What a run would cost and need, from the schema alone. Opens no record.
 
     Args:
-        schema: a Schema, or a path to a schema file.
+        schema: a Schema, a path to a schema file, or a Discovery: names and unit of a table whose
+            schema is to be bought.
         method: a mechanism, a registered name, or None for the default.
         rows: rows a set; None means the noisy number of rows.
         sets: synthetic sets, >= 1.
@@ -108,7 +112,7 @@ def plan(
 @answering
 def synthesize(
     source: Any,
-    schema: Schema | str | Path,
+    schema: Schema | Discovery | str | Path,
     method: Mechanism | str | None = None,
     *,
     rows: int | None = None,
@@ -138,7 +142,8 @@ def synthesize(
     Args:
         source: a path (CSV, or Parquet: a file, a folder, a pattern), a frame (pandas, polars,
             pyarrow, Spark), an Ibis table, or the address of a table (docs/how-to/duckdb.md).
-        schema: its declared schema, or a path to the schema file.
+        schema: its declared schema, a path to the schema file, or a Discovery: kinds, levels and
+            bounds are then bought with a share of the budget.
         method: a mechanism, a registered name, or None for the default.
         rows: rows a set; None means the noisy number of rows.
         sets: synthetic sets, >= 1.
@@ -197,26 +202,29 @@ def synthesize(
 
 
 def privacy_of(
-    schema: Schema | str | Path, method: Mechanism | str | None = None, **more: Any
+    schema: Schema | Discovery | str | Path, method: Mechanism | str | None = None, **more: Any
 ) -> Privacy:
     """What is promised, from what a caller names.
 
     Args:
-        schema: a Schema, or a path to a schema file.
+        schema: a Schema, a path to a schema file, or a Discovery.
         method: a mechanism, a registered name, or None for the default.
         more: further fields of `Privacy`.
     Raises:
         UsageError: there is no such schema or method.
     """
+    inside = registry.instance(method or DEFAULT_METHOD)
+    if more.get("risk") is not None:
+        inside = asked_for(inside, str(more["risk"]))
+    if isinstance(schema, Discovery):
+        bought: Any = Discovering(inside, schema)
+        return Privacy(schema.schema(), bought, **more)
     declared = load_schema(schema)
     if declared.unit is None and more.get("accept_inferred"):
         # A draft that was inferred has no unit. Whoever accepts inferred facts gets one row, and
         # reads it among the facts that the guarantee does not cover.
         declared = replace(declared, unit=Unit(source="inferred"))
-    made = registry.instance(method or DEFAULT_METHOD)
-    if more.get("risk") is not None:
-        made = asked_for(made, str(more["risk"]))
-    return Privacy(declared, made, **more)
+    return Privacy(declared, inside, **more)
 
 
 @guarded
@@ -237,10 +245,9 @@ def release(request: Request, progress: Progress = silent) -> Release:
     target = (
         check_output(output.out, overwrite=output.overwrite, source=source) if output.out else None
     )
-    ledger = privacy.ledger
-    if not isinstance(ledger, Ledger):
-        ledger = Ledger.open(Path(ledger) if ledger else None)
-    engine, frames = engine_of(request.performance, source, request.options), frame_kind(source)
+    ledger = _ledger(privacy)
+    made = text_engine if isinstance(privacy.method, Discovering) else engine_of
+    engine, frames = made(request.performance, source, request.options), frame_kind(source)
     with (
         at_most(request.performance.threads),
         records_in(request, costs, ledger, engine, progress) as dataset,
@@ -264,6 +271,45 @@ def release(request: Request, progress: Progress = silent) -> Release:
             imprint=output.imprint,
         )
         return frames.release(draft.finish(facts))
+
+
+@guarded
+@answering
+def discover_schema(
+    source: Any,
+    known: Discovery,
+    *,
+    epsilon: Number,
+    delta: Number,
+    relation: Relation = "add_remove",
+    ledger: Ledger | str | Path | None = None,
+    options: Any = None,
+    progress: Progress = silent,
+) -> Schema:
+    """Spend a claim on the schema of a table alone: kinds, levels, bounds and cut points.
+
+    Args:
+        source, ledger, options, progress: as for `synthesize`.
+        known: what is public; its share is not used.
+        epsilon, delta, relation: of everything that is bought.
+    Guarantee:
+        (epsilon, delta)-DP, charged to the ledger before counting. Proven: docs/proofs/discovery.md.
+    Raises:
+        GibbousError: one class an exit code; see gibbous.core.errors.
+    """
+    paid = SchemaAlone(known, exact(epsilon), exact(delta), relation)
+    privacy = Privacy(known.schema(), paid, ledger=ledger)
+    costs, charged = planned(privacy, Output()), _ledger(privacy)
+    engine = text_engine(IN_THIS_PROCESS, source, options)
+    draft, request = InMemory(Output()), Request(source, privacy, options=options)
+    draft.label = "schema"
+    with records_in(request, costs, charged, engine, progress) as dataset:
+        charge = Charge(charged, dataset, draft)
+        hold = draft.hold(charged, lambda: charge.reserve(privacy, costs, engine))
+        with curator_of(privacy, costs, engine, progress=progress) as curator:
+            schema = paid.bought(curator)
+        hold.commit(hashlib.sha256(schema_toml(schema).encode()).hexdigest())
+    return schema
 
 
 @guarded
@@ -327,3 +373,27 @@ def _draft(
         request.privacy, request.output, planned, dataset=dataset, target=target
     )
     return begin(target, request.output, request=digest)
+
+
+def _facts(request: Request, planned: Plan, schema: Schema) -> Facts:
+    """What the certificate says.
+
+    Args:
+        schema: what was released, which is coarser than the one given where bins were paid for.
+    """
+    method = request.privacy.method
+    if isinstance(method, Discovering):  # the parts of the cost, on the schema that was bought
+        planned = method.plan(schema, planned.rows, planned.sets)
+    return Facts(
+        schema=schema,
+        plan=planned,
+        about=method.about,
+        relation=request.privacy.relation,
+        uncovered=schema.inferred() if planned.total.is_dp else (),
+        imprint=request.output.imprint,
+    )
+
+
+def _ledger(privacy: Privacy) -> Ledger:
+    ledger = privacy.ledger
+    return ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)

@@ -15,7 +15,7 @@ TYPED = [
     (["frobnicate"], "UNKNOWNVERB", "Verbs are "),
     (["schema", "infr"], "UNKNOWNVERB", "Did you mean 'gibbous schema infer'?"),
     (["ledger", "shwo"], "UNKNOWNVERB", "Did you mean 'gibbous ledger show'?"),
-    (["schema"], "NOVERB", "Verbs are infer, import, check."),
+    (["schema"], "NOVERB", "Verbs are infer, discover, import, check."),
     (["synthesize", "--epsilom", "1"], "UNKNOWNOPTION", "Did you mean --epsilon?"),
     (["synthesize", "--random_state", "1"], "UNKNOWNOPTION", "Use --seed; it seeds sampling only"),
     (["synthesize", "--random-state=1"], "UNKNOWNOPTION", "Use --seed; it seeds sampling only"),
@@ -58,7 +58,7 @@ def test_no_arguments_prints_the_help(cli: Cli) -> None:
 def test_every_verb_has_help_and_an_out_option_has_its_short_form(cli: Cli) -> None:
     verbs = re.findall(r"^  ([a-z]+) ", cli("--help").out.split("Commands:")[1], re.M)
     inner = {
-        "schema": ["infer", "import", "check"],
+        "schema": ["infer", "discover", "import", "check"],
         "ledger": ["show", "cap", "head"],
         "keys": ["new"],
     }

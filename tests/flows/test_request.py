@@ -8,6 +8,7 @@ import pytest
 
 from gibbous.cli import plan_verb, synthesize_verb
 from gibbous.cli.config import resolve
+from gibbous.cli.discovery_flags import DiscoveryFlags
 from gibbous.cli.flags import (
     ConsentFlags,
     EngineFlags,
@@ -76,7 +77,7 @@ def test_a_release_of_flows_is_planned_and_written(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked, screen = RequestFlags(config), ScreenFlags(quiet=True)
-    plan_verb.run(asked, ConsentFlags(), EngineFlags(), None, ScreenFlags())
+    plan_verb.run(asked, ConsentFlags(), EngineFlags(), None, ScreenFlags(), DiscoveryFlags())
     told = capsys.readouterr().out
     charging = LedgerFlags(config.with_name("ledger"))
 
@@ -85,6 +86,7 @@ def test_a_release_of_flows_is_planned_and_written(
         (asked, OutputFlags(), charging, ConsentFlags(), EngineFlags(), SignFlags()),
         ReadingFlags(),
         screen,
+        DiscoveryFlags(),
     )
 
     assert "origins=20 places, destinations=2 places" in told

@@ -56,6 +56,9 @@ def prepare(folder: Path) -> None:
     table.tail(ROWS // 2).write_parquet(folder / "visits-bonn.parquet")
     for name in SCHEMAS:
         declare(folder / name)
+    persons = pl.Series("patient", [f"P{i // 3}" for i in range(ROWS)])
+    table.with_columns(persons).write_csv(folder / "stays.csv")
+    (folder / "names.txt").write_text("\n".join(table.columns))
     (folder / "study.toml").write_text(STUDY)
     (folder / "passphrase.txt").write_text("five horses\n")
     domain = {column.name: column.size for column in SCHEMA}

@@ -17,6 +17,7 @@ METHODS = {"".join(part.title() for part in name.split("_")) for name in mechani
 NAMES = METHODS | {
     "Claim",
     "Column",
+    "Discovery",
     "GibbousError",
     "Imprint",
     "Ledger",
@@ -29,6 +30,7 @@ NAMES = METHODS | {
     "Unit",
     "audit",
     "compare",
+    "discover_schema",
     "engine",
     "evaluate",
     "evaluate_flows",

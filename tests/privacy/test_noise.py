@@ -145,8 +145,6 @@ def test_f8_a_unique_cell_survives_as_often_as_its_price_says():
 
 def test_thresholded_noise_that_is_incomplete_or_hopeless_is_refused():
     with pytest.raises(ParameterError):
-        Thresholded(Gaussian(Fraction(2)), 10)
-    with pytest.raises(ParameterError):
         Thresholded(Geometric(Fraction(2)), 10, Fraction(1))
     with pytest.raises(ParameterError):
         Thresholded(Geometric(Fraction(2)), -1)

@@ -9,6 +9,7 @@ import typer
 from typer import Argument, Option
 
 from gibbous.cli import measuring_verbs
+from gibbous.cli.discovery_flags import DiscoveryFlags
 from gibbous.cli.flags import (
     CapFlags,
     ConsentFlags,
@@ -96,6 +97,25 @@ def schema_infer(
     schema_verbs.infer(data, out, overwrite, null, reading, screen)
 
 
+@verb(schema_app, "Buy a schema of the data.", "discover")
+def schema_discover(
+    data: Annotated[str, Argument(help="CSV or Parquet, or the address of a table.")],
+    out: Annotated[Path, Option("--out", "-o", help="Schema file to write.")],
+    epsilon: Annotated[str, Option("--epsilon", "-e", help="Its price, decimal text, nats.")],
+    delta: Annotated[str, Option("--delta", "-d", help="Decimal text, e.g. 1e-9.")],
+    public: DiscoveryFlags,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
+    overwrite: Overwrite = False,
+    ledger: LedgerPath = None,
+) -> None:
+    """Spend: buy kinds, levels, bounds and cut points, charged to the ledger, and write a schema."""
+    from gibbous.cli import schema_verbs
+
+    price = {"epsilon": epsilon, "delta": delta, "ledger": ledger}
+    schema_verbs.discover(data, out, overwrite, price, public, reading, screen)
+
+
 @verb(schema_app, "Translate another tool's metadata.", "import")
 def schema_import(
     file: Annotated[Path, Argument(help="domain.json (column: size) or SDV metadata V2.")],
@@ -142,6 +162,7 @@ def methods(
 @verb(app, "What a run will cost, from the schema alone.")
 def plan(
     asked: RequestFlags,
+    public: DiscoveryFlags,
     consent: ConsentFlags,
     screen: ScreenFlags,
     engine: EngineName = None,
@@ -154,12 +175,13 @@ def plan(
     """Cost, expected error and memory, from the schema alone: opens no record, spends nothing."""
     from gibbous.cli import plan_verb
 
-    plan_verb.run(asked, consent, EngineFlags(engine, partitions), records, screen)
+    plan_verb.run(asked, consent, EngineFlags(engine, partitions), records, screen, public)
 
 
 @verb(app, "Write a synthetic release of confidential data.")
 def synthesize(
     asked: RequestFlags,
+    public: DiscoveryFlags,
     written: OutputFlags,
     charging: LedgerFlags,
     consent: ConsentFlags,
@@ -190,7 +212,7 @@ def synthesize(
     else:
         from gibbous.cli import synthesize_verb
 
-        synthesize_verb.run(data, flags, reading, screen)
+        synthesize_verb.run(data, flags, reading, screen, public)
 
 
 Key = Annotated[

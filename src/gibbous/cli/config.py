@@ -92,13 +92,20 @@ FILES = (".csv", ".gz", ".tsv", ".txt", ".parquet", ".pq")
 MAX_BYTES = 1 << 20
 
 
-def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, object]) -> Values:
+def resolve(
+    config: Path | None,
+    settings: Sequence[str],
+    flags: Mapping[str, object],
+    *,
+    bought: bool = False,
+) -> Values:
     """Merge the three places, and check every value.
 
     Args:
         config: path of release.toml, or None.
         settings: texts "key=value"; a key without a dot is a parameter of the method.
         flags: dotted key -> value; None for flags that were not given.
+        bought: the schema is to be bought: there is none.
     Raises:
         UsageError: an unknown key, a key given twice with different values, a wrong type.
     """
@@ -106,15 +113,19 @@ def resolve(config: Path | None, settings: Sequence[str], flags: Mapping[str, ob
     merged |= _combined(settings, flags)
     values = {k: v for k, v in merged.items() if k.split(".")[0] not in ELSEWHERE}
     schema, geography = values.get("schema"), values.get("geography")
-    if (schema is None) == (geography is None):
+    given = [what for what in (schema, geography, bought or None) if what is not None]
+    if len(given) != 1:
         raise UsageError(
             "NOSCHEMA",
             "No schema was given."
-            if schema is None
+            if not given
+            else "Facts to be bought were given beside a schema or a geography."
+            if bought
             else "Both a schema and a geography were given.",
             "A run needs a schema file: levels, bounds and the privacy unit are declared in it. For "
-            "flows a geography takes its place.",
-            "Pass --schema FILE; `gibbous schema infer DATA -o schema.toml` writes a draft.",
+            "flows a geography takes its place; or the facts are bought with a share of the budget.",
+            "Pass --schema FILE; `gibbous schema infer DATA -o schema.toml` writes a draft. Or pass "
+            "--header-is-public and --id COLUMN:ROWS (or --unit row), and no schema.",
         )
     for key, value in values.items():
         kind = KEYS.get(key, _PARAMETER)

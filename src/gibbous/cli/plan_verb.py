@@ -11,6 +11,7 @@ from gibbous.cli.flags import keyed, unkeyed
 from gibbous.core.plan import Plan
 
 if TYPE_CHECKING:
+    from gibbous.cli.discovery_flags import DiscoveryFlags
     from gibbous.cli.flags import ConsentFlags, EngineFlags, RequestFlags, ScreenFlags
 
 
@@ -20,6 +21,7 @@ def run(
     computing: EngineFlags,
     records: int | None,
     screen: ScreenFlags,
+    public: DiscoveryFlags,
 ) -> None:
     """Print the plan of a request, and what its engine will need where one is named.
 
@@ -30,7 +32,10 @@ def run(
     """
     from gibbous.pipeline import planned
 
-    values = resolve(asked.config, asked.setting or [], keyed(asked, computing))
+    told = keyed(asked, computing)
+    values = resolve(asked.config, asked.setting or [], told, bought=public.given)
+    if public.given:
+        values["schema"] = public.discovery()
     request = request_of(values, **unkeyed(consent))
     privacy = request.privacy
     made = planned(privacy, request.output)

@@ -1,4 +1,4 @@
-"""`gibbous schema infer | import | check`: drafts, translations and a look at conformity."""
+"""`gibbous schema infer | discover | import | check`: drafts, paid facts, translations, conformity."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gibbous.cli import show
+from gibbous.cli.parameters import number
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
 
 if TYPE_CHECKING:
+    from gibbous.cli.discovery_flags import DiscoveryFlags
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
     from gibbous.read.source import ReadOptions
 
@@ -51,6 +53,47 @@ def infer(
         "read off the data and are marked inferred: declare what is public knowledge, set the privacy "
         "unit, and keep the draft confidential until then. Next: gibbous schema check "
         f"{show.quoted(out)} {show.quoted(data)}{_read_as(reading)}"
+    )
+
+
+def discover(
+    data: str,
+    out: Path,
+    overwrite: bool,
+    price: dict[str, Any],
+    public: DiscoveryFlags,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
+) -> None:
+    """Spend: buy a schema and write it; every fact in it is public, or marked discovered.
+
+    Args:
+        price: epsilon and delta as text, and the ledger.
+    """
+    _writable(out, overwrite)
+    from gibbous.pipeline import discover_schema
+    from gibbous.read.schema_file import schema_toml
+
+    options = reading.options()
+    known = public.discovery(data, options)
+    price |= {name: number(name, price[name]) for name in ("epsilon", "delta")}
+    with Bars(quiet=screen.silent) as bars:
+        schema = discover_schema(data, known, **price, options=options, progress=bars)
+    write_text(out, schema_toml(schema), overwrite)
+    cost = f"epsilon = {price['epsilon']}, delta = {float(price['delta']):g}"
+    if screen.json:
+        show.as_json(summary(schema) | {"path": str(out), "ignored": list(schema.ignore)})
+        return
+    if not screen.quiet:
+        _columns(schema)
+        if schema.ignore:
+            show.line(
+                f"  left out, since no text is held by enough rows: {', '.join(schema.ignore)}"
+            )
+    show.line(
+        f"{out}: {show.counted(len(schema), 'column')}, bought for {cost}, which the ledger was "
+        f"charged. Next: gibbous synthesize {show.quoted(data)} --schema {show.quoted(out)}"
+        f"{_read_as(reading)}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,21 +23,30 @@ from gibbous.cli.parameters import number
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError
 from gibbous.core.release import Release
+from gibbous.core.tables import Tables
 
 if TYPE_CHECKING:
+    from gibbous.cli.discovery_flags import DiscoveryFlags
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
 
 Flags = tuple[RequestFlags, OutputFlags, LedgerFlags, ConsentFlags, EngineFlags, SignFlags]
 
 
-def run(data: str | None, flags: Flags, reading: ReadingFlags, screen: ScreenFlags) -> None:
+def run(
+    data: str | None,
+    flags: Flags,
+    reading: ReadingFlags,
+    screen: ScreenFlags,
+    public: DiscoveryFlags,
+) -> None:
     """Spend the budget of a request on its data and write the release.
 
     Raises:
         GibbousError: one class an exit code.
     """
     asked, charging = flags[0], flags[2]
-    values = resolve(asked.config, asked.setting or [], keyed(*flags) | {"data": data})
+    told = keyed(*flags) | {"data": data}
+    values = resolve(asked.config, asked.setting or [], told, bought=public.given)
     if "data" not in values:
         raise UsageError(
             "NODATA",
@@ -47,6 +57,8 @@ def run(data: str | None, flags: Flags, reading: ReadingFlags, screen: ScreenFla
     out = folder_of(values.get("output.path"))
     if charging.budget is not None:
         number("budget", charging.budget)  # refused here if it is none; passed on as it was written
+    if public.given:
+        values["schema"] = public.discovery(values["data"], reading.options())
     request = request_of(values, reading.options(), **unkeyed(*flags[1:]))
     if request.output.sign is not None:
         from gibbous.cli.keys_verb import opened
@@ -82,10 +94,38 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
     if not screen.quiet:
         show.line(f"{out}:")
         show.folder(out)
-        for warning in plan.warnings:
+        for warning in (*plan.warnings, *_not_found(release)):
             show.line(f"  warning: {warning}")
         show.line(f"  next: gibbous verify {show.quoted(out)}")
     show.line(f"total cost: {show.cost_words(plan, uncovered)}. {_sets(rows)} in {out}.")
+
+
+def _not_found(release: Release) -> Iterator[str]:
+    """What a schema that was bought lacks, from public things alone."""
+    schema = release.schema
+    if not any(
+        source == "discovered" for c in schema for fact, source in c.sources if fact == "kind"
+    ):
+        return
+    if schema.ignore:
+        yield (
+            f"left out, since no text in them is held by enough rows: {', '.join(schema.ignore)}. "
+            "State what is known (--numeric, --days, --levels)."
+        )
+    tables = release.tables
+    for j, column in enumerate(schema):
+        share = 0.0 if tables is None else _share(tables, j, column.other_code)
+        if share >= 0.005:
+            yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels)."
+
+
+def _share(tables: Tables, place: int, code: int | None) -> float:
+    """Noisy share of a code in its column; 0 where no table says."""
+    for table in tables.published():
+        values = table.cells.values.ravel()
+        if code is not None and table.context.columns == (place,) and code < len(values):
+            return float(values[code] / max(1, values.sum()))
+    return 0.0
 
 
 def _sets(rows: list[int]) -> str:

@@ -31,9 +31,9 @@ class Claim:
     """One guarantee.
 
     Attributes:
-        kind: pure (epsilon), zcdp (rho), gdp (mu-Gaussian DP but for an event of probability delta),
-            approximate (epsilon, delta)-DP, probabilistic (epsilon, delta)-probabilistic DP,
-            l_diversity (l), or none.
+        kind: pure (epsilon), zcdp (rho) and gdp (mu-Gaussian DP), each of both but for an event of
+            probability delta where it has one, approximate (epsilon, delta)-DP, probabilistic
+            (epsilon, delta)-probabilistic DP, l_diversity (l), or none.
         epsilon, delta, rho: exact; those the kind does not use are 0.
         mu_squared: exact, of kind gdp; and of an approximate claim that is kept by an account of
             Gaussian DP: the release is mu-GDP, too, without any delta.
@@ -137,11 +137,11 @@ class Claim:
 
     def amount(self) -> str:
         """Kind and numbers alone: for a part of a cost, whose relation stands beside the total."""
+        beside = f", delta = {short(self.delta)}" if self.delta else ""
         return {
             "pure": f"epsilon = {short(self.epsilon)}",
-            "zcdp": f"rho = {short(self.rho)} (zero-concentrated)",
-            "gdp": f"mu = {short(self.mu)} (Gaussian)"
-            + (f", delta = {short(self.delta)}" if self.delta else ""),
+            "zcdp": f"rho = {short(self.rho)} (zero-concentrated)" + beside,
+            "gdp": f"mu = {short(self.mu)} (Gaussian)" + beside,
             "approximate": f"epsilon = {short(self.epsilon)}, delta = {short(self.delta)}",
             "probabilistic": f"epsilon = {short(self.epsilon)}, delta = {short(self.delta)} "
             "(probabilistic)",

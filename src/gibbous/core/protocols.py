@@ -16,7 +16,7 @@ from gibbous.core.moment import Moment
 from gibbous.core.plan import Plan
 from gibbous.core.recode import Change
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Cells, Counts, NoiseInfo, Table, Tables
+from gibbous.core.tables import Cells, Counts, NoiseInfo, Sparse, Table, Tables
 
 Words64 = Callable[[int], np.ndarray]
 """Uniform 64-bit words from the operating system: words(count) -> uint64 (count,)."""
@@ -120,6 +120,25 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Forget the records: any later `tally` raises."""
+        ...
+
+
+@runtime_checkable
+class TextRecords(Protocol):
+    """What an engine has that holds cells as text, before there is a schema."""
+
+    def coded(self, schema: Schema, how: Callable[[Any, Any], np.ndarray]) -> Engine:
+        """An engine with the codes of the same rows under a public schema.
+
+        Args:
+            how: (texts, column) -> code of each text, a public function of one text at a time.
+        """
+        ...
+
+    def texts(
+        self, names: Sequence[str], how: Callable[[str, Any], Any]
+    ) -> Iterator[tuple[list[str], Sparse]]:
+        """The different texts of columns, as `how` writes them, with their exact counts. Secret."""
         ...
 
 

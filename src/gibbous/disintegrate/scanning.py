@@ -76,11 +76,11 @@ def scan(
     from gibbous.read.source import read_slices
 
     progress("read", 0, 100)
-    known, words = dictionaries(schema), _words(schema)
+    known, words = dictionaries(schema), words_for(schema)
     with ExitStack() as stack:
         reading = read_slices(source, schema=schema, options=options)
         rows, frames = stack.enter_context(reading)
-        mark = _fingerprint(source, schema, rows, key)
+        mark = fingerprint_of(source, schema, rows, key)
         encoder: Encoder | _OnDisk
         if rows is not None and rows * row_bytes(schema, numbers) <= spilling.above:
             encoder = Encoder(schema, rows, words=words, numbers=numbers)
@@ -212,7 +212,8 @@ class _OnDisk:
         self._waiting = [lanes]
 
 
-def _fingerprint(source: Any, schema: Schema, rows: int | None, key: bytes) -> Fingerprint:
+def fingerprint_of(source: Any, schema: Schema, rows: int | None, key: bytes) -> Fingerprint:
+    """A keyed fingerprint of the rows of a source, to which slices are added."""
     from gibbous.read import row_sums
     from gibbous.read.fingerprint import Fingerprint
     from gibbous.read.source import null_text
@@ -222,7 +223,8 @@ def _fingerprint(source: Any, schema: Schema, rows: int | None, key: bytes) -> F
     return Fingerprint(key, null_text(source, schema), adding=adding)
 
 
-def _words(schema: Schema) -> Words64 | None:
+def words_for(schema: Schema) -> Words64 | None:
+    """Words that bound the rows of persons; None where rows are protected."""
     if schema.unit is None or schema.unit.kind != "person":
         return None
     from gibbous.privacy.entropy import words  # loads OpenDP

@@ -12,7 +12,7 @@ from gibbous.core.codes import Codes, empty_codes
 from gibbous.core.errors import SchemaMismatch
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Column, Schema, impossible_mask
-from gibbous.encode import bins, levels
+from gibbous.encode import bins, cell_text, levels
 from gibbous.encode.faults import MISSING, OUTSIDE, Fault, found, in_order, refuse
 from gibbous.encode.persons import bounded
 from gibbous.read.conform import conform
@@ -193,9 +193,8 @@ class SliceEncoder:
             if not wrong:
                 values[:, index] = codes
             if index in self._numbers:
-                numbers.append(
-                    (index, np.zeros(frame.height) if wrong else bins.numbers(series, column))
-                )
+                read = cell_text.column_numbers if cell_text.lenient(column) else bins.numbers
+                numbers.append((index, np.zeros(frame.height) if wrong else read(series, column)))
         hits = [] if faults else [impossible_mask(rule, values) for rule in self._rules]
         found = [(number, int(hit.argmax()) + 1) for number, hit in enumerate(hits, 1) if hit.any()]
         return Slice(values.T, tuple(numbers), tuple(faults), tuple(found))
@@ -262,6 +261,8 @@ def encode_column(
     Returns:
         Whole numbers (rows,), meaningful where there are no faults; and the faults.
     """
+    if cell_text.lenient(column):
+        return cell_text.column_codes(values, column), []
     null = values.is_null().to_numpy() if values.null_count() else None
     if column.binned:
         bins.check_bounds(column)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -93,6 +95,19 @@ class Budget:
         return epsilon if self.measure == "pure" else epsilon * epsilon / 8
 
 
+_ACCOUNT: ContextVar[Measure | None] = ContextVar("account", default=None)
+
+
+@contextmanager
+def in_account(measure: Measure) -> Iterator[None]:
+    """Within it, every plan takes one measure: for what is composed with purchases of that measure."""
+    before = _ACCOUNT.set(measure)
+    try:
+        yield
+    finally:
+        _ACCOUNT.reset(before)
+
+
 def budget_of(
     mechanism: Any,
     schema: Schema,
@@ -116,6 +131,7 @@ def budget_of(
     )
     if _plans.is_pure(mechanism):
         return Budget("pure", epsilon, *rest)
+    measure = measure or _ACCOUNT.get()
     return _cheaper(epsilon, exact(mechanism.delta), tables, choice, rest, measure)
 
 

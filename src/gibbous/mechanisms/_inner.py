@@ -201,17 +201,18 @@ def share_of(combinator: Any, share: Fraction, planned: Callable[[Mechanism], Pl
 
     whole = planned(made(combinator)).total
     epsilon, delta = whole.epsilon, whole.delta
-    if in_mu(part := _share(epsilon, delta, share, "gdp")):
+    if in_mu(part := one_share(epsilon, delta, share, "gdp")):
         return part
-    if not in_mu(part := _share(epsilon, delta, share, "zcdp")):
+    if not in_mu(part := one_share(epsilon, delta, share, "zcdp")):
         return part
     squares = 2 * part.whole * share / mu_squared_for(epsilon, delta)  # mu^2 / 2 is its rho
-    small = _share(epsilon, delta, squares, "gdp")
+    small = one_share(epsilon, delta, squares, "gdp")
     return Share(small.epsilon, "zcdp", small.taken / 2, part.whole)
 
 
 @lru_cache(maxsize=64)
-def _share(epsilon: Fraction, delta: Fraction, share: Fraction, measure: Measure) -> Share:
+def one_share(epsilon: Fraction, delta: Fraction, share: Fraction, measure: Measure) -> Share:
+    """A share of (epsilon, delta) in one measure."""
     number = mu_squared_for if measure == "gdp" else rho_from_approx
     back = epsilon_of if measure == "gdp" else epsilon_from_zcdp
     whole = number(epsilon, delta)

@@ -50,8 +50,8 @@ def within(budget: Claim, spends: Sequence[Claim]) -> bool:
     if budget.kind == "l_diversity":
         return all(spend.l >= budget.l for spend in spends)
     if budget.kind == "zcdp":
-        none_beside = all(not spend.delta for spend in spends)
-        return none_beside and sum((_rho(spend) for spend in spends), Fraction(0)) <= budget.rho
+        rho = sum((_rho(spend) for spend in spends), Fraction(0))
+        return rho <= budget.rho and _deltas(spends) <= budget.delta
     if budget.kind == "gdp" or budget.mu_squared:
         return _within_gdp(budget, spends)
     if budget.kind == "approximate":
@@ -133,12 +133,7 @@ def as_approximate(claim: Claim, delta: Number) -> Claim:
         raise _no_conversion(claim.kind, "approximate")
     if claim.kind in ("approximate", "probabilistic", "gdp"):
         if claim.delta > goal or (claim.kind == "gdp" and claim.delta == goal):
-            raise PrivacyRefused(
-                "DELTA",
-                "A claim was asked for at a smaller delta than it has.",
-                f"Its delta is {float(claim.delta):.6g}.",
-                "State it at its own delta.",
-            )
+            raise _larger_delta(claim)
         if claim.kind != "gdp":
             return replace(claim, kind="approximate")
         epsilon = (
@@ -146,8 +141,10 @@ def as_approximate(claim: Claim, delta: Number) -> Claim:
         )
         known = Fraction(0) if claim.delta else claim.mu_squared
         return _relabel(approximate(epsilon, goal, mu_squared=known), claim)
-    rho = _rho(claim)
-    epsilon = epsilon_from_zcdp(rho, goal) if rho > 0 else Fraction(0)
+    rho, spare = _rho(claim), goal - claim.delta  # a zCDP claim may have a delta: of thresholds
+    if spare <= 0:
+        raise _larger_delta(claim)
+    epsilon = epsilon_from_zcdp(rho, spare) if rho > 0 else Fraction(0)
     if claim.kind == "pure" and claim.epsilon <= epsilon:
         return replace(claim, kind="approximate")
     return _relabel(approximate(epsilon, goal), claim)
@@ -177,6 +174,8 @@ def for_group(total: Claim, units: int, spends: Sequence[Claim] = ()) -> Claim:
         raise _no_conversion(total.kind, "approximate")
     if not spends:
         return _grown(total, units)
+    if any(spend.kind == "zcdp" and spend.delta for spend in spends):
+        return _grown(total, units)  # the thresholds of a group have no rule of their own
     parts = [_grown(spend, units) for spend in spends]
     epsilon, spare = sum(p.epsilon for p in parts), total.delta - _deltas(spends)
     rho = sum((_converted(part) for part in parts), Fraction(0))
@@ -230,6 +229,8 @@ def _grown(claim: Claim, units: int) -> Claim:
     """One claim, for a group."""
     if claim.kind == "gdp" and claim.delta:
         claim = as_approximate(claim, 2 * claim.delta)
+    if claim.kind == "zcdp" and claim.delta:
+        raise _no_conversion("zcdp", "approximate")
     kind = "approximate" if claim.kind == "probabilistic" else claim.kind
     delta = claim.delta * (geometric_sum(claim.epsilon, units) if claim.delta else 1)
     return replace(
@@ -311,6 +312,15 @@ def _check_pair(budget: Claim, spend: Claim) -> None:
             "One total has one neighbor relation.",
             "Price the purchase under the relation of the budget; its number changes with it.",
         )
+
+
+def _larger_delta(claim: Claim) -> PrivacyRefused:
+    return PrivacyRefused(
+        "DELTA",
+        "A claim was asked for at a smaller delta than it has.",
+        f"Its delta is {float(claim.delta):.6g}.",
+        "State it at its own delta, or above.",
+    )
 
 
 def _not_covered(names: set[str]) -> PrivacyRefused:

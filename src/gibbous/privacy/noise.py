@@ -23,6 +23,8 @@ from gibbous.privacy.calibrate.scales import (
     l2_squared,
 )
 from gibbous.privacy.calibrate.stable import (
+    new_cells_delta,
+    new_cells_threshold,
     stable_gaussian,
     stable_gaussian_cost,
     stable_geometric,
@@ -32,6 +34,7 @@ from gibbous.privacy.calibrate.stable import (
 PROOF = "docs/proofs/noise.md"
 PROOF_GAUSSIAN = "docs/proofs/gaussian.md"
 PROOF_STABLE = "docs/proofs/stable.md"
+PROOF_NEW_CELLS = "docs/proofs/discovery.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +142,16 @@ class Thresholded:
 
     Guarantee:
         (epsilon, delta)-DP with delta from the exact tail of the integer noise. Basis: proven
-        (docs/proofs/stable.md).
+        (docs/proofs/stable.md). Gaussian noise that states no epsilon: delta-approximate zCDP with
+        the rho of the noise, which adds up with other zCDP purchases (docs/proofs/discovery.md).
     Source:
         [sbhg, sec. 4; Vadhan 2017, thm. 3.5], with several tables and the tight constant.
 
     Attributes:
         base: the noise.
         threshold: t in counts, >= 0; a cell is kept iff its noisy count is > t.
-        epsilon: where delta is stated, for Gaussian noise; None for geometric, whose scale fixes it.
+        epsilon: where delta is stated, for Gaussian noise; None for geometric, whose scale fixes it,
+            and for Gaussian noise that is priced in rho.
     """
 
     base: Geometric | Gaussian
@@ -154,12 +159,11 @@ class Thresholded:
     epsilon: Fraction | None = None
 
     def __post_init__(self) -> None:
-        stated = self.epsilon is not None
-        if self.threshold < 0 or stated != isinstance(self.base, Gaussian):
+        if self.threshold < 0 or (self.epsilon is not None and isinstance(self.base, Geometric)):
             raise ParameterError(
                 "THRESHOLD",
                 "The thresholded noise is incomplete.",
-                "The threshold is a whole number >= 0; Gaussian noise states its epsilon, "
+                "The threshold is a whole number >= 0; Gaussian noise may state an epsilon, "
                 "geometric noise does not.",
                 "Use stable_geometric_for or stable_gaussian_for.",
             )
@@ -174,8 +178,10 @@ class Thresholded:
             epsilon, delta = stable_geometric_cost(
                 self.base.scale, self.threshold, tables, relation, max_rows
             )
+        elif self.epsilon is None:
+            delta = new_cells_delta(self.base.sigma, self.threshold, tables, max_rows)
+            epsilon = Fraction(0)
         else:
-            assert self.epsilon is not None
             epsilon = self.epsilon
             delta = stable_gaussian_cost(
                 self.base.sigma, self.threshold, epsilon, tables, relation, max_rows
@@ -187,6 +193,9 @@ class Thresholded:
                 "delta is below 1.",
                 "Let the threshold be computed from epsilon and delta.",
             )
+        if isinstance(self.base, Gaussian) and self.epsilon is None:
+            base = self.base.cost(tables, relation, max_rows)
+            return replace(base, delta=delta, source=PROOF_NEW_CELLS)
         return approximate(epsilon, delta, relation=relation, source=PROOF_STABLE)
 
     def info(self) -> NoiseInfo:
@@ -295,6 +304,20 @@ def stable_gaussian_for(
     )
     noise = Thresholded(Gaussian(sigma), threshold, positive("epsilon", epsilon))
     return _within(noise, epsilon, delta, tables, relation, max_rows)
+
+
+def selecting_for(
+    rho: Number,
+    delta: Number,
+    tables: int,
+    relation: Relation = "add_remove",
+    max_rows: int = 1,
+) -> Thresholded:
+    """Thresholded Gaussian noise for `tables` tables whose price is within (rho, delta), exactly."""
+    base = gaussian_for(rho, tables, relation, max_rows)
+    noise = Thresholded(base, new_cells_threshold(base.sigma, delta, tables, max_rows))
+    assert noise.cost(tables, relation, max_rows).delta <= positive("delta", delta)
+    return noise
 
 
 def _within(

@@ -24,6 +24,7 @@ from gibbous.core.protocols import (
     Noise,
     Progress,
     RowDraw,
+    TextRecords,
     Words64,
     silent,
 )
@@ -34,6 +35,7 @@ from gibbous.core.tables import Counts, Table, Tables
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.ledger import Hold, Ledger
+from gibbous.privacy.text_curator import TextCurator
 
 
 class Draft(Protocol):
@@ -141,7 +143,8 @@ def curator_of(
     progress: Progress = silent,
 ) -> Iterator[Curator]:
     """The curator of one run, which is closed at the end; see `spend`."""
-    curator = Curator(
+    kind = TextCurator if isinstance(engine, TextRecords) else Curator
+    curator = kind(
         engine,
         plan.total,
         privacy.schema,

@@ -151,6 +151,11 @@ def assumptions(schema: Schema, plan: Plan, given: tuple[str, ...] = ()) -> list
             f"column {unit.column} identifies persons; of each, at most {unit.max_rows} rows were kept, "
             "chosen at random"
         )
+    if any(column.source("missing") == "discovered" for column in schema):
+        assumed.append(
+            "the names of the columns, and how text is cut into cells, are public; all else was paid for "
+            "or is marked declared"
+        )
     if plan.rows is not None and claim.is_dp:
         assumed.append("the number of rows asked for was chosen without counting the records")
     if claim.is_dp and claim.relation == "replace_one":

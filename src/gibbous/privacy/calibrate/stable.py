@@ -153,6 +153,34 @@ def stable_gaussian(
     return sigma, smallest_whole(enough, 0)
 
 
+@lru_cache(maxsize=512, typed=True)
+def new_cells_delta(sigma: Number, threshold: int, tables: int = 1, max_rows: int = 1) -> Fraction:
+    """Probability that a cell of one unit alone is kept, by discrete Gaussian noise > threshold.
+
+    In one table the unit's k rows lie in cells that nobody else is in, c of them in such a cell,
+    which is kept with q(c) = P(X > t - c). q is convex up to c = t, so of all ways to split k rows
+    the sum of q is largest with k cells of one row or one cell of k rows; tables add up.
+
+    Returns:
+        tables x max(k q(1), q(k)), rounded up; at most 1.
+    Raises:
+        ParameterError: the threshold is below max_rows.
+    Source:
+        docs/proofs/discovery.md.
+    """
+    if threshold < max_rows:
+        raise refused_threshold(f"threshold {threshold} is below the {max_rows} rows of one unit")
+    one, all_rows = (gaussian_tail(sigma, threshold - rows) for rows in (1, max_rows))
+    return min(Fraction(1), price(tables * max(max_rows * one, all_rows)))
+
+
+@lru_cache(maxsize=512, typed=True)
+def new_cells_threshold(sigma: Number, delta: Number, tables: int = 1, max_rows: int = 1) -> int:
+    """The smallest threshold with `new_cells_delta` <= delta."""
+    goal = probability("delta", delta)
+    return smallest_whole(lambda t: new_cells_delta(sigma, t, tables, max_rows) <= goal, max_rows)
+
+
 def smallest_whole(holds: Callable[[int], bool], start: int) -> int:
     """The smallest whole number >= start at which an increasing condition holds."""
     step, high = 1, start

@@ -1,0 +1,156 @@
+"""The flags of a run without a schema: what is public of its table, and whom it protects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from gibbous.core.documents import Unreadable, read_text
+from gibbous.core.errors import PrivacyRefused, UsageError
+
+if TYPE_CHECKING:
+    from gibbous.core.discovery import Discovery
+    from gibbous.core.schema import Unit
+
+MAX_BYTES = 1 << 24
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DiscoveryFlags:
+    """What is public where there is no schema; everything else is bought."""
+
+    id: Annotated[
+        str | None,
+        Option("--id", help="COLUMN:ROWS: no schema; protect a person, at most so many rows."),
+    ] = None
+    unit: Annotated[str | None, Option("--unit", help="row: no schema; protect one row.")] = None
+    names: Annotated[
+        Path | None, Option("--names", help="No schema: file of column names, one a line.")
+    ] = None
+    header_is_public: Annotated[
+        bool, Option("--header-is-public", help="No schema: the data's column names are public.")
+    ] = False
+    numeric: Annotated[
+        list[str] | None,
+        Option("--numeric", help="No schema: columns that are numbers, separated by commas."),
+    ] = None
+    days: Annotated[
+        list[str] | None,
+        Option("--days", help="No schema: columns that are days, separated by commas."),
+    ] = None
+    levels: Annotated[
+        list[str] | None,
+        Option("--levels", help="No schema: COLUMN=FILE of its levels, one a line; repeatable."),
+    ] = None
+    share: Annotated[
+        float | None,
+        Option("--discovery-share", help="No schema: share of rho that buys it; default 0.25."),
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether a schema is to be bought."""
+        return any(getattr(self, field.name) for field in fields(self))
+
+    def discovery(self, data: Any = None, options: Any = None) -> Discovery:
+        """What is public of a table.
+
+        Args:
+            data: whose header is public, by the user's word; None where no data are read.
+            options: how it is read.
+        Raises:
+            PrivacyRefused: the unit is not said, or nobody said that the names are public.
+            UsageError, InputRejected: a flag or a file is wrong.
+        """
+        from gibbous.core.discovery import SHARE, Discovery
+
+        unit = self._unit()
+        return Discovery(
+            self._names(data, options),
+            unit,
+            _split(self.numeric),
+            _split(self.days),
+            tuple(_levels(text) for text in self.levels or ()),
+            SHARE if self.share is None else self.share,
+        )
+
+    def _unit(self) -> Unit:
+        from gibbous.core.discovery import no_unit
+        from gibbous.core.schema import Unit
+
+        if self.id is None:
+            if self.unit is None:
+                raise no_unit()
+            if self.unit != "row":
+                raise _wrong("--unit", self.unit, "row", "Use --id COLUMN:ROWS for persons.")
+            return Unit()
+        column, _, most = self.id.rpartition(":")
+        if not column or not most.isdecimal() or int(most) < 1 or self.unit is not None:
+            raise _wrong(
+                "--id",
+                self.id,
+                "COLUMN:ROWS, the most rows that one person has, without --unit",
+                "For example --id patient:5.",
+            )
+        return Unit("person", column, int(most))
+
+    def _names(self, data: Any, options: Any) -> tuple[str, ...]:
+        if self.names is not None:
+            return tuple(_lines("--names", self.names))
+        if not self.header_is_public:
+            raise PrivacyRefused(
+                "NAMES",
+                "Nobody said that the names of the columns are public.",
+                "Without a schema, names are published as they are, and nothing about them is paid for.",
+                "Pass --header-is-public, or --names FILE with one name a line.",
+            )
+        if data is None:
+            raise UsageError(
+                "NAMES",
+                "--header-is-public was given where no data are read.",
+                "A plan opens no file of records.",
+                "Pass --names FILE with one name a line.",
+            )
+        from gibbous.read.source import is_table, probe
+
+        if is_table(data):
+            raise UsageError(
+                "NAMES",
+                "The names of a table of a database were to be read.",
+                "--header-is-public is for files.",
+                "Pass --names FILE with one name a line.",
+            )
+        return probe(data, options=options).names
+
+
+def _levels(text: str) -> tuple[str, tuple[str, ...]]:
+    column, equals, path = text.rpartition("=")
+    if not equals or not column:
+        raise _wrong("--levels", text, "COLUMN=FILE", "For example --levels icd=codes.txt.")
+    return column, tuple(_lines("--levels", Path(path)))
+
+
+def _lines(flag: str, path: Path) -> list[str]:
+    try:
+        lines = [line.strip() for line in read_text(path, MAX_BYTES).splitlines()]
+    except Unreadable as error:
+        raise UsageError(
+            "FILE",
+            f"{flag}: {str(path)!r} {error}.",
+            "It is a UTF-8 text file with one entry a line.",
+            "Check the path.",
+        ) from None
+    return [line for line in lines if line]
+
+
+def _split(values: Sequence[str] | None) -> tuple[str, ...]:
+    parts = (part.strip() for value in values or () for part in value.split(","))
+    return tuple(part for part in parts if part)
+
+
+def _wrong(flag: str, value: str, allowed: str, fix: str) -> UsageError:
+    return UsageError("DISCOVERY", f"{flag} is {value!r}.", f"It is {allowed}.", fix)

@@ -1,0 +1,106 @@
+"""What is public about a table without a schema: column names, the privacy unit, and stated facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gibbous.core.column import Column, Level
+from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
+from gibbous.core.keywords import did_you_mean
+from gibbous.core.schema import Schema, Unit
+
+SHARE = 0.25
+"""Of rho: what kinds, levels, bounds and cut points cost unless something else is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """A schema that is yet to be bought: everything here is public by its author's word.
+
+    Args:
+        names: of all columns of the data, the person identifier among them, in their order.
+        unit: the privacy unit, for example Unit("person", "patient", 5).
+        numeric: columns that hold numbers; their kind is then not bought.
+        date: columns that hold days.
+        levels: column name -> its levels, which are then not bought.
+        share: of rho, for everything that is bought before the method starts; 0.01 to 0.9.
+    Raises:
+        ParameterError: share is something else.
+        PrivacyRefused: no unit is given.
+        UsageError: a stated fact names a column that is not there, or names one twice.
+    """
+
+    names: tuple[str, ...]
+    unit: Unit
+    numeric: tuple[str, ...] = ()
+    date: tuple[str, ...] = ()
+    levels: tuple[tuple[str, tuple[Level, ...]], ...] = ()
+    share: float = SHARE
+
+    def __post_init__(self) -> None:
+        given: object = self.levels
+        pairs = given.items() if isinstance(given, Mapping) else self.levels
+        for name, value in (
+            ("names", tuple(self.names)),
+            ("numeric", _listed(self.numeric)),
+            ("date", _listed(self.date)),
+            ("levels", tuple((column, tuple(levels)) for column, levels in pairs)),
+        ):
+            object.__setattr__(self, name, value)
+        if not isinstance(self.unit, Unit):
+            raise no_unit()
+        if not 0.01 <= self.share <= 0.9:
+            raise ParameterError(
+                "SHARE",
+                f"The share of discovery is {self.share!r}.",
+                "It lies between 0.01 and 0.9: the method gets the rest.",
+                f"Leave it out for {SHARE}.",
+            )
+        self._check_names()
+
+    def schema(self) -> Schema:
+        """Names and unit as a schema with a placeholder for each column: what is known before the charge."""
+        person = self.unit.column
+        shells = (Column(name, "nominal", ("?",)) for name in self.names if name != person)
+        return Schema(tuple(shells), self.unit)
+
+    def to_json(self) -> dict[str, object]:
+        """The stated facts, for a plan."""
+        found: dict[str, object] = {"share": self.share}
+        stated = {"numeric": list(self.numeric), "date": list(self.date)}
+        stated["levels"] = [name for name, _ in self.levels]
+        return found | {name: value for name, value in stated.items() if value}
+
+    def _check_names(self) -> None:
+        stated = [*self.numeric, *self.date, *(name for name, _ in self.levels)]
+        stated += [self.unit.column] if self.unit.column else []
+        for name in stated:
+            if name not in self.names:
+                raise UsageError(
+                    "NOCOLUMN",
+                    f"There is no column {name!r}.",
+                    f"Columns are {', '.join(self.names[:20])}.",
+                    did_you_mean(name, self.names, "Check the spelling."),
+                )
+            if stated.count(name) > 1:
+                raise UsageError(
+                    "TWICE",
+                    f"Column {name!r} is stated to be two things.",
+                    "A column is numeric, a date, has the levels given, or identifies persons.",
+                    "Name it once.",
+                )
+
+
+def no_unit() -> PrivacyRefused:
+    """The refusal of facts that are to be bought for nobody knows whom."""
+    return PrivacyRefused(
+        "UNIT",
+        "Nobody said what one privacy unit is.",
+        "A unit is one row, or one person with at most so many rows.",
+        "Pass --unit row, or --id COLUMN:ROWS, for example --id patient:5.",
+    )
+
+
+def _listed(names: Sequence[str] | str) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

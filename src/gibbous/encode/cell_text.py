@@ -1,0 +1,205 @@
+"""Cells as text -> codes that never refuse: classes of cells, and codes under a schema that was bought.
+
+All functions look at one text at a time and are public: a text gives the same code whatever else
+there is. The texts themselves are secret.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import polars as pl
+
+from gibbous.core.column import Column
+from gibbous.read.text_forms import NOTHING, NUMBER
+
+PLACES = 6
+DAYS = (
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%m-%d-%Y",
+    "%d-%m-%Y",
+    "%d.%m.%Y",
+    "%d-%b-%Y",
+    "%d%b%Y",
+    "%Y-%m-%d 00:00:00",
+    "%Y-%m-%dT00:00:00",
+)
+"""Forms of days, in the order in which they are tried."""
+EITHER = {"%m/%d/%Y": "%d/%m/%Y", "%m-%d-%Y": "%d-%m-%Y"}
+"""Forms that many days share with another one: such a day is in a class of its own."""
+
+_EITHER = tuple(f"{form} or {EITHER[form]}" for form in EITHER)
+CLASSES = (
+    "missing",
+    "whole",
+    *(f"decimals {places}" for places in range(1, PLACES + 1)),
+    "more decimals",
+    *DAYS,
+    *_EITHER,
+    "padded",
+    "text",
+)
+"""Every cell is in exactly one: the first that fits, in this order."""
+
+_WHOLE = r"^[+-]?(0|[1-9][0-9]{0,14})(\.0+)?$"
+_POINTED = r"^[+-]?(0|[1-9][0-9]{0,14})?\.([0-9]*?)0*$"
+_PADDED = r"^[+-]?0[0-9]+(\.[0-9]*)?$"
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
+    """The class of each text.
+
+    Args:
+        texts: cells, text; null is missing.
+        column: not looked at: the classes are the same for all.
+    Returns:
+        int32 (texts,): positions in CLASSES.
+    """
+    cells = texts.str.strip_chars()
+    out = np.full(len(cells), CLASSES.index("text"), dtype=np.int32)
+    free = ~_missing(cells)
+    out[~free] = 0
+
+    def settle(mask: pl.Series | np.ndarray, code: int | np.ndarray) -> None:
+        hit = free & np.asarray(mask, dtype=bool)
+        out[hit] = code[hit] if isinstance(code, np.ndarray) else code
+        free[hit] = False
+
+    settle(_like(cells, _WHOLE), 1)
+    places = cells.str.extract(_POINTED, 2).str.len_chars().fill_null(0).to_numpy().astype(np.int64)
+    settle(_like(cells, _PADDED), CLASSES.index("padded"))
+    settle(_like(cells, _POINTED), 1 + np.minimum(places, PLACES + 1))
+    settle(_like(cells, NUMBER) & np.isfinite(_floats(cells)), 2 + PLACES)
+    for form, other in EITHER.items():
+        both = (_ordinals(cells, form) > 0) & (_ordinals(cells, other) > 0)
+        settle(both, CLASSES.index(f"{form} or {other}"))
+    for form in DAYS:
+        settle(_ordinals(cells, form) > 0, CLASSES.index(form))
+    return out
+
+
+def whole_text(texts: pl.Series) -> pl.Series:
+    """Whole numbers as they are written shortest; null for everything else."""
+    cells = texts.str.strip_chars()
+    numbers = cells.str.replace(r"^\+", "").str.replace(r"\.0+$", "").cast(pl.Int64, strict=False)
+    return pl.select(pl.when(cells.str.contains(_WHOLE)).then(numbers)).to_series().cast(pl.String)
+
+
+def plain_text(texts: pl.Series) -> pl.Series:
+    """Texts without outer blanks; null for what means missing."""
+    cells = texts.str.strip_chars()
+    return cells.set(pl.Series(_missing(cells)), None)
+
+
+def lenient(column: Column) -> bool:
+    """Whether a column was bought: then no cell is refused, whoever reads records under it."""
+    return column.source("missing") == "discovered"
+
+
+def column_codes(values: pl.Series, column: Column) -> np.ndarray:
+    """`lenient_codes` of a whole column, of any type: once a distinct value."""
+    texts = as_cells(values).to_frame("text")
+    distinct = texts["text"].unique()
+    codes = pl.DataFrame({"text": distinct, "code": lenient_codes(distinct, column)})
+    joined = texts.join(codes, on="text", how="left", nulls_equal=True, maintain_order="left")
+    found: np.ndarray = joined["code"].to_numpy()
+    return found
+
+
+def column_numbers(values: pl.Series, column: Column) -> np.ndarray:
+    """Numbers of a binned column within its bounds, float64 (rows,); the lower bound for what is none."""
+    low, high = float(column.edges[0]), float(column.edges[-1])
+    read = _read(plain_text(as_cells(values)), column)
+    return np.clip(np.where(np.isfinite(read), read, low), low, high)
+
+
+def as_cells(values: pl.Series) -> pl.Series:
+    """A column of any type as the text of its cells."""
+    if isinstance(values.dtype, pl.Datetime):
+        return values.dt.to_string("%Y-%m-%d %H:%M:%S")
+    return values.cast(pl.String)
+
+
+def lenient_codes(texts: pl.Series, column: Column) -> np.ndarray:
+    """Codes of texts under a column; none is refused.
+
+    Numbers and days beyond the bounds are moved to them. What does not parse, or is no level, becomes
+    other, else missing; what is missing becomes missing, else other. Without either it becomes the
+    first level, or the middle bin: that is for the few cells that noisy counts do not show.
+
+    Args:
+        texts: cells, text; null is missing.
+    Returns:
+        int32 (texts,).
+    """
+    cells = plain_text(texts)
+    usual = column.bins // 2 if column.ordered else 0
+    if column.binned:
+        read = _read(cells, column)
+        fits = np.isfinite(read)
+        cuts = np.array(column.edges[1:-1], dtype=np.float64)
+        codes = np.searchsorted(cuts, np.where(fits, read, 0.0), side="right").astype(np.int32)
+    else:
+        codes = _level_codes(cells, column)
+        fits = codes >= 0
+    stray = _first(column.other_code, column.missing_code, usual)
+    absent = _first(column.missing_code, column.other_code, usual)
+    codes[~fits] = stray
+    codes[cells.is_null().to_numpy()] = absent
+    return codes
+
+
+def _read(cells: pl.Series, column: Column) -> np.ndarray:
+    """Numbers, or days as ordinals; nan for what is none."""
+    if column.kind == "date":
+        days = _ordinals(cells, column.date_format or "%Y-%m-%d").astype(np.float64)
+        return np.where(days > 0, days, np.nan)
+    return _floats(cells.set(~cells.str.contains(NUMBER).fill_null(value=False), None))
+
+
+def _level_codes(cells: pl.Series, column: Column) -> np.ndarray:
+    """Codes of levels, -1 for what is none; numbers beyond a run of whole numbers are moved to its ends."""
+    levels = column.levels
+    if any(type(level) is not int for level in levels):
+        known = {str(level): code for code, level in enumerate(levels)}
+        return np.array([known.get(text, -1) for text in cells.to_list()], dtype=np.int32)
+    numbers = whole_text(cells).cast(pl.Int64)
+    places = np.array(levels, dtype=np.int64)
+    given = numbers.fill_null(0).to_numpy()
+    if column.other is None and places[-1] - places[0] == len(places) - 1:
+        given = np.clip(given, places[0], places[-1])
+    order = np.argsort(places)
+    at = np.minimum(np.searchsorted(places[order], given), len(places) - 1)
+    codes = np.where(places[order][at] == given, order[at], -1).astype(np.int32)
+    codes[numbers.is_null().to_numpy()] = -1
+    return codes
+
+
+def _first(*codes: int | None) -> int:
+    return next(code for code in codes if code is not None)
+
+
+def _missing(cells: pl.Series) -> np.ndarray:
+    words = cells.fill_null("").str.to_lowercase().is_in(NOTHING)
+    return np.asarray(words.to_numpy(), dtype=bool)
+
+
+def _like(cells: pl.Series, pattern: str) -> np.ndarray:
+    return np.asarray(cells.str.contains(pattern).fill_null(value=False).to_numpy(), dtype=bool)
+
+
+def _floats(cells: pl.Series) -> np.ndarray:
+    read: np.ndarray = cells.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
+    return read
+
+
+def _ordinals(cells: pl.Series, form: str) -> np.ndarray:
+    """Days in one form as proleptic ordinals, 0 for what is none; years 1 to 9999."""
+    days = cells.str.to_date(form, strict=False, exact=True).to_physical().cast(pl.Int64)
+    ordinals = (days + _EPOCH).fill_null(0).to_numpy()
+    return np.where((ordinals > 0) & (ordinals <= datetime.date.max.toordinal()), ordinals, 0)

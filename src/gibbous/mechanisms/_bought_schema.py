@@ -1,0 +1,195 @@
+"""A schema bought: what is public and its budget in; kinds, levels, bounds and bins by noisy counts out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gibbous.core.claim import Relation, zcdp
+from gibbous.core.column import Column
+from gibbous.core.discovery import Discovery
+from gibbous.core.exact import exact
+from gibbous.core.plan import Spend
+from gibbous.core.protocols import Mechanism
+from gibbous.core.schema import Schema
+from gibbous.core.tables import Dense, Table
+from gibbous.encode.cell_text import CLASSES, classes, lenient_codes, plain_text, whole_text
+from gibbous.privacy.noise import Gaussian, Thresholded, gaussian_for, selecting_for
+from gibbous.privacy.text_curator import TextCurator
+from gibbous.structure.bought_columns import (
+    Outline,
+    bounded_column,
+    cut_column,
+    grid_column,
+    levels_column,
+    nothing_column,
+    outline,
+    stated_column,
+)
+from gibbous.structure.contexts import margins
+
+PROOF = "docs/proofs/discovery.md"
+SHARES = {"kinds": 0.1, "levels": 0.52, "bounds": 0.2, "cuts": 0.18}
+"""Of the rho of discovery, each for the columns that need it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The budget of discovery, and the method on the rest.
+
+    Attributes:
+        rho: of everything that is bought before the method.
+        tails: delta of texts that one unit alone has.
+        known: what is public.
+        relation: of the run.
+        method: at what is left; None where nothing is.
+    """
+
+    rho: Fraction
+    tails: Fraction
+    known: Discovery
+    relation: Relation
+    method: Mechanism | None = None
+
+    @property
+    def columns(self) -> int:
+        """How many columns are looked at."""
+        return len(self.known.names) - (self.known.unit.column is not None)
+
+    def noise(self, what: str, columns: int) -> Gaussian:
+        """Noise for one table a column."""
+        return gaussian_for(self._rho(what), columns, self.relation, self.known.unit.max_rows)
+
+    def selecting(self, columns: int) -> Thresholded:
+        """Noise for the texts of so many columns, and the threshold above which they are kept."""
+        most = self.known.unit.max_rows
+        return selecting_for(self._rho("levels"), self.tails, columns, self.relation, most)
+
+    def misses(self) -> tuple[tuple[str, float], ...]:
+        """What is not found, where all columns are asked for their texts."""
+        least = self.selecting(self.columns).threshold
+        return (("levels held by fewer rows than about this are missed", float(least)),)
+
+    def spends(self) -> tuple[Spend, ...]:
+        """The purchases, at the noise that they have where they are made of all columns."""
+        words = {
+            "kinds": "kinds, missing cells and decimals of",
+            "levels": "levels of",
+            "bounds": "bounds of numbers and days of",
+            "cuts": "cut points of numbers and days of",
+        }
+        found = []
+        for what, text in words.items():
+            noise = self.noise(what, self.columns)
+            claim = zcdp(self._rho(what), relation=self.relation, source=PROOF)
+            detail = f"gaussian noise, sigma {noise.info().scale:.6g} counts or less"
+            if what == "levels":
+                claim = replace(claim, delta=self.tails)
+                detail += f", kept above {self.selecting(self.columns).threshold} or less"
+            found.append(Spend(f"{text} {self.columns} columns", claim, detail))
+        return tuple(found)
+
+    def _rho(self, what: str) -> Fraction:
+        return self.rho * exact(SHARES[what])
+
+
+def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schema:
+    """Spend: kinds, levels, bounds and cut points, each with its share of `parts`."""
+    plans, columns = _outlined(curator, known, parts), dict[str, Column]()
+    for name, levels in known.levels:
+        columns[name] = stated_column(plans[name], levels)
+    atoms = _with_levels(curator, known, parts, plans, columns)
+    numbers = [
+        plan for name, plan in plans.items() if name not in columns and plan.kind != "levels"
+    ]
+    if numbers:
+        columns |= _with_bounds(curator, parts, numbers, atoms)
+    names = [name for name in plans if name in columns]
+    left = tuple(name for name in plans if name not in columns)
+    if not names:
+        names, left = [left[0]], left[1:]
+        columns[names[0]] = nothing_column(names[0])
+    return Schema(tuple(columns[name] for name in names), known.unit, ignore=left)
+
+
+def _outlined(curator: TextCurator, known: Discovery, parts: Parts) -> dict[str, Outline]:
+    names = [name for name in known.names if name != known.unit.column]
+    schema = Schema(tuple(Column(name, "nominal", CLASSES) for name in names), known.unit)
+    noise = parts.noise("kinds", len(names))
+    view = curator.coded(schema, classes)
+    tables = [_cells(table) for table in view.noisy_counts(margins(schema), noise)]
+    sigma = float(noise.sigma)
+    # Sums of the classes that clearly have cells: all classes together would carry much more noise.
+    rows = float(np.mean([counts[counts > 3 * sigma].sum() for counts in tables]))
+    stated = dict.fromkeys(known.numeric, "numeric") | dict.fromkeys(known.date, "date")
+    stated |= {name: "levels" for name, _ in known.levels}
+    return {
+        name: outline(name, counts, sigma=sigma, rows=rows, stated=stated.get(name, ""))
+        for name, counts in zip(names, tables, strict=True)
+    }
+
+
+def _with_levels(
+    curator: TextCurator,
+    known: Discovery,
+    parts: Parts,
+    plans: Mapping[str, Outline],
+    columns: dict[str, Column],
+) -> dict[str, list[int]]:
+    """Add the columns of levels; of the others that were asked, whole numbers that many rows have."""
+    asked = [
+        name
+        for name, plan in plans.items()
+        if name not in columns and (plan.kind == "levels" or (plan.integer and not plan.stated))
+    ]
+    if not asked:
+        return {}
+    noise, whole = parts.selecting(len(asked)), {n for n in asked if plans[n].integer}
+
+    def written(name: str, texts: Any) -> Any:
+        return whole_text(texts) if name in whole else plain_text(texts)
+
+    atoms = {}
+    for name, kept in zip(asked, curator.noisy_texts(asked, noise, written), strict=True):
+        column = levels_column(plans[name], kept, noise.info().scale)
+        if column is not None:
+            columns[name] = column
+        elif name in whole:
+            atoms[name] = [int(text) for text in kept]
+    return atoms
+
+
+def _with_bounds(
+    curator: TextCurator,
+    parts: Parts,
+    plans: list[Outline],
+    atoms: Mapping[str, list[int]],
+) -> dict[str, Column]:
+    """Columns of numbers and days: bounds first, then bins."""
+    grids = Schema(tuple(map(grid_column, plans)), curator.schema.unit)
+    noise = parts.noise("bounds", len(plans))
+    tables = curator.coded(grids, lenient_codes).noisy_counts(margins(grids), noise)
+    bounded = [
+        bounded_column(plan, _cells(table)[:-1], float(noise.sigma), atoms.get(plan.name, ()))
+        for plan, table in zip(plans, tables, strict=True)
+    ]
+    narrow = [column for column in bounded if column.binned]
+    found = {column.name: column for column in bounded}
+    if narrow:
+        schema = Schema(tuple(narrow), curator.schema.unit)
+        noise = parts.noise("cuts", len(narrow))
+        tables = curator.coded(schema, lenient_codes).noisy_counts(margins(schema), noise)
+        for column, table in zip(narrow, tables, strict=True):
+            found[column.name] = cut_column(
+                column, _cells(table), float(noise.sigma), atoms.get(column.name, ())
+            )
+    return found
+
+
+def _cells(table: Table) -> np.ndarray:
+    assert isinstance(table.cells, Dense)
+    return table.cells.values.ravel().astype(np.float64)

@@ -1,0 +1,296 @@
+"""Noisy counts of classes, texts and magnitudes in, columns of a schema out: public rules, no record."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from gibbous.core.column import FACTS, Column, Source
+from gibbous.encode.cell_text import CLASSES, DAYS, EITHER, PLACES
+from gibbous.structure.narrow_bins import merged_edges, narrow_edges
+
+FEW = 20  # whole numbers with at most so many texts may be levels
+RANGE = 32  # whole numbers in so short a range are levels, too
+MOST_LEVELS = 1_000
+BINS = 16
+MOST_BINS = 128  # with those of whole numbers that may be codes
+NARROW = 256
+CODES = 10  # so many whole numbers with gaps between them may be codes
+NARROW_CODES = 4096  # whole numbers that may be codes
+LETTERS = 0.01  # share of text from which on a column is no column of numbers
+SPOILED = 0.05  # share of other cells from which on a column is no column of days
+SURE = 5.0  # standard deviations above which a stretch of the grid is not empty
+SKEWED = 50.0  # upper bound over the usual magnitude from which on bins grow in equal ratios
+
+_FIRST_YEAR, _LAST_YEAR = 1850, 2150
+_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+_LARGEST = 12  # powers of ten
+_NUMBERS = slice(1, 3 + PLACES)
+_PLACES = np.arange(1, 2 + PLACES)
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What the noisy classes of a column say.
+
+    Attributes:
+        name: of the column.
+        kind: numbers, days, or texts that are levels.
+        missing: whether noisy counts show missing cells (or, of numbers and days, others that do not
+            parse).
+        present: noisy number of cells that are not missing.
+        sigma: standard deviation of that number.
+        integer: numbers are whole.
+        decimals: places of numbers; None for any.
+        form: of days.
+        stated: whether the kind is public.
+    """
+
+    name: str
+    kind: Literal["numeric", "date", "levels"]
+    missing: bool
+    present: float
+    sigma: float = 0.0
+    integer: bool = False
+    decimals: int | None = None
+    form: str | None = None
+    stated: bool = False
+
+
+def outline(
+    name: str, counts: np.ndarray, *, sigma: float, rows: float, stated: str = ""
+) -> Outline:
+    """The kind of a column, from the noisy counts of the classes of its cells.
+
+    Args:
+        counts: float64 (classes,), in the order of `CLASSES`.
+        sigma: standard deviation of one count.
+        rows: noisy number of rows.
+        stated: the kind, where it is public.
+    """
+    present = max(rows - float(counts[0]), 0.0)
+    numbers, text = float(counts[_NUMBERS].sum()), float(counts[-2:].sum())
+    form, days = _usual_form(counts)
+    some = (numbers, "numeric"), (days, "date"), (max(text, 6 * sigma), "levels")
+    kind = max(some)[1]
+    if kind == "numeric" and text > max(LETTERS * present, 5 * sigma):
+        kind = "levels"
+    if kind == "date" and present - days > max(SPOILED * present, 6 * sigma):
+        kind = "levels"
+    kind = stated or kind
+    fits = {"numeric": numbers, "date": days}.get(kind, rows)
+    cells = _NUMBERS.stop - _NUMBERS.start if kind == "numeric" else 2
+    spoiled = rows - fits > 2 * sigma * math.sqrt(cells)
+    places = _decimals(counts, sigma)
+    return Outline(
+        name,
+        kind,  # type: ignore[arg-type]
+        missing=bool(counts[0] > 2 * sigma or spoiled),
+        present=present,
+        sigma=1.5 * sigma,  # of the missing cells, and of the number of rows
+        integer=kind == "numeric" and places == 0,
+        decimals=places or None if places <= PLACES else None,
+        form=form if kind == "date" and form != DAYS[0] else None,  # ISO days need no form
+        stated=bool(stated),
+    )
+
+
+def grid_column(plan: Outline) -> Column:
+    """A public grid of magnitudes (of years, for days) on which bounds are found."""
+    if plan.kind == "date":
+        years = range(_FIRST_YEAR, _LAST_YEAR + 1)
+        edges = [float(datetime.date(year, 1, 1).toordinal()) for year in years]
+        return Column(
+            plan.name, "date", edges=tuple(edges), missing=True, date_format=plan.form, clamp=True
+        )
+    lowest = 0 if plan.integer else 1 - (plan.decimals or PLACES)  # edges have no more places
+    tens = range(lowest, _LARGEST)
+    above = sorted({_number(step, ten) for ten in tens for step in _STEPS} | {10.0**_LARGEST})
+    if plan.integer:
+        above = sorted({float(math.ceil(edge)) for edge in above})
+    edges = [-edge for edge in reversed(above)] + [0.0, *above]
+    return Column(
+        plan.name, "numeric", edges=tuple(edges), integer=plan.integer, missing=True, clamp=True
+    )
+
+
+def bounded_column(
+    plan: Outline, counts: np.ndarray, sigma: float, atoms: Sequence[int] = ()
+) -> Column:
+    """A column of numbers or days between bounds, from noisy counts on its grid.
+
+    Whole numbers in a short range become levels; others get narrow bins, to be counted and merged.
+
+    Args:
+        counts: float64 (cells of `grid_column`,).
+        atoms: whole numbers that were bought: each is within the bounds, and a narrow bin of its own.
+    """
+    edges = grid_column(plan).edges
+    low, high = _ends(counts, sigma)
+    first, last = edges[low], edges[high + 1]
+    whole = plan.integer or plan.kind == "date"
+    if whole:
+        last -= 1
+    first, last = min((first, *atoms)), max((last, *atoms))
+    facts: tuple[tuple[str, Source], ...] = bought("bounds", "bins", "missing", kind=plan.stated)
+    if plan.integer and last - first < RANGE:
+        levels = tuple(range(int(first), int(last) + 1))
+        kind: Literal["ordinal", "binary"] = "binary" if len(levels) == 2 else "ordinal"
+        facts = bought("levels", "missing", kind=plan.stated)
+        return Column(plan.name, kind, levels, missing=plan.missing, sources=facts)
+    last = max(last, first + 1)
+    plain = Column(
+        plan.name,
+        "date" if plan.kind == "date" else "numeric",
+        edges=(first, last),
+        integer=plan.integer,
+        decimals=plan.decimals if plan.kind == "numeric" and not plan.integer else None,
+        clamp=True,
+        missing=plan.missing,
+        date_format=plan.form,
+        sources=facts,
+    )
+    grid = "log" if plan.kind == "numeric" and _skewed(edges, counts, low, high) else "equal"
+    most = NARROW_CODES if gaps(atoms) else NARROW
+    fine = set(narrow_edges(plain, grid, most))  # type: ignore[arg-type]
+    fine |= {float(edge) for atom in atoms for edge in (atom, atom + 1) if edge < last}
+    return replace(plain, edges=tuple(sorted(fine)))
+
+
+def cut_column(
+    narrow: Column, counts: np.ndarray, sigma: float, atoms: Sequence[int] = ()
+) -> Column:
+    """Narrow bins merged to bins of about equal noisy mass, with the law of numbers inside of them.
+
+    Args:
+        counts: float64 (narrow bins, and more codes that are not looked at,).
+        atoms: as for `bounded_column`; each may have a bin of its own where they may be codes.
+    """
+    bins = min(MOST_BINS, BINS + (len(atoms) if gaps(atoms) else 0))
+    merged = merged_edges(narrow.edges, counts[: narrow.bins], sigma, bins, within=True)
+    return replace(narrow, edges=merged.edges, within=merged.within)
+
+
+def gaps(atoms: Sequence[int]) -> bool:
+    """Whether many whole numbers that many rows have fill less than half of their range: as codes do."""
+    return len(atoms) >= CODES and 2 * len(atoms) < max(atoms) - min(atoms) + 1
+
+
+def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Column | None:
+    """A column of the texts that were kept; None where there are none, or numbers that are no levels.
+
+    Texts come in the order of their noisy numbers. Whole numbers are levels where at most FEW texts,
+    at least two, hold all rows, as far as noise can tell.
+
+    Args:
+        kept: text -> noisy number of rows.
+        sigma: standard deviation of one number.
+    """
+    most = sorted(kept, key=lambda text: -kept[text])[:MOST_LEVELS]
+    lost = plan.present - sum(kept[text] for text in most)
+    noise = 2 * math.hypot(plan.sigma, sigma * math.sqrt(len(most)))
+    if plan.integer:
+        if not 2 <= len(most) <= FEW or lost > max(noise, 0.005 * plan.present):
+            return None
+        numbers = tuple(sorted(map(int, most)))
+        return _listed(plan, numbers, None)
+    if not most:
+        return None
+    return _listed(plan, tuple(most), other_label(most) if lost > noise else None)
+
+
+def stated_column(plan: Outline, levels: Sequence[str | int | float | bool]) -> Column:
+    """A column whose levels are public; whether cells are missing was bought."""
+    facts = bought("missing", kind=True)
+    kind: Literal["nominal", "binary"] = "binary" if len(levels) == 2 else "nominal"
+    other = other_label([str(level) for level in levels])
+    return Column(plan.name, kind, tuple(levels), missing=plan.missing, other=other, sources=facts)
+
+
+def nothing_column(name: str) -> Column:
+    """A column of which nothing is known but its name: all of it is other."""
+    return Column(name, "nominal", ("other",), other="another", sources=bought("levels", "missing"))
+
+
+def bought(*facts: str, kind: bool = False) -> tuple[tuple[str, Source], ...]:
+    """Sources of facts that were paid for.
+
+    Args:
+        kind: whether the kind is public.
+    """
+    paid = {*facts} | (set() if kind else {"kind"})
+    return tuple((fact, "discovered") for fact in FACTS if fact in paid)
+
+
+def other_label(levels: Sequence[str]) -> str:
+    """A label for what is no level: other, unless that is one."""
+    label, taken = "other", set(levels)
+    while label in taken:
+        label += "_"
+    return label
+
+
+def _listed(plan: Outline, levels: tuple[str | int, ...], other: str | None) -> Column:
+    kind: Literal["ordinal", "nominal", "binary"] = "ordinal" if plan.integer else "nominal"
+    if len(levels) == 2 and other is None:
+        kind = "binary"
+    facts = bought("levels", "missing", kind=plan.stated)
+    return Column(plan.name, kind, levels, missing=plan.missing, other=other, sources=facts)
+
+
+def _usual_form(counts: np.ndarray) -> tuple[str, float]:
+    """The form of days that most cells have, and the noisy number that have it."""
+    number = {form: float(counts[CLASSES.index(form)]) for form in DAYS}
+    for form, other in EITHER.items():
+        both = float(counts[CLASSES.index(f"{form} or {other}")])
+        usual = form if number[form] >= number[other] else other
+        number[usual] += both
+    form = max(number, key=lambda form: number[form])
+    return form, number[form]
+
+
+def _decimals(counts: np.ndarray, sigma: float) -> int:
+    """Places that all numbers but a few have, 0 for whole ones; PLACES + 1 for more."""
+    numbers = float(counts[_NUMBERS].sum())
+    by_places = counts[2 : 3 + PLACES]
+    for places in range(PLACES + 1):
+        beyond = float(by_places[places < _PLACES].sum())
+        cells = int((places < _PLACES).sum())
+        if beyond <= max(0.01 * numbers, 4 * sigma * math.sqrt(cells)):
+            return places
+    return PLACES + 1
+
+
+def _number(step: float, ten: int) -> float:
+    return float(f"{step}e{ten}")
+
+
+def _ends(counts: np.ndarray, sigma: float) -> tuple[int, int]:
+    """The first and the last cell of the grid that are not empty, as far as noise can tell.
+
+    Stretches of 1 to 16 cells are looked at, and of those with rows the largest cell is taken;
+    without any, the stretch that stands out most.
+    """
+    full, best = np.zeros(len(counts), dtype=bool), (-math.inf, 0, len(counts) - 1)
+    for width in (1, 2, 4, 8, 16):
+        clear = np.convolve(counts, np.ones(width), mode="valid") / (sigma * math.sqrt(width))
+        for start in np.flatnonzero(clear > SURE).tolist():
+            full[start + int(np.argmax(counts[start : start + width]))] = True
+        first = int(np.argmax(clear))
+        best = max(best, (float(clear[first]), first, first + width - 1))
+    places = np.flatnonzero(full)
+    return (int(places[0]), int(places[-1])) if len(places) else best[1:]
+
+
+def _skewed(edges: Sequence[float], counts: np.ndarray, low: int, high: int) -> bool:
+    """Whether the usual magnitude is far below the largest one."""
+    ends = np.abs(np.array(edges[low : high + 2]))
+    size, mass = np.maximum(ends[:-1], ends[1:]), np.maximum(counts[low : high + 1], 0.0)
+    order = np.argsort(size)
+    half = np.searchsorted(np.cumsum(mass[order]), 0.5 * mass.sum())
+    return bool(size.max() > SKEWED * size[order][min(int(half), len(size) - 1)])

@@ -1,0 +1,92 @@
+"""Each text is in one class, in a fixed order; codes under a column never refuse."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from gibbous.core.column import Column
+from gibbous.encode.cell_text import CLASSES, classes, lenient_codes, whole_text
+
+TEXTS = {
+    None: "missing",
+    "": "missing",
+    "  ": "missing",
+    "NA": "missing",
+    "?": "missing",
+    "0": "whole",
+    "-17": "whole",
+    "+3": "whole",
+    " 12 ": "whole",
+    "3.0": "whole",
+    "3.5": "decimals 1",
+    "3.50": "decimals 1",
+    "-0.25": "decimals 2",
+    ".125": "decimals 3",
+    "0.1234567": "more decimals",
+    "1e5": "more decimals",
+    "1e999": "text",
+    "1234567890123456789": "more decimals",
+    "007": "padded",
+    "02134": "padded",
+    "00.5": "padded",
+    "2020-02-29": "%Y-%m-%d",
+    "2021-02-29": "text",
+    "2020-02-29 00:00:00": "%Y-%m-%d 00:00:00",
+    "12/31/2020": "%m/%d/%Y",
+    "31/12/2020": "%d/%m/%Y",
+    "01/02/2020": "%m/%d/%Y or %d/%m/%Y",
+    "31.12.2020": "%d.%m.%Y",
+    "05-JUN-2020": "%d-%b-%Y",
+    "V57": "text",
+    "1,234": "text",
+    "none": "text",
+    "inf": "text",
+}
+
+
+def test_every_text_is_in_the_class_that_its_form_says() -> None:
+    found = classes(pl.Series(list(TEXTS), dtype=pl.String))
+
+    assert {text: CLASSES[code] for text, code in zip(TEXTS, found, strict=True)} == TEXTS
+
+
+def test_the_class_of_a_text_does_not_hang_on_others() -> None:
+    alone = [int(classes(pl.Series([text], dtype=pl.String))[0]) for text in TEXTS]
+
+    assert alone == classes(pl.Series(list(TEXTS), dtype=pl.String)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("column", "codes"),
+    [
+        (Column("x", "numeric", edges=(0, 1, 2, 3), clamp=True, missing=True), [0, 2, 1, 3, 3]),
+        (Column("x", "numeric", edges=(0, 1, 2, 3), clamp=True), [0, 2, 1, 1, 1]),
+        (Column("x", "ordinal", (0, 1, 2), missing=True), [0, 2, 3, 3, 3]),
+        (Column("x", "nominal", ("-7", "1.5"), other="other", missing=True), [0, 2, 1, 2, 3]),
+        (Column("x", "nominal", ("-7",)), [0, 0, 0, 0, 0]),
+    ],
+)
+def test_no_text_is_refused(column: Column, codes: list[int]) -> None:
+    texts = pl.Series(["-7", "250", "1.5", "word", None])
+
+    assert lenient_codes(texts, column).tolist() == codes
+
+
+def test_days_are_read_in_their_form_and_moved_to_the_bounds() -> None:
+    first = 737425.0  # 2020-01-01
+    column = Column(
+        "x", "date", edges=(first, first + 10, first + 20), clamp=True, date_format="%d/%m/%Y"
+    )
+
+    codes = lenient_codes(
+        pl.Series(["01/01/1990", "05/01/2020", "15/01/2020", "2020-01-01"]), column
+    )
+
+    assert codes.tolist() == [0, 0, 1, 1]
+
+
+def test_whole_numbers_are_counted_as_they_are_written_shortest() -> None:
+    texts = pl.Series(["3", "3.0", "+3", " 3.00", "-0", "3.5", "x", None])
+
+    assert whole_text(texts).to_list() == ["3", "3", "3", "3", "0", None, None, None]

@@ -1,0 +1,179 @@
+"""From a CSV without a schema to a verified release: one command, one reservation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import gibbous as gb
+from gibbous.core.errors import PrivacyRefused, SchemaMismatch, UsageError
+from gibbous.core.plan import Plan
+from gibbous.read.schema_file import load_schema
+from tests.cli.conftest import Cli, cli, home  # noqa: F401 - fixtures
+from tests.discovery.conftest import visits
+
+BUDGET = ("--epsilon", "20", "--delta", "1e-6")
+PERSON = ("--id", "patient:2", "--header-is-public")
+
+
+@pytest.fixture
+def data(home: Path) -> Path:  # noqa: F811
+    visits(1500).drop("note").write_csv("visits.csv")
+    return Path("visits.csv")
+
+
+def test_one_command_makes_a_release_that_verify_accepts(cli: Cli, data: Path) -> None:  # noqa: F811
+    done = cli("synthesize", data, *PERSON, *BUDGET, "--out", "release")
+
+    assert done.code == 0, done.err
+    assert "total cost: epsilon = 20, delta = 1e-06 in total" in done.out
+    assert cli("verify", "release").code == 0
+    schema = load_schema(Path("release/schema.toml"))
+    assert schema.inferred() == ()
+    assert schema["seen"].date_format == "%m/%d/%Y"
+    assert "Facts that were paid for" in Path("release/METHODS.md").read_text()
+    rows = pl.read_parquet("release/synthetic_1.parquet")
+    assert set(rows["sex"].unique()) <= {"F", "M"}
+    assert abs(len(rows) - 1500) < 200
+
+
+def test_the_ledger_has_one_reservation_of_the_whole(cli: Cli, data: Path) -> None:  # noqa: F811
+    cli("synthesize", data, *PERSON, *BUDGET, "--out", "release")
+
+    (account,) = json.loads(cli("ledger", "show", "--json").out)["datasets"]
+
+    assert [entry["claim"]["epsilon"] for entry in account["releases"]] == ["20"]
+
+
+def test_a_bought_schema_is_charged_and_a_release_under_it_adds_to_the_account(
+    cli: Cli,  # noqa: F811
+    data: Path,
+) -> None:
+    bought = cli("schema", "discover", data, *PERSON, *BUDGET, "-o", "s.toml")
+    used = cli("synthesize", data, "--schema", "s.toml", "--epsilon", "2", "--out", "release")
+
+    assert (bought.code, used.code) == (0, 0), bought.err + used.err
+    (account,) = json.loads(cli("ledger", "show", "--json").out)["datasets"]
+    assert [entry["claim"]["epsilon"] for entry in account["releases"]] == ["20", "2"]
+
+
+REFUSED = [
+    (["--unit", "row"], 5, "NAMES", "--header-is-public"),
+    (["--header-is-public"], 5, "UNIT", "--unit row"),
+    (["--id", "patient", "--header-is-public"], 2, "DISCOVERY", "--id patient:5"),
+    (["--id", "patient:0", "--header-is-public"], 2, "DISCOVERY", "--id patient:5"),
+    (["--unit", "person", "--header-is-public"], 2, "DISCOVERY", "--id COLUMN:ROWS"),
+    (["--unit", "row", "--header-is-public", "--numeric", "agee"], 2, "NOCOLUMN", "'age'"),
+    (
+        ["--unit", "row", "--header-is-public", "--numeric", "age", "--days", "age"],
+        2,
+        "TWICE",
+        "once",
+    ),
+    (["--unit", "row", "--header-is-public", "--schema", "s.toml"], 2, "NOSCHEMA", "--schema"),
+    (["--unit", "row", "--names", "absent.txt"], 2, "FILE", "Check the path"),
+    (
+        ["--unit", "row", "--header-is-public", "--engine", "spark"],
+        2,
+        "DISCOVERYENGINE",
+        "--engine",
+    ),
+    (
+        ["--unit", "row", "--header-is-public", "--method", "laplace"],
+        5,
+        "DISCOVERY",
+        "adaptive_gibbs",
+    ),
+    (["--unit", "row", "--header-is-public", "--discovery-share", "1"], 5, "SHARE", "0.25"),
+    ([], 2, "NOSCHEMA", "--header-is-public"),
+]
+
+
+@pytest.mark.parametrize(("flags", "code", "name", "words"), REFUSED, ids=lambda v: str(v)[:50])
+def test_what_is_not_said_is_refused_before_anything_is_charged(
+    cli: Cli,  # noqa: F811
+    data: Path,
+    flags: list[str],
+    code: int,
+    name: str,
+    words: str,
+) -> None:
+    done = cli("synthesize", data, *flags, *BUDGET[:2], "--out", "release")
+
+    assert done.code == code
+    assert f"-{name}]" in done.err
+    assert words in done.err
+    assert done.err.endswith("Nothing was released; no budget was spent.\n")
+    assert not Path("release").exists()
+
+
+def test_a_first_record_is_not_taken_for_names(cli: Cli, data: Path) -> None:  # noqa: F811
+    bare = Path("bare.csv")
+    bare.write_text("".join(data.read_text().splitlines(keepends=True)[1:]))
+
+    done = cli("synthesize", bare, "--unit", "row", "--header-is-public", *BUDGET, "--out", "r")
+
+    assert done.code == 3
+    assert "NOHEADER" in done.err
+    assert "P0" not in done.err
+
+
+def test_names_of_a_file_must_be_those_of_the_data(cli: Cli, data: Path) -> None:  # noqa: F811
+    Path("names.txt").write_text("a\nb\n")
+
+    done = cli("synthesize", data, "--unit", "row", "--names", "names.txt", *BUDGET, "--out", "r")
+
+    assert done.code == 4
+    assert "COLUMNS" in done.err
+
+
+def test_a_plan_says_what_discovery_costs_and_misses_and_opens_nothing(cli: Cli) -> None:  # noqa: F811
+    Path("names.txt").write_text("sex\nage\nicd\n")
+
+    done = cli("plan", "--unit", "row", "--names", "names.txt", "--epsilon", "1", "--delta", "1e-9")
+
+    assert done.code == 0
+    assert "levels held by fewer rows than about this are missed" in done.out
+    assert "kinds, missing cells and decimals of 3 columns" in done.out
+    assert "Nothing was read or spent" in done.out
+
+
+def test_frames_without_a_schema_are_read_like_files_and_types_are_not_trusted(
+    home: Path,  # noqa: F811
+) -> None:
+    frame = visits(1500).select("sex", "age").with_columns(pl.col("age").cast(pl.Int64))
+    known = gb.Discovery(("sex", "age"), gb.Unit())
+
+    release = gb.synthesize(frame, known, gb.AdaptiveGibbs(epsilon=20, delta=1e-6), rows=100)
+
+    assert release.schema["age"].source("kind") == "discovered"
+    assert release.sets[0].shape == (100, 2)
+    assert release.claim.epsilon == 20
+
+
+def test_the_plan_has_the_total_of_the_method_for_any_names() -> None:
+    known = gb.Discovery(("a", "b"), gb.Unit())
+
+    planned: Plan = gb.plan(known, gb.AdaptiveGibbs(epsilon=1, delta=1e-9))
+
+    assert (planned.total.epsilon, planned.total.delta) == (1, gb.plan(known).total.delta)
+    assert planned.params["discovery"] == {"share": 0.25}
+
+
+def test_a_discovery_without_a_unit_is_refused() -> None:
+    with pytest.raises(PrivacyRefused, match="privacy unit"):
+        gb.Discovery(("a",), None)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no column"):
+        gb.Discovery(("a",), gb.Unit("person", "b", 2))
+
+
+def test_a_row_without_an_identifier_is_refused(home: Path) -> None:  # noqa: F811
+    frame = pl.DataFrame({"id": ["a", None], "x": ["1", "2"]})
+
+    with pytest.raises(SchemaMismatch, match="identifier"):
+        gb.discover_schema(
+            frame, gb.Discovery(("id", "x"), gb.Unit("person", "id", 1)), epsilon=1, delta=1e-6
+        )
