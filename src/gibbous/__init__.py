@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from gibbous.mechanisms.sba import Sba as Sba
     from gibbous.mechanisms.sbhg import Sbhg as Sbhg
     from gibbous.mechanisms.smoothed_histogram import SmoothedHistogram as SmoothedHistogram
-    from gibbous.pipeline import discover_schema as discover_schema
     from gibbous.pipeline import load_schema as load_schema
     from gibbous.pipeline import plan as plan
     from gibbous.pipeline import synthesize as synthesize
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from gibbous.reporting.evaluate_and_report import report as report
     from gibbous.reporting.flow_map import flow_map as flow_map
     from gibbous.reporting.release_report import verify as verify
+    from gibbous.schema_discovery import discover_schema as discover_schema
     from gibbous.write.load import load as load
     from gibbous.write.signature import SigningKey as SigningKey
 
@@ -95,7 +95,8 @@ _OTHERS = {
     "gibbous.frontier.compare": "compare",
     "gibbous.frontier.study": "Study",
     "gibbous.mechanisms.registry": "methods",
-    "gibbous.pipeline": "discover_schema load_schema plan synthesize",
+    "gibbous.pipeline": "load_schema plan synthesize",
+    "gibbous.schema_discovery": "discover_schema",
     "gibbous.privacy.ledger": "Ledger",
     "gibbous.read.infer": "infer_schema",
     "gibbous.reporting.evaluate_and_report": "evaluate report",

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gibbous.core.boundary import guarded
-from gibbous.core.claim import Relation
 from gibbous.core.discovery import Discovery
 from gibbous.core.errors import UsageError
-from gibbous.core.exact import Number, exact
+from gibbous.core.exact import Number
 from gibbous.core.keywords import DEFAULT_METHOD, answering
 from gibbous.core.machine import at_most, check_memory, check_rows
 from gibbous.core.plan import Plan
@@ -30,12 +28,11 @@ from gibbous.core.request import (
 from gibbous.core.schema import Schema, Unit
 from gibbous.engines import engine_of, memory_limit, records_in, text_engine, workers_of
 from gibbous.mechanisms import limits, registry
-from gibbous.mechanisms._discovery import Discovering, SchemaAlone
+from gibbous.mechanisms._discovery import Discovering
 from gibbous.privacy.accountant import true_alarms
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.risk import asked_for, risk_of
-from gibbous.privacy.spend import Charge, curator_of, spend
-from gibbous.read.schema_write import schema_toml
+from gibbous.privacy.spend import Charge, spend
 from gibbous.write.certificate import Facts
 from gibbous.write.frame_kinds import frame_kind
 from gibbous.write.in_memory import InMemory
@@ -245,7 +242,7 @@ def release(request: Request, progress: Progress = silent) -> Release:
     target = (
         check_output(output.out, overwrite=output.overwrite, source=source) if output.out else None
     )
-    ledger = _ledger(privacy)
+    ledger = ledger_of(privacy)
     made = text_engine if isinstance(privacy.method, Discovering) else engine_of
     engine, frames = made(request.performance, source, request.options), frame_kind(source)
     with (
@@ -261,55 +258,8 @@ def release(request: Request, progress: Progress = silent) -> Release:
         engine.close()  # the read barrier: nothing raw can be consulted from here on
         draft.commit()
         draft.write_sets(workers, progress)
-        schema = result.schema  # coarser than the one given where bins were paid for
-        facts = Facts(
-            schema,
-            costs,
-            privacy.method.about,
-            privacy.relation,
-            uncovered=schema.inferred() if costs.total.is_dp else (),
-            imprint=output.imprint,
-        )
+        facts = _facts(request, costs, result.schema)
         return frames.release(draft.finish(facts))
-
-
-@guarded
-@answering
-def discover_schema(
-    source: Any,
-    known: Discovery,
-    *,
-    epsilon: Number,
-    delta: Number,
-    relation: Relation = "add_remove",
-    ledger: Ledger | str | Path | None = None,
-    options: Any = None,
-    progress: Progress = silent,
-) -> Schema:
-    """Spend a claim on the schema of a table alone: kinds, levels, bounds and cut points.
-
-    Args:
-        source, ledger, options, progress: as for `synthesize`.
-        known: what is public; its share is not used.
-        epsilon, delta, relation: of everything that is bought.
-    Guarantee:
-        (epsilon, delta)-DP, charged to the ledger before counting. Proven: docs/proofs/discovery.md.
-    Raises:
-        GibbousError: one class an exit code; see gibbous.core.errors.
-    """
-    paid = SchemaAlone(known, exact(epsilon), exact(delta), relation)
-    privacy = Privacy(known.schema(), paid, ledger=ledger)
-    costs, charged = planned(privacy, Output()), _ledger(privacy)
-    engine = text_engine(IN_THIS_PROCESS, source, options)
-    draft, request = InMemory(Output()), Request(source, privacy, options=options)
-    draft.label = "schema"
-    with records_in(request, costs, charged, engine, progress) as dataset:
-        charge = Charge(charged, dataset, draft)
-        hold = draft.hold(charged, lambda: charge.reserve(privacy, costs, engine))
-        with curator_of(privacy, costs, engine, progress=progress) as curator:
-            schema = paid.bought(curator)
-        hold.commit(hashlib.sha256(schema_toml(schema).encode()).hexdigest())
-    return schema
 
 
 @guarded
@@ -394,6 +344,7 @@ def _facts(request: Request, planned: Plan, schema: Schema) -> Facts:
     )
 
 
-def _ledger(privacy: Privacy) -> Ledger:
+def ledger_of(privacy: Privacy) -> Ledger:
+    """The ledger that a run is charged to: the one that was named, or the default one."""
     ledger = privacy.ledger
     return ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)

@@ -29,6 +29,7 @@ from gibbous.cli.flags import (
     TextFlags,
     verb,
 )
+from gibbous.cli.show import print_version
 from gibbous.core.keywords import DEFAULT_METHOD
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -62,18 +63,10 @@ app.add_typer(ledger_app, name="ledger")
 app.add_typer(keys_app, name="keys")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        print(f"gibbous {version('gibbous')}")
-        raise typer.Exit
-
-
 @app.callback()
 def root(
     version: Annotated[
-        bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Synthetic microdata with stated, true disclosure guarantees."""

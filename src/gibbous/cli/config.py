@@ -109,8 +109,7 @@ def resolve(
     Raises:
         UsageError: an unknown key, a key given twice with different values, a wrong type.
     """
-    merged = read_config(config) if config else {}
-    merged |= _combined(settings, flags)
+    merged = (read_config(config) if config else {}) | _combined(settings, flags)
     values = {k: v for k, v in merged.items() if k.split(".")[0] not in ELSEWHERE}
     schema, geography = values.get("schema"), values.get("geography")
     given = [what for what in (schema, geography, bought or None) if what is not None]

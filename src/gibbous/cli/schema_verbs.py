@@ -71,8 +71,8 @@ def discover(
         price: epsilon and delta as text, and the ledger.
     """
     _writable(out, overwrite)
-    from gibbous.pipeline import discover_schema
     from gibbous.read.schema_file import schema_toml
+    from gibbous.schema_discovery import discover_schema
 
     options = reading.options()
     known = public.discovery(data, options)

@@ -140,3 +140,14 @@ def _rich(headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Seque
 
 def _is_number(text: str) -> bool:
     return text.replace(",", "").replace(".", "", 1).lstrip("-").isdigit()
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and end, where it was asked for."""
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"gibbous {version('gibbous')}")
+        import typer
+
+        raise typer.Exit

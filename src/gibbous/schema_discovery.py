@@ -1,0 +1,62 @@
+"""Paid facts alone: a table without a schema in, a schema that was bought out."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.boundary import guarded
+from gibbous.core.claim import Relation
+from gibbous.core.discovery import Discovery
+from gibbous.core.exact import Number, exact
+from gibbous.core.keywords import answering
+from gibbous.core.protocols import Progress, silent
+from gibbous.core.request import Output, Privacy, Request
+from gibbous.core.schema import Schema
+from gibbous.engines import records_in, text_engine
+from gibbous.mechanisms._discovery import SchemaAlone
+from gibbous.pipeline import IN_THIS_PROCESS, ledger_of, planned
+from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.spend import Charge, curator_of
+from gibbous.read.schema_write import schema_toml
+from gibbous.write.in_memory import InMemory
+
+
+@guarded
+@answering
+def discover_schema(
+    source: Any,
+    known: Discovery,
+    *,
+    epsilon: Number,
+    delta: Number,
+    relation: Relation = "add_remove",
+    ledger: Ledger | str | Path | None = None,
+    options: Any = None,
+    progress: Progress = silent,
+) -> Schema:
+    """Spend a claim on the schema of a table alone: kinds, levels, bounds and cut points.
+
+    Args:
+        source, ledger, options, progress: as for `synthesize`.
+        known: what is public; its share is not used.
+        epsilon, delta, relation: of everything that is bought.
+    Guarantee:
+        (epsilon, delta)-DP, charged to the ledger before counting. Proven: docs/proofs/discovery.md.
+    Raises:
+        GibbousError: one class an exit code; see gibbous.core.errors.
+    """
+    paid = SchemaAlone(known, exact(epsilon), exact(delta), relation)
+    privacy = Privacy(known.schema(), paid, ledger=ledger)
+    costs, charged = planned(privacy, Output()), ledger_of(privacy)
+    engine = text_engine(IN_THIS_PROCESS, source, options)
+    draft, request = InMemory(Output()), Request(source, privacy, options=options)
+    draft.label = "schema"
+    with records_in(request, costs, charged, engine, progress) as dataset:
+        charge = Charge(charged, dataset, draft)
+        hold = draft.hold(charged, lambda: charge.reserve(privacy, costs, engine))
+        with curator_of(privacy, costs, engine, progress=progress) as curator:
+            schema = paid.bought(curator)
+        hold.commit(hashlib.sha256(schema_toml(schema).encode()).hexdigest())
+    return schema
