@@ -15,7 +15,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.cli.config import request_of, resolve
-from gibbous.core import file_lock
+from gibbous.core import durable as file_lock
 from gibbous.core.claim import pure
 from gibbous.core.errors import GibbousError
 from gibbous.privacy import entropy

@@ -35,6 +35,7 @@ from gibbous.read.schema_write import schema_toml
 from gibbous.read.source import read_columns
 from gibbous.write import load, verify
 from tests.flows import made as flows_made
+from tests.frontier.test_compare import EXAMPLE
 from tests.hostile import ABORT
 from tests.pipeline.test_pipeline import SCHEMA, table
 from tests.write import made
@@ -200,7 +201,7 @@ def _request_seeds() -> list[bytes]:
     documents = [json.dumps(one).encode() for one in (metadata, {"a": 2, "b": 30})]
     return [
         *(b"release.toml\n" + release % name for name in methods),
-        b"study.toml\n" + study_file.EXAMPLE.encode(),
+        b"study.toml\n" + EXAMPLE.encode(),
         *(b"metadata.json\n" + one for one in documents),
     ]
 

@@ -12,9 +12,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from gibbous.core.cell_model import CellModel
-from gibbous.core.claim import Claim, Relation, pure, zcdp
+from gibbous.core.claim import Claim, Measure, Relation, gdp, pure, zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.moment import Moment
@@ -84,21 +85,21 @@ def energy(mechanism: Any, records: Codes) -> float:
 def covered(mechanism: Any) -> bool:
     """Whether the stated noise of one release covers what one extreme record does to it."""
     total = mechanism.plan(MIXED, None).total
-    return accountant.within(Claim(**_fields(total)), shown(mechanism))
+    return accountant.within(Claim(**_fields(total)), shown(mechanism, total.measure))
 
 
-def shown(mechanism: Any) -> Sequence[Claim]:
-    """What the stated noise of each table of one release shows of one extreme record."""
+def shown(mechanism: Any, measure: Measure = "zcdp") -> Sequence[Claim]:
+    """What the stated noise of each table of one release shows of one extreme record, in one measure."""
     one, two = _pair(mechanism.relation)
     found = released(ran(mechanism, one)[0])
-    return _spends(found, one, two, mechanism.relation)
+    return _spends(found, one, two, mechanism.relation, measure)
 
 
 def _fields(total: Claim) -> dict[str, Any]:
     from dataclasses import fields
 
     found = {f.name: getattr(total, f.name) for f in fields(total)}
-    return found | {n: found[n] * SLACK for n in ("epsilon", "delta", "rho")}
+    return found | {n: found[n] * SLACK for n in ("epsilon", "delta", "rho", "mu_squared")}
 
 
 def _pair(relation: Relation) -> tuple[Codes, Codes]:
@@ -114,7 +115,16 @@ def _pair(relation: Relation) -> tuple[Codes, Codes]:
     return with_one, other
 
 
-def _spends(found: Released, one: Codes, two: Codes, relation: Relation) -> Sequence[Claim]:
+def _mu(sigma: float) -> float:
+    """mu of one count with discrete Gaussian noise: a shift of one is seen best at threshold one."""
+    steps = np.arange(1, int(12 * sigma) + 2)
+    at_zero = 1 / (1 + 2 * float(np.exp(-(steps**2) / (2 * sigma**2)).sum()))
+    return float(2 * norm.ppf((1 + at_zero) / 2))
+
+
+def _spends(
+    found: Released, one: Codes, two: Codes, relation: Relation, measure: Measure
+) -> Sequence[Claim]:
     spends = []
     for table, a, b in zip(found.tables, exact(found, one), exact(found, two), strict=True):
         change = np.abs(a - b).astype(object)
@@ -123,5 +133,8 @@ def _spends(found: Released, one: Codes, two: Codes, relation: Relation) -> Sequ
             spends.append(pure(Fraction(int(change.sum())) / scale, relation=relation))
         else:
             square = Fraction(int((change**2).sum()))
-            spends.append(zcdp(square / (2 * scale * scale), relation=relation))
+            if measure == "gdp":
+                spends.append(gdp(square * Fraction(_mu(float(scale))) ** 2, relation=relation))
+            else:
+                spends.append(zcdp(square / (2 * scale * scale), relation=relation))
     return spends

@@ -72,7 +72,7 @@ def test_B5_page_and_report_say_that_delta_grows_with_a_group(tmp_path: Path) ->
 
     noise, threshold, pure = said
     assert noise.count("2 units have epsilon = 2, delta = 3.7183e-06; 5 units") == 2
-    assert noise.count("each by its own rule: 2 units have epsilon = 2.11") == 2
+    assert noise.count("each by its own rule: 2 units have epsilon = 2.12") == 2
     assert noise.count("known to be present, the bound is epsilon = 2, delta = 3.7183e-06") == 2
     assert "delta grows to" in threshold
     assert "own rule" not in threshold
