@@ -117,8 +117,9 @@ def _pair(relation: Relation) -> tuple[Codes, Codes]:
 
 def _mu(sigma: float) -> float:
     """mu of one count with discrete Gaussian noise: a shift of one is seen best at threshold one."""
-    steps = np.arange(1, int(12 * sigma) + 2)
-    at_zero = 1 / (1 + 2 * float(np.exp(-(steps**2) / (2 * sigma**2)).sum()))
+    steps = np.arange(1, int(12 * min(sigma, 1e3)) + 2)
+    total = 1 + 2 * float(np.exp(-(steps**2) / (2 * sigma**2)).sum())
+    at_zero = 1 / (total if sigma < 1e3 else sigma * math.sqrt(2 * math.pi))
     return float(2 * norm.ppf((1 + at_zero) / 2))
 
 
