@@ -29,6 +29,7 @@ FILES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "extras": (EXTRAS, ()),
     "dev": ((*EXTRAS, "dev", "test"), BUILD),
     "spark": ((*EXTRAS, "dev", "test", "spark"), BUILD),
+    "fuzz": ((*EXTRAS, "dev", "test", "spark", "fuzz"), BUILD),
 }
 BLOCK = re.compile(r"^(\S+)==(\S+).*\\\n(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", re.MULTILINE)
 HEAD = "# Versions and hashes of every file of them, for pip --require-hashes. ./dev lock writes this file.\n"

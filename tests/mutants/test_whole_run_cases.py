@@ -259,7 +259,7 @@ def test_j2_the_words_of_an_engine_go_to_the_cutting_of_persons_and_nowhere_else
             for f in ast.walk(file)
             if isinstance(f, ast.FunctionDef) and "privacy.entropy" in ast.unparse(f)
         ]
-        assert importing.name == "_words"
+        assert importing.name in ("_words", "words_for")
         given[name] = {
             ast.unparse(n.func)
             for n in ast.walk(file)

@@ -34,7 +34,9 @@ from gibbous.structure.smoothing import Components, added, estimated, one_way, r
 CHAINS = (4096, 50_000)
 DRAWS = 1_500_000  # most values in all chains together
 SEED = 1  # of the chains: public, and the same for all; the noise alone is secret
-ROUND = tuple(Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (0.5, 0.5, 0.4, 0.3))
+ROUND = tuple(
+    Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (1.0, 1.0, 0.7, 0.5, 0.4, 0.3)
+)
 LAST = tuple(
     Schedule(steps=1, sweeps=2, passes=2, gain=gain)
     for gain in (
