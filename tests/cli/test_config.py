@@ -8,6 +8,7 @@ from inspect import signature
 from pathlib import Path
 
 import pytest
+from scipy.stats import norm
 
 from gibbous.cli.config import method_of, parameters, request_of, resolve
 from gibbous.cli.parameters import number
@@ -214,3 +215,24 @@ def test_how_a_run_is_computed_is_no_part_of_what_it_is_known_by(tmp_path: Path)
     assert not names[Performance] & (names[Privacy] | names[Output])
     assert {"Privacy", "Output", "Plan"} <= given
     assert not {text for text in given if "Performance" in text or text == "Request"}
+
+
+def test_a_risk_in_the_file_and_as_a_flag_make_one_request_whose_mu_allows_no_more(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "schema.toml").write_text(schema_toml(replace(SCHEMA, unit=Unit())))
+    base = f'schema = "{tmp_path}/schema.toml"\n[privacy]\n'
+    (tmp_path / "a.toml").write_text(base + 'risk = "tpr@1%=3%"\ndelta = 1e-9\n')
+    (tmp_path / "b.toml").write_text(base + "delta = 1e-9\n")
+
+    by_file = request_of(resolve(tmp_path / "a.toml", [], {}))
+    by_flag = request_of(resolve(tmp_path / "b.toml", [], {"privacy.risk": "tpr@1%=3%"}))
+
+    assert by_file.privacy.method == by_flag.privacy.method
+    total = by_file.privacy.method.plan(by_file.privacy.schema, None).total
+    mu = float(total.mu_squared) ** 0.5
+    assert norm.cdf(norm.ppf(0.01) + mu) == pytest.approx(0.03, rel=1e-6)
+    with pytest.raises(UsageError, match="Both epsilon and a risk"):
+        request_of(
+            resolve(tmp_path / "b.toml", [], {"privacy.risk": "tpr@1%=3%", "privacy.epsilon": "1"})
+        )

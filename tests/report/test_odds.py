@@ -7,6 +7,7 @@ from math import exp
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from gibbous.core.claim import approximate, l_diverse, pure, zcdp
 from gibbous.reporting import odds
@@ -71,3 +72,13 @@ def test_only_claims_that_bound_odds_are_stated() -> None:
 def test_a_huge_epsilon_gives_no_overflow() -> None:
     assert odds.belief(0.5, 1e6).high == pytest.approx(1.0)
     assert odds.right_guess(1e6) == 1.0
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.4456, 3.0])
+def test_the_advantage_from_mu_is_that_of_the_best_test_of_two_normal_laws(mu: float) -> None:
+    false_alarms = np.linspace(1e-6, 1 - 1e-6, 200_001)
+    best = float((norm.cdf(norm.ppf(false_alarms) + mu) - false_alarms).max())
+
+    assert odds.advantage(50.0, 0.0, mu) == pytest.approx(best, abs=1e-8)
+    assert odds.advantage(50.0, 0.0, mu) >= best
+    assert odds.advantage(0.01, 0.0, 3.0) == odds.advantage(0.01), "the smaller of two bounds"
