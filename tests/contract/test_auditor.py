@@ -21,7 +21,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
 from gibbous.core.stream import stream_key, words
 from gibbous.mechanisms import registry
-from gibbous.privacy import entropy
+from gibbous.privacy import entropy, noise
 from gibbous.privacy.calibrate import scales
 from tests.contract.broken_methods import Greedy, NinetyPercent, OrderRead, SeenLevels, Undivided
 from tests.mutants.broken_builds import faults
@@ -160,12 +160,15 @@ def test_a_budget_not_divided_by_the_tables_is_seen_in_their_noise(name: str) ->
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("name", "part"), [("noisy_pegs", "l2_squared"), ("sbhg", "l1_sensitivity")]
+    ("name", "room", "part"),
+    [("noisy_pegs", noise, "l2_squared"), ("sbhg", scales, "l1_sensitivity")],
 )
-def test_a_price_that_forgets_the_tables_is_seen_without_statistics(name: str, part: str) -> None:
+def test_a_price_that_forgets_the_tables_is_seen_without_statistics(
+    name: str, room: Any, part: str
+) -> None:
     """Noise and price are wrong in the same way: the tables state honestly what does not cover."""
     honest = getattr(scales, part)
-    wrong = (scales, part, lambda tables, *rest: honest(1, *rest))
+    wrong = (room, part, lambda tables, *rest: honest(1, *rest))
     with faults(wrong):
         found = audit(name, params={"relation": "add_remove"}, runs=4)
 

@@ -50,6 +50,8 @@ REFUSED = {
         "positions 1, 2",
     ),
     "a6_blank_header": (b"a,\n1,2\n", 3, "BLANKNAME", "Column 2"),
+    "a6_star": (b"a,*\n1,2\n", 3, "PATTERN", "column 2"),
+    "a6_pattern": (b"^a.*$,b\n1,2\n", 3, "PATTERN", "column 1"),
     "a7_latin_1_bytes": (
         f"a,b\n1,caf\u00e9 {MARKER}\n".encode("latin-1"),
         3,

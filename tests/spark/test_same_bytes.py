@@ -15,6 +15,7 @@ import gibbous as gb
 from gibbous.core.request import Output, Performance
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.spark.engine import SparkEngine
+from gibbous.disintegrate.spark.session import Held
 from gibbous.disintegrate.spark.workers import SparkWorkers
 from gibbous.pipeline import sample_more
 from gibbous.privacy import entropy
@@ -104,7 +105,7 @@ def test_workers_get_large_public_tables_where_encryption_is_on(
 ) -> None:
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     table = np.arange(min(megabytes << 20, free // 20) // 8)
-    workers = SparkWorkers(session, partitions=2)
+    workers = SparkWorkers(Held(session, own=False), partitions=2)
 
     try:
         ends = list(workers.spread(np.take, table, [0, 70_000, len(table) - 1]))

@@ -137,15 +137,15 @@ def _words(dtype: Any) -> str:
 
 
 def check_names(names: Sequence[str], max_columns: int) -> None:
-    """Refuse blank, double and nearly double names; by place, since a name may be a value of a record.
+    """Refuse blank, double, nearly double names and patterns; by place: a name may be a value of a record.
 
     Args:
         names: in the order of the input.
         max_columns: most columns.
     Raises:
         ResourceLimit: too many columns.
-        InputRejected: a name is blank, occurs twice, or differs from another one only by case, by
-            Unicode form (NFC) or by outer blanks.
+        InputRejected: a name is blank, reads as a pattern, occurs twice, or differs from another one
+            only by case, by Unicode form (NFC) or by outer blanks.
     """
     if len(names) > max_columns:
         raise ResourceLimit(
@@ -162,6 +162,12 @@ def check_names(names: Sequence[str], max_columns: int) -> None:
                 "BLANKNAME",
                 f"Column {place + 1} has no name",
                 "Name it in the header line, or leave it out (pandas: to_csv(index=False)).",
+            )
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            raise _rejected(
+                "PATTERN",
+                f"The name of column {place + 1} reads as a pattern of columns",
+                "Rename it: '*', and a name from '^' to '$', stand for several columns.",
             )
         if name in seen:
             places = [i + 1 for i, other in enumerate(names) if other == name]
