@@ -62,17 +62,17 @@ def in_rho() -> Iterator[None]:
     """Plans as they were before there was an account in mu."""
     from fractions import Fraction
 
-    from gibbous.mechanisms import _budget
+    from gibbous.mechanisms._budget import in_account
     from gibbous.privacy.calibrate import stable
 
-    honest, smaller = _budget._cheaper, stable.sigma_for
-    _budget._cheaper = lambda *given: honest(*given[:-1], "zcdp")  # type: ignore[assignment]
+    smaller = stable.sigma_for
     stable.sigma_for = lambda square, shift: Fraction(10**30)
     stable.stable_gaussian.cache_clear()
     try:
-        yield
+        with in_account("zcdp"):
+            yield
     finally:
-        _budget._cheaper, stable.sigma_for = honest, smaller
+        stable.sigma_for = smaller
         stable.stable_gaussian.cache_clear()
 
 

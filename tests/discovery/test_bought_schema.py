@@ -25,7 +25,7 @@ from gibbous.mechanisms.laplace import Laplace
 from gibbous.privacy import accountant
 from gibbous.privacy.noise import Gaussian
 from gibbous.privacy.text_curator import TextCurator
-from gibbous.structure.bought_columns import Outline, outline
+from gibbous.structure.bought_columns import Outline, bounded_column, grid_column, outline
 from tests.discovery.conftest import PLENTY, bought, engine_of, visits
 
 
@@ -251,3 +251,26 @@ def test_no_table_and_no_noise_makes_a_schema_that_cannot_be_used(seed: int) -> 
     left = written.with_columns(pl.lit(None, pl.String).alias(name) for name in schema.ignore)
     assert codes.rows == rows
     assert encode(left, schema).rows == rows
+
+
+@pytest.mark.parametrize(("sigma", "found"), [(5.0, True), (125.0, False)])
+def test_there_are_no_bounds_where_much_lies_beyond_what_stands_out(
+    sigma: float, found: bool
+) -> None:
+    """2,400 of 4,000 amounts are 0, the others spread over 40 cells of the grid, 40 in each.
+
+    Kept between the bounds that noise of 125 shows, 0 and the next cell, they would all be clamped.
+    """
+    plan = Outline("x", "numeric", missing=False, present=4_000.0, sigma=1.5 * sigma, decimals=2)
+    edges = np.array(grid_column(plan).edges)
+    counts = np.zeros(len(edges) - 1)
+    zero = int(np.searchsorted(edges, 0.0))
+    counts[zero] = 2_400
+    counts[zero + 20 : zero + 60] = 40
+
+    column = bounded_column(plan, counts, sigma)
+
+    assert (column is not None) == found
+    if column is not None:
+        assert column.edges[0] == 0
+        assert column.edges[-1] >= edges[zero + 60]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -177,3 +178,31 @@ def test_a_row_without_an_identifier_is_refused(home: Path) -> None:  # noqa: F8
         gb.discover_schema(
             frame, gb.Discovery(("id", "x"), gb.Unit("person", "id", 1)), epsilon=1, delta=1e-6
         )
+
+
+@pytest.mark.parametrize("method", [gb.PaidBins(method="noisy_pegs"), gb.Modips(noise="gaussian")])
+def test_a_method_that_looks_at_numbers_is_refused_before_anything_is_charged(
+    method: Any, tmp_path: Path
+) -> None:
+    frame = pl.DataFrame({"age": [str(v) for v in range(60)]})
+    ledger = gb.Ledger.open(tmp_path / "ledger.db")
+
+    with pytest.raises(PrivacyRefused, match="looks at numbers"):
+        gb.synthesize(frame, gb.Discovery(("age",), gb.Unit()), method, rows=5, ledger=ledger)
+
+    assert not list(ledger.entries())
+
+
+@pytest.mark.parametrize(
+    "method", [gb.PerSet(method="noisy_pegs"), gb.Parallel(method="noisy_pegs")]
+)
+def test_a_combinator_is_paid_in_the_account_of_the_facts(method: Any) -> None:
+    frame = pl.DataFrame({"sex": ["F", "M"] * 400, "age": [str(v % 80) for v in range(800)]})
+
+    release = gb.synthesize(
+        frame, gb.Discovery(("sex", "age"), gb.Unit()), method, rows=20, sets=2,
+        ledger=gb.Ledger.ephemeral(),
+    )  # fmt: skip
+
+    assert not release.claim.mu_squared
+    assert release.claim.epsilon == 1

@@ -7,8 +7,9 @@ from fractions import Fraction
 import mpmath as mp
 import pytest
 
+from gibbous.core.errors import ParameterError
 from gibbous.privacy import entropy
-from gibbous.privacy.calibrate import gdp, scales, zcdp
+from gibbous.privacy.calibrate import gdp, scales, stable, zcdp
 from tests.privacy import gaussian_pld as pld
 from tests.privacy import gaussian_tradeoff as brute
 from tests.privacy.exact_divergence import hockey_stick, kept_cell, noise_law, partitions
@@ -125,7 +126,7 @@ def test_thresholded_noise_costs_mu_and_a_delta_beside_it(tables, rows):
     sigma, threshold = 1.5, 4
     law = seen(sigma)
     one = gdp.square_of_gaussian(sigma)
-    beside = gdp.delta_of_threshold(sigma, threshold, tables, rows)
+    beside = stable.new_cells_delta(sigma, threshold, tables, rows)
     square = scales.l2_squared(tables, "add_remove", rows) * one
     worst = []
     for counts in partitions(rows):
@@ -146,11 +147,12 @@ def test_delta_of_a_threshold_is_the_chance_that_lone_cells_survive():
     law = seen(1.5)
     q = {c: sum(p for x, p in law.items() if x > 4 - c) for c in (1, 3)}
 
-    assert float(gdp.delta_of_threshold(1.5, 4)) == pytest.approx(q[1], rel=1e-10)
-    assert float(gdp.delta_of_threshold(1.5, 4, 2, 3)) == pytest.approx(2 * q[3], rel=1e-10)
+    assert float(stable.new_cells_delta(1.5, 4)) == pytest.approx(q[1], rel=1e-10)
+    assert float(stable.new_cells_delta(1.5, 4, 2, 3)) == pytest.approx(2 * q[3], rel=1e-10)
     wide = sum(p for x, p in seen(5).items() if x > 8)
-    assert float(gdp.delta_of_threshold(5, 9, 1, 2)) == pytest.approx(2 * wide, rel=1e-10)
-    assert gdp.delta_of_threshold(1.5, 0, 3) == 1
+    assert float(stable.new_cells_delta(5, 9, 1, 2)) == pytest.approx(2 * wide, rel=1e-10)
+    with pytest.raises(ParameterError):
+        stable.new_cells_delta(1.5, 0, 3)
 
 
 def test_constant_falls_from_a_quarter_to_nothing_and_zcdp_takes_over_below():

@@ -88,7 +88,8 @@ def discover(
         _columns(schema)
         if schema.ignore:
             show.line(
-                f"  left out, since no text is held by enough rows: {', '.join(schema.ignore)}"
+                "  left out, since no levels or bounds that enough rows share were found: "
+                + ", ".join(schema.ignore)
             )
     show.line(
         f"{out}: {show.counted(len(schema), 'column')}, bought for {cost}, which the ledger was "

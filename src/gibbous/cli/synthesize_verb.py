@@ -109,8 +109,9 @@ def _not_found(release: Release) -> Iterator[str]:
         return
     if schema.ignore:
         yield (
-            f"left out, since no text in them is held by enough rows: {', '.join(schema.ignore)}. "
-            "State what is known (--numeric, --days, --levels)."
+            f"left out, since no levels or bounds that enough rows share were found: "
+            f"{', '.join(schema.ignore)}. State what is known (--numeric, --days, --levels), or declare a "
+            "schema."
         )
     tables = release.tables
     for j, column in enumerate(schema):

@@ -173,10 +173,11 @@ def _with_bounds(
     grids = Schema(tuple(map(grid_column, plans)), curator.schema.unit)
     noise = parts.noise("bounds", len(plans))
     tables = curator.coded(grids, lenient_codes).noisy_counts(margins(grids), noise)
-    bounded = [
+    tried = (
         bounded_column(plan, _cells(table)[:-1], float(noise.sigma), atoms.get(plan.name, ()))
         for plan, table in zip(plans, tables, strict=True)
-    ]
+    )
+    bounded = [column for column in tried if column is not None]
     narrow = [column for column in bounded if column.binned]
     found = {column.name: column for column in bounded}
     if narrow:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from gibbous.core.claim import Relation, approximate
 from gibbous.core.codes import Codes
+from gibbous.core.column import Column
 from gibbous.core.discovery import Discovery
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.exact import exact
@@ -40,7 +41,7 @@ class Discovering:
         (epsilon, delta)-DP of the method's total, for the schema and the method together, by
         zero-concentrated composition; add/remove or replace one. Proven: docs/proofs/discovery.md.
     Raises:
-        PrivacyRefused: the method has no such budget.
+        PrivacyRefused: the method has no such budget, or looks at numbers themselves.
 
     Attributes:
         method: as it would run with a schema, at the whole budget.
@@ -88,7 +89,8 @@ class Discovering:
         if not isinstance(curator, TextCurator):  # a rehearsal, which has no records
             return parts.method.run(curator, rows, sets)
         schema = bought_schema(curator, self.known, parts)
-        return parts.method.run(curator.coded(schema, lenient_codes), rows, sets)
+        with in_account("zcdp"):
+            return parts.method.run(curator.coded(schema, lenient_codes), rows, sets)
 
     def parts(self, rows: int | None = None, sets: int = 1) -> Parts:
         """How the budget is divided; the same for all data.
@@ -105,8 +107,17 @@ class Discovering:
         return Parts(rho * share, tails, self.known, self.relation, method)
 
     def _known(self, rows: int | None, sets: int) -> Plan:
+        number = Column("x", "numeric", edges=(0.0, 1.0, 2.0))
         with in_account("zcdp"):  # thresholds have a delta beside rho
             known = self.method.plan(self.known.schema(), rows, sets)
+            numbers = self.method.plan(Schema((number,), self.known.unit), rows, sets).numbers
+        if numbers:
+            raise PrivacyRefused(
+                "DISCOVERY",
+                f"The schema was to be bought for {self.about.name}, which looks at numbers themselves.",
+                "Under a bought schema there are only bins; they are cut where the noisy records are.",
+                "Leave paid_bins out, use adaptive_gibbs (the default), or declare a schema.",
+            )
         if not _inner.gaussian(known) or not hasattr(self.method, "epsilon"):
             raise PrivacyRefused(
                 "DISCOVERY",

@@ -25,6 +25,7 @@ NARROW_CODES = 4096  # whole numbers that may be codes
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
 SPOILED = 0.05  # share of other cells from which on a column is no column of days
 SURE = 5.0  # standard deviations above which a stretch of the grid is not empty
+OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are none
 SKEWED = 50.0  # upper bound over the usual magnitude from which on bins grow in equal ratios
 
 _FIRST_YEAR, _LAST_YEAR = 1850, 2150
@@ -121,10 +122,11 @@ def grid_column(plan: Outline) -> Column:
 
 def bounded_column(
     plan: Outline, counts: np.ndarray, sigma: float, atoms: Sequence[int] = ()
-) -> Column:
-    """A column of numbers or days between bounds, from noisy counts on its grid.
+) -> Column | None:
+    """A column of numbers or days between bounds, from noisy counts on its grid; None without bounds.
 
     Whole numbers in a short range become levels; others get narrow bins, to be counted and merged.
+    There are no bounds where many more cells were counted than lie between the ends that stand out.
 
     Args:
         counts: float64 (cells of `grid_column`,).
@@ -132,6 +134,10 @@ def bounded_column(
     """
     edges = grid_column(plan).edges
     low, high = _ends(counts, sigma)
+    outside = plan.present - float(counts[low : high + 1].sum())
+    noise = math.hypot(plan.sigma, sigma * math.sqrt(high + 1 - low))
+    if outside > max(OUTSIDE * plan.present, 3 * noise):
+        return None
     first, last = edges[low], edges[high + 1]
     whole = plan.integer or plan.kind == "date"
     if whole:

@@ -27,7 +27,6 @@ from gibbous.privacy.calibrate.rounding import (
     smallest,
 )
 from gibbous.privacy.calibrate.scales import dyadic_root_up
-from gibbous.privacy.calibrate.tails import gaussian_tail
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 
 LEAST_SIGMA = Fraction(1, 2)
@@ -78,24 +77,6 @@ def square_of_choice(epsilon: Number) -> Fraction:
     if spread > 1000:
         return 4 * spread  # P(Z > z) <= e^(-z^2 / 2) / 2
     return _square_between(1 / (1 + exp(spread / 2)))
-
-
-def delta_of_threshold(
-    sigma: Number, threshold: int, tables: int = 1, max_rows: int = 1
-) -> Fraction:
-    """Delta beside mu where noise is on the cells that occur, kept iff noisy > threshold; rounded up.
-
-    p max(k q(1), q(k)), q(c) = P(X > t - c): the chance that a cell is kept that only one unit is in.
-    mu is that of the noise; at epsilon, the release has delta_of(mu^2, epsilon) and this delta.
-
-    Args:
-        sigma: in counts.
-        threshold: t, in counts.
-        tables: p histograms of the same records.
-        max_rows: k rows a unit.
-    """
-    single, whole = (gaussian_tail(sigma, threshold - rows) for rows in (1, max_rows))
-    return min(Fraction(1), tables * max(max_rows * single, whole))
 
 
 @lru_cache(maxsize=512, typed=True)
