@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous.core.errors import PrivacyRefused, SchemaMismatch, UsageError
+from gibbous.core.errors import ModelRejected, PrivacyRefused, SchemaMismatch, UsageError
 from gibbous.core.plan import Plan
 from gibbous.read.schema_file import load_schema
+from gibbous.write.manifest import seal
 from tests.cli.conftest import Cli, cli, home  # noqa: F401 - fixtures
 from tests.discovery.conftest import visits
 
@@ -206,3 +207,50 @@ def test_a_combinator_is_paid_in_the_account_of_the_facts(method: Any) -> None:
 
     assert not release.claim.mu_squared
     assert release.claim.epsilon == 1
+
+
+def test_a_schema_that_was_bought_before_is_named_beside_a_total_that_does_not_hold_its_price(
+    tmp_path: Path,
+) -> None:
+    frame = pl.DataFrame({"sex": ["F", "M"] * 400, "age": [str(v % 80) for v in range(800)]})
+    known, ledger = gb.Discovery(("sex", "age"), gb.Unit()), gb.Ledger.open(tmp_path / "l.db")
+    method = gb.NoisyPegs(epsilon=2, delta=1e-6)
+
+    bought = gb.discover_schema(frame, known, epsilon=2, delta=1e-6, ledger=ledger)
+    later = gb.synthesize(frame, bought, method, rows=9, out=tmp_path / "later", ledger=ledger)
+    at_once = gb.synthesize(frame, known, method, rows=9, out=tmp_path / "once", ledger=ledger)
+
+    names = {name: (tmp_path / name / "METHODS.md").read_text() for name in ("later", "once")}
+    assert "what was paid before for kind" in later.receipt["guarantee"]
+    assert "adds to it" in names["later"]
+    assert "**Their price is not part of the total above.**" in names["later"]
+    assert "Their price is part of the total above:" not in names["later"]
+    assert "paid before" not in at_once.receipt["guarantee"]
+    assert "not part of the total" not in names["once"]
+    assert "Their price is part of the total above:" in names["once"]
+    gb.verify(tmp_path / "once")
+    gb.verify(tmp_path / "later")
+    receipt = later.receipt.to_json()
+    receipt["guarantee"] = at_once.receipt[
+        "guarantee"
+    ]  # the saboteur: nothing is said of the price
+    (tmp_path / "later" / "ledger.json").write_text(json.dumps(receipt))
+    seal(tmp_path / "later")
+    with pytest.raises(ModelRejected, match="paid for before"):
+        gb.verify(tmp_path / "later")
+
+
+def test_bins_are_paid_for_by_the_release_that_cuts_them_and_not_by_the_next(
+    tmp_path: Path,
+) -> None:
+    numbers = gb.Schema((gb.Column("age", "numeric", edges=(0.0, 100.0)),), gb.Unit())
+    frame = pl.DataFrame({"age": [float(v % 80) for v in range(800)]})
+    ledger = gb.Ledger.open(tmp_path / "l.db")
+
+    first = gb.synthesize(
+        frame, numbers, gb.PaidBins(method="laplace", epsilon=4), rows=9, ledger=ledger
+    )
+    second = gb.synthesize(frame, first.schema, gb.Laplace(epsilon=1), rows=9, ledger=ledger)
+
+    assert "paid before" not in first.receipt["guarantee"]
+    assert "what was paid before for bins of age adds to it" in second.receipt["guarantee"]

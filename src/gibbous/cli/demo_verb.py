@@ -165,7 +165,7 @@ def _closing(
     show.line()
     _where(reports)
     _next(target, more=release.tables is not None)
-    show.line(f"Verified. Total cost: {show.cost_words(plan)}.")
+    show.line(f"Verified. Total cost: {show.cost_words(plan, release.schema)}.")
 
 
 def _where(reports: tuple[Path, Path] | None) -> None:

@@ -50,7 +50,9 @@ def run(
         details(made)
         if engine:
             engine_plan.tell(engine)
-    show.line(f"total cost: {show.cost_words(made, uncovered)}. Nothing was read or spent.")
+    show.line(
+        f"total cost: {show.cost_words(made, privacy.schema, uncovered)}. Nothing was read or spent."
+    )
 
 
 def details(made: Plan) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gibbous.core.plan import Plan
+    from gibbous.core.schema import Schema
 
 NOT_DP = "not differentially private"
 
@@ -107,16 +108,17 @@ def folder(path: Path, *, prefix: bool = False) -> None:
         line(f"  {name:<{width}}  {bytes_words(size):>10}")
 
 
-def cost_words(plan: Plan, uncovered: Sequence[str] = ()) -> str:
+def cost_words(plan: Plan, schema: Schema, uncovered: Sequence[str] = ()) -> str:
     """The total cost of everything released, first the number, then what it does not cover.
 
     Args:
+        schema: of the release.
         plan: of the run; its rows are the rows that were drawn.
         uncovered: facts read off the data that were accepted.
     """
     from gibbous.write.certificate import guarantee
 
-    return bound(guarantee(plan, tuple(uncovered)), plan.total.is_dp)
+    return bound(guarantee(plan, schema, tuple(uncovered)), plan.total.is_dp)
 
 
 def bound(guarantee: str, is_dp: bool) -> str:

@@ -97,7 +97,9 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
         for warning in (*plan.warnings, *_not_found(release)):
             show.line(f"  warning: {warning}")
         show.line(f"  next: gibbous verify {show.quoted(out)}")
-    show.line(f"total cost: {show.cost_words(plan, uncovered)}. {_sets(rows)} in {out}.")
+    show.line(
+        f"total cost: {show.cost_words(plan, release.schema, uncovered)}. {_sets(rows)} in {out}."
+    )
 
 
 def _not_found(release: Release) -> Iterator[str]:

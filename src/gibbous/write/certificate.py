@@ -80,7 +80,7 @@ def certify(
     values: dict[str, Any] = {
         "format": FORMAT,
         "imprint": facts.imprint.to_json(),
-        "guarantee": guarantee(plan, facts.uncovered),
+        "guarantee": guarantee(plan, facts.schema, facts.uncovered),
         "differentially_private": plan.total.is_dp and not facts.uncovered,
         "total": plan.total.to_json(),
         "claim": plan.claim.to_json(),
@@ -110,10 +110,13 @@ def certify(
     return Receipt(values)
 
 
-def guarantee(plan: Plan, uncovered: tuple[str, ...] = (), given: tuple[str, ...] = ()) -> str:
+def guarantee(
+    plan: Plan, schema: Schema, uncovered: tuple[str, ...] = (), given: tuple[str, ...] = ()
+) -> str:
     """The guarantee in words, the total of everything first.
 
     Args:
+        schema: of the release.
         uncovered: facts read off the data.
         given: columns that were given, not drawn.
     """
@@ -123,6 +126,7 @@ def guarantee(plan: Plan, uncovered: tuple[str, ...] = (), given: tuple[str, ...
         return total + given_gap(given)
     if plan.claim.unit in ("row", "block"):
         total += f"; {plan.headline()}"
+    total += earlier(schema, plan)
     if uncovered:
         total += f"; {NOT_DP} with respect to {fact_words(uncovered)}"
     return total + given_gap(given)
@@ -143,6 +147,24 @@ def discovered(schema: Schema) -> list[str]:
     ]
 
 
+def bought_before(schema: Schema, plan: Plan) -> list[str]:
+    """Facts of a schema that were paid for, and that no part of this plan buys: an earlier purchase did.
+
+    A plan that discovers buys all of them. Other plans buy at most bins, of columns that were declared.
+    """
+    if "discovery" in plan.params:
+        return []
+    facts, bins = discovered(schema), any("bins" in s.what + s.detail for s in plan.spends)
+    known = {fact.rpartition(": ")[0] for fact in facts if not fact.endswith(": bins")}
+    return [fact for fact in facts if not bins or fact.rpartition(": ")[0] in known]
+
+
+def earlier(schema: Schema, plan: Plan) -> str:
+    """What a guarantee in words says of facts that an earlier purchase paid for."""
+    before = bought_before(schema, plan)
+    return f"; what was paid before for {fact_words(before)} adds to it" if before else ""
+
+
 def assumptions(schema: Schema, plan: Plan, given: tuple[str, ...] = ()) -> list[str]:
     """What must hold for the guarantee to hold."""
     assumed, unit, claim = list(_ASSUMED), schema.unit, plan.total
@@ -150,6 +172,11 @@ def assumptions(schema: Schema, plan: Plan, given: tuple[str, ...] = ()) -> list
         assumed.append(
             f"column {unit.column} identifies persons; of each, at most {unit.max_rows} rows were kept, "
             "chosen at random"
+        )
+    if claim.is_dp and (before := bought_before(schema, plan)):
+        assumed.append(
+            f"an earlier purchase from the same data paid for {fact_words(before)}; its price is no part "
+            "of the total, and adds to it"
         )
     if any(column.source("missing") == "discovered" for column in schema):
         assumed.append(

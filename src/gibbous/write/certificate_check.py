@@ -28,6 +28,7 @@ from gibbous.write.certificate import (
     assumptions,
     claim_of,
     discovered,
+    earlier,
     given_gap,
     plan_of,
     versions,
@@ -181,7 +182,10 @@ def _check_words(
         raise rejected("WORDS", "it does not name the facts that were read off the data")
     if receipt.get("discovered", []) != discovered(schema):
         raise rejected("WORDS", "it does not name the facts that were paid for")
-    assumed = assumptions(schema, plan_of(receipt["plan"]), given)
+    plan = plan_of(receipt["plan"])
+    if total.is_dp and earlier(schema, plan) not in words:
+        raise rejected("WORDS", "it does not name the facts that were paid for before")
+    assumed = assumptions(schema, plan, given)
     same_writer = receipt["versions"].get("gibbous") == versions()["gibbous"]
     if same_writer and receipt["assumptions"] != assumed:
         raise rejected("WORDS", "it does not list what its guarantee assumes, as this gibbous does")

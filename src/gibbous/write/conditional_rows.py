@@ -182,7 +182,7 @@ def _describe(
 def _amended(facts: Facts, given: tuple[str, ...]) -> dict[str, Any]:
     """What a certificate says otherwise; price, method and ledger entry stay those of the release."""
     return {
-        "guarantee": guarantee(facts.plan, facts.uncovered, given),
+        "guarantee": guarantee(facts.plan, facts.schema, facts.uncovered, given),
         "differentially_private": False,
         "given": {"columns": list(given), "covered": False},
         "assumptions": assumptions(facts.schema, facts.plan, given),

@@ -19,6 +19,7 @@ from gibbous.write import glossary
 from gibbous.write.certificate import (
     Facts,
     assumptions,
+    bought_before,
     discovered,
     facts_of,
     guarantee,
@@ -81,7 +82,8 @@ def methods_text(
     first = first.parts[0] if first and first.parts else first
     listed = first.items + first.extra if first else ()
     model = first.model if first else None
-    inferred, paid = facts.uncovered or schema.inferred(), discovered(schema)
+    inferred, before = facts.uncovered or schema.inferred(), bought_before(schema, plan)
+    paid = [fact for fact in discovered(schema) if fact not in before]
     text = render(
         "gibbous.write",
         "METHODS.md",
@@ -97,10 +99,11 @@ def methods_text(
         raw=raw,
         in_parts=in_parts,
         given=given,
-        headline=guarantee(plan, facts.uncovered, given),
+        headline=guarantee(plan, schema, facts.uncovered, given),
         assumptions=assumptions(schema, plan, given),
         inferred=fact_words(inferred).split("; ") if inferred else [],
         discovered=fact_words(paid).split("; ") if paid else [],
+        before=fact_words(before).split("; ") if before else [],
         unit=schema.unit or Unit(),
         normal=isinstance(model, CellModel) if first else bool(plan.numbers),
         stepped=any(column.within is not None for column in schema),
