@@ -13,7 +13,7 @@ from gibbous.core.claim import pure, zcdp
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Counts, Dense
-from gibbous.mechanisms.privbayes import prefix_joined
+from gibbous.mechanisms.privbayes import Privbayes, prefix_joined
 from gibbous.structure.choice import Network
 from gibbous.structure.greedy import candidates, choose_greedy, scores, table
 from tests.structure.test_choice import BINARY, curator_of, dependent_rows
@@ -73,6 +73,48 @@ def test_candidates_are_maximal_sets_that_fit() -> None:
     fewer = candidates(schema, [0, 1, 2], [0, 1, 2, 3], 2, max_cells=50, most=1000)
     assert fewer == [(3, (0, 1)), (3, (2,))]
     assert candidates(schema, [0, 1, 2], [0, 1, 2, 3], 2, max_cells=6, most=1000) == [(3, ())]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_candidates_are_those_of_a_search_through_all_subsets(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = [int(s) for s in rng.integers(2, 6, size=8)]
+    schema = Schema(
+        tuple(Column(f"x{j}", "nominal", levels=tuple(range(s))) for j, s in enumerate(sizes))
+    )
+    order = [int(j) for j in rng.permutation(8)[:5]]
+    parents, cells = int(rng.integers(1, 6)), int(rng.integers(6, 400))
+
+    def fits(j: int, places: tuple[int, ...]) -> bool:
+        product = sizes[j] * int(np.prod([sizes[c] for c in places]))
+        return len(places) <= parents and (not places or product <= cells)
+
+    subsets = [c for size in range(6) for c in itertools.combinations(order, size)]
+    expected = {
+        (j, places)
+        for j in set(range(8)) - set(order)
+        for places in subsets
+        if fits(j, places)
+        and not any(set(places) < set(more) and fits(j, more) for more in subsets)
+    }
+
+    found = candidates(schema, order, list(range(8)), parents, max_cells=cells, most=10**6)
+
+    assert set(found) == expected
+    assert found == sorted(expected)
+
+
+def test_noise_alone_limits_the_parents() -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 2, size=(20_000, 6))
+    rows[:, 5] = rows[:, :5].sum(axis=1) % 2  # parity of the others: no four of them tell of it
+    schema = Schema(tuple(Column(f"x{j}", "binary", levels=(0, 1)) for j in range(6)))
+    curator = curator_of(rows, pure(Fraction(1000)), schema=schema)
+
+    found = Privbayes(epsilon=100).run(curator, None)
+
+    widest = max(found.items, key=lambda item: item.context.cells)
+    assert widest.context.cells == 64
 
 
 def test_where_there_are_too_many_candidates_fewer_parents_are_tried() -> None:

@@ -63,7 +63,9 @@ class Privbayes:
     noise: Literal["laplace", "gaussian"] = param("laplace", help="gaussian needs delta.")
     delta: float = param(1e-6, probability, help="Used with noise = gaussian alone.")
     relation: Relation = param("add_remove", help="Which tables count as neighbors.")
-    parents: int = param(2, at_least(0), unit="columns", help="Most parents of a column.")
+    parents: int = param(
+        64, at_least(0), unit="columns", help="Most parents of a column; fewer where noise decides."
+    )
     choice: float = param(0.3, part, unit="share", help="Of the budget, spent on the network.")
     usefulness: float = param(
         4.0, ratio, help="Least mean count of a cell over the noise scale of its table."

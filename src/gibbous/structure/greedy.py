@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -41,7 +40,7 @@ def choose_greedy(
         epsilon: of one pick; columns of more than one level, less one, are charged.
         accounting: see `Curator.choose`.
         max_cells: largest table of a column with its parents.
-        most: most candidates of one pick; where there would be more, fewer parents are tried.
+        most: most candidates of one pick of a size; where there would be more, parents stay fewer.
     Returns:
         The network; columns of one level come first and have no parents.
     Guarantee:
@@ -90,24 +89,21 @@ def candidates(
     Returns:
         At least one option a column that is not placed.
     """
-    rest = [j for j in free if j not in order]
-    reach = min(parents, len(order))
-    while reach > 1 and len(rest) * math.comb(len(order), reach) > most:
-        reach -= 1
-    options: list[Option] = []
-    for j in rest:
-        room = max_cells // schema.sizes[j]
-        fitting = {
-            places
-            for size in range(reach + 1)
-            for places in itertools.combinations(order, size)
-            if math.prod(schema.sizes[c] for c in places) <= room
+    sets = [{(j, ()) for j in free if j not in order}]
+    while len(sets) <= parents:
+        larger = {
+            (j, (*places, c))
+            for j, places in sets[-1]
+            for c in order[order.index(places[-1]) + 1 if places else 0 :]
+            if schema.sizes[j] * math.prod(schema.sizes[p] for p in (*places, c)) <= max_cells
         }
-        wider = {
-            tuple(c for c in places if c != gone) for places in fitting for gone in places
-        }  # a set is maximal when no fitting set has one column more
-        options += [(j, places) for places in sorted(fitting - wider)] or [(j, ())]
-    return options
+        if not larger or len(larger) > most:
+            break
+        sets.append(larger)
+    fitting = set().union(*sets)
+    # A set is maximal when no fitting set has one column more.
+    wider = {(j, tuple(c for c in places if c != gone)) for j, places in fitting for gone in places}
+    return sorted(fitting - wider)
 
 
 def table(schema: Schema, option: Option) -> Context:
