@@ -114,9 +114,7 @@ __all__ = sorted(_WHERE)
 
 
 def _discover(*given: Any, **more: Any) -> Any:
-    from gibbous.schema_discovery import discover_schema
-
-    return discover_schema(*given, **more)
+    return __getattr__("discover_schema")(*given, **more)
 
 
 _hand_down_buyer(_discover)

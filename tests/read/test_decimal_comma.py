@@ -7,7 +7,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import gibbous as gb
 from gibbous.core.errors import UsageError
 from gibbous.read.source import ReadOptions, read_columns
 from tests.cli.conftest import Cli, cli, home  # noqa: F401 - fixtures
@@ -61,10 +60,10 @@ def test_a_file_with_commas_becomes_numbers_with_and_without_a_schema(
     pl.DataFrame({"cost": costs, "sex": ["F", "M"] * 450}).write_csv("d.csv", separator=";")
     reading = ["--sep", ";", "--decimal", ","]
     if not flags:
-        gb.Column("cost", "numeric", edges=(0.0, 2000.0, 5000.0))
         Path("s.toml").write_text(
-            'unit = "row"\n[columns.cost]\nkind = "numeric"\nedges = [0, 2000, 5000]\n'
-            '[columns.sex]\nkind = "binary"\nlevels = ["F", "M"]\n'
+            'format = "gibbous-schema/1"\n[unit]\nkind = "row"\n'
+            '[[column]]\nname = "cost"\nkind = "numeric"\nlower = 0\nupper = 5000\nbins = 50\n'
+            '[[column]]\nname = "sex"\nkind = "binary"\nlevels = ["F", "M"]\n'
         )
         done = cli("schema", "check", "s.toml", "d.csv", *reading)
         assert done.code == 0, done.err
