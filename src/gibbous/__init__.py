@@ -15,6 +15,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import gibbous.read  # noqa: F401 - what reads for Schema.load and Ledger.dataset, handed down
+from gibbous.core.readers import hand_down_buyer as _hand_down_buyer
 
 if TYPE_CHECKING:
     from gibbous.contract.auditor.run import audit as audit
@@ -110,6 +111,13 @@ _WHERE = {name: home for home, names in _OTHERS.items() for name in names.split(
     for name in _MECHANISMS.split()
 }
 __all__ = sorted(_WHERE)
+
+
+def _discover(*given: Any, **more: Any) -> Any:
+    return __getattr__("discover_schema")(*given, **more)
+
+
+_hand_down_buyer(_discover)
 
 
 def __getattr__(name: str) -> Any:

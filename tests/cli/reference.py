@@ -14,8 +14,8 @@ gibbous demo
 
 This page is made from the program by `python -m tests.cli.reference > docs/reference/cli.md`; a test
 fails when the two differ. A verb is a Python function, and its flags are keywords of the same names; but
-`--i-understand` is `understand=`, and how text is read (`--sep`, `--encoding`, `--on-bad-line`) is
-`options=`.
+`--i-understand` is `understand=`, and how text is read (`--sep`, `--encoding`, `--decimal`,
+`--on-bad-line`) is `options=`.
 
 ## Conventions
 

@@ -50,10 +50,16 @@ def bought(
     frame: Any, *, rho: float = 1.0, unit: Unit | None = None, kind: Any = TextCurator, **more: Any
 ) -> Schema:
     """The schema that so much buys."""
-    tails = Fraction(1, 10**9)
     known = Discovery(tuple(frame.columns), unit or Unit(), **more)
-    parts = Parts(Fraction(rho), tails, known, "add_remove")
-    curator = kind(engine_of(frame, known), PLENTY, known.schema(), relation="add_remove")
+    return bought_from(frame, known, rho=rho, kind=kind)
+
+
+def bought_from(
+    source: Any, known: Discovery, *, rho: float = 1.0, kind: Any = TextCurator
+) -> Schema:
+    """The schema that so much buys of any source."""
+    parts = Parts(Fraction(rho), Fraction(1, 10**9), known, "add_remove")
+    curator = kind(engine_of(source, known), PLENTY, known.schema(), relation="add_remove")
     schema = bought_schema(curator, known, parts)
     curator.close()
     return schema

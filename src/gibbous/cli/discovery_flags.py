@@ -14,6 +14,7 @@ from gibbous.core.errors import PrivacyRefused, UsageError
 
 if TYPE_CHECKING:
     from gibbous.core.discovery import Discovery
+    from gibbous.core.readers import Types
     from gibbous.core.schema import Unit
 
 MAX_BYTES = 1 << 24
@@ -33,6 +34,13 @@ class DiscoveryFlags:
     ] = None
     header_is_public: Annotated[
         bool, Option("--header-is-public", help="No schema: the data's column names are public.")
+    ] = False
+    types_are_public: Annotated[
+        bool,
+        Option(
+            "--types-are-public",
+            help="No schema: types and dictionaries of a Parquet file are public, and not bought.",
+        ),
     ] = False
     numeric: Annotated[
         list[str] | None,
@@ -69,7 +77,7 @@ class DiscoveryFlags:
         from gibbous.core.discovery import SHARE, Discovery
 
         unit = self._unit()
-        return Discovery(
+        known = Discovery(
             self._names(data, options),
             unit,
             _split(self.numeric),
@@ -77,6 +85,7 @@ class DiscoveryFlags:
             tuple(_levels(text) for text in self.levels or ()),
             SHARE if self.share is None else self.share,
         )
+        return known.typed(*_types(data, options)) if self.types_are_public else known
 
     def _unit(self) -> Unit:
         from gibbous.core.discovery import no_unit
@@ -125,6 +134,20 @@ class DiscoveryFlags:
                 "Pass --names FILE with one name a line.",
             )
         return probe(data, options=options).names
+
+
+def _types(data: Any, options: Any) -> Types:
+    from gibbous.core.readers import readers
+    from gibbous.read.source import is_table
+
+    if data is None or is_table(data):
+        raise UsageError(
+            "TYPES",
+            "--types-are-public was given where no file is read.",
+            "It is for Parquet files; a plan opens no file, and types of databases are not looked at.",
+            "Leave it out, and state kinds with --numeric, --days and --levels.",
+        )
+    return readers().types(data, options)
 
 
 def _levels(text: str) -> tuple[str, tuple[str, ...]]:

@@ -96,12 +96,15 @@ class TextFlags:
 
     sep: Annotated[str, Option("--sep", help="Separator of the CSV input.")] = ","
     encoding: Annotated[str, Option("--encoding", help="Encoding of the CSV input.")] = "utf-8"
+    decimal: Annotated[
+        str, Option("--decimal", help="Decimal mark of the CSV input: a point, or a comma.")
+    ] = "."
 
     def options(self) -> ReadOptions:
         """The same for the reader, which is a heavy import.
 
         Raises:
-            UsageError: an encoding or a separator that cannot be used.
+            UsageError: an encoding, a separator or a decimal mark that cannot be used.
         """
         from gibbous.read.source import ReadOptions
 

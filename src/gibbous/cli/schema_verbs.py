@@ -225,6 +225,7 @@ def _read_as(reading: ReadingFlags) -> str:
     flags = (
         ("--sep", "tab" if reading.sep == "\t" else reading.sep, ","),
         ("--encoding", reading.encoding, "utf-8"),
+        ("--decimal", reading.decimal, "."),
         ("--on-bad-line", reading.on_bad_line, "reject"),
     )
     return "".join(f" {flag} {show.quoted(v)}" for flag, v, usual in flags if v != usual)

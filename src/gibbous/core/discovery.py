@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from gibbous.core.column import Column, Level
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.keywords import did_you_mean
+from gibbous.core.readers import readers
 from gibbous.core.schema import Schema, Unit
 
 SHARE = 0.25
@@ -58,6 +60,43 @@ class Discovery:
                 f"Leave it out for {SHARE}.",
             )
         self._check_names()
+
+    @staticmethod
+    def of(
+        source: object,
+        unit: Unit,
+        *,
+        types_are_public: bool = False,
+        options: object = None,
+        **stated: Any,
+    ) -> Discovery:
+        """What is public of a file or a frame, where its author says that its header is.
+
+        Args:
+            source: a path or a frame, of which the names alone are read, or names and types.
+            unit: the privacy unit.
+            types_are_public: types and dictionaries count as stated, too: floats are numbers, days are
+                days, booleans, enumerations and categories have their levels.
+            options: how text files are read.
+            stated: further fields, which come before types.
+        """
+        known = Discovery(readers().names(source, options), unit, **stated)
+        return known.typed(*readers().types(source, options)) if types_are_public else known
+
+    def typed(
+        self,
+        numeric: Sequence[str],
+        date: Sequence[str],
+        levels: Mapping[str, tuple[Level, ...]],
+    ) -> Discovery:
+        """With facts from types, for columns of which nothing is stated yet."""
+        stated = {*self.numeric, *self.date, *dict(self.levels), self.unit.column}
+        return replace(
+            self,
+            numeric=(*self.numeric, *(n for n in numeric if n not in stated)),
+            date=(*self.date, *(n for n in date if n not in stated)),
+            levels=(*self.levels, *((n, v) for n, v in levels.items() if n not in stated)),
+        )
 
     def schema(self) -> Schema:
         """Names and unit as a schema with a placeholder for each column: what is known before the charge."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -24,7 +24,11 @@ from gibbous.core.column import Level as Level
 from gibbous.core.column import Source as Source
 from gibbous.core.column import Within as Within
 from gibbous.core.errors import UsageError
-from gibbous.core.readers import readers
+from gibbous.core.readers import buyer, readers
+
+if TYPE_CHECKING:
+    from gibbous.core.discovery import Discovery
+    from gibbous.core.exact import Number
 
 UnitKind = Literal["row", "record", "person"]
 UNITS: tuple[UnitKind, ...] = ("row", "record", "person")
@@ -174,6 +178,22 @@ class Schema:
             source: a path or a frame.
         """
         return readers().infer(source)
+
+    @staticmethod
+    def discover(
+        source: object, known: Discovery, *, epsilon: Number, delta: Number, **more: object
+    ) -> Schema:
+        """Spend: buy a schema; its facts are marked `discovered`, and the guarantee covers them.
+
+        Args:
+            source: a path, a frame, or a table of a database.
+            known: what is public of it.
+            epsilon, delta: of everything that is bought.
+            more: `relation`, `ledger`, `options` and `progress`, as for `synthesize`.
+        Guarantee:
+            (epsilon, delta)-DP, charged to the ledger first. Proven: docs/proofs/discovery.md.
+        """
+        return buyer()(source, known, epsilon=epsilon, delta=delta, **more)
 
     def __len__(self) -> int:
         return len(self.columns)

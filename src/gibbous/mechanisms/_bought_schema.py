@@ -23,6 +23,7 @@ from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.bought_columns import (
     Outline,
     bounded_column,
+    clear_of_noise,
     cut_column,
     grid_column,
     levels_column,
@@ -127,8 +128,9 @@ def _outlined(curator: TextCurator, known: Discovery, parts: Parts) -> dict[str,
     rows = float(np.mean([counts[counts > 3 * sigma].sum() for counts in tables]))
     stated = dict.fromkeys(known.numeric, "numeric") | dict.fromkeys(known.date, "date")
     stated |= {name: "levels" for name, _ in known.levels}
+    facts: dict[str, float] = {"sigma": sigma, "rows": rows, "clear": clear_of_noise(len(names))}
     return {
-        name: outline(name, counts, sigma=sigma, rows=rows, stated=stated.get(name, ""))
+        name: outline(name, counts, stated=stated.get(name, ""), **facts)
         for name, counts in zip(names, tables, strict=True)
     }
 

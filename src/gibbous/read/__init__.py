@@ -1,4 +1,4 @@
-"""Files and frames -> columns under a schema. `Schema` and `Ledger` get the functions that read from here."""
+"""Files and frames -> columns under a schema. Nouns of `core` get the functions that read from here."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gibbous.core.dataset import DataSet
+    from gibbous.core.readers import Types
     from gibbous.core.schema import Schema
 
 
@@ -31,4 +32,16 @@ def _dataset(source: object, key: bytes, schema: Schema | None, options: object)
     return dataset(source, key, schema, options)
 
 
-hand_down(Readers(_load, _infer, _dataset))
+def _names(source: object, options: object) -> tuple[str, ...]:
+    from gibbous.read.public_types import public_names
+
+    return public_names(source, options)  # type: ignore[arg-type]
+
+
+def _types(source: object, options: object) -> Types:
+    from gibbous.read.public_types import public_types
+
+    return public_types(source, options)  # type: ignore[arg-type]
+
+
+hand_down(Readers(_load, _infer, _dataset, _names, _types))

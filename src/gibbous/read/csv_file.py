@@ -31,6 +31,8 @@ ENCODINGS = {
     "cp1252": "cp1252",
     "windows-1252": "cp1252",
 }
+_COMMA = r"^\s*[+-]?([0-9]{1,3}(\.[0-9]{3})+(,[0-9]+)?|[0-9]*,[0-9]+)\s*$"
+"""Numbers whose decimal mark is a comma, with or without points between thousands."""
 _CANDIDATES = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 
 
@@ -50,6 +52,8 @@ class ReadOptions:
         max_columns: most columns.
         on_bad_line: "reject" a file with lines of the wrong number of fields, or "drop" those
             lines; they are counted, and reported as a `DroppedLines` warning.
+        decimal: "." or ",". With a comma, cells such as 987,00 and 1.234,50 (points between
+            thousands) are read as 987.00 and 1234.50, and 1.234 as 1234; other cells stay as they are.
     """
 
     sep: str = ","
@@ -57,6 +61,7 @@ class ReadOptions:
     max_bytes: int | None = None
     max_columns: int = 2_000
     on_bad_line: Literal["reject", "drop"] = "reject"
+    decimal: str = "."
 
     def __post_init__(self) -> None:
         if self.sep in ("\\t", "tab"):
@@ -68,6 +73,8 @@ class ReadOptions:
             wrong = f"encoding is {shown(self.encoding)}."
         elif self.on_bad_line not in ("reject", "drop"):
             wrong = f"on_bad_line is {shown(self.on_bad_line)}."
+        elif self.decimal not in (".", ","):
+            wrong = f"decimal is {shown(self.decimal)}."
         elif (self.max_bytes is not None and self.max_bytes < 1) or self.max_columns < 1:
             wrong = "max_bytes or max_columns is below 1."
         if wrong:
@@ -75,7 +82,7 @@ class ReadOptions:
                 "READOPTIONS",
                 f"The reading option {wrong}",
                 "sep is one ASCII character other than a quote, encoding one of utf-8, latin-1, "
-                "cp1252, on_bad_line reject or drop.",
+                "cp1252, on_bad_line reject or drop, decimal a point or a comma.",
                 "Correct it, for example sep=';'.",
             )
 
@@ -146,7 +153,8 @@ def csv_slices(
         _report(bad, len(names), options)
         file.seek(0)
         _, again = _records(file, path, sep, options, expected)
-        parsed = (_parsed(piece, good, names, sep, null) for piece, good in again)
+        written = _pointed if options.decimal == "," else lambda frame: frame
+        parsed = (written(_parsed(piece, good, names, sep, null)) for piece, good in again)
         yield names, rows, parsed if rows else iter([_no_rows(names)])
 
 
@@ -282,6 +290,15 @@ def _parsed(piece: Piece, good: np.ndarray, names: list[str], sep: str, null: st
     # The declared text, and nothing else, is null: the parser reads bare empty fields as null.
     filled = [pl.col(name).fill_null("") for name in names]
     return frame.with_columns(pl.when(text != pl.lit(null)).then(text) for text in filled)
+
+
+def _pointed(frame: pl.DataFrame) -> pl.DataFrame:
+    """Numbers with a decimal comma as they are written with a point; other cells stay."""
+    import polars as pl
+
+    cell = pl.all()
+    plain = cell.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    return frame.with_columns(pl.when(cell.str.contains(_COMMA)).then(plain).otherwise(cell))
 
 
 def _report(bad: _Bad, columns: int, options: ReadOptions) -> None:

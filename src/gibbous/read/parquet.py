@@ -182,9 +182,14 @@ def parquet_names(path: Path, options: ReadOptions) -> list[str]:
     Raises:
         InputRejected, ResourceLimit: as `read_parquet`.
     """
+    return list(parquet_types(path, options))
+
+
+def parquet_types(path: Path, options: ReadOptions) -> dict[str, pl.DataType]:
+    """The columns of a Parquet file with their types, as `parquet_names`."""
     first = files_of(path)[0] if is_many(path) else path
     with opened(first) as file:
-        return list(_columns(file, first, options))
+        return _columns(file, first, options)
 
 
 def _columns(file: BinaryIO, path: Path, options: ReadOptions) -> dict[str, pl.DataType]:

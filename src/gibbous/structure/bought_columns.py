@@ -6,6 +6,7 @@ import datetime
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ LETTERS = 0.01  # share of text from which on a column is no column of numbers
 SPOILED = 0.05  # share of other cells from which on a column is no column of days
 SURE = 5.0  # standard deviations above which a stretch of the grid is not empty
 OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are none
+SPURIOUS = 0.01  # probability that any column of a table gets a missing level that it does not need
 SKEWED = 50.0  # upper bound over the usual magnitude from which on bins grow in equal ratios
 
 _FIRST_YEAR, _LAST_YEAR = 1850, 2150
@@ -64,7 +66,13 @@ class Outline:
 
 
 def outline(
-    name: str, counts: np.ndarray, *, sigma: float, rows: float, stated: str = ""
+    name: str,
+    counts: np.ndarray,
+    *,
+    sigma: float,
+    rows: float,
+    stated: str = "",
+    clear: float | None = None,
 ) -> Outline:
     """The kind of a column, from the noisy counts of the classes of its cells.
 
@@ -73,8 +81,10 @@ def outline(
         sigma: standard deviation of one count.
         rows: noisy number of rows.
         stated: the kind, where it is public.
+        clear: standard deviations from which on a column has missing cells; None: as for one column.
     """
     present = max(rows - float(counts[0]), 0.0)
+    clear = clear_of_noise(1) if clear is None else clear
     numbers, text = float(counts[_NUMBERS].sum()), float(counts[-2:].sum())
     form, days = _usual_form(counts)
     some = (numbers, "numeric"), (days, "date"), (max(text, 6 * sigma), "levels")
@@ -86,12 +96,12 @@ def outline(
     kind = stated or kind
     fits = {"numeric": numbers, "date": days}.get(kind, rows)
     cells = _NUMBERS.stop - _NUMBERS.start if kind == "numeric" else 2
-    spoiled = rows - fits > 2 * sigma * math.sqrt(cells)
+    spoiled = rows - fits > clear * sigma * math.sqrt(1 + cells)
     places = _decimals(counts, sigma)
     return Outline(
         name,
         kind,  # type: ignore[arg-type]
-        missing=bool(counts[0] > 2 * sigma or spoiled),
+        missing=bool(counts[0] > clear * sigma or spoiled),
         present=present,
         sigma=1.5 * sigma,  # of the missing cells, and of the number of rows
         integer=kind == "numeric" and places == 0,
@@ -99,6 +109,11 @@ def outline(
         form=form if kind == "date" and form != DAYS[0] else None,  # ISO days need no form
         stated=bool(stated),
     )
+
+
+def clear_of_noise(columns: int) -> float:
+    """Standard deviations that noise alone exceeds in any of two looks at each column with 1 %."""
+    return NormalDist().inv_cdf(1 - SPURIOUS / (2 * columns))
 
 
 def grid_column(plan: Outline) -> Column:
