@@ -134,6 +134,7 @@ def check(path: Path, data: Path | None, reading: ReadingFlags, screen: ScreenFl
         UsageError: the schema file is wrong, or the two are given in the other order.
         InputRejected, SchemaMismatch: the data do not fit; columns and row numbers, never values.
     """
+    from gibbous.cli.declare_verbs import left_words
     from gibbous.read.schema_file import load_schema
 
     if data is not None and data.suffix == ".toml" and path.suffix != ".toml":
@@ -159,6 +160,8 @@ def check(path: Path, data: Path | None, reading: ReadingFlags, screen: ScreenFl
     if left:
         ready = f"{left} facts are inferred and not covered by a guarantee: declare them"
     columns = show.counted(len(schema), "column")
+    if left and not screen.quiet:
+        show.line(left_words(schema, path))
     show.line(f"{path}: {columns}, unit: {unit}, {ready}.{fits} Nothing was spent.")
 
 

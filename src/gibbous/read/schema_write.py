@@ -57,20 +57,18 @@ def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> st
     document = schema_json(schema)
     lines = _review(schema, notes or {})
     first = ("format", "name", "description", "null", "ignore")
-    lines += [_pair(k, document[k]) for k in first if k in document]
+    lines += [pair(k, document[k]) for k in first if k in document]
     lines += ["", "[unit]"]
-    lines += [_pair(key, value) for key, value in document["unit"].items()]
+    lines += [pair(key, value) for key, value in document["unit"].items()]
     for column, table in zip(schema, document["column"], strict=True):
         lines += ["", "[[column]]"]
         days = ("lower", "upper", "cuts", "steps") if column.kind == "date" else ()
         labels = table.pop("labels", None)
-        lines += [
-            _pair(key, _days(value) if key in days else value) for key, value in table.items()
-        ]
+        lines += [pair(key, _days(value) if key in days else value) for key, value in table.items()]
         lines += _labels(labels) if labels else []
     for table in document.get("impossible", []):
         lines += ["", "[[impossible]]"]
-        lines += [_pair(key, value) for key, value in table.items()]
+        lines += [pair(key, value) for key, value in table.items()]
     text = "\n".join(lines) + "\n"
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise UsageError(
@@ -83,10 +81,10 @@ def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> st
 
 
 def _labels(labels: Mapping[str, str]) -> list[str]:
-    short = _pair("labels", labels)
+    short = pair("labels", labels)
     if len(short) <= _LINE:
         return [short]
-    return ["[column.labels]", *(_pair(level, label) for level, label in labels.items())]
+    return ["[column.labels]", *(pair(level, label) for level, label in labels.items())]
 
 
 def _unit(schema: Schema) -> dict[str, Any]:
@@ -203,7 +201,8 @@ def _advice(column: Column) -> str:
     return f"{todo}."
 
 
-def _pair(key: str, value: object) -> str:
+def pair(key: str, value: object) -> str:
+    """One key with its value, as TOML lines."""
     if isinstance(value, list):
         short = f"{_key(key)} = {_inline(value)}"
         if len(short) <= _LINE:

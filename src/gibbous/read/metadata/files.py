@@ -64,18 +64,27 @@ def import_draft(path: str | os.PathLike[str], *, data: Any = None) -> Draft:
 
     Args, Raises: as `import_schema`.
     """
+    known = read_codebook(path, data=data)
+    return Draft(known) if isinstance(known, Schema) else draft_of(known, data)
+
+
+def read_codebook(path: str | os.PathLike[str], *, data: Any = None) -> Codebook | Schema:
+    """What a file states of a table; of SDV metadata, the schema, whose every fact is inferred.
+
+    Args, Raises: as `import_schema`.
+    """
     path = Path(path)
     ending = path.suffix.lower()
     try:
         if ending in READERS:
-            return draft_of(of_statistical(_regular(path)), data)
+            return of_statistical(_regular(path))
         if ending in (".xlsx", ".xlsm"):
             read_bytes(path, MAX_BYTES)
-            return draft_of(sheets.of_excel(path), data)
+            return sheets.of_excel(path)
         if ending in (".csv", ".tsv"):
-            return draft_of(sheets.of_csv(read_text(path, MAX_BYTES)), data)
+            return sheets.of_csv(read_text(path, MAX_BYTES))
         if ending == ".xml":
-            return draft_of(of_ddi(read_text(path, MAX_BYTES)), data)
+            return of_ddi(read_text(path, MAX_BYTES))
         document = _yaml(path) if ending in _YAML else json_value(read_bytes(path, MAX_BYTES))
     except Unreadable as error:
         fault = str(error)
@@ -84,14 +93,14 @@ def import_draft(path: str | os.PathLike[str], *, data: Any = None) -> Draft:
     raise UsageError("IMPORTFILE", f"The file {shown(path)} {fault}.", FORMATS, "Check the path.")
 
 
-def _of_document(document: object, data: Any) -> Draft:
+def _of_document(document: object, data: Any) -> Codebook | Schema:
     for fits, read in _DOCUMENTS:
         if fits(document):
-            return draft_of(read(document), data)
+            return read(document)
     if isinstance(document, Mapping) and any(
         isinstance(document.get(k), dict) for k in ("tables", "columns")
     ):
-        return Draft(read_sdv(document, data))
+        return read_sdv(document, data)
     raise UsageError(
         "IMPORTFORMAT",
         "The file is in none of the formats that are read.",
