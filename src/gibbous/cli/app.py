@@ -235,8 +235,7 @@ def verify(
 
 
 for _function, _words in measuring_verbs.VERBS:
-    # `map` alone has another name in Python, where that is a builtin.
-    verb(app, _words, _function.__name__.removeprefix("flow_"))(_function)
+    verb(app, _words, _function.__name__.removeprefix("flow_"))(_function)  # `map` is a builtin
 
 
 @verb(ledger_app, "Spent, reserved and left.", "show")
