@@ -15,7 +15,7 @@ TYPED = [
     (["frobnicate"], "UNKNOWNVERB", "Verbs are "),
     (["schema", "infr"], "UNKNOWNVERB", "Did you mean 'gibbous schema infer'?"),
     (["ledger", "shwo"], "UNKNOWNVERB", "Did you mean 'gibbous ledger show'?"),
-    (["schema"], "NOVERB", "Verbs are infer, discover, import, check."),
+    (["schema"], "NOVERB", "Verbs are infer, discover, import, check, declare, suggest."),
     (["synthesize", "--epsilom", "1"], "UNKNOWNOPTION", "Did you mean --epsilon?"),
     (["synthesize", "--random_state", "1"], "UNKNOWNOPTION", "Use --seed; it seeds sampling only"),
     (["synthesize", "--random-state=1"], "UNKNOWNOPTION", "Use --seed; it seeds sampling only"),

@@ -35,6 +35,7 @@ NAMES = METHODS | {
     "evaluate",
     "evaluate_flows",
     "flow_map",
+    "import_schema",
     "infer_schema",
     "load",
     "load_schema",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from gibbous.cli import measuring_verbs
+from gibbous.cli import declare_verbs, measuring_verbs
 from gibbous.cli.discovery_flags import DiscoveryFlags
 from gibbous.cli.flags import (
     CapFlags,
@@ -48,7 +48,9 @@ app = typer.Typer(
     context_settings=HELP,
 )
 schema_app = typer.Typer(
-    help="Draft, import and check schema files.", no_args_is_help=True, rich_markup_mode=None
+    help="Draft, import, declare and check schema files.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 keys_app = typer.Typer(
     help="Keys that releases are signed with.", no_args_is_help=True, rich_markup_mode=None
@@ -111,7 +113,7 @@ def schema_discover(
 
 @verb(schema_app, "Translate another tool's metadata.", "import")
 def schema_import(
-    file: Annotated[Path, Argument(help="domain.json (column: size) or SDV metadata V2.")],
+    file: Annotated[Path, Argument(help="A codebook, or metadata of another tool.")],
     out: Annotated[Path, Option("--out", "-o", help="Schema file to write.")],
     screen: ScreenFlags,
     data: Annotated[
@@ -136,6 +138,10 @@ def schema_check(
     from gibbous.cli import schema_verbs
 
     schema_verbs.check(schema, data, reading, screen)
+
+
+verb(schema_app, "Declare facts of a column.")(declare_verbs.declare)
+verb(schema_app, "Suggest facts from names.")(declare_verbs.suggest)
 
 
 @verb(app, "The methods, and what each one promises.")
@@ -229,8 +235,7 @@ def verify(
 
 
 for _function, _words in measuring_verbs.VERBS:
-    # `map` alone has another name in Python, where that is a builtin.
-    verb(app, _words, _function.__name__.removeprefix("flow_"))(_function)
+    verb(app, _words, _function.__name__.removeprefix("flow_"))(_function)  # `map` is a builtin
 
 
 @verb(ledger_app, "Spent, reserved and left.", "show")

@@ -107,20 +107,23 @@ def translate(
         data: the records, for metadata that state no levels or ranges; such facts are inferred.
     """
     _writable(out, overwrite)
-    from gibbous.read.imports import import_schema
-    from gibbous.read.schema_file import schema_toml
+    from gibbous.read.metadata.files import import_draft
 
-    schema = import_schema(file, data=data)
-    write_text(out, schema_toml(schema), overwrite)
+    draft = import_draft(file, data=data)
+    schema = draft.schema
+    write_text(out, draft.toml(), overwrite)
     if screen.json:
-        show.as_json(summary(schema) | {"path": str(out)})
+        show.as_json(summary(schema) | {"path": str(out), "notes": draft.notes})
         return
     if not screen.quiet:
         _columns(schema)
+        for note, columns in _by_note(draft.notes).items():
+            show.line(f"  {', '.join(map(repr, columns))}: {note}")
     left = len(schema.inferred())
     show.line(
         f"{out}: {show.counted(len(schema), 'column')}, "
         + (f"{left} facts inferred: review them." if left else "every fact declared.")
+        + ("" if schema.unit else " The privacy unit is not declared: set [unit].")
     )
 
 
@@ -131,6 +134,7 @@ def check(path: Path, data: Path | None, reading: ReadingFlags, screen: ScreenFl
         UsageError: the schema file is wrong, or the two are given in the other order.
         InputRejected, SchemaMismatch: the data do not fit; columns and row numbers, never values.
     """
+    from gibbous.cli.declare_verbs import left_words
     from gibbous.read.schema_file import load_schema
 
     if data is not None and data.suffix == ".toml" and path.suffix != ".toml":
@@ -156,6 +160,8 @@ def check(path: Path, data: Path | None, reading: ReadingFlags, screen: ScreenFl
     if left:
         ready = f"{left} facts are inferred and not covered by a guarantee: declare them"
     columns = show.counted(len(schema), "column")
+    if left and not screen.quiet:
+        show.line(left_words(schema, path))
     show.line(f"{path}: {columns}, unit: {unit}, {ready}.{fits} Nothing was spent.")
 
 

@@ -1,0 +1,164 @@
+"""Names of columns -> facts that are public of such columns: small lists of codes, with their sources."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gibbous.core.schema import Column, Level, Schema
+from gibbous.read.declaring import Declared
+
+_STATES = (
+    "AL AK AZ AR CA CO CT DE DC FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM "
+    "NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY"
+)
+_FIPS = (
+    "01 02 04 05 06 08 09 10 11 12 13 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 "
+    "36 37 38 39 40 41 42 44 45 46 47 48 49 50 51 53 54 55 56"
+)
+_COUNTRIES = (
+    "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS "
+    "BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE "
+    "EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM "
+    "HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC "
+    "LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA "
+    "NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW "
+    "SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO "
+    "TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW"
+)
+_CHAPTERS = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX XXI XXII"
+_MONTHS = "January February March April May June July August September October November December"
+_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Public facts of columns that are called so.
+
+    Attributes:
+        name: pattern of the whole name, capitals aside.
+        facts: one form of them; several where codes differ from data set to data set.
+        source: who publishes them.
+    """
+
+    name: str
+    facts: tuple[Declared, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Facts for one column.
+
+    Attributes:
+        column, facts: what is suggested of which column.
+        source: who publishes the facts.
+        by_name: whether the name of the column alone says so; otherwise its drafted levels, which were
+            read off the data, decided between several lists, and the facts are inferred.
+    """
+
+    column: str
+    facts: Declared
+    source: str
+    by_name: bool
+
+
+def _words(text: str, kind: str = "nominal") -> Declared:
+    return Declared(kind=kind, levels=tuple(text.split()))
+
+
+def _whole(first: int, last: int, kind: str = "ordinal") -> Declared:
+    return Declared(kind=kind, levels=tuple(range(first, last + 1)))
+
+
+def _labeled(kind: str, *pairs: tuple[Level, str]) -> Declared:
+    return Declared(kind=kind, levels=tuple(level for level, _ in pairs), labels=pairs)
+
+
+LISTS = (
+    Entry(
+        r"age(_?(in_?)?years)?",
+        (Declared(kind="numeric", lower="0", upper="120", texts=(("measured_in", "years"),)),),
+        "the oldest verified age is 122 (Gerontology Research Group)",
+    ),
+    Entry(
+        r"(.*_)?month(_of_.*)?",
+        (
+            _whole(1, 12),
+            _words(_MONTHS, "ordinal"),
+            _words(" ".join(m[:3] for m in _MONTHS.split()), "ordinal"),
+        ),
+        "calendar",
+    ),
+    Entry(
+        r"(.*_)?(week_?day|day_?of_?week|dow)",
+        (
+            _whole(1, 7),
+            _whole(0, 6),
+            _words(_DAYS, "ordinal"),
+            _words(" ".join(d[:3] for d in _DAYS.split()), "ordinal"),
+        ),
+        "calendar (ISO 8601 counts 1 to 7 from Monday)",
+    ),
+    Entry(r"(.*_)?hour(_of_day)?", (_whole(0, 23),), "clock"),
+    Entry(r"(.*_)?quarter", (_whole(1, 4),), "calendar"),
+    Entry(
+        r"(sex|gender)",
+        (
+            _labeled("binary", (1, "male"), (2, "female")),
+            _words("F M", "binary"),
+            _words("female male", "binary"),
+            _words("Female Male", "binary"),
+            _labeled(
+                "nominal", (0, "not known"), (1, "male"), (2, "female"), (9, "not applicable")
+            ),
+        ),
+        "ISO/IEC 5218 and its usual short forms",
+    ),
+    Entry(
+        r"(.*_)?(us_?)?state(_?(code|fips|abbr))?|(.*_)?fips",
+        (
+            _words(_STATES),
+            _words(_FIPS),
+            Declared(kind="nominal", levels=tuple(map(int, _FIPS.split()))),
+        ),
+        "US states and DC (ANSI INCITS 38, formerly FIPS 5-2)",
+    ),
+    Entry(r"(.*_)?country(_?(code|iso2?))?", (_words(_COUNTRIES),), "ISO 3166-1 alpha-2"),
+    Entry(
+        r"(.*_)?icd(_?10)?_?chapter",
+        (_words(_CHAPTERS, "ordinal"), _whole(1, 22)),
+        "ICD-10, chapters I to XXII (WHO)",
+    ),
+)
+
+
+def suggestions(schema: Schema) -> list[Suggestion]:
+    """Facts for columns with inferred facts, from their names and public lists.
+
+    Args:
+        schema: a draft.
+    Returns:
+        At most one a column. Where a list has several forms, the drafted levels choose, and the
+        suggestion is marked as read off the data.
+    """
+    found = []
+    for column in schema:
+        left = {fact for fact, source in column.sources if source == "inferred"}
+        if not left & {"kind", "levels", "bounds"}:
+            continue
+        for entry in LISTS:
+            if re.fullmatch(entry.name, column.name, re.IGNORECASE):
+                found += _suggested(column, entry)
+                break
+    return found
+
+
+def _suggested(column: Column, entry: Entry) -> list[Suggestion]:
+    if len(entry.facts) == 1:
+        return [Suggestion(column.name, entry.facts[0], entry.source, by_name=True)]
+    levels = {(type(level), level) for level in column.levels}
+    for facts in entry.facts:
+        if levels and levels <= {(type(level), level) for level in facts.levels}:
+            return [Suggestion(column.name, facts, entry.source, by_name=False)]
+    return []
