@@ -25,6 +25,8 @@ from gibbous.core.column import Source as Source
 from gibbous.core.column import Within as Within
 from gibbous.core.errors import UsageError
 from gibbous.core.readers import readers
+from gibbous.core.rule_laws import laws_of
+from gibbous.core.rules import Rule as Rule
 
 UnitKind = Literal["row", "record", "person"]
 UNITS: tuple[UnitKind, ...] = ("row", "record", "person")
@@ -103,6 +105,7 @@ class Schema:
         null: the one text that reads as missing in CSV (written for missing, too).
         ignore: columns of the input that are known and left out on purpose.
         name: of the data set, for people.
+        rules: what holds in every synthetic row; records may break it.
     """
 
     columns: tuple[Column, ...]
@@ -111,6 +114,7 @@ class Schema:
     null: str = ""
     ignore: tuple[str, ...] = ()
     name: str = ""
+    rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         names = self.names
@@ -147,6 +151,8 @@ class Schema:
                         "It names columns of the schema and levels they have.",
                         "Correct [[impossible]].",
                     )
+        if self.rules:
+            laws_of(self.columns, self.rules)
 
     def __repr__(self) -> str:
         names = ", ".join(self.names[:SHOWN]) + (", ..." if len(self) > SHOWN else "")
@@ -222,6 +228,10 @@ class Schema:
         return assumed + tuple(
             f"{c.name}: {fact}" for c in self.columns for fact, s in c.sources if s == "inferred"
         )
+
+    def named_by(self, rule: Rule) -> tuple[str, ...]:
+        """Columns that a rule names."""
+        return tuple(self.names[place] for place in laws_of(self.columns, (rule,)).places)
 
     def code_dtype(self) -> np.dtype:
         """Smallest unsigned type that holds every code."""

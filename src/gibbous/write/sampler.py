@@ -129,7 +129,7 @@ def part_of(schema: Schema, names: Sequence[str]) -> Schema:
             "Remove or rename them where they are given.",
         )
     columns = tuple(column for column in schema if column.name in set(names))
-    return replace(schema, columns=columns, impossible=(), unit=Unit(), ignore=())
+    return replace(schema, columns=columns, impossible=(), rules=(), unit=Unit(), ignore=())
 
 
 def _frame(given: Any, rows: int) -> pl.DataFrame:
