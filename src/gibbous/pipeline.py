@@ -26,6 +26,7 @@ from gibbous.core.request import (
     Request,
 )
 from gibbous.core.schema import Schema, Unit
+from gibbous.encode.ruled_rows import check_rules
 from gibbous.engines import engine_of, memory_limit, records_in, text_engine, workers_of
 from gibbous.mechanisms import limits, registry
 from gibbous.mechanisms._discovery import Discovering
@@ -50,11 +51,13 @@ def load_schema(schema: Schema | str | Path) -> Schema:
 
     Raises:
         UsageError: it is neither, or the file is not a schema.
+        SchemaMismatch: no row keeps its rules.
     """
-    if isinstance(schema, Schema):
-        return schema
     if isinstance(schema, str | Path):
-        return Schema.load(schema)
+        schema = Schema.load(schema)
+    if isinstance(schema, Schema):
+        check_rules(schema)
+        return schema
     raise UsageError(
         "NOSCHEMA",
         f"The schema given is a {type(schema).__name__}.",

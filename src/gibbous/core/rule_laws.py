@@ -118,7 +118,7 @@ def _by_detail(test: Among, maps: dict[int, Mapped], columns: Sequence[Column]) 
 
 
 def _replaced(test: Between, place: int, definition: Between) -> Between:
-    """A sum with one of its columns written out: target * t + rest = bound, so target = (bound - rest) / t."""
+    """A sum with one of its columns written out, which is (bound - rest) / its times."""
     own = dict(definition.terms)[place]  # 1 or -1
     times = dict(test.terms)[place]
     sums = {p: t for p, t in test.terms if p != place}

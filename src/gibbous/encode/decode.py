@@ -35,12 +35,22 @@ def decode(
             otherwise as String.
     Returns:
         One column a schema column: text String, whole numbers Int64, numbers Float64, booleans
-        Boolean, days Date; missing is null. Encoding it again gives the same codes.
+        Boolean, days Date; missing is null. Encoding it again gives the same codes, but for rows that
+        broke a rule of the schema: these are made to keep it.
     """
+    return decoded(
+        codes, seed=seed, set_index=set_index, start_row=start_row, dictionary=dictionary
+    )[0]
+
+
+def decoded(
+    codes: Codes, *, seed: int, set_index: int = 0, start_row: int = 0, dictionary: bool = False
+) -> tuple[pl.DataFrame, tuple[int, ...]]:
+    """What `decode` returns, and how many rows each rule changed."""
     import polars as pl
 
-    if codes.schema.rules:
-        codes = ruled(codes, seed=seed, set_index=set_index, start_row=start_row).codes
+    kept = ruled(codes, seed=seed, set_index=set_index, start_row=start_row)
+    codes = kept.codes
     columns, drawn = [], dict(codes.numbers)
     for index, column in enumerate(codes.schema):
         column_codes = codes.by_column[index]
@@ -53,7 +63,7 @@ def decode(
             columns.append(_series(column, column_codes, numbers))
         else:
             columns.append(_levels(column, column_codes, dictionary))
-    return pl.DataFrame(columns)
+    return pl.DataFrame(columns), kept.changed
 
 
 def _levels(column: Column, codes: np.ndarray, dictionary: bool) -> pl.Series:
@@ -72,7 +82,11 @@ def _known(column: Column, codes: np.ndarray, numbers: np.ndarray) -> pl.Series:
     from gibbous.encode.bins import check_bounds
 
     check_bounds(column)
-    inside = np.clip(numbers, float(column.edges[0]), float(column.edges[-1]))
+    inside = np.clip(
+        numbers,
+        float(column.edges[0]),
+        float(column.edges[-1]),
+    )
     if column.integer or column.kind == "date":
         inside = np.rint(inside).astype(np.int64)
     elif column.decimals is not None:

@@ -42,6 +42,34 @@ def mend(rows: RuleRows, law: Law, fixed: frozenset[int], stream: tuple[int, ...
             left = left[part.broken(law)]
 
 
+def compute(rows: RuleRows, fixed: frozenset[int]) -> None:
+    """Set what is computed from other columns, in all rows where its bounds allow it.
+
+    `mend` would set the same; this takes whole columns.
+    """
+    for law in rows.laws.laws:
+        test = law.then
+        if isinstance(test, Mapped) and test.group not in fixed and not law.when:
+            part = rows.values_of_map(test)
+            at = np.flatnonzero(~np.isnan(part) & ~rows.holds(test))
+            _set(rows, test.group, at, part[at])
+        elif isinstance(test, Between) and test.target in rows.numbers and not law.when:
+            if test.target in fixed:
+                continue
+            part, column = rows.rest(test, test.target), rows.columns[test.target]
+            least, most = ends(column)
+            broken = ~rows.holds(test)
+            at = np.flatnonzero(broken & (part >= least) & (part <= most))
+            _set(rows, test.target, at, part[at])
+
+
+def _set(rows: RuleRows, place: int, at: np.ndarray, values: np.ndarray) -> None:
+    if place in rows.numbers:
+        _set_numbers(rows, place, at, values)
+    else:
+        rows.codes[place][at] = values
+
+
 def _spared(law: Law, fixed: frozenset[int]) -> bool:
     """Whether nothing that a law asks for may move."""
     return set(of(law.then)) <= fixed
@@ -108,11 +136,8 @@ def _to_group(rows: RuleRows, test: Mapped, place: int, stream: tuple[int, ...])
     if place == test.detail:
         _to_codes(rows, place, test.values[None, :] == held[:, None], stream)
         return
-    wanted = test.values[rows.codes[test.detail]]
-    if place in rows.numbers:
-        _set_numbers(rows, place, np.arange(len(wanted)), wanted)
-    else:
-        rows.codes[place][:] = wanted
+    wanted = rows.values_of_map(test)
+    _set(rows, place, np.arange(len(wanted)), wanted)
 
 
 def _to_sum(
@@ -157,7 +182,7 @@ def _to_interval(
         low, high = (end[:, None] for end in between)
         above = held > low if opened[0] else held >= low - 1e-9
         below = held < high if opened[1] else held <= high + 1e-9
-        allowed = above & below
+        allowed: np.ndarray = above & below
         _to_codes(part, place, allowed, stream)
         _put(rows, at, part, place)
         found: np.ndarray = allowed.any(axis=1)

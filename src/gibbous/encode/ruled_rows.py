@@ -1,4 +1,4 @@
-"""Drawn rows in, rows that keep every rule of their schema out: a function of the row, its number and the seed."""
+"""Drawn rows in, rows that keep every rule out: a function of the row, its number and the seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gibbous.core.rules import Rule
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words_at
 from gibbous.encode.placing import STREAM, placed
-from gibbous.encode.rule_moves import mend
+from gibbous.encode.rule_moves import compute, mend
 from gibbous.encode.rule_rows import RuleRows
 
 _RULES = 0x72756C  # "rul": keeps these streams apart from all others
@@ -62,8 +62,9 @@ def ruled(
         return Ruled(codes, ())
     laws = laws_of(schema.columns, schema.rules)
     names = np.arange(start_row, start_row + codes.rows, dtype=np.uint64)
-    held = {place: codes.by_column[place] for place in laws.places}
-    known, numbers = dict(codes.numbers), {}
+    values, known = codes.by_column.copy(), dict(codes.numbers)
+    held = {place: values[place] for place in laws.places}
+    numbers = {}
     for place in laws.places:
         column = schema.columns[place]
         if column.binned:
@@ -75,7 +76,9 @@ def ruled(
     rows = RuleRows(schema.columns, laws, held, numbers, names, (seed, _RULES, set_index))
     broken = _by_rule(rows, len(schema.rules))
     bad = np.flatnonzero(broken.any(axis=0))
-    values = codes.by_column
+    if len(bad) > codes.rows / 8:  # most rows of a column that is computed: all of them at once
+        compute(rows, fixed)
+        bad = _left(rows, np.arange(codes.rows))
     if len(bad):
         part = rows.part(bad)
         left = _keep(part, fixed, frozenset(known))
@@ -83,14 +86,12 @@ def ruled(
             if fixed:
                 raise _no_room(schema, part, left, bad)
             _replace(part, left, kept_row(schema.columns, schema.rules))
-        values = values.copy()
-        for place in laws.places:
-            values[place][bad] = part.codes[place]
-            if place in numbers:
-                numbers[place][bad] = part.numbers[place]
-    together = known | numbers
-    fresh_codes = replace(codes, values=values.T, numbers=tuple(sorted(together.items())))
-    return Ruled(fresh_codes, tuple(int(one.sum()) for one in broken))
+        _store(rows, bad, part)
+    for place, found in numbers.items():
+        found[np.isnan(found)] = float(schema.columns[place].edges[0])  # where missing: any number
+    together = tuple(sorted((known | numbers).items()))
+    kept = replace(codes, values=values.T, numbers=together)
+    return Ruled(kept, tuple(int(one.sum()) for one in broken))
 
 
 def rows_that_break(codes: Codes) -> np.ndarray:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.column import Level
 from gibbous.core.documents import Unreadable, read_text
 from gibbous.core.rules import Rule
 from gibbous.read.fields import Fields, bad, listed, shown
@@ -51,18 +52,19 @@ def _rule(fields: Fields) -> Rule:
         raise fields.wrong(
             "map", "is not a table", "It maps each level of detail to a value of group"
         )
-    when = fields.text(_WHEN, "") or ""
-    texts = {key: fields.text(key, "") or "" for key in ("require", "then", "detail", "group")}
-    lists = {key: tuple(fields.list(key) or ()) for key in ("columns", "allowed", "forbidden")}
+    when, then = fields.text(_WHEN, "") or "", fields.text("then", "") or ""
+    require, detail = fields.text("require", "") or "", fields.text("detail", "") or ""
+    group, columns = fields.text("group", "") or "", tuple(fields.list("columns") or ())
+    allowed, forbidden = (tuple(fields.list(key) or ()) for key in ("allowed", "forbidden"))
     fields.finish()
-    if any(not isinstance(name, str) for name in lists["columns"]):
+    if any(not isinstance(name, str) for name in columns):
         raise fields.wrong("columns", "hold something else", "They are column names")
-    if any(not isinstance(one, list) for one in lists["allowed"] + lists["forbidden"]):
+    if any(not isinstance(one, list) for one in allowed + forbidden):
         raise fields.wrong(
             "allowed", "holds something else", "Each combination is a list of levels"
         )
-    flat = {str(level): _plain(value) for level, value in (pairs or {}).items()}
-    return Rule(when=when, map=flat, **texts, **lists)
+    flat: dict[Level, Level] = {str(level): _plain(value) for level, value in (pairs or {}).items()}
+    return Rule(require, when, then, detail, group, flat, columns, allowed, forbidden)
 
 
 def _table(rule: Rule) -> dict[str, Any]:
