@@ -153,6 +153,13 @@ class Reading:
 
     def _between(self, one: Comparison) -> Between:
         left, right = (self._dated(side) for side in (one.left, one.right))
+        twice = sorted({name for name, _ in left.terms} & {name for name, _ in right.terms})
+        if twice:
+            raise self.error(
+                f"has {twice[0]!r} on both sides, as its own part",
+                "A column stands on one side",
+                "Correct the comparison",
+            )
         sums = dict(left.terms)
         for name, times in right.terms:
             sums[name] = sums.get(name, 0) - times

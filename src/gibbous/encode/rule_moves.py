@@ -93,18 +93,31 @@ def _order(test: Test) -> tuple[int, ...]:
 def _move(
     rows: RuleRows, test: Test, place: int, fixed: frozenset[int], stream: tuple[int, ...]
 ) -> None:
+    order = _order(test)
+    later = frozenset(order[order.index(place) + 1 :]) - fixed
     if isinstance(test, Among):
-        _to_codes(
-            rows, place, np.broadcast_to(test.codes, (len(rows.names), len(test.codes))), stream
-        )
+        allowed = np.broadcast_to(test.codes, (len(rows.names), len(test.codes)))
+        _to_codes(rows, place, allowed, stream)
     elif isinstance(test, Combined):
-        axis = test.places.index(place)
-        others = tuple(rows.codes[p] for p in test.places if p != place)
-        _to_codes(rows, place, np.moveaxis(test.possible, axis, -1)[others], stream)
+        near, wide = (_partners(rows, test, place, free) for free in (frozenset(), later))
+        allowed = np.where(near.any(axis=1)[:, None], near, wide)
+        _to_codes(rows, place, allowed, stream)
     elif isinstance(test, Between):
-        _to_sum(rows, test, place, fixed, stream)
+        _to_sum(rows, test, place, later, stream)
     else:
         _to_group(rows, test, place, stream)
+
+
+def _partners(rows: RuleRows, test: Combined, place: int, free: frozenset[int]) -> np.ndarray:
+    """Codes of a column that go with the others of each row, whatever the free ones become."""
+    possible, at = test.possible, []
+    for axis, other in enumerate(test.places):
+        if other in free:
+            possible = possible.any(axis=axis, keepdims=True)
+        if other != place:
+            codes = rows.codes[other]
+            at.append(np.zeros_like(codes) if other in free else codes)
+    return np.moveaxis(possible, test.places.index(place), -1)[tuple(at)]
 
 
 def _to_codes(rows: RuleRows, place: int, allowed: np.ndarray, stream: tuple[int, ...]) -> None:
@@ -125,6 +138,8 @@ def _to_codes(rows: RuleRows, place: int, allowed: np.ndarray, stream: tuple[int
         away = np.abs(np.arange(column.size)[None, :] - own[:, None])
         near = np.where(allowed, away, 2 * column.size).argmin(axis=1)
         chosen = np.where(own < column.bins, near, chosen)
+    kept = allowed[np.arange(len(at)), own]
+    at, chosen = at[~kept], chosen[~kept]
     codes[at] = chosen
     if place in rows.numbers:
         fresh = placed(column, chosen, rows.names[at], (*rows.stream, *stream, _SPOT))
@@ -141,9 +156,9 @@ def _to_group(rows: RuleRows, test: Mapped, place: int, stream: tuple[int, ...])
 
 
 def _to_sum(
-    rows: RuleRows, test: Between, place: int, fixed: frozenset[int], stream: tuple[int, ...]
+    rows: RuleRows, test: Between, place: int, later: frozenset[int], stream: tuple[int, ...]
 ) -> None:
-    """Within what the other columns leave; where they leave nothing, as far as these could move, too."""
+    """Within what the other columns leave; else as near as those allow that move later."""
     times = dict(test.terms)[place]
     low, high = np.full(len(rows.names), test.low), np.full(len(rows.names), test.high)
     wide_low, wide_high = low.copy(), high.copy()
@@ -153,18 +168,20 @@ def _to_sum(
         part = count * rows.values(other)
         low, high = low - part, high - part
         first, last = sorted(count * end for end in ends(rows.columns[other]))
-        loose = other not in fixed
-        wide_low = wide_low - (last if loose else part)
-        wide_high = wide_high - (first if loose else part)
-    left = np.ones(len(rows.names), dtype=bool)
-    for bottom, top in ((low, high), (wide_low, wide_high)):
-        if not left.any():
-            return
-        lows, highs = (bottom / times, top / times) if times > 0 else (top / times, bottom / times)
-        opened = test.open if times > 0 else test.open[::-1]
-        at = np.flatnonzero(left)
-        done = _to_interval(rows, place, at, (lows[at], highs[at]), opened, stream)
-        left[at[done]] = False
+        wide_low = wide_low - (last if other in later else part)
+        wide_high = wide_high - (first if other in later else part)
+    if times < 0:
+        low, high, wide_low, wide_high = high, low, wide_high, wide_low
+    low, high, wide_low, wide_high = (end / times for end in (low, high, wide_low, wide_high))
+    opened = test.open if times > 0 else test.open[::-1]
+    every = np.arange(len(rows.names))
+    done = _to_interval(rows, place, every, (low, high), opened, stream)
+    if later and not done.all():
+        at = every[~done]
+        least, most = ends(rows.columns[place])
+        bottom, top = np.maximum(wide_low[at], least), np.minimum(wide_high[at], most)
+        goal = np.where(low[at] > top, top, bottom)
+        _to_interval(rows, place, at, (goal, goal), (False, False), stream)
 
 
 def _to_interval(
@@ -182,7 +199,7 @@ def _to_interval(
         low, high = (end[:, None] for end in between)
         above = held > low if opened[0] else held >= low - 1e-9
         below = held < high if opened[1] else held <= high + 1e-9
-        allowed: np.ndarray = above & below
+        allowed = np.asarray(above & below)
         _to_codes(part, place, allowed, stream)
         _put(rows, at, part, place)
         found: np.ndarray = allowed.any(axis=1)
@@ -261,5 +278,5 @@ def _leave(rows: RuleRows, test: Among | Between, place: int, stream: tuple[int,
         closed = test.open[0] if below else test.open[1]
         opened = (False, not closed) if below else (not closed, False)
         other = Between(test.terms, *away, open=opened)
-        _to_sum(part, other, place, frozenset(of(test)) - {place}, (*stream, below))
+        _to_sum(part, other, place, frozenset(), (*stream, below))
         _put(rows, at, part, place)

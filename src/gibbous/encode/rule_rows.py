@@ -63,7 +63,8 @@ class RuleRows:
         """Which rows meet a condition; a missing value does not."""
         if isinstance(test, Among):
             return self.holds(test)
-        return self.holds(test) & ~np.isnan(self.sums(test))
+        found: np.ndarray = self.holds(test) & ~np.isnan(self.sums(test))
+        return found
 
     def holds(self, test: Test) -> np.ndarray:
         """Which rows are as a rule asks; a missing value is."""

@@ -112,11 +112,13 @@ def drawn(
     from gibbous.encode.ruled_rows import ruled
     from gibbous.sampling.sample import prepared, sample
 
-    source = prepared(tables, set_index)
+    # What is given may break a rule: the rows are drawn without them, and made to keep them.
+    schema = tables.schema
+    source = prepared(replace(tables, schema=replace(schema, rules=())), set_index)
     found = sample(
         source, given.rows, seed=seed, set_index=set_index, threads=threads, given=given.codes
     )
-    found = replace(found, numbers=given.numbers)
+    found = replace(found, schema=schema, numbers=given.numbers)
     return ruled(found, seed=seed, set_index=set_index, fixed=frozenset(given.codes))
 
 
