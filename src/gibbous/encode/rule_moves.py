@@ -95,12 +95,14 @@ def _move(
 ) -> None:
     order = _order(test)
     later = frozenset(order[order.index(place) + 1 :]) - fixed
+    allowed: np.ndarray
     if isinstance(test, Among):
         allowed = np.broadcast_to(test.codes, (len(rows.names), len(test.codes)))
         _to_codes(rows, place, allowed, stream)
     elif isinstance(test, Combined):
         near, wide = (_partners(rows, test, place, free) for free in (frozenset(), later))
-        allowed = np.where(near.any(axis=1)[:, None], near, wide)
+        some = near.any(axis=1, keepdims=True)
+        allowed = np.where(some, near, wide)
         _to_codes(rows, place, allowed, stream)
     elif isinstance(test, Between):
         _to_sum(rows, test, place, later, stream)
@@ -110,14 +112,16 @@ def _move(
 
 def _partners(rows: RuleRows, test: Combined, place: int, free: frozenset[int]) -> np.ndarray:
     """Codes of a column that go with the others of each row, whatever the free ones become."""
-    possible, at = test.possible, []
+    possible: np.ndarray = test.possible
+    at = []
     for axis, other in enumerate(test.places):
         if other in free:
-            possible = possible.any(axis=axis, keepdims=True)
+            possible = np.asarray(possible.any(axis=axis, keepdims=True))
         if other != place:
             codes = rows.codes[other]
             at.append(np.zeros_like(codes) if other in free else codes)
-    return np.moveaxis(possible, test.places.index(place), -1)[tuple(at)]
+    found: np.ndarray = np.moveaxis(possible, test.places.index(place), -1)[tuple(at)]
+    return found
 
 
 def _to_codes(rows: RuleRows, place: int, allowed: np.ndarray, stream: tuple[int, ...]) -> None:
@@ -197,13 +201,12 @@ def _to_interval(
     if place not in rows.numbers:
         part, held = rows.part(at), rows.laws.values[place][None, :]
         low, high = (end[:, None] for end in between)
-        above = held > low if opened[0] else held >= low - 1e-9
-        below = held < high if opened[1] else held <= high + 1e-9
+        above = np.asarray(held > low if opened[0] else held >= low - 1e-9)
+        below = np.asarray(held < high if opened[1] else held <= high + 1e-9)
         allowed = np.asarray(above & below)
         _to_codes(part, place, allowed, stream)
         _put(rows, at, part, place)
-        found: np.ndarray = allowed.any(axis=1)
-        return found
+        return np.asarray(allowed.any(axis=1))
     low, high = _inward(column, *between, opened)
     fits = low <= high
     own = rows.numbers[place][at]

@@ -111,7 +111,8 @@ def rows_that_break(codes: Codes) -> np.ndarray:
             numbers[place] = np.where(missing, np.nan, codes.number(place))
     names = np.zeros(codes.rows, dtype=np.uint64)
     rows = RuleRows(schema.columns, laws, held, numbers, names, ())
-    return _by_rule(rows, len(schema.rules)).sum(axis=1)
+    counts: np.ndarray = _by_rule(rows, len(schema.rules)).sum(axis=1)
+    return counts
 
 
 def check_rules(schema: Schema) -> None:
