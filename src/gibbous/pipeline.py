@@ -50,14 +50,11 @@ def load_schema(schema: Schema | str | Path) -> Schema:
     """A schema as it is, or read from the path of a TOML file (docs/reference/schema.md).
 
     Raises:
-        UsageError: it is neither, or the file is not a schema.
-        SchemaMismatch: no row keeps its rules.
+        UsageError, SchemaMismatch: it is neither, or not a schema file; no row keeps its rules.
     """
-    if isinstance(schema, str | Path):
-        schema = Schema.load(schema)
+    schema = Schema.load(schema) if isinstance(schema, str | Path) else schema
     if isinstance(schema, Schema):
-        check_rules(schema)
-        return schema
+        return check_rules(schema)
     raise UsageError(
         "NOSCHEMA",
         f"The schema given is a {type(schema).__name__}.",

@@ -115,14 +115,15 @@ def rows_that_break(codes: Codes) -> np.ndarray:
     return counts
 
 
-def check_rules(schema: Schema) -> None:
-    """Refuse rules that no row keeps.
+def check_rules(schema: Schema) -> Schema:
+    """The schema; refused if no row keeps its rules.
 
     Raises:
         SchemaMismatch: it names the fewest rules that leave no row.
     """
     if schema.rules:
         kept_row(schema.columns, schema.rules)
+    return schema
 
 
 @lru_cache(maxsize=64)
