@@ -81,8 +81,7 @@ def methods_text(
         given: columns that were not drawn, but given by whoever ran it.
     """
     plan, schema, total = facts.plan, facts.schema, facts.plan.total
-    first = None if tables is None else tables.of_set(0)  # and its first part, are listed
-    first = first.parts[0] if first and first.parts else first
+    first = _listed_first(tables)
     listed = first.items + first.extra if first else ()
     model = first.model if first else None
     inferred, before = facts.uncovered or schema.inferred(), bought_before(schema, plan)
@@ -91,7 +90,6 @@ def methods_text(
         "gibbous.write",
         "METHODS.md",
         facts=facts,
-        about=facts.about,
         plan=plan,
         schema=schema,
         total=total,
@@ -171,3 +169,9 @@ def _noise_row(table: Table, schema: Schema) -> tuple[str, str, str, str]:
         parents += f" ({key}, {context.keys} keys)"
     kept = "all" if noise.threshold is None else f"noisy counts above {noise.threshold}"
     return targets, parents, f"{sqrt(noise.variance):.4g} ({noise.law})", kept
+
+
+def _listed_first(tables: Tables | None) -> Tables | None:
+    """The tables of the first set and its first part, which are listed."""
+    first = None if tables is None else tables.of_set(0)
+    return first.parts[0] if first and first.parts else first
