@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gibbous.core.release import Release as Release
     from gibbous.core.request import Imprint as Imprint
     from gibbous.core.schema import Column as Column
+    from gibbous.core.schema import Rule as Rule
     from gibbous.core.schema import Schema as Schema
     from gibbous.core.schema import Unit as Unit
     from gibbous.disintegrate import engine as engine
@@ -90,7 +91,7 @@ _OTHERS = {
     "gibbous.core.request": "Imprint",
     "gibbous.core.plan": "Plan",
     "gibbous.core.release": "Release",
-    "gibbous.core.schema": "Column Schema Unit",
+    "gibbous.core.schema": "Column Rule Schema Unit",
     "gibbous.disintegrate": "engine",
     "gibbous.estimator": "Synthesizer",
     "gibbous.evaluation.flows": "evaluate_flows",

@@ -26,6 +26,7 @@ from gibbous.core.request import (
     Request,
 )
 from gibbous.core.schema import Schema, Unit
+from gibbous.encode.ruled_rows import check_rules
 from gibbous.engines import engine_of, memory_limit, records_in, text_engine, workers_of
 from gibbous.mechanisms import limits, registry
 from gibbous.mechanisms._discovery import Discovering
@@ -49,12 +50,11 @@ def load_schema(schema: Schema | str | Path) -> Schema:
     """A schema as it is, or read from the path of a TOML file (docs/reference/schema.md).
 
     Raises:
-        UsageError: it is neither, or the file is not a schema.
+        UsageError, SchemaMismatch: it is neither, or not a schema file; no row keeps its rules.
     """
+    schema = Schema.load(schema) if isinstance(schema, str | Path) else schema
     if isinstance(schema, Schema):
-        return schema
-    if isinstance(schema, str | Path):
-        return Schema.load(schema)
+        return check_rules(schema)
     raise UsageError(
         "NOSCHEMA",
         f"The schema given is a {type(schema).__name__}.",

@@ -23,6 +23,7 @@ NAMES = METHODS | {
     "Ledger",
     "Plan",
     "Release",
+    "Rule",
     "Schema",
     "SigningKey",
     "Study",

@@ -135,6 +135,7 @@ def check(path: Path, data: Path | None, reading: ReadingFlags, screen: ScreenFl
         InputRejected, SchemaMismatch: the data do not fit; columns and row numbers, never values.
     """
     from gibbous.cli.declare_verbs import left_words
+    from gibbous.encode.ruled_rows import check_rules
     from gibbous.read.schema_file import load_schema
 
     if data is not None and data.suffix == ".toml" and path.suffix != ".toml":
@@ -145,6 +146,7 @@ def check(path: Path, data: Path | None, reading: ReadingFlags, screen: ScreenFl
             f"Use `gibbous schema check {show.quoted(data)} {show.quoted(path)}`.",
         )
     schema = load_schema(path)
+    check_rules(schema)
     if data is not None:
         with Bars(quiet=screen.silent) as bars:
             _hold_against(schema, data, reading.options(), bars)

@@ -60,7 +60,7 @@ def recoded_schema(schema: Schema, changes: Mapping[int, Change]) -> Schema:
     """The coarser schema.
 
     Structural zeros stay where they can still be told: a group counts as impossible when all of its
-    codes are; a rule over a column with new edges is dropped.
+    codes are; a rule over a column with new edges is dropped. Rules that name a grouped column go.
 
     Args:
         changes: by column position.
@@ -71,7 +71,9 @@ def recoded_schema(schema: Schema, changes: Mapping[int, Change]) -> Schema:
     for place, change in changes.items():
         columns[place] = _column(columns[place], change)
     rules = tuple(r for r in (_rule(schema, rule, changes) for rule in schema.impossible) if r)
-    return replace(schema, columns=tuple(columns), impossible=rules)
+    grouped = {schema.names[at] for at, change in changes.items() if isinstance(change, Groups)}
+    kept = tuple(rule for rule in schema.rules if not grouped & set(schema.named_by(rule)))
+    return replace(schema, columns=tuple(columns), impossible=rules, rules=kept)
 
 
 def recoded(codes: Codes, changes: Mapping[int, Change], schema: Schema | None = None) -> Codes:

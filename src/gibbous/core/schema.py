@@ -26,6 +26,8 @@ from gibbous.core.column import Within as Within
 from gibbous.core.column_texts import PARAGRAPH, allowed_text, unfit_text
 from gibbous.core.errors import UsageError
 from gibbous.core.readers import buyer, readers
+from gibbous.core.rule_laws import laws_of
+from gibbous.core.rules import Rule as Rule
 
 if TYPE_CHECKING:
     from gibbous.core.discovery import Discovery
@@ -109,6 +111,7 @@ class Schema:
         ignore: columns of the input that are known and left out on purpose.
         name: of the data set, for people.
         description: of the data set, one paragraph, for people.
+        rules: what holds in every synthetic row; records may break it.
     """
 
     columns: tuple[Column, ...]
@@ -118,6 +121,7 @@ class Schema:
     ignore: tuple[str, ...] = ()
     name: str = ""
     description: str = ""
+    rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         names = self.names
@@ -162,6 +166,8 @@ class Schema:
                         "It names columns of the schema and levels they have.",
                         "Correct [[impossible]].",
                     )
+        if self.rules:
+            laws_of(self.columns, self.rules)
 
     def __repr__(self) -> str:
         names = ", ".join(self.names[:SHOWN]) + (", ..." if len(self) > SHOWN else "")
@@ -253,6 +259,10 @@ class Schema:
         return assumed + tuple(
             f"{c.name}: {fact}" for c in self.columns for fact, s in c.sources if s == "inferred"
         )
+
+    def named_by(self, rule: Rule) -> tuple[str, ...]:
+        """Columns that a rule names."""
+        return tuple(self.names[place] for place in laws_of(self.columns, (rule,)).places)
 
     def code_dtype(self) -> np.dtype:
         """Smallest unsigned type that holds every code."""

@@ -31,8 +31,12 @@ def stream_key(seed: int, *stream: int) -> int:
 
 def words(key: int, start: int, count: int) -> np.ndarray:
     """Words start..start+count of a stream: uint64 (count,), uniform."""
-    counter = np.arange(start, start + count, dtype=np.uint64)
-    return mix64(counter * np.uint64(GOLDEN) + np.uint64(key))
+    return words_at(key, np.arange(start, start + count, dtype=np.uint64))
+
+
+def words_at(key: int, numbers: np.ndarray) -> np.ndarray:
+    """The words of a stream at some places: uint64, like `numbers`."""
+    return mix64(numbers * np.uint64(GOLDEN) + np.uint64(key))
 
 
 def uniforms(key: int, start: int, count: int) -> np.ndarray:

@@ -26,6 +26,7 @@ from gibbous.mechanisms._adaptive_rounds import (
 )
 from gibbous.mechanisms._budget import budget_of
 from gibbous.mechanisms.limits import budget
+from gibbous.sampling.rule_zeros import with_zeros
 from gibbous.structure.contexts import margins as one_ways
 
 part = Rule(lambda v: 0 < v < 0.5, "> 0 and < 0.5")
@@ -114,7 +115,8 @@ class AdaptiveGibbs:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: 1-way tables, then rounds of choices and tables, to the last fraction."""
         schema = curator.schema
-        split, known = self._split(schema, curator.measure), Known(schema, schema)
+        drawn = with_zeros(schema)  # what the rules make impossible is left out of the model, too
+        split, known = self._split(schema, curator.measure), Known(drawn, drawn)
         known, left = measure_margins(curator, known, split, price=split.first, left=split.rho)
         topped = split.top_up(known.rows)
         known, left = measure_margins(curator, known, split, price=topped, left=left)

@@ -14,6 +14,7 @@ from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.schema import UNITS, Column, Schema, Unit, impossible_mask
 from gibbous.read.fields import Fields, bad, listed, shown
 from gibbous.read.schema_columns import read_column, read_rule
+from gibbous.read.schema_rules import read_rules, with_map_files
 from gibbous.read.schema_write import FORMAT, schema_json, schema_toml
 
 __all__ = [
@@ -48,7 +49,7 @@ def load_schema(path: str | Path) -> Schema:
     except Unreadable as error:
         fault, code = str(error), "UNREADABLE" if error.errno else "SCHEMAFILE"
     else:
-        return parse_schema(text, name=name)
+        return parse_schema(text, name=name, folder=Path(path).parent)
     raise UsageError(
         code,
         f"{name} {fault}.",
@@ -57,12 +58,13 @@ def load_schema(path: str | Path) -> Schema:
     )
 
 
-def parse_schema(text: str, *, name: str = "The schema") -> Schema:
+def parse_schema(text: str, *, name: str = "The schema", folder: Path | None = None) -> Schema:
     """Read the text of a TOML schema file.
 
     Args:
         text: TOML.
         name: what an error calls it.
+        folder: where the maps are that its rules name; None reads no other file.
     Raises:
         UsageError, SchemaMismatch: as `load_schema`.
     """
@@ -75,7 +77,7 @@ def parse_schema(text: str, *, name: str = "The schema") -> Schema:
             "Keys and values, [unit], and [[column]] tables; no key twice.",
             "Correct that place, or start from gibbous schema infer.",
         ) from None
-    return schema_from_json(document)
+    return schema_from_json(document if folder is None else with_map_files(document, folder))
 
 
 def schema_from_json(document: Mapping[str, Any]) -> Schema:
@@ -95,12 +97,12 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
         raise top.wrong("ignore", "holds something that is not text", "It lists column names")
     unit = _unit(top)
     columns = _columns(top)
-    rules = top.list("impossible") or []
+    zeros, rules = top.list("impossible") or [], read_rules(top.list("rule"))
     top.finish()
     named = {column.name: column for column in columns}
     impossible = tuple(
-        read_rule(Fields(rule, f"impossible {number}"), named)
-        for number, rule in enumerate(rules, 1)
+        read_rule(Fields(zero, f"impossible {number}"), named)
+        for number, zero in enumerate(zeros, 1)
     )
     if unit is not None and unit.column in named:
         raise bad(
@@ -108,7 +110,8 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
             "An identifier is not synthesized",
             "Remove its [[column]]",
         )
-    schema = Schema(columns, unit, impossible, null or "", ignore, name or "", about or "")
+    named = (ignore, name or "", about or "")
+    schema = Schema(columns, unit, impossible, null or "", *named, rules)
     _check_possible(schema)
     return schema
 

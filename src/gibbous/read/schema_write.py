@@ -14,6 +14,7 @@ from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Level, Schema
 from gibbous.read.edges import equal_width, facts
 from gibbous.read.schema_columns import MISSING
+from gibbous.read.schema_rules import rules_json
 
 FORMAT = "gibbous-schema/1"
 _LINE = 100
@@ -40,6 +41,8 @@ def schema_json(schema: Schema) -> dict[str, Any]:
             {name: _codes(schema[name], codes) for name, codes in rule.where}
             for rule in schema.impossible
         ]
+    if schema.rules:
+        document["rule"] = rules_json(schema.rules)
     return document
 
 
@@ -66,9 +69,12 @@ def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> st
         labels = table.pop("labels", None)
         lines += [pair(key, _days(value) if key in days else value) for key, value in table.items()]
         lines += _labels(labels) if labels else []
-    for table in document.get("impossible", []):
-        lines += ["", "[[impossible]]"]
-        lines += [pair(key, value) for key, value in table.items()]
+    for kind in ("impossible", "rule"):
+        for table in document.get(kind, []):
+            lines += ["", f"[[{kind}]]"]
+            lines += [pair(key, value) for key, value in table.items() if key != "map"]
+            if "map" in table:
+                lines += ["[rule.map]", *(pair(key, value) for key, value in table["map"].items())]
     text = "\n".join(lines) + "\n"
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise UsageError(

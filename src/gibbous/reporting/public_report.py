@@ -22,6 +22,7 @@ from gibbous.reporting.page_parts import Block, Bullets, Code, Grid, Notice, Pag
 from gibbous.write import glossary
 from gibbous.write.codebook import COLUMNS, combinations, overview
 from gibbous.write.glossary import origin, words_used
+from gibbous.write.kept_rules import changed_words
 from gibbous.write.rendering import paragraphs
 
 MAPPED = "the release package and the public places of a map alone"
@@ -86,7 +87,7 @@ def public_page(release: Release, mapped: Mapped | None = None) -> Page:
         Section("method", "Method: published, proven, audited", tuple(_method(receipt))),
         Section("data", "Noisy tables and synthetic rows", tuple(public_figures.data(release))),
         Section("flows", "Maps of flows", tuple(_flows(release, mapped))),
-        Section("codebook", "Codebook", tuple(_codebook(release.schema))),
+        Section("codebook", "Codebook", tuple(_codebook(release.schema, release.receipt))),
         Section("receipt", "Receipt", tuple(_receipt(receipt))),
         Section("verify", "How to verify", tuple(_verify(receipt))),
         Section("words", "Words", (Grid("Words of this report", ("word", "meaning"),
@@ -217,7 +218,7 @@ def _limits(release: Release) -> Iterator[Block]:
         yield Bullets(release.plan.warnings)
 
 
-def _codebook(schema: Schema) -> Iterator[Block]:
+def _codebook(schema: Schema, receipt: Any) -> Iterator[Block]:
     """Every column with its kind, levels or bins, bounds, and where each fact comes from."""
     inferred = schema.inferred()
     yield Text(
@@ -240,6 +241,12 @@ def _codebook(schema: Schema) -> Iterator[Block]:
             "Declared impossible combinations: public facts that never occur in the output",
             ("combination",),
             tuple((sentence,) for sentence in combinations(schema)),
+        )
+    if schema.rules:
+        yield Grid(
+            "Declared rules, which every row keeps, and how many rows were changed until they did",
+            ("rule", "rows it changed"),
+            tuple(changed_words(receipt.get("rules", ()), receipt["rows"])),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from gibbous.sampling.cells.cell_rows import CellRows, CellsReady
 from gibbous.sampling.loglinear.model_rows import ModelRows, Ready, checked
 from gibbous.sampling.mixed_rows import Parted, PartedRows, Rows, part_seed, part_shares
 from gibbous.sampling.program import Program, prepare
+from gibbous.sampling.rule_zeros import with_zeros
 from gibbous.sampling.structural_zeros import possible
 
 Prepared = Program | Ready | CellsReady | Parted
@@ -114,6 +116,8 @@ def prepared(tables: Source, set_index: int = 0) -> Prepared:
     if not isinstance(tables, Tables):
         return tables
     own = tables.of_set(set_index)
+    if own.recipe.draw != "cells":
+        own = replace(own, schema=with_zeros(own.schema))
     if own.parts:
         return Parted(own.schema, tuple(prepared(part) for part in own.parts), part_shares(own))
     return prepare(own)

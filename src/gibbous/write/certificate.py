@@ -17,6 +17,7 @@ from gibbous.core.schema import Schema, fact_words
 from gibbous.core.tables import Tables
 from gibbous.privacy.calibrate.gdp import delta_of
 from gibbous.privacy.ledger import Hold
+from gibbous.write.kept_rules import Changed, rules_of_receipt
 
 FORMAT = "gibbous-receipt/1"
 LIBRARIES = ("gibbous", "numpy", "opendp", "polars", "numba")
@@ -61,6 +62,7 @@ def certify(
     seed: int,
     rows: tuple[int, ...],
     files: dict[str, Any] | None = None,
+    changed: Changed = (),
 ) -> Receipt:
     """Write down one release.
 
@@ -70,6 +72,7 @@ def certify(
         seed: sampling seed; the noise has none.
         rows: rows of each set.
         files: formats and guarded cells of the written sets.
+        changed: of each set, the rows that each rule changed.
     """
     plan, about, unit = facts.plan, facts.about, facts.schema.unit
     tables = result if isinstance(result, Tables) else None
@@ -104,6 +107,7 @@ def certify(
         "tables": None if tables is None else len(tables.published()),
         "numbers": numbers,
         "files": files or {},
+        **rules_of_receipt(facts.schema, changed),
         "versions": versions(),
         "ledger": hold.proof(),
     }

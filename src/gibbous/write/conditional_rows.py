@@ -19,6 +19,7 @@ from gibbous.core.tables import LogLinear, Tables
 from gibbous.read.schema_write import schema_toml
 from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import Facts, assumptions, facts_of, guarantee, versions
+from gibbous.write.kept_rules import rules_of_receipt
 from gibbous.write.load import load
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
@@ -26,7 +27,6 @@ from gibbous.write.release_texts import release_texts
 from gibbous.write.sampled_rows import paid_rows
 from gibbous.write.sampler import Given, drawn, encoded, part_of, unusable
 from gibbous.write.sets import Sets
-from gibbous.write.signature import SigningKey
 from gibbous.write.table_files import write_tables
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ def write_conditional(
     progress("rows", 0, given.rows * sets)
     seed = drawn_seed() if output.seed is None else output.seed
     output = replace(output, rows=given.rows, sets=sets, seed=seed)
-    rows = joined([drawn(tables, given, seed=seed, set_index=at) for at in range(sets)])
+    each = [drawn(tables, given, seed=seed, set_index=at) for at in range(sets)]
+    rows, changed = joined([one.codes for one in each]), tuple(one.changed for one in each)
     names = tuple(release.schema.names[place] for place in sorted(given.codes))
     # Quickly drawn again: a killed run is swept, not taken up.
     request = partial.fresh_name().encode()
@@ -135,7 +136,9 @@ def write_conditional(
     try:
         written = Sets(rows, digest_of(tables), output, growing)
         written.write(progress)
-        _describe(growing.package, release, tables, written, names, output.sign)
+        amended = rules_of_receipt(release.schema, changed)
+        _describe(growing.package, release, tables, written, names, amended)
+        manifest.seal(growing.package, known=written.sums, sign=output.sign)
         durable_files.move_into_place(growing.package, target, overwrite=output.overwrite)
     finally:
         growing.remove()
@@ -155,7 +158,7 @@ def _describe(
     tables: Tables,
     written: Sets,
     names: tuple[str, ...],
-    sign: SigningKey | None,
+    rules: dict[str, Any],
 ) -> None:
     """Everything but the rows: tables as released, and texts that name what was given."""
     receipt, job = release.receipt.to_json(), written.job
@@ -164,6 +167,7 @@ def _describe(
     fresh = (
         receipt
         | _amended(facts, names)
+        | rules
         | {
             "rows": [job.rows] * job.output.sets,
             "sets": job.output.sets,
@@ -176,7 +180,6 @@ def _describe(
     durable_files.write_json(folder / "ledger.json", fresh)
     for name, text in release_texts(fresh, release.schema, tables).items():
         durable_files.write_bytes(folder / name, text)
-    manifest.seal(folder, known=written.sums, sign=sign)
 
 
 def _amended(facts: Facts, given: tuple[str, ...]) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.request import Output
 from gibbous.core.tables import Tables
-from gibbous.encode.decode import decode
+from gibbous.encode.decode import decode, decoded
 from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.sampling.sample import stream
 from gibbous.write.certificate import Facts, certify
+from gibbous.write.kept_rules import Changed, with_rules
 from gibbous.write.package import rows_each
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
@@ -38,6 +39,7 @@ class InMemory:
         self._seed = drawn_seed() if output.seed is None else output.seed
         self._hold: Hold | None = None
         self._sets: tuple[Any, ...] = ()
+        self._changed: Changed = ()
         self.request, self.label = os.urandom(32), "in memory"
         self.result: Tables | Codes | None = None
         self.release: Release | None = None
@@ -61,7 +63,7 @@ class InMemory:
 
     def keep(self, result: Tables | Codes) -> None:
         """Keep what was drawn."""
-        self.result = result
+        self.result, self._changed = with_rules(result, self._output.sets, self._seed)
 
     def commit(self) -> None:
         """Tell the ledger what was released."""
@@ -74,14 +76,18 @@ class InMemory:
         assert self._hold is not None, "the reservation comes first"
         assert self._hold.committed, "the commit comes first"
         sets = range(self._output.sets)
-        self._sets = tuple(self._frame(number, progress) for number in sets)
+        written = [self._frame(number, progress) for number in sets]
+        self._sets = tuple(frame for frame, _ in written)
+        self._changed = self._changed or tuple(changed for _, changed in written)
 
     def finish(self, facts: Facts) -> Release:
         """The release."""
         assert self._hold is not None
         assert self.result is not None
         rows = tuple(len(frame) for frame in self._sets)
-        receipt = certify(facts, self._hold, self.result, seed=self._seed, rows=rows)
+        receipt = certify(
+            facts, self._hold, self.result, seed=self._seed, rows=rows, changed=self._changed
+        )
         return Release(
             sets=self._sets,
             schema=self.result.schema,
@@ -92,18 +98,21 @@ class InMemory:
             sampler=draw,
         )
 
-    def _frame(self, number: int, progress: Progress) -> Any:
+    def _frame(self, number: int, progress: Progress) -> tuple[Any, tuple[int, ...]]:
         import polars as pl
 
         assert self.result is not None
         frames, start = [], 0
+        changed = [0] * len(self.result.schema.rules)
         for codes in self._batches(number, progress):
-            frames.append(decode(codes, seed=self._seed, set_index=number, start_row=start))
+            frame, more = decoded(codes, seed=self._seed, set_index=number, start_row=start)
+            frames.append(frame)
+            changed = [one + other for one, other in zip(changed, more, strict=True)]
             start += codes.rows
         if not frames:
             schema = self.result.schema
-            return decode(Codes(schema, empty_codes(schema, 0)), seed=0)
-        return pl.concat(frames)
+            return decode(Codes(schema, empty_codes(schema, 0)), seed=0), tuple(changed)
+        return pl.concat(frames), tuple(changed)
 
     def _batches(self, number: int, progress: Progress) -> Iterator[Codes]:
         assert self.result is not None

@@ -33,6 +33,7 @@ from gibbous.read.schema_write import schema_json, schema_toml
 from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.durable_files import new_file, not_written
+from gibbous.write.kept_rules import with_rules
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
 from gibbous.write.release_texts import release_texts
@@ -182,6 +183,8 @@ class Package:
         assert self._hold is not None, "the reservation comes before the draw"
         if isinstance(result, Codes) and result.secret:
             raise ValueError("codes of confidential records are never written")
+        seed = int(self._partial.state["seed"])
+        result, changed = with_rules(result, self._output.sets, seed)
         self._partial.clear()
         package = self._partial.package
         durable_files.write_bytes(package / "schema.toml", schema_toml(result.schema).encode())
@@ -191,7 +194,7 @@ class Package:
             _write_rows(result, self._partial.path)
         durable_files.sync_folder(package)
         kind = "tables" if isinstance(result, Tables) else "rows"
-        self._partial.save(digest=digest_of(result), kind=kind)
+        self._partial.save(digest=digest_of(result), kind=kind, changed=changed)
         self.result = result
 
     def commit(self) -> None:
@@ -235,7 +238,10 @@ class Package:
         tables = self.result if isinstance(self.result, Tables) else None
         rows = (job.rows,) * job.output.sets
         files = self._sets.described()
-        receipt = certify(facts, self._hold, self.result, seed=job.seed, rows=rows, files=files)
+        changed = self._sets.changed() if tables else self._partial.state.get("changed", ())
+        receipt = certify(
+            facts, self._hold, self.result, seed=job.seed, rows=rows, files=files, changed=changed
+        )
         for name in ("ledger.json", "METHODS.md", "codebook.html"):
             (package / name).unlink(missing_ok=True)  # of a killed run
         durable_files.write_json(package / "ledger.json", receipt.to_json())

@@ -88,6 +88,7 @@ class PartDone:
         rows: rows of the part.
         guarded_cells: text cells that were prefixed with an apostrophe, in CSV.
         files: one a format.
+        changed: rows that each rule of the schema changed.
     """
 
     set: int
@@ -95,6 +96,7 @@ class PartDone:
     rows: int
     guarded_cells: int
     files: tuple[FileDone, ...]
+    changed: tuple[int, ...] = ()
 
 
 def write_part(job: Drawing, item: tuple[int, int], progress: Progress = silent) -> PartDone:
@@ -132,7 +134,7 @@ def write_part(job: Drawing, item: tuple[int, int], progress: Progress = silent)
     finally:
         for draft in drafts:
             draft.unlink(missing_ok=True)
-    return PartDone(*item, written.rows, written.guarded_cells, tuple(done))
+    return PartDone(*item, written.rows, written.guarded_cells, tuple(done), written.changed)
 
 
 def versions() -> tuple[tuple[str, str], ...]:

@@ -47,6 +47,7 @@ RECEIPT: dict[str, Any] = {
     "tables": (None, int),
     "numbers?": [int],
     "files": {"csv": bool, "csv_raw": bool, "guarded_cells": [int], "part_rows?": int},
+    "rules?": [{"rule": str, "rows_changed": [int]}],
     "given?": {"columns": [str], "covered": bool},
     "versions": {"*": str},
     "ledger": {

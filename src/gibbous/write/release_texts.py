@@ -6,7 +6,7 @@ They follow from these alone, so that whoever has a release can write them again
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import exp, sqrt
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from gibbous.write.certificate import (
 )
 from gibbous.write.codebook import codebook_html
 from gibbous.write.durable_files import rejected, untrusted
+from gibbous.write.kept_rules import changed_words
 from gibbous.write.rendering import render
 from gibbous.write.set_files import part_rows_of
 
@@ -52,6 +53,7 @@ def release_texts(
         raw=written["csv_raw"],
         in_parts=max(receipt["rows"]) > part_rows_of(receipt),
         given=tuple(receipt.get("given", {}).get("columns", ())),
+        rules=changed_words(receipt.get("rules", ()), receipt["rows"]),
     )
     texts = {"METHODS.md": methods, "codebook.html": codebook_html(schema)}
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
@@ -66,6 +68,7 @@ def methods_text(
     raw: bool,
     in_parts: bool = False,
     given: tuple[str, ...] = (),
+    rules: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The text of METHODS.md; it depends on public facts only.
 
@@ -78,8 +81,7 @@ def methods_text(
         given: columns that were not drawn, but given by whoever ran it.
     """
     plan, schema, total = facts.plan, facts.schema, facts.plan.total
-    first = None if tables is None else tables.of_set(0)  # and its first part, are listed
-    first = first.parts[0] if first and first.parts else first
+    first = _listed_first(tables)
     listed = first.items + first.extra if first else ()
     model = first.model if first else None
     inferred, before = facts.uncovered or schema.inferred(), bought_before(schema, plan)
@@ -88,7 +90,6 @@ def methods_text(
         "gibbous.write",
         "METHODS.md",
         facts=facts,
-        about=facts.about,
         plan=plan,
         schema=schema,
         total=total,
@@ -99,6 +100,7 @@ def methods_text(
         raw=raw,
         in_parts=in_parts,
         given=given,
+        rules=rules,
         headline=guarantee(plan, schema, facts.uncovered, given),
         assumptions=assumptions(schema, plan, given),
         inferred=fact_words(inferred).split("; ") if inferred else [],
@@ -167,3 +169,9 @@ def _noise_row(table: Table, schema: Schema) -> tuple[str, str, str, str]:
         parents += f" ({key}, {context.keys} keys)"
     kept = "all" if noise.threshold is None else f"noisy counts above {noise.threshold}"
     return targets, parents, f"{sqrt(noise.variance):.4g} ({noise.law})", kept
+
+
+def _listed_first(tables: Tables | None) -> Tables | None:
+    """The tables of the first set and its first part, which are listed."""
+    first = None if tables is None else tables.of_set(0)
+    return first.parts[0] if first and first.parts else first

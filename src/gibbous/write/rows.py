@@ -38,10 +38,12 @@ class RowsWritten:
     Attributes:
         rows: number of rows.
         guarded_cells: text cells (header included) that were prefixed with an apostrophe.
+        changed: rows that each rule changed.
     """
 
     rows: int
     guarded_cells: int = 0
+    changed: tuple[int, ...] = ()
 
 
 def write_rows(
@@ -96,7 +98,7 @@ def write_files(
     Raises:
         UsageError, OutputNotWritten, ResourceLimit: as `write_rows`.
     """
-    from gibbous.encode.decode import decode
+    from gibbous.encode.decode import decoded
 
     for kind in paths:
         if kind not in _WRITERS:
@@ -106,21 +108,22 @@ def write_files(
                 "It is 'parquet' or 'csv'.",
                 "Correct --format.",
             )
-    rows = guarded = 0
+    rows, guarded, changed = 0, 0, [0] * len(schema.rules)
     with ExitStack() as stack:
         writers = [
             stack.enter_context(_WRITERS[kind](path, schema, csv_raw))
             for kind, path in paths.items()
         ]
         for codes in _slices(batches, schema):
-            frame = decode(
+            frame, more = decoded(
                 codes, seed=seed, set_index=set_index, start_row=start + rows, dictionary=True
             )
             for writer in writers:
                 guarded += writer.add(frame)
+            changed = [one + other for one, other in zip(changed, more, strict=True)]
             rows += codes.rows
             progress("write", rows, 0)
-    return RowsWritten(rows, guarded)
+    return RowsWritten(rows, guarded, tuple(changed))
 
 
 def _slices(batches: Iterable[Codes], schema: Schema) -> Iterator[Codes]:

@@ -24,6 +24,7 @@ from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import versions as all_versions
 from gibbous.write.durable_files import not_written
 from gibbous.write.glossary import NO_COST
+from gibbous.write.kept_rules import rules_of_receipt
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
 from gibbous.write.rows import write_rows
@@ -156,6 +157,7 @@ def _origin(sets: Sets, release: Release) -> dict[str, Any]:
         "rows": [job.rows],
         "sets": 1,
         "files": sets.described(),
+        **rules_of_receipt(release.schema, sets.changed()),
         "versions": all_versions(),
     }
 

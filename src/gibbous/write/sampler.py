@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
@@ -17,6 +16,8 @@ from gibbous.write.partial import drawn_seed
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from gibbous.encode.ruled_rows import Ruled
 
 EXACT = 2**53  # whole numbers below it are kept as they are
 
@@ -43,7 +44,7 @@ def draw(
         found = sample(tables, rows, seed=start, set_index=set_index)
         return decode(found, seed=start, set_index=set_index)
     known = encoded(tables.schema, _frame(given, rows))
-    found = drawn(tables, known, seed=start, set_index=set_index)
+    found = drawn(tables, known, seed=start, set_index=set_index).codes
     return decode(found, seed=start, set_index=set_index)
 
 
@@ -96,23 +97,29 @@ def encoded(schema: Schema, frame: pl.DataFrame) -> Given:
 
 def drawn(
     tables: Tables, given: Given, *, seed: int, set_index: int = 0, threads: int | None = None
-) -> Codes:
+) -> Ruled:
     """Rows whose given columns are as given, and whose others are drawn to go with them.
 
     Args:
         tables: public, with a log-linear model.
         seed: sampling seed.
         set_index: from which set's tables, from 0.
+    Returns:
+        The rows, which keep the rules of the schema, and how many of them each rule changed.
     Raises:
         UsageError: these tables cannot be drawn from; a given row leaves nothing possible.
     """
+    from gibbous.encode.ruled_rows import ruled
     from gibbous.sampling.sample import prepared, sample
 
-    source = prepared(tables, set_index)
+    # What is given may break a rule: the rows are drawn without them, and made to keep them.
+    schema = tables.schema
+    source = prepared(replace(tables, schema=replace(schema, rules=())), set_index)
     found = sample(
         source, given.rows, seed=seed, set_index=set_index, threads=threads, given=given.codes
     )
-    return replace(found, numbers=given.numbers)
+    found = replace(found, schema=schema, numbers=given.numbers)
+    return ruled(found, seed=seed, set_index=set_index, fixed=frozenset(given.codes))
 
 
 def part_of(schema: Schema, names: Sequence[str]) -> Schema:
@@ -129,7 +136,7 @@ def part_of(schema: Schema, names: Sequence[str]) -> Schema:
             "Remove or rename them where they are given.",
         )
     columns = tuple(column for column in schema if column.name in set(names))
-    return replace(schema, columns=columns, impossible=(), unit=Unit(), ignore=())
+    return replace(schema, columns=columns, impossible=(), rules=(), unit=Unit(), ignore=())
 
 
 def _frame(given: Any, rows: int) -> pl.DataFrame:

@@ -9,6 +9,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gibbous.core.codes import Codes
 from gibbous.core.errors import EngineFailure
 from gibbous.core.protocols import Progress, Workers
@@ -83,6 +85,14 @@ class Sets:
             "guarded_cells": [guarded[number] for number in range(output.sets)],
             "part_rows": output.part_rows,
         }
+
+    def changed(self) -> tuple[tuple[int, ...], ...]:
+        """Of each set, the rows that each rule changed as they were written."""
+        rules = self.job.source.schema.rules
+        total = np.zeros((self.job.output.sets, len(rules)), dtype=np.int64)
+        for done in self._done.values():
+            total[done.set] += np.array(done.changed, dtype=np.int64)
+        return tuple(tuple(one) for one in total.tolist())
 
     def write(self, progress: Progress) -> None:
         """Have all parts written that are not on disk yet.
@@ -209,4 +219,4 @@ class Sets:
 
 def _read(noted: dict[str, Any]) -> PartDone:
     found = tuple(FileDone(**file) for file in noted["files"])
-    return PartDone(**{**noted, "files": found})
+    return PartDone(**{**noted, "files": found, "changed": tuple(noted["changed"])})

@@ -13,8 +13,10 @@ from gibbous.core.claim import Claim
 from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
 from gibbous.core.protocols import Progress, silent
+from gibbous.core.rule_laws import laws_of
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
+from gibbous.encode.ruled_rows import rows_that_break
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import load, manifest
 from gibbous.write.certificate import claim_of
@@ -133,6 +135,8 @@ def verify(
         checks += [] if gaps[1] else ["so is the public report"]
     _check_sets(folder, receipt, schema, sizes, tables, progress)
     checks.append(f"every row of {receipt['sets']} sets lies in the schema")
+    if schema.rules:
+        checks.append(f"and keeps its rules, {len(schema.rules)} in number")
     if ledger is not None:
         check_ledger(ledger if isinstance(ledger, Ledger) else Ledger.read(Path(ledger)), receipt)
         checks.append("the ledger holds this reservation and this commit in its chain")
@@ -212,6 +216,7 @@ def _check_sets(
         drawn = [place for place in receipt.get("numbers", []) if schema.columns[place].binned]
     done, total = 0, sum(receipt["rows"])
     for codes, frame in _checked(folder, receipt, bare, csv=csv, raw=raw):
+        _check_rules(codes, frame)
         if paid:
             numbers = [(place, _numbers(frame, schema, place)) for place in drawn]
             drawn_codes.append(replace(codes, numbers=tuple(numbers)))
@@ -235,6 +240,20 @@ def _checked(
                 yield from check_both(path, folder / beside[part], bare, count, raw=raw)
             else:
                 yield from check_set(path, bare, count)
+
+
+def _check_rules(codes: Codes, frame: pl.DataFrame) -> None:
+    """Refuse rows that break a rule of their schema."""
+    schema = codes.schema
+    if not schema.rules:
+        return
+    places = laws_of(schema.columns, schema.rules).places
+    binned = [place for place in places if schema.columns[place].binned]
+    numbers = tuple((place, _numbers(frame, schema, place)) for place in binned)
+    broken = rows_that_break(replace(codes, numbers=numbers))
+    if broken.any():
+        rule = schema.rules[int(broken.argmax())].words()
+        raise rejected("RULES", f"{broken.max():,} of its rows break the rule ({rule})")
 
 
 def _check_drawn(slices: Sequence[Codes], schema: Schema, receipt: dict[str, Any]) -> None:

@@ -317,7 +317,9 @@ def _values(codes: Codes, needed: Sequence[str], seed: int) -> pl.DataFrame:
 
     schema = codes.schema
     places = [schema.index(name) for name in schema.names if name in needed]
-    part = replace(schema, columns=tuple(schema.columns[p] for p in places), impossible=())
+    part = replace(
+        schema, columns=tuple(schema.columns[p] for p in places), impossible=(), rules=()
+    )
     numbers = tuple((places.index(at), known) for at, known in codes.numbers if at in places)
     drawn = Codes(part, codes.values[:, places], numbers=numbers)
     return typed(decode(drawn, seed=seed), drawn)
