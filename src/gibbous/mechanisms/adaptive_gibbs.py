@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -27,6 +28,7 @@ from gibbous.mechanisms._adaptive_rounds import (
 from gibbous.mechanisms._budget import budget_of
 from gibbous.mechanisms.limits import budget
 from gibbous.structure.contexts import margins as one_ways
+from gibbous.structure.emphasis import as_texts, emphasis_of
 
 part = Rule(lambda v: 0 < v < 0.5, "> 0 and < 0.5")
 
@@ -81,8 +83,12 @@ class AdaptiveGibbs:
     )
     cells: int = param(20_000, at_least(4), help="Largest table that is measured, in cells.")
     sweeps: int = param(10, at_least(1), help="Gibbs passes a fresh row; costs time, not privacy.")
+    target: str | None = param(None, help="A column to be predicted; its tables come first.")
+    weights: tuple[str, ...] = param((), help="What columns and pairs count for, 1 if not named.")
 
     def __post_init__(self) -> None:
+        if isinstance(self.weights, Mapping | list | tuple):
+            object.__setattr__(self, "weights", as_texts(self.weights))
         check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
@@ -130,12 +136,12 @@ class AdaptiveGibbs:
     def _split(self, schema: Schema, measure: Measure | None = None) -> Split:
         choice = exact(self.choice)
         budget = budget_of(self, schema, len(schema), choice=choice, measure=measure)
-        split = split_of(schema, budget, choice=choice, cells=self.cells)
+        emphasis = emphasis_of(schema, self.target, self.weights)
+        split = split_of(schema, budget, choice=choice, cells=self.cells, emphasis=emphasis)
         if not split.at_once:
             return split
-        return split_of(
-            schema, budget_of(self, schema, measure=measure), choice=choice, cells=self.cells
-        )
+        one = budget_of(self, schema, measure=measure)
+        return split_of(schema, one, choice=choice, cells=self.cells, emphasis=emphasis)
 
 
 def _rest(split: Split) -> tuple[str, str]:
