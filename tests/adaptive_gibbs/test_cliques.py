@@ -53,7 +53,9 @@ def test_a_score_is_the_distance_less_the_expected_error() -> None:
     context = context_of((2, 2), (0, 1))
     counts = Counts(context, Dense(np.array([[3, 0], [1, 6]])))
 
-    score = _Worth([np.array([2.0, 1.0, 1.0, 5.0])], np.array([0.5]), np.ones(1), np.ones(1))([counts])
+    score = _Worth([np.array([2.0, 1.0, 1.0, 5.0])], np.array([0.5]), np.ones(1), np.ones(1))(
+        [counts]
+    )
 
     assert score.tolist() == [1 + 1 + 0 + 1 - 0.5]
 

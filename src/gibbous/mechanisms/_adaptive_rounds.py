@@ -44,11 +44,13 @@ from gibbous.structure.emphasis import Emphasis, shared
 FIRST = Fraction(1, 10)  # of rho: 1-way tables, before anything is known
 MOST_ONE_WAY = Fraction(9, 10)  # of rho, on 1-way tables altogether
 USUAL_ERROR, USUAL_SHARE, GROWTH = 0.0078, 0.3, 0.23
+LOUD_ERROR, LOUD_GROWTH = 0.072, 0.8  # 1-way error from which on pairs get less and less
+HOPELESS = 1.0  # 1-way error from which on no pair is expected to beat its noise: none is bought
 PICKS = 16  # cheapest picks a column, if every pick were a cheapest one
 STILL = 0.65  # share of the expected error: a round that moves the model less buys less noise next
 FASTER = 4  # times the budget of a pick after such a round
 WIDE, MOST_WIDENED = 32, 4  # columns from which on a round takes more than a quarter of them
-OPENING = Fraction(1, 5)  # of what follows the 1-way tables: pairs of a target, before all rounds
+OPENING = Fraction(1, 3)  # of what follows the 1-way tables: pairs of a target, before all rounds
 PATIENCE = 40  # rounds after which each round is bought at twice the price of the last one
 CANDIDATE = 32  # bytes a cell: the Curator's count, the expected one, the chains' and a distance
 GOAL = 96  # bytes a cell of a margin that rows are closed to: sums, shares, and its layout twice
@@ -81,7 +83,7 @@ class Split:
     free: int
     at_once: bool
     first: Fraction
-    emphasis: Emphasis = Emphasis()
+    emphasis: Emphasis
 
     @property
     def rho(self) -> Fraction:
@@ -95,7 +97,10 @@ class Split:
         sizes = self.schema.sizes
         sigma = self.budget.noise(self.rho * exact(USUAL_SHARE), len(sizes)).info().scale
         error = _plans.HALF * (sum(sizes) / len(sizes)) * sigma / rows
-        share = exact(round(USUAL_SHARE * (error / USUAL_ERROR) ** GROWTH, 6))
+        if error >= HOPELESS:
+            return self.rho - self.first
+        usual = USUAL_SHARE * (error / USUAL_ERROR) ** GROWTH
+        share = exact(round(max(usual, 0.5 * (error / LOUD_ERROR) ** LOUD_GROWTH), 6))
         return self.rho * min(MOST_ONE_WAY, max(FIRST, share)) - self.first
 
     @property
@@ -218,7 +223,7 @@ def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fr
 def opened(
     curator: CuratorLike, known: Known, split: Split, left: Fraction
 ) -> tuple[Known, Fraction]:
-    """Spend: the pairs of the target that are worth their noise, all at once; nothing without a target."""
+    """Spend: all pairs of the target within the limits, at once; nothing without a target."""
     price = left * OPENING
     some = candidates(known, split, price / max(1, split.free - 1))
     target = split.emphasis.target
