@@ -78,7 +78,7 @@ def parents_exact(table: np.ndarray, bits: int = 42) -> Fraction:
 
 
 def cliques_(table: np.ndarray) -> float:
-    worth = cliques._Worth([whole(EXPECTED)], np.array([1.2345678e6]), np.array([0.7]))
+    worth = cliques._Worth([whole(EXPECTED)], np.array([1.2345678e6]), np.array([0.7]), np.ones(1))
     return float(worth(counts(table))[0])
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer import Option
 
+from gibbous.cli.emphasis_flags import EmphasisFlags
 from gibbous.core.keywords import DEFAULT_METHOD
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class CapFlags:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RequestFlags:
+class RequestFlags(EmphasisFlags):
     """What is promised, and how much is made."""
 
     config: Annotated[Path | None, Option("--config", "-c", help="A release.toml.")] = None

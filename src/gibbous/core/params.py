@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from gibbous.core.errors import ParameterError, UsageError
-from gibbous.core.keywords import answering_class, did_you_mean
+from gibbous.core.keywords import DEFAULT_METHOD, answering_class, did_you_mean
+
+OF_DEFAULT = ("target", "weights")  # parameters with flags of their own, of one method
 
 Kind = TypeVar("Kind", bound=type[Any])
 
@@ -137,7 +139,9 @@ def build(mechanism: type, given: Mapping[str, object], **fixed: Any) -> Any:
                 "UNKNOWNPARAM",
                 f"{mechanism.__name__} has no parameter {name!r}.",
                 f"Its parameters are {', '.join(known) or 'none'}.",
-                did_you_mean(name, known, "Leave it out, or choose another method."),
+                f"Leave it out, or use {DEFAULT_METHOD}, which has it."
+                if name in OF_DEFAULT
+                else did_you_mean(name, known, "Leave it out, or choose another method."),
             )
     return mechanism(**given, **fixed)
 

@@ -252,7 +252,7 @@ class CuratorLike(Protocol):
         contexts: Sequence[Context],
         score: Callable[[Sequence[Counts]], np.ndarray],
         *,
-        sensitivity: int,
+        sensitivity: Fraction | int,
         epsilon: Fraction,
         accounting: Measure = "pure",
     ) -> int:

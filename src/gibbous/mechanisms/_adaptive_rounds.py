@@ -10,8 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from gibbous.core.exact import exact
-from gibbous.core.protocols import CuratorLike, Noise
+from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
+from gibbous.core.tables import Table
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms._adaptive_model import (
     BETWEEN,
@@ -38,14 +39,18 @@ from gibbous.structure.cliques import (
     triples,
 )
 from gibbous.structure.contexts import margins as one_ways
+from gibbous.structure.emphasis import Emphasis, shared
 
 FIRST = Fraction(1, 10)  # of rho: 1-way tables, before anything is known
-MOST_ONE_WAY = Fraction(1, 2)  # of rho, on 1-way tables altogether
+MOST_ONE_WAY = Fraction(9, 10)  # of rho, on 1-way tables altogether
 USUAL_ERROR, USUAL_SHARE, GROWTH = 0.0078, 0.3, 0.23
+LOUD_ERROR, LOUD_GROWTH = 0.072, 0.8  # 1-way error from which on pairs get less and less
+HOPELESS = 1.0  # 1-way error from which on no pair is expected to beat its noise: none is bought
 PICKS = 16  # cheapest picks a column, if every pick were a cheapest one
 STILL = 0.65  # share of the expected error: a round that moves the model less buys less noise next
 FASTER = 4  # times the budget of a pick after such a round
 WIDE, MOST_WIDENED = 32, 4  # columns from which on a round takes more than a quarter of them
+OPENING = Fraction(1, 3)  # of what follows the 1-way tables: pairs of a target, before all rounds
 PATIENCE = 40  # rounds after which each round is bought at twice the price of the last one
 CANDIDATE = 32  # bytes a cell: the Curator's count, the expected one, the chains' and a distance
 GOAL = 96  # bytes a cell of a margin that rows are closed to: sums, shares, and its layout twice
@@ -66,6 +71,7 @@ class Split:
         free: columns with more than one code in the model.
         at_once: whether the table of all columns is bought, being no larger than those of all pairs.
         first: of rho, for 1-way tables before anything is known; all of it where there are no pairs.
+        emphasis: what tables count for.
     """
 
     schema: Schema
@@ -77,6 +83,7 @@ class Split:
     free: int
     at_once: bool
     first: Fraction
+    emphasis: Emphasis
 
     @property
     def rho(self) -> Fraction:
@@ -90,7 +97,10 @@ class Split:
         sizes = self.schema.sizes
         sigma = self.budget.noise(self.rho * exact(USUAL_SHARE), len(sizes)).info().scale
         error = _plans.HALF * (sum(sizes) / len(sizes)) * sigma / rows
-        share = exact(round(USUAL_SHARE * (error / USUAL_ERROR) ** GROWTH, 6))
+        if error >= HOPELESS:
+            return self.rho - self.first
+        usual = USUAL_SHARE * (error / USUAL_ERROR) ** GROWTH
+        share = exact(round(max(usual, 0.5 * (error / LOUD_ERROR) ** LOUD_GROWTH), 6))
         return self.rho * min(MOST_ONE_WAY, max(FIRST, share)) - self.first
 
     @property
@@ -106,7 +116,11 @@ class Split:
 
     def sigmas(self) -> tuple[float, float]:
         """Least and greatest sigma of a round's tables."""
-        cheapest = self.rho * (1 - MOST_ONE_WAY) * (1 - self.choice) / (PICKS * max(2, self.free))
+        rest = self.rho * (1 - MOST_ONE_WAY) * (1 - self.choice)
+        cheapest = rest / (PICKS * max(2, self.free))
+        if self.emphasis != Emphasis():
+            # Beside heavier tables one gets at least this part of an equal share.
+            cheapest *= (1 - OPENING) * exact(round(self.emphasis.spread ** (-2 / 3), 6))
         prices = (self.rho - self.first, cheapest)
         least, greatest = (self.budget.noise(price, 1).info().scale for price in prices)
         return least, greatest
@@ -120,7 +134,9 @@ class Split:
         return CANDIDATE * tables + GOAL * min(self.two_way, GOAL_CELLS) + rows
 
 
-def split_of(schema: Schema, budget: Budget, *, choice: Fraction, cells: int) -> Split:
+def split_of(
+    schema: Schema, budget: Budget, *, choice: Fraction, cells: int, emphasis: Emphasis
+) -> Split:
     """The split of a budget under a schema; see `Split`.
 
     Args:
@@ -140,6 +156,7 @@ def split_of(schema: Schema, budget: Budget, *, choice: Fraction, cells: int) ->
         free=sum(size > 1 for size in sizes),
         at_once=math.prod(sizes) <= min(two_way, limits.cells),
         first=budget.whole * FIRST if two else budget.whole,
+        emphasis=emphasis,
     )
 
 
@@ -166,13 +183,16 @@ def measure_at_once(curator: CuratorLike, known: Known, split: Split, left: Frac
     """Spend: the table of all columns with more than one level, with what is left."""
     clique = tuple(j for j, size in enumerate(known.sizes) if size > 1)
     expected = known.rows * outer([known.shares[j] for j in clique]).ravel()
-    only = Candidates((clique,), (context_of(known.sizes, clique),), (expected,), np.zeros(1))
-    return measured(curator, known, only, picked=(0,), noise=split.budget.noise(left, 1))
+    context, none = context_of(known.sizes, clique), np.zeros(1)
+    only = Candidates((clique,), (context,), (expected,), none, np.ones(1))
+    return measured(curator, known, only, (0,), split, left)[0]
 
 
 def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fraction) -> Known:
     """Spend: round by round the tables that the model is most wrong about, to the last fraction."""
-    whole, unit = left, left / (PICKS * max(2, split.free))
+    whole = left
+    known, left = opened(curator, known, split, left)
+    unit = left / (PICKS * max(2, split.free))
     picks, turn, last = split.picks, 0, False
     while not last:
         curator.report("rounds", int(100 * (1 - left / whole)), 100)
@@ -181,7 +201,7 @@ def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fr
             picks = max(1, min(picks, int(left / unit)))
             unit = left / picks
         choice = unit * split.choice
-        some = candidates(known, split.budget.noise(unit - choice, 1).info().scale, split.limits)
+        some = candidates(known, split, unit - choice)
         if not some.cliques:  # merged columns may be wider than the schema's bound by a few groups
             break
         picked: Sequence[int] = range(len(some.cliques))
@@ -190,9 +210,8 @@ def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fr
             picked = pick(curator, some, picks, epsilon=epsilon, accounting=measure, turn=turn)
             left -= len(picked) * split.budget.pick_price(epsilon)
         price = left if last else min(left, len(picked) * (unit - choice))
-        noise = split.budget.noise(price, len(picked))
-        known = measured(curator, known, some, picked=picked, noise=noise)
-        left -= split.budget.cost(noise, len(picked))
+        known, cost = measured(curator, known, some, picked, split, price)
+        left -= cost
         known = fitted(known, ROUND)
         turn += 1
         unit *= FASTER if moved(some, picked, known) < STILL else 1
@@ -201,30 +220,58 @@ def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fr
     return known
 
 
-def candidates(known: Known, sigma: float, limits: Limits) -> Candidates:
-    """What may be measured next, and what the model expects there."""
-    sizes = known.sizes
+def opened(
+    curator: CuratorLike, known: Known, split: Split, left: Fraction
+) -> tuple[Known, Fraction]:
+    """Spend: all pairs of the target within the limits, at once; nothing without a target."""
+    price = left * OPENING
+    some = candidates(known, split, price / max(1, split.free - 1))
+    target = split.emphasis.target
+    own = [at for at, clique in enumerate(some.cliques) if target in clique]
+    if not own:
+        return known, left
+    known, cost = measured(curator, known, some, own, split, price)
+    return fitted(known, ROUND), left - cost
+
+
+def candidates(known: Known, split: Split, price: Fraction) -> Candidates:
+    """What may be measured next, what the model expects there, and what error at a price a table."""
+    sizes, limits = known.sizes, split.limits
     cliques = pairs(sizes, limits) + triples(sizes, known.references, limits)
-    scale = known.rows / known.chains.count
+    scale, sigma = known.rows / known.chains.count, split.budget.noise(price, 1).info().scale
     counts = margins(known.chains, sizes, cliques) if cliques else ()
     expected = tuple(table.ravel() * scale for table in counts)
     errors = expected_errors(expected, sigma, scale, [care_of(clique) for clique in cliques])
-    return Candidates(cliques, tuple(context_of(sizes, c) for c in cliques), expected, errors)
+    contexts = tuple(context_of(sizes, c) for c in cliques)
+    return Candidates(cliques, contexts, expected, errors, split.emphasis.of(cliques))
 
 
 def measured(
-    curator: CuratorLike, known: Known, some: Candidates, *, picked: Sequence[int], noise: Noise
-) -> Known:
-    """Spend: release the picked cliques once."""
-    tables = curator.noisy_counts([some.contexts[at] for at in picked], noise)
-    references = dict(known.references)
+    curator: CuratorLike,
+    known: Known,
+    some: Candidates,
+    picked: Sequence[int],
+    split: Split,
+    price: Fraction,
+) -> tuple[Known, Fraction]:
+    """Spend: release the picked cliques once, for a price altogether; those that count more with less noise.
+
+    Returns:
+        What is known then, and what was paid.
+    """
+    references, paid, found = dict(known.references), Fraction(0), list[Table]()
+    for weight, each in shared(price, some.weights[list(picked)]).items():
+        own = [at for at in picked if some.weights[at] == weight]
+        noise = split.budget.noise(each * len(own), len(own))
+        found += curator.noisy_counts([some.contexts[at] for at in own], noise)
+        paid += split.budget.cost(noise, len(own))
     for at in picked:
         clique = some.cliques[at]
         if clique not in references:
             apart = known.rows * outer([known.shares[j] for j in clique])
             seen = some.expected[at].reshape(apart.shape)
             references[clique] = ((1 - BETWEEN) * seen + BETWEEN * apart, apart)
-    return bought(replace(known, references=references), tables)
+    return bought(replace(known, references=references), found), paid
 
 
 def moved(before: Candidates, picked: Sequence[int], known: Known) -> float:

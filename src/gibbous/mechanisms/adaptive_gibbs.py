@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 from gibbous.core.claim import Measure, Relation
@@ -28,7 +30,9 @@ from gibbous.mechanisms._budget import budget_of
 from gibbous.mechanisms.limits import budget
 from gibbous.sampling.rule_zeros import with_zeros
 from gibbous.structure.contexts import margins as one_ways
+from gibbous.structure.emphasis import as_texts, emphasis_of
 
+NOTHING = Fraction(1, 10**6)  # of rho: what rounding the noise of 1-way tables leaves
 part = Rule(lambda v: 0 < v < 0.5, "> 0 and < 0.5")
 
 
@@ -44,19 +48,26 @@ class AdaptiveGibbs:
     How the budget is divided is a public rule, the same for all data (rho from epsilon and delta).
     A tenth of rho buys 1-way tables. Where the table of all columns has no more cells than those of
     all pairs together, it is bought with the rest. Else let e be the 1-way error that 0.3 rho would
-    leave at the noisy number of rows: 1-way tables are topped up to 0.3 (e / 0.0078)^0.23 of rho, at
-    most half; the rest buys picks at 1 / (16 columns) of it each, of which the share `choice` pays
-    for choosing. After a round that moved the model by less than 0.65 of the expected error, a pick
-    costs four times as much; from round 40 on, twice as much each round. The last round spends what
-    is left. A round takes a quarter as many picks as there are columns m, times m / 32 (at most 4)
-    where m is above 32. From some 110 columns on each pick looks at one part of the candidates, so
+    leave at the noisy number of rows: 1-way tables are topped up to 0.3 (e / 0.0078)^0.23 of rho, or
+    0.5 (e / 0.072)^0.8 where that is more, at most nine tenths; where e >= 1, to all of it. The rest
+    buys picks at 1 / (16 columns) of it each, of which the share `choice` pays for choosing. After a
+    round that moved the model by less than 0.65 of the expected error, a pick costs four times as
+    much; from round 40 on, twice as much each round. The last round spends what is left. A round
+    takes a quarter as many picks as there are columns m, times m / 32 (at most 4) where m is above
+    32. From some 110 columns on each pick looks at one part of the candidates, so
     that those of a round look at about 2^19.
+
+    With a `target`, a third of what follows the 1-way tables buys all its pairs before the rounds,
+    and its tables count four times. `weights` say what else counts: a table counts for the product over
+    the columns and pairs in it, from 0.01 to 100. Scores are multiplied by that, choices pay for the
+    largest, and prices within a round are in proportion to its power 2/3. Both are public.
 
     Guarantee:
         (epsilon, delta)-DP for everything released, by zero-concentrated composition, add/remove or
         replace one; any number of rows and sets is free. Proven here: docs/proofs/adaptive_gibbs.md.
         Audited: contract, with half the noise and an undivided budget as saboteurs; unpaid choices,
-        an overspent last round and raw margins in tests/adaptive_gibbs.
+        an overspent last round, a sensitivity without its weight and raw margins in
+        tests/adaptive_gibbs.
     Source:
         This project, after McKenna et al. (2022) (AIM: choice, annealing), Xiao et al. (2023)
         (components), Cai et al. (2021) (PrivMRF), Zhang et al. (2021) (PrivSyn).
@@ -82,8 +93,12 @@ class AdaptiveGibbs:
     )
     cells: int = param(20_000, at_least(4), help="Largest table that is measured, in cells.")
     sweeps: int = param(10, at_least(1), help="Gibbs passes a fresh row; costs time, not privacy.")
+    target: str | None = param(None, help="A column to be predicted; its tables come first.")
+    weights: tuple[str, ...] = param((), help="What columns and pairs count for, 1 if not named.")
 
     def __post_init__(self) -> None:
+        if isinstance(self.weights, Mapping | list | tuple):
+            object.__setattr__(self, "weights", as_texts(self.weights))
         check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
@@ -123,7 +138,7 @@ class AdaptiveGibbs:
         known = begun(known, split.limits)
         merged = changes(known.model.merged)
         view = curator.recoded(merged) if merged else curator
-        if split.first < split.rho:
+        if left > split.rho * NOTHING:
             measure = measure_at_once if split.at_once else measure_in_rounds
             known = concluded(measure(view, known, split, left))
         recipe = Recipe("loglinear", (), sweeps=self.sweeps)
@@ -132,12 +147,12 @@ class AdaptiveGibbs:
     def _split(self, schema: Schema, measure: Measure | None = None) -> Split:
         choice = exact(self.choice)
         budget = budget_of(self, schema, len(schema), choice=choice, measure=measure)
-        split = split_of(schema, budget, choice=choice, cells=self.cells)
+        emphasis = emphasis_of(schema, self.target, self.weights)
+        split = split_of(schema, budget, choice=choice, cells=self.cells, emphasis=emphasis)
         if not split.at_once:
             return split
-        return split_of(
-            schema, budget_of(self, schema, measure=measure), choice=choice, cells=self.cells
-        )
+        one = budget_of(self, schema, measure=measure)
+        return split_of(schema, one, choice=choice, cells=self.cells, emphasis=emphasis)
 
 
 def _rest(split: Split) -> tuple[str, str]:

@@ -140,7 +140,7 @@ class Curator:
         contexts: Sequence[Context],
         score: Callable[[Sequence[Counts]], np.ndarray],
         *,
-        sensitivity: int,
+        sensitivity: Fraction | int,
         epsilon: Fraction,
         accounting: Measure = "pure",
     ) -> int:

@@ -233,7 +233,7 @@ class _Nobody:
         contexts: Sequence[Context],
         score: Callable[[Sequence[Counts]], object],
         *,
-        sensitivity: int,
+        sensitivity: Fraction | int,
         epsilon: Fraction,
         accounting: Measure = "pure",
     ) -> int:

@@ -142,12 +142,14 @@ class Candidates:
         contexts: their tables.
         expected: counts that the model expects, float64 (cells,) each.
         errors: `expected_errors` of each, in counts.
+        weights: what each counts for, float64 (cliques,), > 0.
     """
 
     cliques: tuple[Clique, ...]
     contexts: tuple[Context, ...]
     expected: tuple[np.ndarray, ...]
     errors: np.ndarray
+    weights: np.ndarray
 
 
 def care_of(clique: Clique) -> float:
@@ -177,9 +179,10 @@ def pick(
     Returns:
         Indices of the candidates, distinct.
     Guarantee:
-        Each pick is of range epsilon, hence epsilon^2/8-zCDP: the score |n - m|_1 - expected error
-        changes by at most 1 when one row is added or removed, 2 when one is replaced; later picks see
-        it through a public map of slope at most 1. docs/proofs/adaptive_gibbs.md.
+        Each pick is of range epsilon, hence epsilon^2/8-zCDP: |n - m|_1 - expected error changes by
+        at most 1 when one row is added or removed, 2 when one is replaced; later picks see it through a
+        public map of slope at most 1. The score is that times the candidate's public weight, and its
+        sensitivity is that times the largest weight looked at. docs/proofs/adaptive_gibbs.md.
     """
     chosen: list[int] = []
     expected = [whole(one) for one in candidates.expected]
@@ -191,16 +194,22 @@ def pick(
         left = np.flatnonzero((kept > 0) & (parts == number % (last + 1))).tolist()
         if not left:
             continue
+        weights = candidates.weights[left]
         picked = curator.choose(
             [candidates.contexts[at] for at in left],
-            _Worth([expected[at] for at in left], candidates.errors[left], kept[left]),
-            sensitivity=steps(curator.relation),
+            _Worth([expected[at] for at in left], candidates.errors[left], kept[left], weights),
+            sensitivity=most_moved(weights) * steps(curator.relation),
             epsilon=epsilon,
             accounting=accounting,
         )
         chosen.append(left[picked])
         kept = _kept(held, sizes, kept, candidates.cliques[left[picked]])
     return tuple(chosen)
+
+
+def most_moved(weights: np.ndarray) -> Fraction:
+    """How far one row, added or removed, moves any score: the largest weight, exactly."""
+    return Fraction(float(weights.max()))
 
 
 def parts_of(candidates: int, picks: int, turn: int) -> np.ndarray:
@@ -218,10 +227,11 @@ class _Worth:
     expected: Sequence[np.ndarray]
     errors: np.ndarray
     kept: np.ndarray
+    weights: np.ndarray
 
     def __call__(self, counts: Sequence[Counts]) -> np.ndarray:
         worth = gaps(counts, self.expected) - self.errors
-        lowered: np.ndarray = np.minimum(worth, self.kept * worth)
+        lowered: np.ndarray = self.weights * np.minimum(worth, self.kept * worth)
         return lowered
 
 

@@ -1,0 +1,155 @@
+"""Which tables count for more: a target and weights of columns and pairs. Public parameters, no data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.core.errors import ParameterError, UsageError
+from gibbous.core.keywords import did_you_mean
+from gibbous.core.schema import Schema
+from gibbous.structure.cliques import Clique
+
+TARGETED = 4.0  # weight of a table that holds the target
+JOIN = "*"  # between the two names of a pair
+LEAST, MOST = 0.01, 100.0  # of one weight, and of what a table counts for
+
+
+@dataclass(frozen=True, slots=True)
+class Emphasis:
+    """What tables count for: nothing said, each counts 1.
+
+    Attributes:
+        target: position of the column that is going to be predicted.
+        weights: of columns and pairs, by their positions.
+    """
+
+    target: int | None = None
+    weights: tuple[tuple[Clique, float], ...] = ()
+
+    def of(self, cliques: Sequence[Clique]) -> np.ndarray:
+        """Weight of each clique, float64 (cliques,): the product of those of what it holds, within limits."""
+        found = np.ones(len(cliques))
+        for part, weight in (*self.weights, *self._targeted()):
+            held = [set(part) <= set(clique) for clique in cliques]
+            found[np.array(held, dtype=bool)] *= weight
+        limited: np.ndarray = np.clip(found, LEAST, MOST)
+        return limited
+
+    @property
+    def spread(self) -> float:
+        """Largest weight over least one, at most."""
+        every = [weight for _, weight in (*self.weights, *self._targeted())]
+        high, low = math.prod(max(w, 1.0) for w in every), math.prod(min(w, 1.0) for w in every)
+        return min(high, MOST) / max(low, LEAST)
+
+    def _targeted(self) -> tuple[tuple[Clique, float], ...]:
+        return () if self.target is None else (((self.target,), TARGETED),)
+
+
+def emphasis_of(schema: Schema, target: str | None, weights: Sequence[str]) -> Emphasis:
+    """Names found in a schema.
+
+    Args:
+        target: name of a column, or None.
+        weights: "column=weight" or "column*column=weight".
+    Raises:
+        UsageError: a name that is no column, a pair of one column, a target of one level.
+    """
+    found = tuple((_clique(schema, text), float(text.rpartition("=")[2])) for text in weights)
+    if target is None:
+        return Emphasis(weights=found)
+    at = _position(schema, target, "target")
+    if schema.sizes[at] < 2:
+        raise UsageError(
+            "TARGET",
+            f"The target {target!r} has one level.",
+            "A target is a column that can be predicted: it has two levels or more.",
+            "Name another column, or leave the target out.",
+        )
+    return Emphasis(at, found)
+
+
+def as_texts(weights: Mapping[object, object] | Sequence[str]) -> tuple[str, ...]:
+    """Weights in their one written form, sorted: the order in which they were said says nothing.
+
+    Args:
+        weights: {"age": 2, ("age", "income"): 5}, or the texts "age=2" and "age*income=5".
+    Raises:
+        ParameterError: a weight that is no number between LEAST and MOST, or is given twice.
+    """
+    if isinstance(weights, Mapping):
+        pairs = [(JOIN.join(k) if isinstance(k, tuple) else k, v) for k, v in weights.items()]
+    else:
+        pairs = [(text.rpartition("=")[::2]) for text in map(str, weights)]
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        key, number = str(name).strip(), _number(value)
+        if not key or number is None or key in found:
+            raise ParameterError(
+                "WEIGHTS",
+                "weights of AdaptiveGibbs holds something that is no weight, or one twice.",
+                f"It is one number from {LEAST:g} to {MOST:g} a column or pair.",
+                "For example weights={'age': 2, ('age', 'income'): 5}; on the command line "
+                "--weight age=2 --weight 'age*income=5'.",
+            )
+        found[key] = f"{number:g}"
+    return tuple(f"{key}={found[key]}" for key in sorted(found))
+
+
+def shared(price: Fraction, weights: np.ndarray) -> dict[float, Fraction]:
+    """The price of one table of each weight, all tables together costing `price`.
+
+    With prices in proportion to w^(2/3), the sum of w sigma over the tables is least: that is where
+    the derivatives of w / sqrt(price) agree.
+
+    Args:
+        price: of all tables.
+        weights: of each table, > 0.
+    """
+    parts = {w: Fraction(round(10**6 * w ** (2 / 3)), 10**6) for w in weights.tolist()}
+    whole = sum((parts[w] for w in weights.tolist()), Fraction(0))
+    return {w: price * part / whole for w, part in parts.items()}
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(str(value))
+    except ValueError:
+        return None
+    kept = float(f"{number:g}")
+    return kept if math.isfinite(kept) and LEAST <= kept <= MOST else None
+
+
+def _clique(schema: Schema, text: str) -> Clique:
+    """The column or the pair that a text names; names may hold the sign that joins two."""
+    name = text.rpartition("=")[0]
+    if name in schema.names or JOIN not in name:
+        return (_position(schema, name, "weights"),)
+    cuts = [at for at, sign in enumerate(name) if sign == JOIN]
+    both = [(name[:at].strip(), name[at + 1 :].strip()) for at in cuts]
+    one, two = next((p for p in both if set(p) <= set(schema.names)), both[0])
+    pair = {_position(schema, one, "weights"), _position(schema, two, "weights")}
+    if len(pair) < 2:
+        raise UsageError(
+            "WEIGHTS",
+            f"weights names the pair {name!r}, which is one column twice.",
+            "A pair is two columns.",
+            f"Write {one}=... for the column itself.",
+        )
+    return tuple(sorted(pair))
+
+
+def _position(schema: Schema, name: str, what: str) -> int:
+    if name in schema.names:
+        return schema.index(name)
+    raise UsageError(
+        "COLUMN",
+        f"{what} names {name!r}, which is no column of the schema.",
+        f"The schema has {len(schema)} columns.",
+        did_you_mean(name, schema.names, "Check the spelling."),
+    )
