@@ -35,9 +35,8 @@ from gibbous.privacy.risk import asked_for, risk_of
 from gibbous.privacy.spend import Charge, spend
 from gibbous.write.certificate import Facts
 from gibbous.write.frame_kinds import frame_kind
-from gibbous.write.in_memory import InMemory
+from gibbous.write.kept import Drafts
 from gibbous.write.output_path import check_output
-from gibbous.write.package import Package, begin, request_digest
 from gibbous.write.sampled_rows import write_sampled
 from gibbous.write.signature import SigningKey, signing_key
 
@@ -128,6 +127,7 @@ def synthesize(
     budget: Number | None = None,
     risk: str | None = None,
     strict: bool = False,
+    fresh: bool = False,
     csv_raw: bool = False,
     imprint: Imprint = NONE_GIVEN,
     sign: SigningKey | str | Path | None = None,
@@ -146,7 +146,8 @@ def synthesize(
         sets: synthetic sets, >= 1.
         seed: seeds sampling from public tables only; noise has no seed. None draws one and
             records it.
-        out: folder of the release package; None keeps the release in memory.
+        out: folder of the release package; None keeps it beside the ledger (`releases` lists it), and
+            the same request on the same data then returns it again at no cost.
         format: "parquet", or "csv" for CSV beside it.
         overwrite: replace an existing `out`.
         ledger: the ledger, its path, or None for this user's default.
@@ -160,6 +161,7 @@ def synthesize(
         accept_inferred, understand, budget: see `plan`.
         strict: charge again where an earlier run of the same request was killed after its
             reservation and before its tables were complete; otherwise that reservation pays.
+        fresh: charge again, for new noise, where a kept release answers the request already.
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
         imprint: issuer, contact, date and license: public text for certificate, METHODS.md and report.
         sign: the private key that signs the release, or the path of one without a passphrase.
@@ -181,6 +183,7 @@ def synthesize(
         ledger=ledger,
         new_data=new_data,
         strict=strict,
+        fresh=fresh,
     )
     output = Output(
         rows,
@@ -245,21 +248,24 @@ def release(request: Request, progress: Progress = silent) -> Release:
     ledger = ledger_of(privacy)
     made = text_engine if isinstance(privacy.method, Discovering) else engine_of
     engine, frames = made(request.performance, source, request.options), frame_kind(source)
+    drafts = Drafts(request, costs, ledger, target)
     with (
         at_most(request.performance.threads),
-        records_in(request, costs, ledger, engine, progress) as dataset,
+        records_in(request, costs, ledger, engine, progress, drafts.paid) as dataset,
         workers_of(engine) as workers,
-        _draft(request, costs, dataset, target) as draft,
+        drafts.begin(dataset) as draft,
     ):
-        if draft.release is not None:  # by a run that was killed after the folder had its name
-            return frames.release(draft.release)
-        charge = Charge(ledger, dataset, draft)
-        result = spend(privacy, costs, engine, charge=charge, progress=progress)
-        engine.close()  # the read barrier: nothing raw can be consulted from here on
-        draft.commit()
-        draft.write_sets(workers, progress)
-        facts = _facts(request, costs, result.schema)
-        return frames.release(draft.finish(facts))
+        if draft.release is None:
+            charge = Charge(ledger, dataset, draft)
+            result = spend(privacy, costs, engine, charge=charge, progress=progress)
+            engine.close()  # the read barrier: nothing raw can be consulted from here on
+            draft.commit()
+            draft.write_sets(workers if target else None, progress)
+            draft.release = draft.finish(_facts(request, costs, result.schema))
+        if draft.bought:
+            progress("bought", 1, 1)
+        release = replace(draft.release, bought_before=draft.bought)
+        return (frames if target else replace(frames, read=None)).release(release)
 
 
 @guarded
@@ -311,18 +317,6 @@ def planned(privacy: Privacy, output: Output) -> Plan:
         ),
     )
     return replace(costs, errors=(*costs.errors, *facts))
-
-
-def _draft(
-    request: Request, planned: Plan, dataset: bytes, target: Path | None
-) -> Package | InMemory:
-    """Where the release grows: a private folder beside the output, or memory."""
-    if target is None:
-        return InMemory(request.output)
-    digest = request_digest(
-        request.privacy, request.output, planned, dataset=dataset, target=target
-    )
-    return begin(target, request.output, request=digest)
 
 
 def _facts(request: Request, planned: Plan, schema: Schema) -> Facts:

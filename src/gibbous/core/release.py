@@ -108,6 +108,7 @@ class Release:
         receipt: the certificate, see docs/reference/release-package.md.
         path: folder of the package; None in memory.
         sampler: draws more rows from `tables`.
+        bought_before: whether an earlier run paid for it, so that this one cost nothing.
     """
 
     sets: Sequence[Any]
@@ -118,11 +119,13 @@ class Release:
     receipt: Receipt
     path: Path | None = None
     sampler: Sampler | None = field(default=None)
+    bought_before: bool = False
 
     def __repr__(self) -> str:
         where = f" in {str(self.path)!r}" if self.path else ""
         sets = "1 set" if len(self.sets) == 1 else f"{len(self.sets)} sets"
-        return f"<Release{where}: {sets}; {self.claim.words()}>"
+        paid = "; bought before, at no further cost" if self.bought_before else ""
+        return f"<Release{where}: {sets}; {self.claim.words()}{paid}>"
 
     @guarded
     @answering

@@ -44,6 +44,7 @@ class Privacy:
         new_data: why these are data of other people than those of a capped account.
         strict: charge again where an earlier run of the same request was killed after its
             reservation and before its tables were complete.
+        fresh: charge again where the same request was answered before, and its release is kept.
     """
 
     schema: Schema
@@ -55,6 +56,7 @@ class Privacy:
     ledger: Ledger | str | Path | None = None
     new_data: str | None = None
     strict: bool = False
+    fresh: bool = False
 
     @property
     def relation(self) -> Relation:

@@ -30,7 +30,7 @@ class InMemory:
         request: no other run has it.
         label: what the ledger calls it.
         result: tables or drawn rows; None before the draw.
-        release: always None; see `Package`.
+        release, bought: always None and False; see `Package`.
     """
 
     def __init__(self, output: Output) -> None:
@@ -41,6 +41,7 @@ class InMemory:
         self.request, self.label = os.urandom(32), "in memory"
         self.result: Tables | Codes | None = None
         self.release: Release | None = None
+        self.bought = False
 
     def __enter__(self) -> InMemory:
         return self

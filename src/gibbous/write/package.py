@@ -105,7 +105,8 @@ class Package:
         result: tables (or drawn rows) that are complete on disk, from this run or a killed one; None
             before the draw.
         release: the finished release, where the run that made it was killed after the folder had
-            its name: nothing is left to do, or to pay.
+            its name, or the request was answered before: nothing is left to do, or to pay.
+        bought: whether `release`, or `result`, is that of an earlier release.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Package:
         self._told = self._done = False
         self.result: Tables | Codes | None = None
         self.release = self._finished()
+        self.bought = self.release is not None
         if self.release is None:
             self.result = self._read_back()
 
@@ -165,7 +167,7 @@ class Package:
         mine = found is not None and found.id == state["reservation"]
         fits = found is not None and found.sha256 in (None, state["digest"])
         if self.result is not None and not (mine and fits):
-            self.result = None  # drawn under a reservation that this ledger does not have
+            self.result, self.bought = None, False  # of a reservation that this ledger does not have
             self._partial.clear()
         if found is not None and self.result is None and (found.committed or strict):
             found.release()
@@ -174,12 +176,26 @@ class Package:
         self._partial.save(reservation=self._hold.id)
         return self._hold
 
+    def answer(self, release: Release) -> None:
+        """The request was answered before, by this release."""
+        self.release, self.bought, self._done = release, True, True
+        self._partial.remove()
+
+    def take(self, release: Release) -> None:
+        """Go on from the tables of an earlier release: what paid for them pays for this one."""
+        if release.tables is not None:
+            self.bought = True
+            self._write(release.tables, reservation=release.receipt["ledger"]["reservation"])
+
     def keep(self, result: Tables | Codes) -> None:
         """Write what was drawn: public tables, or rows whose drawing was what cost.
 
         From here on it is never drawn again.
         """
         assert self._hold is not None, "the reservation comes before the draw"
+        self._write(result, reservation=self._hold.id)
+
+    def _write(self, result: Tables | Codes, *, reservation: str) -> None:
         if isinstance(result, Codes) and result.secret:
             raise ValueError("codes of confidential records are never written")
         self._partial.clear()
@@ -191,7 +207,7 @@ class Package:
             _write_rows(result, self._partial.path)
         durable_files.sync_folder(package)
         kind = "tables" if isinstance(result, Tables) else "rows"
-        self._partial.save(digest=digest_of(result), kind=kind)
+        self._partial.save(digest=digest_of(result), kind=kind, reservation=reservation)
         self.result = result
 
     def commit(self) -> None:
