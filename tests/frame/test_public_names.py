@@ -40,6 +40,7 @@ NAMES = METHODS | {
     "load_schema",
     "methods",
     "plan",
+    "releases",
     "report",
     "synthesize",
     "verify",

@@ -25,7 +25,7 @@ from gibbous.flows import flow_schema, load_geography
 from gibbous.flows.table import read_flows
 from gibbous.frontier import study_file
 from gibbous.mechanisms import registry
-from gibbous.pipeline import planned
+from gibbous.promise import planned
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.store import Store
 from gibbous.read.imports import import_schema

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from gibbous.cli import faults, signals
+from gibbous.core.errors import speaking_flags
 
 LEAST = 2 << 30  # bytes of address space
 LIGHT = {"methods", "--help", "--version"}  # what works with less
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: list[str]) -> int:
     try:
-        with faults.own_warnings():
+        with faults.own_warnings(), speaking_flags():
             return _answer(args)
     except signals.Stopped as stopped:
         return signals.leave(stopped.code)

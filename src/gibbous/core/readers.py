@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 class Readers(NamedTuple):
-    """What `Schema.load`, `Schema.infer` and `Ledger.dataset` (source, key, schema, options) call."""
+    """What `Schema.load`, `infer`, `save` and `Ledger.dataset` (source, key, schema, options) call."""
 
     load: Callable[[str | Path], Schema]
     infer: Callable[[object], Schema]
     dataset: Callable[[object, bytes, Schema | None, object], DataSet]
+    save: Callable[[Schema, str | Path, bool], Path]
 
 
 _handed: list[Readers] = []

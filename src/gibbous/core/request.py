@@ -251,7 +251,7 @@ def nothing_to_sign() -> UsageError:
         "SIGN",
         "A key was given, and no folder to sign.",
         "A signature is over the manifest of a release folder.",
-        "Name a folder (--out, out=), or leave out the key.",
+        "Name a folder with --out, or leave out the key.",
     )
 
 

@@ -175,6 +175,16 @@ class Schema:
         """
         return readers().infer(source)
 
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write a TOML schema file, which `load` reads back exactly.
+
+        Args:
+            path: the file; overwrite: replace one that is there.
+        Raises:
+            UsageError: it exists, or cannot be written; or text that no UTF-8 file can hold.
+        """
+        return readers().save(self, path, overwrite)
+
     def __len__(self) -> int:
         return len(self.columns)
 

@@ -138,8 +138,8 @@ class Worker:
 
     def _codes(self, mechanism: Any, planned: Plan, rows: int | None, seed: int) -> Codes:
         from gibbous.disintegrate import engine
-        from gibbous.pipeline import privacy_of
         from gibbous.privacy.spend import spend
+        from gibbous.promise import privacy_of
         from gibbous.sampling.sample import sample
 
         privacy = privacy_of(self.job.schema, mechanism, accept_inferred=True)

@@ -31,4 +31,10 @@ def _dataset(source: object, key: bytes, schema: Schema | None, options: object)
     return dataset(source, key, schema, options)
 
 
-hand_down(Readers(_load, _infer, _dataset))
+def _save(schema: Schema, path: str | Path, overwrite: bool) -> Path:
+    from gibbous.read.schema_write import save_schema
+
+    return save_schema(schema, path, overwrite)
+
+
+hand_down(Readers(_load, _infer, _dataset, _save))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -17,10 +20,12 @@ from gibbous.encode.decode import decode
 from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.sampling.sample import stream
 from gibbous.write.certificate import Facts, certify
-from gibbous.write.package import rows_each
+from gibbous.write.output_path import check_output
+from gibbous.write.package import begin, rows_each
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
 from gibbous.write.sampler import draw
+from gibbous.write.signature import signing_key
 
 
 class InMemory:
@@ -57,7 +62,7 @@ class InMemory:
 
     def hold(self, ledger: Ledger, reserve: Callable[[], Hold], *, strict: bool = False) -> Hold:
         """Spend: a new reservation."""
-        self._hold = reserve()
+        self._ledger, self._hold = ledger, reserve()
         return self._hold
 
     def keep(self, result: Tables | Codes) -> None:
@@ -91,7 +96,25 @@ class InMemory:
             tables=self.result if isinstance(self.result, Tables) else None,
             receipt=receipt,
             sampler=draw,
+            saver=partial(self._save, facts),
         )
+
+    def _save(
+        self, facts: Facts, out: str | Path, *, overwrite: bool = False, sign: Any = None
+    ) -> Path:
+        """The package of what was drawn: the reservation that paid for it is that of the package."""
+        hold, result = self._hold, self.result
+        assert hold is not None
+        assert result is not None
+        target, key = check_output(out, overwrite=overwrite), signing_key(sign)
+        output = replace(self._output, out=target, overwrite=overwrite, sign=key, seed=self._seed)
+        with begin(target, output, request=self.request) as package:
+            package.hold(self._ledger, lambda: hold)
+            package.keep(result)
+            package.commit()
+            package.write_sets()
+            package.finish(facts)
+        return target
 
     def _frame(self, number: int, progress: Progress) -> Any:
         import polars as pl

@@ -25,8 +25,8 @@ from gibbous.privacy.ledger.files import default_path, make_private_folder
 from gibbous.read.schema_write import schema_json
 from gibbous.write import partial
 from gibbous.write.durable_files import not_written
-from gibbous.write.load import load, read_receipt
 from gibbous.write.in_memory import InMemory
+from gibbous.write.load import load, read_receipt
 from gibbous.write.package import Package, begin, request_digest
 
 SHORT = 16  # hex digits of a digest in the name of a folder

@@ -32,6 +32,7 @@ from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
 from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import Facts, certify
+from gibbous.write.copied import save_from
 from gibbous.write.durable_files import new_file, not_written
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
@@ -167,7 +168,10 @@ class Package:
         mine = found is not None and found.id == state["reservation"]
         fits = found is not None and found.sha256 in (None, state["digest"])
         if self.result is not None and not (mine and fits):
-            self.result, self.bought = None, False  # of a reservation that this ledger does not have
+            self.result, self.bought = (
+                None,
+                False,
+            )  # of a reservation that this ledger does not have
             self._partial.clear()
         if found is not None and self.result is None and (found.committed or strict):
             found.release()
@@ -268,7 +272,7 @@ class Package:
         self._partial.remove()
         return Release(
             lazy_sets(self._target, receipt), facts.schema, facts.plan.total, facts.plan, tables,
-            receipt, self._target, draw if tables is not None else None,
+            receipt, self._target, draw if tables is not None else None, save_from(self._target),
         )  # fmt: skip
 
     def _finished(self) -> Release | None:
