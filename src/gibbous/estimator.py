@@ -94,7 +94,8 @@ class Synthesizer:
                     "Parameters of a mechanism are set as method__NAME, on a mechanism that was made.",
                 )
         if nested:
-            own["method"] = dataclasses.replace(own.get("method", self.method), **nested)
+            made: Any = own.get("method", self.method)
+            own["method"] = dataclasses.replace(made, **nested)
         for name, value in own.items():
             setattr(self, name, value)
         return self

@@ -55,7 +55,7 @@ def test_a_bought_schema_is_charged_and_a_release_under_it_adds_to_the_account(
     data: Path,
 ) -> None:
     bought = cli("schema", "discover", data, *PERSON, *BUDGET, "-o", "s.toml")
-    used = cli("synthesize", data, "--schema", "s.toml", "--epsilon", "2", "--out", "release")
+    used = cli("synthesize", data, "--schema", "s.toml", "--epsilon", "2", "-d", "1e-9", "--out", "release")
 
     assert (bought.code, used.code) == (0, 0), bought.err + used.err
     (account,) = json.loads(cli("ledger", "show", "--json").out)["datasets"]

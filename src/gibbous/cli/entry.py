@@ -34,9 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(sys.argv[1:])
 
 
+@speaking_flags()
 def _run(args: list[str]) -> int:
     try:
-        with faults.own_warnings(), speaking_flags():
+        with faults.own_warnings():
             return _answer(args)
     except signals.Stopped as stopped:
         return signals.leave(stopped.code)

@@ -54,6 +54,7 @@ ELSEWHERE: dict[str, str] = {
 }
 _OF_METHODS = ("epsilon", "delta", "relation", "parents", "sweeps", "block", "l", "contexts")
 _OF_RUNS = ("rows", "sets", "seed", "out", "ledger", "engine")
+_ANSWERED = {*FOREIGN, *ELSEWHERE, *_OF_RUNS}  # never a parameter of a method
 
 
 def answering(function: Function) -> Function:
@@ -70,7 +71,7 @@ def answering(function: Function) -> Function:
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
         for word in given:
-            if word not in known and not (open_ended and word not in {*FOREIGN, *ELSEWHERE}):
+            if word not in known and not (open_ended and word not in _ANSWERED):
                 raise unknown_keyword(name, word, known)
         return function(*args, **given)
 
