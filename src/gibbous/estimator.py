@@ -104,9 +104,6 @@ class Synthesizer:
         # A ledger is the record of one installation: a clone charges the same one.
         return type(self)(**self.get_params(deep=False))
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "release_")
-
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle holds: parameters and public results; of a ledger its path alone."""
         held = dict(self.__dict__)

@@ -29,7 +29,7 @@ MAY_BE_SPENT = "Nothing was released. A budget that this run had reserved stays 
 
 
 _flags: ContextVar[bool] = ContextVar("flags", default=False)
-_FLAG = re.compile(r"(?<![\w'\"=-])--([a-z][a-z-]*)(?: \((?:short: -\w|\w+=(?:True)?)\))?")
+_FLAG = re.compile(r"(?<![\w'\"=-])--([a-z][a-z-]*)(?: \(\w+=(?:True)?\)| (?=[A-Z]{2}))?")
 _SWITCHES = {
     "i-understand": "understand=True",
     "passphrase-file": "gibbous.SigningKey",

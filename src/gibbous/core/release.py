@@ -13,6 +13,7 @@ from gibbous.core.boundary import guarded
 from gibbous.core.claim import Claim
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.keywords import answering
+from gibbous.core.notebook import html_table
 from gibbous.core.plan import Plan
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
@@ -131,6 +132,17 @@ class Release:
         sets = "1 set" if len(self.sets) == 1 else f"{len(self.sets)} sets"
         paid = "; bought before, at no further cost" if self.bought_before else ""
         return f"<Release{where}: {sets}; {self.claim.words()}{paid}>"
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("guarantee", self.receipt.get("guarantee", self.claim.words())),
+            ("method", self.plan.mechanism),
+            ("sets", len(self.sets)),
+            ("rows of each", ", ".join(map(str, dict.fromkeys(self.receipt.get("rows", ()))))),
+            ("paid by", "an earlier run" if self.bought_before else "this run"),
+            ("folder", self.path or "none yet: release.save(folder) writes one"),
+        ]
+        return html_table("A synthetic release", ("", ""), facts)
 
     @guarded
     @answering

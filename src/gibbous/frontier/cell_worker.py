@@ -126,6 +126,7 @@ class Worker:
                 mechanism,
                 seed=seed,
                 ledger=self.job.ledger,
+                fresh=True,  # every cell has noise of its own
                 options=self.job.reading,
                 **settings,
             )

@@ -12,11 +12,14 @@ import hashlib
 import itertools
 import json
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.durable import PATIENCE
+from gibbous.core.errors import GibbousError, OutputNotWritten
 from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
 from gibbous.core.request import Output, Privacy, Request
@@ -24,7 +27,7 @@ from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.files import default_path, make_private_folder
 from gibbous.read.schema_write import schema_json
 from gibbous.write import partial
-from gibbous.write.durable_files import not_written
+from gibbous.write.durable_files import not_written, read_json
 from gibbous.write.in_memory import InMemory
 from gibbous.write.load import load, read_receipt
 from gibbous.write.package import Package, begin, request_digest
@@ -117,7 +120,7 @@ def begin_kept(output: Output, purchase: Purchase) -> Package:
     seed = partial.drawn_seed() if output.seed is None else output.seed
     with contextlib.ExitStack() as stack:
         try:
-            growing = partial.acquire(place, purchase.digest, seed)
+            growing = _acquired(place, purchase.digest, seed)
             stack.callback(growing.close)
             if growing.state.get("output") != target.name:
                 growing.note_only(())  # rows of another output; its tables are those of this one
@@ -165,7 +168,11 @@ class Drafts:
             return begin(self.target, output, request=self._digest(dataset))
         if self.ledger.path is None:
             return InMemory(output)
-        return begin_kept(output, self._purchase(dataset, self.ledger.path))
+        while True:
+            package = begin_kept(output, self._purchase(dataset, self.ledger.path))
+            if not (package.bought and self.request.privacy.fresh):
+                return package
+            package.leave()  # another run finished it meanwhile: this one is asked for anew
 
     def _digest(self, dataset: bytes) -> bytes:
         privacy, output = self.request.privacy, self.request.output
@@ -182,6 +189,31 @@ class Drafts:
 def folder_beside(ledger: Path) -> Path:
     """Where a ledger keeps the releases that have no folder of their own."""
     return ledger.with_name(f"{ledger.name}.releases")
+
+
+def _acquired(place: Path, request: bytes, seed: int) -> partial.Partial:
+    """The private folder of a purchase, once another run of it has ended."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return partial.acquire(place, request, seed)
+        except OutputNotWritten as error:
+            if error.name != "BUSY" or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
+
+
+def unfinished(*folders: Path) -> dict[str, Path]:
+    """Reservation -> the release that a stopped run did not finish, of the outputs in some folders."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in folder.glob(".*.partial-*/state.json"):
+            with contextlib.suppress(GibbousError, KeyError, TypeError):
+                state = read_json(path)
+                name = path.parent.name[1:].rpartition(".partial-")[0]
+                if state["reservation"]:
+                    found[str(state["reservation"])] = folder / str(state.get("output", name))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,12 @@ class Package:
 
     def answer(self, release: Release) -> None:
         """The request was answered before, by this release."""
-        self.release, self.bought, self._done = release, True, True
+        self.release, self.bought = release, True
+        self.leave()
+
+    def leave(self) -> None:
+        """Write nothing."""
+        self._done = True
         self._partial.remove()
 
     def take(self, release: Release) -> None:
