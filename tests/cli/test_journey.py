@@ -455,7 +455,8 @@ def test_dates_persons_and_catch_alls_survive_the_whole_journey(cli: Cli, home: 
 
     checked = cli("schema", "check", "visits.toml", "visits.csv", *reading)
     done = cli(
-        "synthesize", "visits.csv", "-s", "visits.toml", "-e", "1", "-d", "1e-6", "-n", "50", "--format", "csv",
+        "synthesize", "visits.csv", "-s", "visits.toml", "-e", "1", "-d", "1e-6", "-n", "50",
+        "--format", "csv",
         "-o", "out", *reading, *QUICK,
     )  # fmt: skip
     verified = cli("verify", "out")
