@@ -61,10 +61,10 @@ if TYPE_CHECKING:
     from gibbous.mechanisms.sba import Sba as Sba
     from gibbous.mechanisms.sbhg import Sbhg as Sbhg
     from gibbous.mechanisms.smoothed_histogram import SmoothedHistogram as SmoothedHistogram
-    from gibbous.pipeline import load_schema as load_schema
     from gibbous.pipeline import plan as plan
     from gibbous.pipeline import synthesize as synthesize
     from gibbous.privacy.ledger import Ledger as Ledger
+    from gibbous.promise import load_schema as load_schema
     from gibbous.read.infer import infer_schema as infer_schema
     from gibbous.read.metadata.files import import_schema as import_schema
     from gibbous.reporting.evaluate_and_report import evaluate as evaluate
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from gibbous.reporting.flow_map import flow_map as flow_map
     from gibbous.reporting.release_report import verify as verify
     from gibbous.schema_discovery import discover_schema as discover_schema
+    from gibbous.write.kept import releases as releases
     from gibbous.write.load import load as load
     from gibbous.write.signature import SigningKey as SigningKey
 
@@ -98,13 +99,15 @@ _OTHERS = {
     "gibbous.frontier.compare": "compare",
     "gibbous.frontier.study": "Study",
     "gibbous.mechanisms.registry": "methods",
-    "gibbous.pipeline": "load_schema plan synthesize",
+    "gibbous.pipeline": "plan synthesize",
+    "gibbous.promise": "load_schema",
     "gibbous.schema_discovery": "discover_schema",
     "gibbous.privacy.ledger": "Ledger",
     "gibbous.read.infer": "infer_schema",
     "gibbous.read.metadata.files": "import_schema",
     "gibbous.reporting.evaluate_and_report": "evaluate report",
     "gibbous.reporting.flow_map": "flow_map",
+    "gibbous.write.kept": "releases",
     "gibbous.write.load": "load",
     "gibbous.write.signature": "SigningKey",
     "gibbous.reporting.release_report": "verify",

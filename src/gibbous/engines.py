@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,17 +90,25 @@ def memory_limit(performance: Performance) -> int:
 
 @contextmanager
 def records_in(
-    request: Request, planned: Plan, ledger: Ledger, engine: Engine, progress: Progress
+    request: Request,
+    planned: Plan,
+    ledger: Ledger,
+    engine: Engine,
+    progress: Progress,
+    paid: Callable[[bytes], bool] = lambda dataset: False,
 ) -> Iterator[DataSet]:
     """Open, validate and encode the records; they are forgotten at the end.
 
     A file that the ledger knows is held against its cap before it is opened. Whose account is
     charged, its records alone decide.
+
+    Args:
+        paid: whether the request was paid for already, on a data set: no cap stands against it then.
     """
     privacy, source = request.privacy, request.source
     address, stamp = file_place(source, ledger.key), file_stamp(source, ledger.key)
     known = ledger.recall(stamp)
-    if known is not None:
+    if known is not None and not paid(known):
         ledger.check(known, planned.total, protects=privacy.protects)
     try:
         scanned = engine.scan(

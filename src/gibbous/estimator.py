@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from gibbous.core.keywords import answering
 from gibbous.core.protocols import Mechanism
 from gibbous.core.release import Release, no_such_set
 from gibbous.core.schema import Schema
+from gibbous.privacy.ledger import Ledger
 
 
 class Synthesizer:
@@ -22,7 +25,11 @@ class Synthesizer:
     `sample` hands out those rows and never more.
 
     Args:
-        method: a mechanism, for example NoisyPegs(epsilon=1, delta=1e-6).
+        method: a mechanism, for example NoisyPegs(epsilon=1, delta=1e-6), or a registered name; None
+            is the default one. A parameter x of a mechanism is also set by set_params(method__x=...).
+        epsilon, delta: of a method that is named.
+        risk: in place of an epsilon, the most that a membership test may find: "tpr@1%=3%".
+        schema: of the tables that are fitted, where `fit` is given none.
         seed: seeds sampling from public tables only; noise has no seed.
         engine: "local" or "numpy".
         ledger: path of the ledger, a Ledger, or None for the default one.
@@ -34,7 +41,7 @@ class Synthesizer:
         claim_: the guarantee of everything that was released, after fit.
 
     Example:
-        >>> Synthesizer(None).get_params()["engine"]
+        >>> Synthesizer("adaptive_gibbs", epsilon=1, delta=1e-9).get_params()["engine"]
         'local'
     """
 
@@ -43,64 +50,94 @@ class Synthesizer:
         self,
         method: Mechanism | str | None = None,
         *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        risk: str | None = None,
+        schema: Schema | str | Path | None = None,
         seed: int | None = None,
         engine: str = "local",
         ledger: Any = None,
         accept_inferred: bool = False,
     ) -> None:
-        self.method = method
-        self.seed = seed
-        self.engine = engine
-        self.ledger = ledger
+        self.method, self.epsilon, self.delta, self.risk = method, epsilon, delta, risk
+        self.schema, self.seed, self.engine, self.ledger = schema, seed, engine, ledger
         self.accept_inferred = accept_inferred
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{k}={v!r}" for k, v in self.get_params().items() if v is not None)
-        return f"Synthesizer({given})"
+        own = self.get_params(deep=False).items()
+        return f"Synthesizer({', '.join(f'{k}={v!r}' for k, v in own if v is not None)})"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name."""
-        names = ("method", "seed", "engine", "ledger", "accept_inferred")
-        return {name: getattr(self, name) for name in names}
+        """Constructor arguments by name; with `deep` those of a mechanism, too, as method__NAME."""
+        found = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        if deep and dataclasses.is_dataclass(self.method):
+            own = dataclasses.fields(self.method)
+            found |= {f"method__{one.name}": getattr(self.method, one.name) for one in own}
+        return found
 
     def set_params(self, **params: Any) -> Synthesizer:
-        """Change constructor arguments; returns self.
+        """Change constructor arguments, and parameters of the mechanism (method__NAME); returns self.
 
         Raises:
-            UsageError: an unknown name.
+            UsageError: an unknown name; nothing is changed then.
+            ParameterError: a value of the mechanism is outside its range.
         """
-        for name, value in params.items():
-            if name not in self.get_params():
+        nested = {n.removeprefix("method__"): v for n, v in params.items() if "__" in n}
+        own = {name: value for name, value in params.items() if "__" not in name}
+        known = Synthesizer(own.get("method", self.method)).get_params()
+        for name in params:
+            if name not in known:
                 raise UsageError(
                     "UNKNOWNPARAM",
                     f"Synthesizer has no parameter {name!r}.",
-                    f"Its parameters are {', '.join(self.get_params())}.",
-                    "Parameters of the mechanism are set on the mechanism itself.",
+                    f"Its parameters are {', '.join(known)}.",
+                    "Parameters of a mechanism are set as method__NAME, on a mechanism that was made.",
                 )
+        if nested:
+            made: Any = own.get("method", self.method)
+            own["method"] = dataclasses.replace(made, **nested)
+        for name, value in own.items():
             setattr(self, name, value)
         return self
 
     def __sklearn_clone__(self) -> Synthesizer:
         # A ledger is the record of one installation: a clone charges the same one.
-        return type(self)(**self.get_params())
+        return type(self)(**self.get_params(deep=False))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: parameters and public results; of a ledger its path alone."""
+        held = dict(self.__dict__)
+        if isinstance(self.ledger, Ledger):
+            held["ledger"] = self.ledger.path
+            held["_in_memory"] = self.ledger.path is None
+        return held
+
+    def __setstate__(self, held: dict[str, Any]) -> None:
+        if held.pop("_in_memory", False):
+            held["ledger"] = Ledger.ephemeral()  # never the default one, which lasts
+        self.__dict__.update(held)
 
     @guarded
     @answering
     def fit(
         self,
         table: Any,
-        schema: Schema | str | Path,
+        schema: Schema | str | Path | None = None,
         *,
         rows: int | None = None,
         sets: int = 1,
+        fresh: bool = False,
     ) -> Synthesizer:
         """Spend the method's claim on the table; keep only public results.
 
+        The same fit of the same data costs once: a second one takes the release that was bought.
+
         Args:
             table: a path or a frame (pandas, polars, pyarrow).
-            schema: a Schema or a path to a schema file.
+            schema: a Schema or a path to a schema file; None is that of the constructor.
             rows: rows to pay for; only for methods that pay by the row.
             sets: synthetic sets to pay for: with rows of their own, or with noise of their own (PerSet).
+            fresh: charge again, for new noise.
         Returns:
             self, with `release_` and `claim_`.
         Raises:
@@ -110,10 +147,14 @@ class Synthesizer:
 
         self.release_: Release = synthesize(
             table,
-            schema,
+            self.schema if schema is None else schema,
             self.method,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            risk=self.risk,
             rows=rows,
             sets=sets,
+            fresh=fresh,
             seed=self.seed,
             engine=self.engine,
             ledger=self.ledger,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,8 @@ from typing import Any
 
 from gibbous.core.boundary import guarded
 from gibbous.core.discovery import Discovery
-from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number
-from gibbous.core.keywords import DEFAULT_METHOD, answering
+from gibbous.core.keywords import answering
 from gibbous.core.machine import at_most, check_memory, check_rows
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Mechanism, Progress, silent
@@ -22,45 +22,23 @@ from gibbous.core.request import (
     Imprint,
     Output,
     Performance,
-    Privacy,
     Request,
 )
-from gibbous.core.schema import Schema, Unit
-from gibbous.encode.ruled_rows import check_rules
+from gibbous.core.schema import Schema
 from gibbous.engines import engine_of, memory_limit, records_in, text_engine, workers_of
-from gibbous.mechanisms import limits, registry
+from gibbous.mechanisms import limits
 from gibbous.mechanisms._discovery import Discovering
-from gibbous.privacy.accountant import true_alarms
 from gibbous.privacy.ledger import Ledger
-from gibbous.privacy.risk import asked_for, risk_of
 from gibbous.privacy.spend import Charge, spend
+from gibbous.promise import ledger_of, planned, privacy_of
 from gibbous.write.certificate import Facts
 from gibbous.write.frame_kinds import frame_kind
-from gibbous.write.in_memory import InMemory
+from gibbous.write.kept import Drafts
 from gibbous.write.output_path import check_output
-from gibbous.write.package import Package, begin, request_digest
 from gibbous.write.sampled_rows import write_sampled
 from gibbous.write.signature import SigningKey, signing_key
 
-USUAL_RISK = "tpr@1%=50%"  # at which false alarms a plan says what a membership test finds
 IN_THIS_PROCESS = Performance("local")
-
-
-def load_schema(schema: Schema | str | Path) -> Schema:
-    """A schema as it is, or read from the path of a TOML file (docs/reference/schema.md).
-
-    Raises:
-        UsageError, SchemaMismatch: it is neither, or not a schema file; no row keeps its rules.
-    """
-    schema = Schema.load(schema) if isinstance(schema, str | Path) else schema
-    if isinstance(schema, Schema):
-        return check_rules(schema)
-    raise UsageError(
-        "NOSCHEMA",
-        f"The schema given is a {type(schema).__name__}.",
-        "It is a Schema, or the path of a schema file.",
-        "Load one with gibbous.Schema.load, or draft one with gibbous.Schema.infer.",
-    )
 
 
 @answering
@@ -74,6 +52,7 @@ def plan(
     understand: bool = False,
     budget: Number | None = None,
     risk: str | None = None,
+    **parameters: Any,
 ) -> Plan:
     """What a run would cost and need, from the schema alone. Opens no record.
 
@@ -88,6 +67,7 @@ def plan(
         understand: allow an epsilon outside [1e-6, 100] and a delta above 1/rows (1e-3 without rows).
         budget: the most that everything together may cost (epsilon).
         risk: in place of an epsilon, the most that a membership test may find, for example "tpr@1%=3%".
+        parameters: epsilon, delta and others of a method that is named: the rest are its defaults.
     Returns:
         The plan.
     Raises:
@@ -97,6 +77,8 @@ def plan(
     privacy = privacy_of(
         schema,
         method,
+        parameters,
+        keywords=_keywords(plan),
         accept_inferred=accept_inferred,
         understand=understand,
         budget=budget,
@@ -109,9 +91,11 @@ def plan(
 @answering
 def synthesize(
     source: Any,
-    schema: Schema | Discovery | str | Path,
+    schema: Schema | Discovery | str | Path | None = None,
     method: Mechanism | str | None = None,
     *,
+    epsilon: float | None = None,
+    delta: float | None = None,
     rows: int | None = None,
     sets: int = 1,
     seed: int | None = None,
@@ -128,11 +112,13 @@ def synthesize(
     budget: Number | None = None,
     risk: str | None = None,
     strict: bool = False,
+    fresh: bool = False,
     csv_raw: bool = False,
     imprint: Imprint = NONE_GIVEN,
     sign: SigningKey | str | Path | None = None,
     options: Any = None,
     progress: Progress = silent,
+    **parameters: Any,
 ) -> Release:
     """Spend a claim on a confidential table and return (and write) a synthetic release.
 
@@ -142,11 +128,13 @@ def synthesize(
         schema: its declared schema, a path to the schema file, or a Discovery: kinds, levels and
             bounds are then bought with a share of the budget.
         method: a mechanism, a registered name, or None for the default.
+        epsilon, delta, parameters: of a method that is named; what is spent is stated, never assumed.
         rows: rows a set; None means the noisy number of rows.
         sets: synthetic sets, >= 1.
         seed: seeds sampling from public tables only; noise has no seed. None draws one and
             records it.
-        out: folder of the release package; None keeps the release in memory.
+        out: folder of the release package; None keeps it beside the ledger (`releases` lists it), and
+            the same request on the same data then returns it again at no cost.
         format: "parquet", or "csv" for CSV beside it.
         overwrite: replace an existing `out`.
         ledger: the ledger, its path, or None for this user's default.
@@ -157,9 +145,10 @@ def synthesize(
             the source. Results do not depend on it.
         partitions: into how many parts a cluster cuts the work.
         part_rows: most rows of one file of a set; larger sets are folders of such files.
-        accept_inferred, understand, budget: see `plan`.
+        accept_inferred, understand, budget, risk: see `plan`.
         strict: charge again where an earlier run of the same request was killed after its
             reservation and before its tables were complete; otherwise that reservation pays.
+        fresh: charge again, for new noise, where a kept release answers the request already.
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
         imprint: issuer, contact, date and license: public text for certificate, METHODS.md and report.
         sign: the private key that signs the release, or the path of one without a passphrase.
@@ -175,12 +164,16 @@ def synthesize(
     privacy = privacy_of(
         schema,
         method,
+        {"epsilon": epsilon, "delta": delta} | parameters,
+        keywords=_keywords(synthesize),
         budget=budget,
+        risk=risk,
         accept_inferred=accept_inferred,
         understand=understand,
         ledger=ledger,
         new_data=new_data,
         strict=strict,
+        fresh=fresh,
     )
     output = Output(
         rows,
@@ -198,32 +191,6 @@ def synthesize(
     return release(Request(source, privacy, output, performance, options), progress)
 
 
-def privacy_of(
-    schema: Schema | Discovery | str | Path, method: Mechanism | str | None = None, **more: Any
-) -> Privacy:
-    """What is promised, from what a caller names.
-
-    Args:
-        schema: a Schema, a path to a schema file, or a Discovery.
-        method: a mechanism, a registered name, or None for the default.
-        more: further fields of `Privacy`.
-    Raises:
-        UsageError: there is no such schema or method.
-    """
-    inside = registry.instance(method or DEFAULT_METHOD)
-    if more.get("risk") is not None:
-        inside = asked_for(inside, str(more["risk"]))
-    if isinstance(schema, Discovery):
-        bought: Any = Discovering(inside, schema)
-        return Privacy(schema.schema(), bought, **more)
-    declared = load_schema(schema)
-    if declared.unit is None and more.get("accept_inferred"):
-        # A draft that was inferred has no unit. Whoever accepts inferred facts gets one row, and
-        # reads it among the facts that the guarantee does not cover.
-        declared = replace(declared, unit=Unit(source="inferred"))
-    return Privacy(declared, inside, **more)
-
-
 @guarded
 def release(request: Request, progress: Progress = silent) -> Release:
     """Spend what a request promises, and write its release: one stage a line.
@@ -235,6 +202,7 @@ def release(request: Request, progress: Progress = silent) -> Release:
     output = replace(request.output, sign=signing_key(request.output.sign))
     request = replace(request, output=output)
     costs = planned(privacy, output)
+    limits.refuse_assumed(costs, privacy)
     check_memory(costs.memory_bytes, memory_limit(request.performance))
     if not output.out:
         values = (output.rows or 0) * output.sets * len(privacy.schema)
@@ -245,21 +213,24 @@ def release(request: Request, progress: Progress = silent) -> Release:
     ledger = ledger_of(privacy)
     made = text_engine if isinstance(privacy.method, Discovering) else engine_of
     engine, frames = made(request.performance, source, request.options), frame_kind(source)
+    drafts = Drafts(request, costs, ledger, target)
     with (
         at_most(request.performance.threads),
-        records_in(request, costs, ledger, engine, progress) as dataset,
+        records_in(request, costs, ledger, engine, progress, drafts.paid) as dataset,
         workers_of(engine) as workers,
-        _draft(request, costs, dataset, target) as draft,
+        drafts.begin(dataset) as draft,
     ):
-        if draft.release is not None:  # by a run that was killed after the folder had its name
-            return frames.release(draft.release)
-        charge = Charge(ledger, dataset, draft)
-        result = spend(privacy, costs, engine, charge=charge, progress=progress)
-        engine.close()  # the read barrier: nothing raw can be consulted from here on
-        draft.commit()
-        draft.write_sets(workers, progress)
-        facts = _facts(request, costs, result.schema)
-        return frames.release(draft.finish(facts))
+        if draft.release is None:
+            charge = Charge(ledger, dataset, draft)
+            result = spend(privacy, costs, engine, charge=charge, progress=progress)
+            engine.close()  # the read barrier: nothing raw can be consulted from here on
+            draft.commit()
+            draft.write_sets(workers if target else None, progress)
+            draft.release = draft.finish(_facts(request, costs, result.schema))
+        if draft.bought:
+            progress("bought", 1, 1)
+        release = replace(draft.release, bought_before=draft.bought)
+        return (frames if target else replace(frames, read=None)).release(release)
 
 
 @guarded
@@ -290,41 +261,6 @@ def sample_more(
             return write_sampled(release, output, target, workers=workers, progress=progress)
 
 
-def planned(privacy: Privacy, output: Output) -> Plan:
-    """What the run would cost and need, from public facts alone; refused here if anywhere.
-
-    Raises:
-        PrivacyRefused, BudgetExhausted: see `plan`.
-    """
-    costs = privacy.method.plan(privacy.schema, output.rows, output.sets)
-    limits.check(costs, privacy, output.rows)
-    if privacy.risk is not None:
-        risk_of(privacy.risk).check(costs.total)
-    if not costs.total.mu_squared:
-        return costs
-    rate = float(risk_of(privacy.risk or USUAL_RISK).false_alarms)
-    facts = (
-        ("mu of Gaussian differential privacy", float(costs.total.mu)),
-        (
-            f"true alarms of a membership test at {100 * rate:g} % false ones, at most",
-            true_alarms(costs.total, rate),
-        ),
-    )
-    return replace(costs, errors=(*costs.errors, *facts))
-
-
-def _draft(
-    request: Request, planned: Plan, dataset: bytes, target: Path | None
-) -> Package | InMemory:
-    """Where the release grows: a private folder beside the output, or memory."""
-    if target is None:
-        return InMemory(request.output)
-    digest = request_digest(
-        request.privacy, request.output, planned, dataset=dataset, target=target
-    )
-    return begin(target, request.output, request=digest)
-
-
 def _facts(request: Request, planned: Plan, schema: Schema) -> Facts:
     """What the certificate says.
 
@@ -344,7 +280,5 @@ def _facts(request: Request, planned: Plan, schema: Schema) -> Facts:
     )
 
 
-def ledger_of(privacy: Privacy) -> Ledger:
-    """The ledger that a run is charged to: the one that was named, or the default one."""
-    ledger = privacy.ledger
-    return ledger if isinstance(ledger, Ledger) else Ledger.open(Path(ledger) if ledger else None)
+def _keywords(function: Callable[..., object]) -> tuple[str, ...]:
+    return tuple(name for name in inspect.signature(function).parameters if name != "parameters")

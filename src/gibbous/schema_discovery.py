@@ -16,9 +16,10 @@ from gibbous.core.request import Output, Privacy, Request
 from gibbous.core.schema import Schema
 from gibbous.engines import records_in, text_engine
 from gibbous.mechanisms._discovery import SchemaAlone
-from gibbous.pipeline import IN_THIS_PROCESS, ledger_of, planned
+from gibbous.pipeline import IN_THIS_PROCESS
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.spend import Charge, curator_of
+from gibbous.promise import ledger_of, planned
 from gibbous.read.schema_write import schema_toml
 from gibbous.write.in_memory import InMemory
 

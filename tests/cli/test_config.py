@@ -17,8 +17,8 @@ from gibbous.core.exact import exact
 from gibbous.core.request import Imprint, Output, Performance, Privacy, Request
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
-from gibbous.pipeline import privacy_of
 from gibbous.privacy.spend import Charge, spend
+from gibbous.promise import privacy_of
 from gibbous.read.schema_write import schema_toml
 from gibbous.write.package import request_digest
 

@@ -48,9 +48,20 @@ CELLS = {cell.strip() for record in (*RECORDS, ALIKE) for cell in record}
 VERBS = {
     "schema check": ("schema", "check", "schema.toml", "DATA"),
     "schema infer": ("schema", "infer", "DATA", "--out", "draft.toml"),
-    "synthesize": ("synthesize", "DATA", "--schema", "schema.toml", "--epsilon", "1", "--out", "r"),
+    "synthesize": (
+        "synthesize",
+        "DATA",
+        "--schema",
+        "schema.toml",
+        "-e",
+        "1",
+        "-d",
+        "1e-6",
+        "--out",
+        "r",
+    ),
     "synthesize, DuckDB": (
-        *("synthesize", "DATA", "--schema", "schema.toml", "--epsilon", "1", "--out", "r"),
+        *("synthesize", "DATA", "--schema", "schema.toml", "-e", "1", "-d", "1e-6", "--out", "r"),
         *("--engine", "duckdb"),
     ),
     "evaluate": ("evaluate", "DATA", "synthetic.csv", "--schema", "schema.toml", "--only", "tv1"),

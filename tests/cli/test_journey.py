@@ -125,7 +125,10 @@ def test_more_rows_come_from_the_tables_and_cost_nothing(cli: Cli, work: Path, f
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--method", "sbhg", "--epsilon", "1"), "total cost: epsilon = 1, delta = 1e-06"),
+        (
+            ("--method", "sbhg", "--epsilon", "1", "-d", "1e-6"),
+            "total cost: epsilon = 1, delta = 1e-06",
+        ),
         (
             ("--method", "pegs", "--epsilon", "1", "--rows", "5", "--sets", "2"),
             "epsilon = 1 per row: 10 rows cost 10",
@@ -156,6 +159,8 @@ def test_d4_an_inferred_fact_is_refused_or_named_in_the_last_line(cli: Cli, work
         "draft.toml",
         "--epsilon",
         "1",
+        "--delta",
+        "1e-6",
         *QUICK,
         "-o",
         "out",
@@ -223,7 +228,18 @@ def test_e4_an_unusual_epsilon_is_possible_when_it_is_meant(cli: Cli, work: Path
 
 def test_h2_a_cap_refuses_the_release_that_would_pass_it(cli: Cli, work: Path) -> None:
     cap = cli("ledger", "cap", "in.csv", "--epsilon", "1.5", "--delta", "1e-5")
-    spend = ("synthesize", "in.csv", "--schema", "schema.toml", "--epsilon", "1", *QUICK, "-o")
+    spend = (
+        "synthesize",
+        "in.csv",
+        "--schema",
+        "schema.toml",
+        "-e",
+        "1",
+        "-d",
+        "1e-6",
+        *QUICK,
+        "-o",
+    )
     (work / "renamed.csv").write_text((work / "in.csv").read_text())
 
     first = cli(*spend, "one")
@@ -272,7 +288,7 @@ def test_a_budget_for_the_file_refuses_a_method_that_costs_by_the_row(cli: Cli, 
 def test_each_class_of_failure_has_its_exit_code(
     cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spend = ("--schema", "schema.toml", "--epsilon", "1", *QUICK)
+    spend = ("--schema", "schema.toml", "-e", "1", "-d", "1e-6", *QUICK)
     cli("synthesize", "in.csv", *spend, "-o", "release")
     (work / "empty.csv").write_text("")
     (work / "other.csv").write_text("region,age,member\nwest,1,no\n")
@@ -308,7 +324,9 @@ def test_i2_an_output_that_cannot_be_written_is_refused_before_the_charge(
 ) -> None:
     (work / "file").write_text("")
 
-    done = cli("synthesize", "in.csv", "--schema", "schema.toml", "--epsilon", "1", "-o", out)
+    done = cli(
+        "synthesize", "in.csv", "--schema", "schema.toml", "-e", "1", "-d", "1e-6", "-o", out
+    )
 
     assert done.code == 9
     assert "no budget was spent" in done.err
@@ -317,7 +335,17 @@ def test_i2_an_output_that_cannot_be_written_is_refused_before_the_charge(
 
 def test_i7_the_output_cannot_be_the_input(cli: Cli, work: Path) -> None:
     done = cli(
-        "synthesize", "in.csv", "--schema", "schema.toml", "-e", "1", "-o", "in.csv", "--overwrite"
+        "synthesize",
+        "in.csv",
+        "--schema",
+        "schema.toml",
+        "-e",
+        "1",
+        "-d",
+        "1e-6",
+        "-o",
+        "in.csv",
+        "--overwrite",
     )
 
     assert done.code == 2
@@ -363,7 +391,19 @@ def test_nothing_is_asked_when_stdin_is_no_terminal(program: Cli, work: Path) ->
 
 def test_two_runs_with_one_seed_differ_in_their_noise(cli: Cli, work: Path) -> None:
     """G1: a seed reaches sampling only."""
-    spend = ("synthesize", "in.csv", "--schema", "schema.toml", "-e", "1", "--seed", "7", *QUICK)
+    spend = (
+        "synthesize",
+        "in.csv",
+        "--schema",
+        "schema.toml",
+        "-e",
+        "1",
+        "-d",
+        "1e-6",
+        "--seed",
+        "7",
+        *QUICK,
+    )
 
     assert cli(*spend, "-o", "one").code == cli(*spend, "-o", "two").code == 0
 
@@ -415,7 +455,8 @@ def test_dates_persons_and_catch_alls_survive_the_whole_journey(cli: Cli, home: 
 
     checked = cli("schema", "check", "visits.toml", "visits.csv", *reading)
     done = cli(
-        "synthesize", "visits.csv", "-s", "visits.toml", "-e", "1", "-n", "50", "--format", "csv",
+        "synthesize", "visits.csv", "-s", "visits.toml", "-e", "1", "-d", "1e-6", "-n", "50",
+        "--format", "csv",
         "-o", "out", *reading, *QUICK,
     )  # fmt: skip
     verified = cli("verify", "out")

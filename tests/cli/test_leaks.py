@@ -88,7 +88,7 @@ def _paths(folder: Path) -> Iterator[tuple[object, ...]]:
     frame.with_columns(c=pl.col("a").cast(pl.Binary)).write_parquet(folder / "binary.parquet")
     (folder / "cut.parquet").write_bytes((folder / "good.parquet").read_bytes()[:-30])
     every = _schema(folder, "every", a=PLAIN, b=PLAIN, c=PLAIN)
-    spend = ("--epsilon", "1", "--out", "release", "--engine", "numpy")
+    spend = ("-e", "1", "-d", "1e-6", "--out", "release", "--engine", "numpy")
     for kind, column in KINDS.items():
         schema = _schema(folder, f"kind-{kind}", a=column, b=PLAIN, c=PLAIN)
         for data in ("good.csv", "good.parquet"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -25,10 +26,10 @@ FOREIGN: list[tuple[Callable[..., object], str, str]] = [
     (gb.synthesize, "random_state", "random_state: use seed; it seeds sampling only"),
     (gb.synthesize, "n_samples", "n_samples: use rows"),
     (gb.synthesize, "m", "m: use sets"),
-    (gb.synthesize, "epsilon", "NoisyPegs(epsilon=...)"),
-    (gb.synthesize, "eps", "NoisyPegs(epsilon=...)"),
+    (gb.synthesize, "eps", "eps: use epsilon"),
     (gb.synthesize, "categorical_columns", "kind = 'nominal'"),
-    (gb.synthesize, "rwos", "Did you mean 'rows'?"),
+    (partial(gb.synthesize, FRAME, SCHEMA), "rwos", "Did you mean 'rows'?"),
+    (partial(gb.synthesize, FRAME, SCHEMA, "sbhg"), "block", "block is a parameter of the method"),
     (gb.plan, "seed", "synthesize takes it"),
     (gb.NoisyPegs, "eps", "eps: use epsilon"),
     (gb.Pegs, "rows", "synthesize takes it"),

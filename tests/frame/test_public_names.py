@@ -42,6 +42,7 @@ NAMES = METHODS | {
     "load_schema",
     "methods",
     "plan",
+    "releases",
     "report",
     "synthesize",
     "verify",

@@ -9,11 +9,12 @@ from tests.frame.tree import SRC, nodes, sources
 LINES_OF_A_FILE = 350
 LINES_OF_A_FUNCTION = 60
 PARAMETERS = 8
-LINES_OF_ALL = 79_100  # Python, templates and schemas together; grows by a feature alone
+LINES_OF_ALL = 78_200  # Python, templates and schemas together; grows by a feature alone
 
 FACES = {
     "contract/auditor/run.py::audit",
     "disintegrate/__init__.py::engine",
+    "estimator.py::__init__",
     "evaluation/inference/combine.py::combine",
     "frontier/compare.py::compare",
     "pipeline.py::synthesize",

@@ -133,7 +133,7 @@ def test_two_processes_measure_the_same_references() -> None:
 def test_nothing_is_charged_unless_a_ledger_is_given(tmp_path: Path) -> None:
     book = tmp_path / "book.sqlite"
 
-    run(methods=["noisy_pegs"], epsilon=[1, 2], ledger=book)
+    run(methods={"noisy": gb.NoisyPegs(delta=1e-6)}, epsilon=[1, 2], ledger=book)
 
     ledger = gb.Ledger.open(book)
     assert len(ledger.entries()) >= 2

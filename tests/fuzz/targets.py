@@ -25,9 +25,9 @@ from gibbous.flows import flow_schema, load_geography
 from gibbous.flows.table import read_flows
 from gibbous.frontier import study_file
 from gibbous.mechanisms import registry
-from gibbous.pipeline import planned
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.store import Store
+from gibbous.promise import planned
 from gibbous.read.infer import infer_schema
 from gibbous.read.metadata.files import import_schema
 from gibbous.read.schema_file import load_schema

@@ -104,7 +104,7 @@ def test_no_sets_are_refused_and_nothing_is_spent(tmp_path: Path) -> None:
     book = tmp_path / "ledger.db"
     for rows, sets in ((5, 0), (0, 1)):
         with pytest.raises(GibbousError):
-            gb.synthesize(frame(9), MIXED, Dirichlet(), rows=rows, sets=sets, ledger=book)
+            gb.synthesize(frame(9), MIXED, Dirichlet(epsilon=1), rows=rows, sets=sets, ledger=book)
 
     assert not book.exists() or not list(gb.Ledger.open(book).entries())
 
@@ -202,7 +202,9 @@ def test_the_nearest_table_holds_less_phantom_mass_than_a_clipped_one(
 
     shares = []
     for fit in ("clip", "rake"):
-        found = gb.synthesize(held, schema, kind(fit=fit), rows=5000, ledger=tmp_path / f"{fit}.db")
+        found = gb.synthesize(
+            held, schema, kind(epsilon=1, fit=fit), rows=5000, ledger=tmp_path / f"{fit}.db"
+        )
         drawn = pl.DataFrame(found.sets[0]).rows()
         shares.append(sum(row not in true for row in drawn) / len(drawn))
 

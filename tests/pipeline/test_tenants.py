@@ -36,7 +36,7 @@ def released(home: str) -> str:
     """The digest of a release, charged to the ledger in a folder; what a worker does."""
     ledger = gb.Ledger.open(Path(home) / "ledger.sqlite")
     method = gb.NoisyPegs(epsilon=1, delta=1e-6)
-    release = gb.synthesize(records(), SCHEMA, method, rows=20, seed=3, ledger=ledger)
+    release = gb.synthesize(records(), SCHEMA, method, rows=20, seed=3, ledger=ledger, fresh=True)
     ledger.close()
     return str(release.receipt["digest"])
 
@@ -69,7 +69,7 @@ def test_two_synthesizers_at_once_have_noise_and_rows_of_their_own(tmp_path: Pat
     def work(seed: int) -> tuple[gb.Synthesizer, pl.DataFrame]:
         ledger = gb.Ledger.open(tmp_path / "ledger.sqlite")
         one = gb.Synthesizer(gb.NoisyPegs(epsilon=1, delta=1e-6), seed=seed, ledger=ledger)
-        return one, one.fit(records(), SCHEMA).sample(500)
+        return one, one.fit(records(), SCHEMA, fresh=True).sample(500)
 
     with ThreadPoolExecutor(2) as pool:
         (first, rows), (second, others) = pool.map(work, (3, 3))
@@ -78,6 +78,19 @@ def test_two_synthesizers_at_once_have_noise_and_rows_of_their_own(tmp_path: Pat
     assert first.sample(500).equals(rows)  # the other one's draw has moved no state of this one
     assert second.sample(500).equals(others)
     assert len(gb.Ledger.read(tmp_path / "ledger.sqlite").accounts()[0].releases) == 2
+
+
+def test_the_same_request_at_once_is_bought_by_one_and_handed_to_all(tmp_path: Path) -> None:
+    def work(_: int) -> str:
+        ledger = gb.Ledger.open(tmp_path / "ledger.sqlite")
+        release = gb.synthesize(records(), SCHEMA, gb.Laplace(epsilon=1), rows=20, ledger=ledger)
+        return str(release.receipt["digest"])
+
+    with ThreadPoolExecutor(4) as pool:
+        digests = set(pool.map(work, range(4)))
+
+    assert len(digests) == 1
+    assert len(gb.Ledger.read(tmp_path / "ledger.sqlite").accounts()[0].releases) == 1
 
 
 @pytest.mark.slow

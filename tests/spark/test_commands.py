@@ -129,7 +129,18 @@ def test_j5_m2_a_killed_driver_is_resumed_with_one_charge_and_its_folder_is_swep
     rows = {"a": ["x", "y", "z", "x"] * 100, "b": [1, 12, 30, 7] * 100}
     pl.DataFrame(rows).write_parquet(folder / "t.parquet")
     arguments = ["synthesize", str(folder / "t.parquet"), "--schema", str(folder / "schema.toml")]
-    arguments += ["--method", "noisy_pegs", "--epsilon", "1", "--rows", "20000", "--seed", "7"]
+    arguments += [
+        "--method",
+        "noisy_pegs",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--rows",
+        "20000",
+        "--seed",
+        "7",
+    ]
     arguments += ["--part-rows", "1000", "--out", str(folder / "out"), "--engine", "spark"]
     arguments += ["--master", cluster.master, "--ledger", str(folder / "ledger.sqlite"), "--quiet"]
     for name, value in ALONE.items():

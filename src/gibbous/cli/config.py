@@ -152,7 +152,7 @@ def request_of(values: Values, options: ReadOptions | None = None, /, **given: A
         ParameterError, PrivacyRefused: a parameter of the method is refused.
         UsageError: the schema or the geography cannot be read, or does not fit the method.
     """
-    from gibbous.pipeline import privacy_of
+    from gibbous.promise import privacy_of
 
     output, performance = parts_of(values, **given)
     schema, method = values.get("schema"), None

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from gibbous.cli import faults, signals
+from gibbous.core.errors import speaking_flags
 
 LEAST = 2 << 30  # bytes of address space
 LIGHT = {"methods", "--help", "--version"}  # what works with less
@@ -33,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(sys.argv[1:])
 
 
+@speaking_flags()
 def _run(args: list[str]) -> int:
     try:
         with faults.own_warnings():

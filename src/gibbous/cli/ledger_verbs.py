@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from gibbous.cli import show as terminal
@@ -47,12 +49,14 @@ def show(
     if data is not None:
         dataset = ledger.account(_dataset(ledger, data, schema, csv)[0]).dataset
         accounts = tuple(a for a in accounts if a.dataset == dataset)
+    stopped = _stopped(ledger)
     if json:
         terminal.as_json(
             {
                 "path": str(ledger.path),
                 "head": ledger.head,
                 "datasets": [_account_json(account) for account in accounts],
+                "unfinished": {name: str(path) for name, path in stopped.items()},
             }
         )
         return
@@ -60,7 +64,15 @@ def show(
         f"{ledger.path}: {terminal.counted(len(accounts), 'data set')}; the chain of entries is whole."
     )
     for account in accounts:
-        _account(account)
+        _account(account, stopped)
+
+
+def _stopped(ledger: Ledger) -> dict[str, Path]:
+    """Runs that were stopped, by reservation: of kept releases, and of those in this folder."""
+    from gibbous.write.kept import folder_beside, unfinished
+
+    kept = () if ledger.path is None else (folder_beside(ledger.path),)
+    return unfinished(*kept, Path.cwd())
 
 
 def cap(
@@ -169,7 +181,7 @@ def _exists(path: Path | None) -> bool:
     return place.exists() or any(place.parent.glob(f"{place.name}*"))
 
 
-def _account(account: Account) -> None:
+def _account(account: Account, stopped: Mapping[str, Path] = MappingProxyType({})) -> None:
     terminal.line()
     terminal.line(f"data set {_name(account)}: {_cap_words(account.cap)}")
     for why in account.new_data:
@@ -200,7 +212,14 @@ def _account(account: Account) -> None:
                 for p in account.releases
             ],
         )
-    if any(p.state == "open" for p in account.releases):
+    for p in account.releases:
+        if p.id in stopped:
+            paid = "tables paid, rows unfinished" if p.state == "committed" else "nothing drawn yet"
+            terminal.line(
+                f"  {p.id}: {paid}. Resume with the command or the cell that made it, which goes on "
+                f"at no further cost ({stopped[p.id]})."
+            )
+    if any(p.state == "open" and p.id not in stopped for p in account.releases):
         terminal.line("  An open reservation was never finished; it stays spent.")
 
 

@@ -24,7 +24,7 @@ def build_method(
         UsageError: unknown method or parameter.
         PrivacyRefused: a budget for a method that makes no such claim, or none for one that does.
     """
-    from gibbous.core.params import build, describe
+    from gibbous.core.params import build, describe, unstated
     from gibbous.mechanisms.registry import load
 
     method = load(name)
@@ -38,12 +38,7 @@ def build_method(
         if key in params and key not in known:
             raise _no_such_budget(name, key, "epsilon" in known)
     if "epsilon" in known and "epsilon" not in params:
-        raise ParameterError(
-            "NOEPSILON",
-            f"No epsilon was given for {name}.",
-            "A budget is stated, never assumed.",
-            "Pass --epsilon, for example --epsilon 1; `gibbous plan` shows what it buys.",
-        )
+        raise unstated(name, "epsilon")
     built: Mechanism = build(method, params, **(fixed or {}))
     return built
 

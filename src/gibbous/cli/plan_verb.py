@@ -30,7 +30,7 @@ def run(
     Raises:
         PrivacyRefused: an inferred fact would be used under a claim of differential privacy.
     """
-    from gibbous.pipeline import planned
+    from gibbous.promise import planned
 
     told = keyed(asked, computing)
     values = resolve(asked.config, asked.setting or [], told, bought=public.given)

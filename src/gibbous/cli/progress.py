@@ -27,6 +27,7 @@ WORDS = {
     "noise cells": "adding noise, cells",
     "rows": "drawing rows",
     "write": "writing",
+    "bought": "taking what was bought before",
     "verify": "checking",
     "rounds": "choosing and measuring",
     "compile": "compiling kernels",

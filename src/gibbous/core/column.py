@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -79,6 +80,37 @@ class Column:
     description: str | None = None
     measured_in: str | None = None
     note: str | None = None
+
+    @classmethod
+    def numeric(
+        cls,
+        name: str,
+        *,
+        lower: float,
+        upper: float,
+        cuts: Sequence[float] = (),
+        bins: int = 20,
+        integer: bool | None = None,
+        **more: Any,
+    ) -> Column:
+        """A numeric column by its public bounds; all of it is declared.
+
+        Args:
+            lower, upper: values below and above do not occur (clamp=True moves them).
+            cuts: between the bins, increasing; without any there are `bins` of equal width, or one a
+                whole number where these are fewer.
+            integer: values are whole numbers; None where bounds and cuts are written as such.
+            more: further fields, for example missing=True.
+        Raises:
+            UsageError: the bounds or cuts are not increasing.
+        """
+        ends: tuple[float, ...] = (lower, *cuts, upper)
+        whole = all(type(end) is int for end in ends) if integer is None else integer
+        if not cuts and bins > 1 and lower < upper:
+            count = min(bins, max(int(upper - lower), 1)) if whole else bins
+            inner = (lower + (upper - lower) * i / count for i in range(1, count))
+            ends = (lower, *(round(cut) if whole else cut for cut in inner), upper)
+        return cls(name, "numeric", edges=ends, integer=whole, **more)
 
     def __repr__(self) -> str:
         # Levels and bounds of a draft were read off the data: they are not shown.

@@ -19,8 +19,52 @@ Each class has an exit code (the first digits of its printed code) and each inst
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections.abc import Iterator
+from contextvars import ContextVar
+
 UNCHARGED = "Nothing was released; no budget was spent."
 MAY_BE_SPENT = "Nothing was released. A budget that this run had reserved stays spent."
+
+
+_flags: ContextVar[bool] = ContextVar("flags", default=False)
+_FLAG = re.compile(r"(?<![\w'\"=-])--([a-z][a-z-]*)(?: \(\w+=(?:True)?\)| (?=[A-Z]{2}))?")
+_SWITCHES = {
+    "i-understand": "understand=True",
+    "passphrase-file": "gibbous.SigningKey",
+    "sep": "options=ReadOptions(sep=...)",
+    "encoding": "options=ReadOptions(encoding=...)",
+    "on-bad-line": "options=ReadOptions(on_bad_line=...)",
+} | {
+    name: f"{name.replace('-', '_')}=True"
+    for name in ("accept-inferred", "overwrite", "strict", "csv-raw")
+}
+
+
+@contextlib.contextmanager
+def speaking_flags() -> Iterator[None]:
+    """Errors that are made meanwhile name flags, as they are written; else the arguments of Python."""
+    token = _flags.set(True)
+    try:
+        yield
+    finally:
+        _flags.reset(token)
+
+
+def spoken(text: str) -> str:
+    """A sentence that names flags, in the words of whoever is spoken to: --ledger, or ledger=.
+
+    Quoted names and `commands` stay as they are.
+    """
+    if _flags.get() or "--" not in text:
+        return text
+    parts = text.split("`")
+    parts[::2] = (
+        _FLAG.sub(lambda f: _SWITCHES.get(f[1], f[1].replace("-", "_") + "="), part)
+        for part in parts[::2]
+    )
+    return "`".join(parts)
 
 
 class GibbousError(Exception):
@@ -45,8 +89,9 @@ class GibbousError(Exception):
         *,
         state: str = UNCHARGED,
     ) -> None:
-        self.name, self.wrong, self.allowed, self.fix, self.state = name, wrong, allowed, fix, state
-        super().__init__(f"{wrong} {allowed} {fix} {state}".strip())
+        self.name, self.state = name, state
+        self.wrong, self.allowed, self.fix = spoken(wrong), spoken(allowed), spoken(fix)
+        super().__init__(f"{self.wrong} {self.allowed} {self.fix} {state}".strip())
 
     def restate(self, state: str) -> None:
         """Say something else about what was released and spent."""

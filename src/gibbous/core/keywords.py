@@ -13,6 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type[Any])
 
 DEFAULT_METHOD = "adaptive_gibbs"  # what is meant where no method is named
+BUDGET = ("epsilon", "delta")  # parameters of a method that are stated wherever they are spent
 
 # What others call it -> what it is called here, and what to know about it.
 FOREIGN: dict[str, tuple[str, str]] = {
@@ -53,6 +54,7 @@ ELSEWHERE: dict[str, str] = {
 }
 _OF_METHODS = ("epsilon", "delta", "relation", "parents", "sweeps", "block", "l", "contexts")
 _OF_RUNS = ("rows", "sets", "seed", "out", "ledger", "engine")
+_ANSWERED = {*FOREIGN, *ELSEWHERE, *_OF_RUNS}  # never a parameter of a method
 
 
 def answering(function: Function) -> Function:
@@ -61,22 +63,39 @@ def answering(function: Function) -> Function:
     Raises:
         UnknownKeyword: (a UsageError and a TypeError) when the function is called with one.
     """
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    found = inspect.signature(function).parameters.values()
+    open_ended = any(one.kind is one.VAR_KEYWORD for one in found)  # parameters of a method
+    known = [one.name for one in found if one.name != "self" and one.kind is not one.VAR_KEYWORD]
     name = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
         for word in given:
-            if word not in known:
+            if word not in known and not (open_ended and word not in _ANSWERED):
                 raise unknown_keyword(name, word, known)
         return function(*args, **given)
 
     return call  # type: ignore[return-value]
 
 
+class Assumed(float):
+    """A privacy parameter that nobody stated: the default of its method."""
+
+
 def answering_class(kind: Kind) -> Kind:
-    """The same for the constructor of a class."""
-    kind.__init__ = answering(kind.__init__)
+    """The same for the constructor of a class, which also marks a budget that it was not given."""
+    call = answering(kind.__init__)
+    known = inspect.signature(kind.__init__).parameters
+    places = {name: list(known).index(name) for name in BUDGET if name in known}
+
+    @functools.wraps(call)
+    def made(self: Any, *args: Any, **given: Any) -> None:
+        call(self, *args, **given)
+        for name, place in places.items():
+            if name not in given and len(args) < place and isinstance(known[name].default, float):
+                object.__setattr__(self, name, Assumed(getattr(self, name)))
+
+    kind.__init__ = made
     return kind
 
 

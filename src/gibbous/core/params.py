@@ -146,6 +146,17 @@ def build(mechanism: type, given: Mapping[str, object], **fixed: Any) -> Any:
     return mechanism(**given, **fixed)
 
 
+def unstated(mechanism: str, name: str) -> ParameterError:
+    """The refusal of a budget that was not given."""
+    code, example = ("DELTANEEDED", "1e-9") if name == "delta" else ("NOEPSILON", "1")
+    return ParameterError(
+        code,
+        f"No {name} was given for {mechanism}.",
+        "A budget is stated, never assumed.",
+        f"Pass --{name}, for example {example}; `gibbous plan` shows what it buys.",
+    )
+
+
 def as_json(instance: Any) -> dict[str, object]:
     """The parameters of a mechanism as plain JSON values."""
     values = {f.name: getattr(instance, f.name) for f in dataclasses.fields(instance)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gibbous.core.claim import Claim, short
+from gibbous.core.notebook import html_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,13 @@ class Plan:
         ]
         lines += [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in facts]
         return "\n".join([*lines, *(f"  warning: {text}" for text in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        rows = [(spend.what, spend.claim.amount(), spend.detail) for spend in self.spends]
+        rows += [(name, f"{value:.4g}", "expected") for name, value in self.errors]
+        rows += [("warning", "", text) for text in self.warnings]
+        title = f"{self.mechanism}, sets: {self.sets}; total: {self.headline()}"
+        return html_table(title, ("what", "cost or value", "detail"), rows)
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON values; fractions as exact text."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Readers(NamedTuple):
-    """What `Schema.load`, `Schema.infer`, `Ledger.dataset` and `Discovery.of` call.
+    """What `Schema.load`, `infer`, `save`, `Ledger.dataset` and `Discovery.of` call.
 
     `dataset` takes source, key, schema and options; `types` gives numeric columns, days, and levels.
     """
@@ -31,6 +31,7 @@ class Readers(NamedTuple):
     dataset: Callable[[object, bytes, Schema | None, object], DataSet]
     names: Callable[[object, object], tuple[str, ...]]
     types: Callable[[object, object], Types]
+    save: Callable[[Schema, str | Path, bool], Path]
 
 
 _handed: list[Readers] = []

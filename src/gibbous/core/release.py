@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,16 @@ from gibbous.core.boundary import guarded
 from gibbous.core.claim import Claim
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.keywords import answering
+from gibbous.core.notebook import html_table
 from gibbous.core.plan import Plan
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 
 Sampler = Callable[[Tables, int, int | None, Any, int], Any]
 """sampler(tables, rows, seed, given, set_index) -> a frame of rows drawn from public tables."""
+
+Saver = Callable[..., Path]
+"""saver(out, overwrite=..., sign=...) -> the folder that was written."""
 
 
 class Receipt(Mapping[str, Any]):
@@ -108,6 +112,8 @@ class Release:
         receipt: the certificate, see docs/reference/release-package.md.
         path: folder of the package; None in memory.
         sampler: draws more rows from `tables`.
+        saver: writes its package to another folder.
+        bought_before: whether an earlier run paid for it, so that this one cost nothing.
     """
 
     sets: Sequence[Any]
@@ -118,11 +124,25 @@ class Release:
     receipt: Receipt
     path: Path | None = None
     sampler: Sampler | None = field(default=None)
+    saver: Saver | None = field(default=None)
+    bought_before: bool = False
 
     def __repr__(self) -> str:
         where = f" in {str(self.path)!r}" if self.path else ""
         sets = "1 set" if len(self.sets) == 1 else f"{len(self.sets)} sets"
-        return f"<Release{where}: {sets}; {self.claim.words()}>"
+        paid = "; bought before, at no further cost" if self.bought_before else ""
+        return f"<Release{where}: {sets}; {self.claim.words()}{paid}>"
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("guarantee", self.receipt.get("guarantee", self.claim.words())),
+            ("method", self.plan.mechanism),
+            ("sets", len(self.sets)),
+            ("rows of each", ", ".join(map(str, dict.fromkeys(self.receipt.get("rows", ()))))),
+            ("paid by", "an earlier run" if self.bought_before else "this run"),
+            ("folder", self.path or "none yet: release.save(folder) writes one"),
+        ]
+        return html_table("A synthetic release", ("", ""), facts)
 
     @guarded
     @answering
@@ -186,6 +206,36 @@ class Release:
                 "Take release.sets[0], or pass out= to synthesize.",
             )
         return self.sets.reader(set - 1).scan()  # type: ignore[attr-defined]
+
+    @guarded
+    @answering
+    def save(self, out: str | Path, *, overwrite: bool = False, sign: Any = None) -> Path:
+        """Write the package of this release to a folder of your own; costs nothing, draws no noise.
+
+        Args:
+            out: the new folder, which `verify` accepts and `load` opens.
+            overwrite: replace a release that is there.
+            sign: a SigningKey, or the path of a private key without a passphrase.
+        Returns:
+            The path that was written.
+        Raises:
+            OutputNotWritten, ResourceLimit: it cannot be written.
+            ModelRejected: what is kept of this release is damaged.
+            UsageError: this release came out of a pickle, without its package.
+        """
+        if self.saver is None:
+            raise UsageError(
+                "NOPACKAGE",
+                "This release was unpickled, and its package did not come along.",
+                "A package is written where its release was made, or loaded.",
+                "Save it there, or load it with gibbous.load.",
+            )
+        return self.saver(out, overwrite=overwrite, sign=sign)
+
+    def __getstate__(self) -> list[Any]:
+        """What a pickle holds: public rows and tables, and never a ledger."""
+        held = {"sets": tuple(self.sets), "saver": self.saver if self.path else None}
+        return [held.get(one.name, getattr(self, one.name)) for one in fields(self)]
 
     def to_json(self) -> dict[str, Any]:
         """The public facts about it, without any row."""

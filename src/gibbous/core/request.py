@@ -44,6 +44,7 @@ class Privacy:
         new_data: why these are data of other people than those of a capped account.
         strict: charge again where an earlier run of the same request was killed after its
             reservation and before its tables were complete.
+        fresh: charge again where the same request was answered before, and its release is kept.
     """
 
     schema: Schema
@@ -55,6 +56,7 @@ class Privacy:
     ledger: Ledger | str | Path | None = None
     new_data: str | None = None
     strict: bool = False
+    fresh: bool = False
 
     @property
     def relation(self) -> Relation:
@@ -249,7 +251,7 @@ def nothing_to_sign() -> UsageError:
         "SIGN",
         "A key was given, and no folder to sign.",
         "A signature is over the manifest of a release folder.",
-        "Name a folder (--out, out=), or leave out the key.",
+        "Name a folder with --out, or leave out the key.",
     )
 
 

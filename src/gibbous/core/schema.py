@@ -25,6 +25,7 @@ from gibbous.core.column import Source as Source
 from gibbous.core.column import Within as Within
 from gibbous.core.column_texts import PARAGRAPH, allowed_text, unfit_text
 from gibbous.core.errors import UsageError
+from gibbous.core.notebook import html_table
 from gibbous.core.readers import buyer, readers
 from gibbous.core.rule_laws import laws_of
 from gibbous.core.rules import Rule as Rule
@@ -177,6 +178,14 @@ class Schema:
         marks = f"; {left} facts inferred" if left else ""
         return f"<Schema{called} of {len(self)} columns: {names}; unit: {unit}{marks}>"
 
+    def _repr_html_(self) -> str:
+        # Levels and bounds of a draft were read off the data: they are not shown.
+        rows = [
+            (c.name, c.kind, c.size, "a level" if c.missing else "refused", _marked(c))
+            for c in self
+        ]
+        return html_table(repr(self)[1:-1], ("column", "kind", "codes", "missing", "sources"), rows)
+
     @staticmethod
     def load(path: str | Path) -> Schema:
         """Read a TOML schema file.
@@ -211,6 +220,16 @@ class Schema:
             (epsilon, delta)-DP, charged to the ledger first. Proven: docs/proofs/discovery.md.
         """
         return buyer()(source, known, epsilon=epsilon, delta=delta, **more)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write a TOML schema file, which `load` reads back exactly.
+
+        Args:
+            path: the file; overwrite: replace one that is there.
+        Raises:
+            UsageError: it exists, or cannot be written; or text that no UTF-8 file can hold.
+        """
+        return readers().save(self, path, overwrite)
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -268,6 +287,10 @@ class Schema:
         """Smallest unsigned type that holds every code."""
         top = max(self.sizes) - 1
         return np.dtype(np.uint8 if top < 256 else np.uint16 if top < 65536 else np.uint32)
+
+
+def _marked(column: Column) -> str:
+    return ", ".join(f"{fact} {source}" for fact, source in column.sources) or "declared"
 
 
 def impossible_mask(schema: Schema, codes: np.ndarray) -> np.ndarray:

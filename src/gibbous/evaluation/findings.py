@@ -11,6 +11,7 @@ from typing import Any, Final, overload
 from gibbous.core.documents import Unreadable, json_value, read_bytes
 from gibbous.core.errors import InputRejected, UsageError
 from gibbous.core.finding import GROUPS, Finding
+from gibbous.core.notebook import html_table
 
 Reporter = Callable[["Findings", Path], Path]
 """reporter(findings, path) -> the HTML file that was written."""
@@ -64,6 +65,22 @@ class Findings(Sequence[Finding]):
 
     def __repr__(self) -> str:
         return f"<{len(self.items)} findings>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                item.title,
+                ", ".join(item.subject),
+                f"{item.value:.4g}",
+                "" if item.interval is None else "{:.4g} to {:.4g}".format(*item.interval),
+                ", ".join(f"{name} {value:.4g}" for name, value in item.null),
+                item.better,
+            )
+            for item in self.items
+        ]
+        warning = "; computed against real records: publishing them is a release of its own"
+        title = repr(self)[1:-1] + warning * any(item.confidential for item in self.items)
+        return html_table(title, ("metric", "of", "value", "interval", "beside", "better"), rows)
 
     def __str__(self) -> str:
         return "\n".join(str(item) for item in self.items)

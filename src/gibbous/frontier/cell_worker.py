@@ -126,6 +126,7 @@ class Worker:
                 mechanism,
                 seed=seed,
                 ledger=self.job.ledger,
+                fresh=True,  # every cell has noise of its own
                 options=self.job.reading,
                 **settings,
             )
@@ -138,8 +139,8 @@ class Worker:
 
     def _codes(self, mechanism: Any, planned: Plan, rows: int | None, seed: int) -> Codes:
         from gibbous.disintegrate import engine
-        from gibbous.pipeline import privacy_of
         from gibbous.privacy.spend import spend
+        from gibbous.promise import privacy_of
         from gibbous.sampling.sample import sample
 
         privacy = privacy_of(self.job.schema, mechanism, accept_inferred=True)

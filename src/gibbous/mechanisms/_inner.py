@@ -13,6 +13,7 @@ from gibbous.core.claim import Claim, Measure
 from gibbous.core.codes import Codes
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import down
+from gibbous.core.keywords import Assumed
 from gibbous.core.method_card import About
 from gibbous.core.params import as_json, build, describe
 from gibbous.core.plan import Plan
@@ -58,7 +59,7 @@ def settle(combinator: Any) -> None:
     for name in BUDGET:
         value = getattr(combinator, name)
         if value == OWN:
-            value = budget.get(name, known.get(name))
+            value = budget.get(name, _assumed(known.get(name)))
         elif value is None and budget.get(name, known.get(name)) is not None:
             raise _unstated(combinator, name)
         if name != "relation" and isinstance(value, int) and not isinstance(value, bool):
@@ -71,6 +72,10 @@ def settle(combinator: Any) -> None:
     kept = {k: v for k, v in options.items() if k not in known or v != known[k]}
     object.__setattr__(combinator, "options", tuple(sorted(kept.items())))
     made(combinator)  # its own checks
+
+
+def _assumed(value: object) -> object:
+    return Assumed(value) if type(value) is float else value
 
 
 def made(combinator: Any, epsilon: float | None = None, delta: float | None = None) -> Mechanism:

@@ -7,7 +7,8 @@ from fractions import Fraction
 from gibbous.core.claim import short
 from gibbous.core.errors import BudgetExhausted, PrivacyRefused
 from gibbous.core.exact import exact
-from gibbous.core.params import Rule
+from gibbous.core.keywords import BUDGET, Assumed
+from gibbous.core.params import Rule, unstated
 from gibbous.core.plan import Plan
 from gibbous.core.request import Privacy
 from gibbous.core.schema import fact_words
@@ -48,6 +49,23 @@ def check(plan: Plan, privacy: Privacy, rows: int | None) -> None:
             "Ask for fewer rows or sets, a smaller epsilon, or a method whose rows are free "
             "after its tables (noisy_pegs, sbhg).",
         )
+
+
+def refuse_assumed(plan: Plan, privacy: Privacy) -> None:
+    """Refuse to spend a budget that nobody stated.
+
+    A ledger in memory is charged nothing that lasts: studies may take the defaults of a method.
+
+    Raises:
+        ParameterError: epsilon, or a delta that the total has, is the default of the method.
+    """
+    lasting = getattr(privacy.ledger, "path", "") is not None
+    if not lasting or not plan.total.is_dp or privacy.risk is not None:
+        return
+    inside = getattr(privacy.method, "method", None)
+    for name in BUDGET if plan.total.delta else BUDGET[:1]:
+        if isinstance(getattr(privacy.method, name, getattr(inside, name, None)), Assumed):
+            raise unstated(plan.mechanism, name)
 
 
 def _check_facts(plan: Plan, privacy: Privacy) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import UsageError
-from gibbous.core.keywords import did_you_mean
+from gibbous.core.keywords import did_you_mean, unknown_keyword
 from gibbous.core.method_card import About
+from gibbous.core.params import describe
 from gibbous.core.plugins import loaded, registered
 
 if TYPE_CHECKING:
@@ -44,15 +46,38 @@ def load(name: str) -> type[Any]:
     return kind
 
 
-def instance(method: Mechanism | str) -> Mechanism:
-    """The mechanism that is meant: one that was made, or a registered one with its defaults.
+def instance(
+    method: Mechanism | str,
+    parameters: Mapping[str, object] | None = None,
+    keywords: Sequence[str] = (),
+) -> Mechanism:
+    """The mechanism that is meant: one that was made, or a registered one with its parameters.
 
+    Args:
+        parameters: of a registered one, by name; the others are its defaults.
+        keywords: what else the caller takes, for the answer to an unknown one.
     Raises:
-        UsageError: it is neither.
+        UsageError: it is neither; or parameters are given to one that was made.
+        UnknownKeyword: a parameter that it does not have.
     """
+    given = {name: value for name, value in (parameters or {}).items() if value is not None}
     if isinstance(method, str):
-        made: Mechanism = load(method)()
+        kind = load(method)
+        own = [parameter.name for parameter in describe(kind)]
+        for name in given:
+            if name not in own:
+                raise unknown_keyword(
+                    f"A run of {method}", name, list(dict.fromkeys([*keywords, *own]))
+                )
+        made: Mechanism = kind(**given)
         return made
+    if given:
+        raise UsageError(
+            "TWICE",
+            f"{', '.join(given)} was given beside a mechanism that is made already.",
+            "A mechanism has its parameters; parameters beside it are for a registered name.",
+            'Give them to the mechanism, or pass its name: method="adaptive_gibbs", epsilon=1.',
+        )
     if isinstance(method, type) or not hasattr(method, "plan") or not hasattr(method, "run"):
         raise UsageError(
             "METHOD",

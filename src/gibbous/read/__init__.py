@@ -44,4 +44,10 @@ def _types(source: object, options: object) -> Types:
     return public_types(source, options)  # type: ignore[arg-type]
 
 
-hand_down(Readers(_load, _infer, _dataset, _names, _types))
+def _save(schema: Schema, path: str | Path, overwrite: bool) -> Path:
+    from gibbous.read.schema_write import save_schema
+
+    return save_schema(schema, path, overwrite)
+
+
+hand_down(Readers(_load, _infer, _dataset, _names, _types, _save))

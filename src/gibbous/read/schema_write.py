@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import textwrap
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from gibbous.core.column_texts import LENGTHS
@@ -250,3 +252,26 @@ def _shown(edge: float, *, date: bool) -> Any:
     # 17.0 reads better as 17, and equals it.
     whole = isinstance(edge, float) and edge.is_integer() and abs(edge) < 2**53
     return int(edge) if whole else edge
+
+
+def save_schema(schema: Schema, path: str | Path, overwrite: bool = False) -> Path:
+    """Write a schema file.
+
+    Raises:
+        UsageError: it exists, or cannot be written; or see `schema_toml`.
+    """
+    place, text = Path(path), schema_toml(schema)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if overwrite else os.O_EXCL)
+        with os.fdopen(os.open(place, flags, 0o600), "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        there = isinstance(error, FileExistsError)
+        why = "exists already" if there else f"cannot be written: {error.strerror}"
+        raise UsageError(
+            "SCHEMAFILE",
+            f"The schema file {str(place)!r} {why}.",
+            "A schema is a new text file in a folder that exists; --overwrite replaces one.",
+            "Choose another name, or pass --overwrite." if there else "Check the path.",
+        ) from None
+    return place

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.release import Lazy, Release, SetReader
+from gibbous.core.release import Lazy, Release, Sampler, SetReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,24 @@ class FrameKind:
         return replace(
             release,
             sets=Converted(release.sets, self),
-            sampler=inner and (lambda *asked: self.convert(inner(*asked))),
+            sampler=inner and partial(_converted, self.convert, inner),
         )
+
+
+def _converted(convert: Callable[[Any], Any], sampler: Sampler, *asked: Any) -> Any:
+    return convert(sampler(*asked))
+
+
+def _pandas(frame: Any) -> Any:
+    return frame.to_pandas()
+
+
+def _arrow(frame: Any) -> Any:
+    return frame.to_arrow()
+
+
+def _polars(frame: Any) -> Any:
+    return frame
 
 
 class Converted(Sequence[Any]):
@@ -67,13 +84,13 @@ def frame_kind(source: object) -> FrameKind:
     """The kind of frame to hand back for a source: its own kind, or polars for files."""
     owner = type(source).__module__.split(".")[0]
     if owner == "pandas":
-        return FrameKind("pandas", lambda frame: frame.to_pandas())
+        return FrameKind("pandas", _pandas)
     if owner == "pyarrow":
-        return FrameKind("pyarrow", lambda frame: frame.to_arrow())
+        return FrameKind("pyarrow", _arrow)
     session = getattr(source, "sparkSession", None) if owner == "pyspark" else None
     if session is not None:
         return _spark(session)
-    return FrameKind("polars", lambda frame: frame)
+    return FrameKind("polars", _polars)
 
 
 def _spark(session: Any) -> FrameKind:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -18,10 +21,12 @@ from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.sampling.sample import stream
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.kept_rules import Changed, with_rules
-from gibbous.write.package import rows_each
+from gibbous.write.output_path import check_output
+from gibbous.write.package import begin, rows_each
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
 from gibbous.write.sampler import draw
+from gibbous.write.signature import signing_key
 
 
 class InMemory:
@@ -31,7 +36,7 @@ class InMemory:
         request: no other run has it.
         label: what the ledger calls it.
         result: tables or drawn rows; None before the draw.
-        release: always None; see `Package`.
+        release, bought: always None and False; see `Package`.
     """
 
     def __init__(self, output: Output) -> None:
@@ -43,6 +48,7 @@ class InMemory:
         self.request, self.label = os.urandom(32), "in memory"
         self.result: Tables | Codes | None = None
         self.release: Release | None = None
+        self.bought = False
 
     def __enter__(self) -> InMemory:
         return self
@@ -58,7 +64,7 @@ class InMemory:
 
     def hold(self, ledger: Ledger, reserve: Callable[[], Hold], *, strict: bool = False) -> Hold:
         """Spend: a new reservation."""
-        self._hold = reserve()
+        self._ledger, self._hold = ledger, reserve()
         return self._hold
 
     def keep(self, result: Tables | Codes) -> None:
@@ -96,7 +102,25 @@ class InMemory:
             tables=self.result if isinstance(self.result, Tables) else None,
             receipt=receipt,
             sampler=draw,
+            saver=partial(self._save, facts),
         )
+
+    def _save(
+        self, facts: Facts, out: str | Path, *, overwrite: bool = False, sign: Any = None
+    ) -> Path:
+        """The package of what was drawn: the reservation that paid for it is that of the package."""
+        hold, result = self._hold, self.result
+        assert hold is not None
+        assert result is not None
+        target, key = check_output(out, overwrite=overwrite), signing_key(sign)
+        output = replace(self._output, out=target, overwrite=overwrite, sign=key, seed=self._seed)
+        with begin(target, output, request=self.request) as package:
+            package.hold(self._ledger, lambda: hold)
+            package.keep(result)
+            package.commit()
+            package.write_sets()
+            package.finish(facts)
+        return target
 
     def _frame(self, number: int, progress: Progress) -> tuple[Any, tuple[int, ...]]:
         import polars as pl

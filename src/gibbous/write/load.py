@@ -15,6 +15,7 @@ from gibbous.core.tables import Tables
 from gibbous.read.schema_file import load_schema
 from gibbous.write import manifest
 from gibbous.write.certificate import FORMAT, claim_of, plan_of
+from gibbous.write.copied import save_from
 from gibbous.write.durable_files import check_format, read_json, refusing, rejected
 from gibbous.write.receipt_fields import check_fields
 from gibbous.write.release_digest import digest_of
@@ -44,7 +45,10 @@ def load(path: str | Path) -> Release:
         total, plan = claim_of(receipt, "total"), plan_of(receipt["plan"])
     sampler = draw if tables is not None else None
     sets = lazy_sets(folder.absolute(), receipt)
-    return Release(sets, schema, total, plan, tables, Receipt(receipt), folder.absolute(), sampler)
+    place = folder.absolute()
+    return Release(
+        sets, schema, total, plan, tables, Receipt(receipt), place, sampler, save_from(place)
+    )
 
 
 def read_receipt(folder: Path) -> dict[str, Any]:

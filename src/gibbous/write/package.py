@@ -32,6 +32,7 @@ from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
 from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import Facts, certify
+from gibbous.write.copied import save_from
 from gibbous.write.durable_files import new_file, not_written
 from gibbous.write.kept_rules import with_rules
 from gibbous.write.partial import drawn_seed
@@ -106,7 +107,8 @@ class Package:
         result: tables (or drawn rows) that are complete on disk, from this run or a killed one; None
             before the draw.
         release: the finished release, where the run that made it was killed after the folder had
-            its name: nothing is left to do, or to pay.
+            its name, or the request was answered before: nothing is left to do, or to pay.
+        bought: whether `release`, or `result`, is that of an earlier release.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class Package:
         self._told = self._done = False
         self.result: Tables | Codes | None = None
         self.release = self._finished()
+        self.bought = self.release is not None
         if self.release is None:
             self.result = self._read_back()
 
@@ -166,7 +169,10 @@ class Package:
         mine = found is not None and found.id == state["reservation"]
         fits = found is not None and found.sha256 in (None, state["digest"])
         if self.result is not None and not (mine and fits):
-            self.result = None  # drawn under a reservation that this ledger does not have
+            self.result, self.bought = (
+                None,
+                False,
+            )  # of a reservation that this ledger does not have
             self._partial.clear()
         if found is not None and self.result is None and (found.committed or strict):
             found.release()
@@ -175,12 +181,31 @@ class Package:
         self._partial.save(reservation=self._hold.id)
         return self._hold
 
+    def answer(self, release: Release) -> None:
+        """The request was answered before, by this release."""
+        self.release, self.bought = release, True
+        self.leave()
+
+    def leave(self) -> None:
+        """Write nothing."""
+        self._done = True
+        self._partial.remove()
+
+    def take(self, release: Release) -> None:
+        """Go on from the tables of an earlier release: what paid for them pays for this one."""
+        if release.tables is not None:
+            self.bought = True
+            self._write(release.tables, reservation=release.receipt["ledger"]["reservation"])
+
     def keep(self, result: Tables | Codes) -> None:
         """Write what was drawn: public tables, or rows whose drawing was what cost.
 
         From here on it is never drawn again.
         """
         assert self._hold is not None, "the reservation comes before the draw"
+        self._write(result, reservation=self._hold.id)
+
+    def _write(self, result: Tables | Codes, *, reservation: str) -> None:
         if isinstance(result, Codes) and result.secret:
             raise ValueError("codes of confidential records are never written")
         seed = int(self._partial.state["seed"])
@@ -194,7 +219,8 @@ class Package:
             _write_rows(result, self._partial.path)
         durable_files.sync_folder(package)
         kind = "tables" if isinstance(result, Tables) else "rows"
-        self._partial.save(digest=digest_of(result), kind=kind, changed=changed)
+        facts = {"changed": changed, "reservation": reservation}
+        self._partial.save(digest=digest_of(result), kind=kind, **facts)
         self.result = result
 
     def commit(self) -> None:
@@ -258,7 +284,7 @@ class Package:
         self._partial.remove()
         return Release(
             lazy_sets(self._target, receipt), facts.schema, facts.plan.total, facts.plan, tables,
-            receipt, self._target, draw if tables is not None else None,
+            receipt, self._target, draw if tables is not None else None, save_from(self._target),
         )  # fmt: skip
 
     def _finished(self) -> Release | None:

@@ -1,0 +1,345 @@
+"""Releases without a folder of their own: bought once, never lost, never two tables for one charge."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import gibbous as gb
+from gibbous.core.errors import BudgetExhausted, ParameterError, UsageError
+from gibbous.privacy.ledger import Ledger
+from gibbous.write.package import Package
+from gibbous.write.verify import verify
+from tests.mutants.broken_builds import faults
+from tests.pipeline.test_pipeline import SCHEMA, table
+from tests.write.nursery import Child, Connection, killing
+
+METHOD = gb.Laplace(epsilon=1)
+LEDGER = "home/ledger.sqlite"
+
+
+def ask(folder: Path, **more: Any) -> gb.Release:
+    """One cell of a notebook: a ledger that lasts, no `out`."""
+    given: dict[str, Any] = {"rows": 20, "engine": "numpy", "ledger": folder / LEDGER} | more
+    return gb.synthesize(table(90), SCHEMA, given.pop("method", METHOD), **given)
+
+
+def tables_by_charge(folder: Path) -> dict[str, set[str]]:
+    """Reservation -> digests of everything that was ever released for it; each release is verified."""
+    ledger = Ledger.read(folder / LEDGER)
+    committed = {e.id: {e.sha256} for e in ledger.entries() if e.kind == "commit"}
+    found: dict[str, set[str]] = {e.id: set() for e in ledger.entries() if e.kind == "reserve"}
+    for kept in gb.releases(folder / LEDGER):
+        verify(kept.path, ledger=ledger)
+        found[kept.reservation].add(str(gb.load(kept).receipt["digest"]))
+    assert all(found[one] <= committed.get(one, set()) for one in found)
+    return found
+
+
+def test_the_same_cell_again_returns_the_release_that_was_bought(tmp_path: Path) -> None:
+    first, second = ask(tmp_path), ask(tmp_path)
+
+    assert not first.bought_before
+    assert second.bought_before
+    assert "at no further cost" in repr(second)
+    assert second.sets[0].equals(first.sets[0])
+    assert second.receipt.to_json() == first.receipt.to_json()
+    assert len(tables_by_charge(tmp_path)) == 1
+
+
+def test_other_rows_and_seeds_are_drawn_from_the_tables_that_were_bought(tmp_path: Path) -> None:
+    asked = [{}, {"rows": 35}, {"seed": 4}, {"rows": None}]
+    releases = [ask(tmp_path, **one) for one in asked]
+
+    assert len(tables_by_charge(tmp_path)) == 1
+    assert [one.bought_before for one in releases] == [False, True, True, True]
+    assert len(releases[1].sets[0]) == 35
+    assert releases[2].sets[0].equals(releases[0].sample(20, seed=4))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"method": gb.Laplace(epsilon=2)},
+        {"method": gb.Laplace(epsilon=1, relation="replace_one")},
+        {"sets": 2},
+        {"fresh": True},
+    ],
+    ids=str,
+)
+def test_another_request_is_another_purchase(other: dict[str, Any], tmp_path: Path) -> None:
+    first, second = ask(tmp_path), ask(tmp_path, **other)
+
+    assert not second.bought_before
+    assert len(tables_by_charge(tmp_path)) == 2
+    assert first.receipt["digest"] != second.receipt["digest"]
+
+
+def test_other_records_are_another_purchase(tmp_path: Path) -> None:
+    ask(tmp_path)
+
+    other = gb.synthesize(table(91), SCHEMA, METHOD, rows=20, ledger=tmp_path / LEDGER)
+
+    assert not other.bought_before
+    assert len(tables_by_charge(tmp_path)) == 2
+
+
+def test_what_was_bought_anew_is_what_the_next_run_returns(tmp_path: Path) -> None:
+    ask(tmp_path)
+    newest = ask(tmp_path, fresh=True)
+
+    assert ask(tmp_path).receipt["digest"] == newest.receipt["digest"]
+    assert ask(tmp_path, rows=7).receipt["digest"] == newest.receipt["digest"]
+    assert len(tables_by_charge(tmp_path)) == 2
+
+
+def test_rows_that_were_paid_for_are_the_same_rows_whatever_the_seed(tmp_path: Path) -> None:
+    rows = [ask(tmp_path, method=gb.Pegs(epsilon=1), rows=5, seed=s).sets[0] for s in (1, 2)]
+
+    assert rows[0].equals(rows[1])
+    assert len(tables_by_charge(tmp_path)) == 1
+
+
+def test_a_spent_cap_does_not_stand_against_what_it_paid_for(tmp_path: Path) -> None:
+    source, ledger = tmp_path / "data.csv", Ledger.open(tmp_path / LEDGER)
+    table(90).write_csv(source)
+    ledger.cap(ledger.dataset(source), 1, 0)
+    first = gb.synthesize(source, SCHEMA, METHOD, rows=5, ledger=ledger)
+
+    assert (
+        gb.synthesize(source, SCHEMA, METHOD, rows=5, ledger=ledger).sets[0].equals(first.sets[0])
+    )
+    assert gb.synthesize(source, SCHEMA, METHOD, rows=6, ledger=ledger).bought_before
+    with pytest.raises(BudgetExhausted):
+        gb.synthesize(source, SCHEMA, METHOD, rows=5, ledger=ledger, fresh=True)
+
+
+def test_what_is_kept_is_private_to_the_user(tmp_path: Path) -> None:
+    release = ask(tmp_path)
+
+    assert release.path is not None
+    assert stat.S_IMODE(release.path.parent.stat().st_mode) == 0o700
+    assert not list(release.path.parent.glob(".*partial*"))
+
+
+def cell(says: Connection, folder: Path, rows: int, last: int) -> None:
+    """A cell whose kernel is killed at a durable step; 0 lets it end, and tells how many it has."""
+    honest, done, kill = os.fsync, [0], killing(last)
+
+    def fsync(handle: int) -> None:
+        honest(handle)
+        done[0] += 1
+        kill()
+
+    os.fsync = fsync
+    ask(folder, rows=rows)
+    says.send(done[0])
+
+
+def survives(folder: Path, last: int) -> None:
+    """Killed at a step; then a cell that asks for other rows; then the first one: one charge at most.
+
+    Each run draws its own noise: a second draw on one charge would show.
+    """
+    Child(cell, folder, 20, last).rest()
+    other, same = ask(folder, rows=30), ask(folder, rows=20)
+
+    assert [len(one.sets[0]) for one in (other, same)] == [30, 20]
+    assert {len(digests) for digests in tables_by_charge(folder).values()} == {1}
+    assert len(tables_by_charge(folder)) == 1
+    assert not list((folder / "home" / "ledger.sqlite.releases").glob(".*"))
+
+
+def kill_steps(tmp_path: Path, stride: int) -> range:
+    (tmp_path / "whole").mkdir()
+    total = int(Child(cell, tmp_path / "whole", 20, 0).rest()[-1])
+    assert total > 20
+    return range(1, total + 1, stride)
+
+
+def test_a_kernel_that_is_killed_anywhere_is_charged_once_and_loses_nothing(tmp_path: Path) -> None:
+    for last in kill_steps(tmp_path, 3):
+        (tmp_path / str(last)).mkdir()
+        survives(tmp_path / str(last), last)
+
+
+def _buys_again(self: Package, release: gb.Release) -> None:
+    """A take that takes nothing: the tables that were bought are drawn again."""
+
+
+def _pays_with_what_is_spent(
+    self: Package, ledger: Ledger, reserve: Callable[[], Any], *, strict: bool = False
+) -> Any:
+    """A hold that takes over any reservation, whatever became visible for it."""
+    self.result = None
+    self._hold = ledger.find(self.request) or reserve()
+    self._partial.save(reservation=self._hold.id)
+    return self._hold
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [("take", _buys_again), ("hold", _pays_with_what_is_spent)],
+    ids=["buys again", "one charge for two tables"],
+)
+def test_a_saboteur_is_caught(broken: tuple[str, Any], tmp_path: Path) -> None:
+    with faults((Package, *broken)), pytest.raises((AssertionError, gb.GibbousError)):
+        survives(tmp_path, 0)
+
+
+def test_a_release_is_saved_where_its_user_wants_it(tmp_path: Path) -> None:
+    kept, brief = ask(tmp_path), ask(tmp_path, ledger=gb.Ledger.ephemeral(), sets=2)
+
+    for number, release in enumerate((kept, brief, gb.load(kept.path))):
+        folder = release.save(tmp_path / f"saved-{number}")
+        verify(folder)
+        saved = gb.load(folder)
+        assert [one.to_dicts() for one in saved.sets] == [one.to_dicts() for one in release.sets]
+        assert saved.receipt["ledger"] == release.receipt["ledger"]
+    assert len(tables_by_charge(tmp_path)) == 1
+    with pytest.raises(gb.GibbousError, match="overwrite=True"):
+        kept.save(tmp_path / "saved-0")
+    kept.save(tmp_path / "saved-0", overwrite=True)
+
+
+def test_a_damaged_release_is_not_copied(tmp_path: Path) -> None:
+    kept = ask(tmp_path)
+    assert kept.path is not None
+    with (kept.path / "synthetic_1.parquet").open("ab") as file:
+        file.write(b"x")
+
+    with pytest.raises(gb.GibbousError):
+        kept.save(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+    assert not list(tmp_path.glob(".copy*"))
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        (None, {}),
+        ("laplace", {}),
+        (gb.Laplace(), {}),
+        (gb.NoisyPegs(epsilon=1), {}),
+        ("adaptive_gibbs", {"epsilon": 1}),
+        (gb.PerSet("noisy_pegs"), {}),
+        (gb.PerSet(gb.NoisyPegs(epsilon=1)), {}),
+    ],
+    ids=str,
+)
+def test_a_budget_that_nobody_stated_is_not_spent(
+    method: Any, given: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(ParameterError, match="stated, never assumed"):
+        ask(tmp_path, method=method, **given)
+
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"method": "laplace", "epsilon": 1},
+        {"method": gb.PerSet(gb.NoisyPegs(epsilon=1, delta=1e-6))},
+        {"method": "noisy_pegs", "risk": "tpr@1%=3%"},
+        {"method": "noisy_pegs", "epsilon": 1, "delta": 1e-6, "parents": 1},
+    ],
+    ids=str,
+)
+def test_a_budget_that_was_stated_is_spent(given: dict[str, Any], tmp_path: Path) -> None:
+    release = ask(tmp_path, **given)
+
+    assert release.claim.is_dp
+    assert len(tables_by_charge(tmp_path)) == 1
+
+
+def test_a_risk_is_what_the_release_keeps(tmp_path: Path) -> None:
+    risky = ask(tmp_path, method="noisy_pegs", risk="tpr@1%=3%")
+
+    assert risky.claim == gb.plan(SCHEMA, "noisy_pegs", risk="tpr@1%=3%", rows=20).total
+
+
+def test_parameters_beside_a_mechanism_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="made already"):
+        ask(tmp_path, method=gb.Laplace(epsilon=1), epsilon=2)
+
+
+CELLS = [
+    "import gibbous as gb, polars as pl",
+    "from tests.pipeline.test_pipeline import SCHEMA, table",
+    "data = table(90)",
+    "schema = SCHEMA",
+    "gb.methods()",
+    "plan = gb.plan(schema, 'laplace', epsilon=1)",
+    "str(plan)",
+    "release = gb.synthesize(data, schema, 'laplace', epsilon=1)  # 1",
+    "made.append(release)",
+    "release.sets[0].head()",
+    "release.sample(5)",
+    "other = gb.synthesize(data, schema, 'laplace', epsilon=1, rows=40)",
+    "made.append(other)",
+    "other.sets[0].height",
+    "synthesizer = gb.Synthesizer('laplace', epsilon=2, schema=schema)",
+    "synthesizer.fit(data)  # 2",
+    "made.append(synthesizer.release_)",
+    "synthesizer.sample(10)",
+    "synthesizer.fit(data, rows=12)",
+    "made.append(synthesizer.release_)",
+    "paid = gb.synthesize(data, schema, 'pegs', epsilon=0.5, rows=4)  # 3",
+    "made.append(paid)",
+    "paid.sets[0]",
+    "seeded = gb.synthesize(data, schema, 'laplace', epsilon=1, seed=3)",
+    "made.append(seeded)",
+    "several = gb.synthesize(data, schema, 'noisy_pegs', epsilon=1, delta=1e-6, sets=2)  # 4",
+    "made.append(several)",
+    "several.sets[1]",
+    "gb.releases()",
+    "one = gb.load(gb.releases()[0])",
+    "one.sets[0]",
+    "gb.verify(one.path)",
+    "pandas = gb.synthesize(data.to_pandas(), schema, 'laplace', epsilon=1)",
+    "made.append(pandas)",
+    "same = gb.Synthesizer(gb.Laplace(epsilon=1)).fit(data, schema)",
+    "made.append(same.release_)",
+    "gb.Ledger.open().accounts()",
+    "release.claim",
+    "release.receipt['digest']",
+    "len(made)",
+]
+PURCHASES = 4
+ORDERS = {  # what each kernel runs, one after the other
+    "rerun": ["[c for c in CELLS for _ in range(2)]"],
+    "restart": ["CELLS[:21]", "CELLS[:27] + ['import os; os._exit(0)']", "CELLS", "CELLS[:4] + CELLS[25:26]"],
+    "reload": ["CELLS", "CELLS[:4] + ['[gb.load(r).sets[0] for r in gb.releases()]'] + CELLS[4:]"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_notebook_of_forty_cells_in_any_order_spends_once_a_request(
+    order: str, tmp_path: Path
+) -> None:
+    assert len(CELLS) == 40
+    kept: set[Path] = set()
+    environment = dict(os.environ, GIBBOUS_HOME=str(tmp_path / "home"))
+    for kernel in ORDERS[order]:
+        code = (
+            "from tests.pipeline.test_kept import CELLS\n"
+            f"space = {{'made': []}}\nfor cell in {kernel}: exec(cell, space)"
+        )
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True, cwd=os.getcwd())
+        now = {one.path for one in gb.releases(tmp_path / LEDGER)}
+        assert kept <= now
+        kept = now
+
+    charges = tables_by_charge(tmp_path)
+    assert len(charges) == PURCHASES
+    assert {len(digests) for digests in charges.values()} == {1}
+    assert all(isinstance(gb.load(path).sets[0], pl.DataFrame) for path in kept)
