@@ -15,7 +15,6 @@ from gibbous.structure.dyadic import dyadic
 CELLS = 2**16  # of one column, cut finer
 PARTS = 4096  # of one narrow bin
 FILLED = 6.0  # standard deviations of the noise from which on a narrow bin is cut finer
-PRICE = 8.0  # of one even stretch of narrow bins, in squared standard deviations
 
 
 def unit_of(column: Column) -> Fraction:
@@ -98,7 +97,7 @@ def steps_of(narrow: tuple[float, ...], counts: np.ndarray, sigma: float) -> Ste
         counts: noisy, of the bins between and, at the end, of the upper bound alone.
         sigma: standard deviation of the noise of one count.
     """
-    return Steps(narrow, dyadic(counts, sigma, PRICE))
+    return Steps(narrow, dyadic(counts, sigma))
 
 
 def finer_steps(
@@ -121,12 +120,12 @@ def finer_steps(
     ends = np.append(starts[1:], len(parts))
     sizes = ends - starts
     twice = (counts + np.add.reduceat(parts, starts) / sizes) / (1 + 1 / sizes)
-    whole = dyadic(twice, sigma, PRICE)
+    whole = dyadic(twice, sigma)
     edges, found = list[float](), list[np.ndarray]()
     for start, end, mass in zip(starts.tolist(), ends.tolist(), whole.tolist(), strict=True):
         inside = np.ones(end - start)
         if end - start > 1:
-            inside = dyadic(parts[start:end], sigma, PRICE + 2 * math.log(end - start))
+            inside = dyadic(parts[start:end], sigma)
             inside = inside if inside.any() else np.ones(end - start)
         marks = np.flatnonzero(np.diff(inside, prepend=np.nan) != 0)
         edges += [fine[start + mark] for mark in marks.tolist()]

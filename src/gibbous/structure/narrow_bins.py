@@ -14,7 +14,7 @@ from gibbous.core.recode import Edges
 from gibbous.core.schema import Column, Within
 from gibbous.structure.bin_counts import equal_edges, quantile_edges
 from gibbous.structure.dyadic import dyadic
-from gibbous.structure.fine_bins import PRICE, just_above, just_below
+from gibbous.structure.fine_bins import just_above, just_below
 from gibbous.structure.smoothing import denoised
 
 Grid = Literal["auto", "equal", "log", "schema"]
@@ -186,7 +186,7 @@ def redrawn_weights(column: Column, normal: np.ndarray) -> tuple[int, ...]:
     """
     assert column.within is not None
     noisy = np.array(column.within.weights, dtype=np.float64) + column.within.noise * normal
-    found = dyadic(noisy, column.within.noise, PRICE)
+    found = dyadic(noisy, column.within.noise)
     return _weights(column.edges, column.within.edges, found / max(1.0, found.sum()))
 
 
