@@ -2,8 +2,7 @@
 
     python bench/number_columns.py [--tables adult,normal] [--runs 2] [--out bench/results/number_columns.jsonl]
 
-The noise is the system's: another run has other digits. Generated tables (normal, lognormal, zeros,
-heaped, capped, days) chose the constants; the real ones checked them. One line of JSON a run.
+The noise is the system's: another run has other digits. One line of JSON a run.
 """
 
 from __future__ import annotations
