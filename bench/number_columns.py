@@ -1,6 +1,6 @@
 """Figures of docs/how-to/numbers.md: numbers under bounds alone, before (16 equal bins) and now.
 
-    python bench/number_columns.py [--tables adult,normal] [--runs 2] [--out bench/results/number_columns.jsonl]
+    python bench/number_columns.py [--tables adult] [--runs 2] [--out FILE]
 
 The noise is the system's: another run has other digits. One line of JSON a run.
 """
