@@ -127,9 +127,8 @@ def figures(real: pl.DataFrame, drawn: pl.DataFrame, schema: gb.Schema) -> dict[
     found: dict[str, Any] = {}
     names = [c.name for c in schema if c.binned]
     numbers = [
-        {n: (f[n].to_physical() if f[n].dtype == pl.Date else f[n]).cast(pl.Float64).to_numpy() for n in names}
-        for f in (real, drawn)
-    ]  # fmt: skip
+        {n: f[n].to_physical().cast(pl.Float64).to_numpy() for n in names} for f in (real, drawn)
+    ]
     for name in names:
         one, two = (np.sort(side[name]) for side in numbers)
         at = np.unique(np.concatenate([one, two]))

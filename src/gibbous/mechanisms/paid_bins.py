@@ -236,8 +236,6 @@ class _Split:
 def numbers_as_they_are(method: Mechanism, schema: Schema) -> Mechanism:
     """The method on paid bins, where a column has public bounds and no cut points: a public rule.
 
-    Args:
-        method: as it was asked for.
     Returns:
         `PaidBins` of these columns around it; the method itself where there are none, where a
         structural zero names them, where its epsilon is not that of the whole release, or where it
@@ -252,9 +250,7 @@ def numbers_as_they_are(method: Mechanism, schema: Schema) -> Mechanism:
         and column.within is None
         and column.name not in bound
     )
-    if not names or not _takes_bins(method):
-        return method
-    if method.plan(schema, None).numbers:
+    if not names or not _takes_bins(method) or method.plan(schema, None).numbers:
         return method
     return PaidBins(method, columns=names)
 
