@@ -21,12 +21,14 @@ from gibbous.core.tables import Tables
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.encode.encode import encode
 from gibbous.mechanisms import paid_bins
-from gibbous.mechanisms.paid_bins import PaidBins
+from gibbous.mechanisms.paid_bins import PaidBins, numbers_as_they_are
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.mechanisms.per_set import PerSet
 from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.privacy.curator import Curator
+from gibbous.privacy.noise import gaussian_for
 from gibbous.sampling.sample import sample
+from gibbous.structure.fine_bins import counted_edges, finer_edges
 from gibbous.write.release_digest import digest_of
 from tests.blinded import blinded
 
@@ -98,7 +100,9 @@ def test_counts_and_method_cost_together_what_the_method_costs(method: Any, rela
     assert plan.total.relation == relation
     stated = sum((s.claim.epsilon for s in plan.spends), Fraction(0))
     assert plan.total.epsilon * Fraction(999, 1000) < stated <= plan.total.epsilon
-    assert spent[0].epsilon == pytest.approx(float(plan.total.epsilon) / 5, rel=1e-6)
+    # A fifth of the budget, one count of cost and one of stay, and cost once more, cut finer.
+    assert spent[0].epsilon == pytest.approx(float(plan.total.epsilon) / 5 * 2 / 3, rel=1e-6)
+    assert spent[1].epsilon == pytest.approx(float(plan.total.epsilon) / 5 / 3, rel=1e-6)
     paid = sum((claim.epsilon for claim in spent), Fraction(0))
     assert plan.total.epsilon * Fraction(99, 100) < paid <= plan.total.epsilon
     assert isinstance(found, Tables)
@@ -112,7 +116,8 @@ def test_gaussian_methods_give_a_share_of_their_whole(relation: Any) -> None:
     _, spent = run(one)
 
     assert {claim.kind for claim in spent} == {"gdp"}
-    assert float(spent[0].mu_squared) == pytest.approx(float(whole) / 4, rel=1e-6)
+    assert float(spent[0].mu_squared) == pytest.approx(float(whole) / 4 * 2 / 3, rel=1e-6)
+    assert float(spent[1].mu_squared) == pytest.approx(float(whole) / 4 / 3, rel=1e-6)
     assert whole * Fraction(99, 100) < sum(claim.mu_squared for claim in spent) <= whole
 
 
@@ -137,11 +142,12 @@ def test_bins_hold_about_as_many_records_each_and_numbers_follow_the_narrow_coun
 def test_numbers_of_even_bins_have_no_law_inside() -> None:
     even, _ = run(PaidBins(gb.Laplace(), bins=4, within="uniform"))
     paid, _ = run(PaidBins(gb.Laplace(), bins=4))
+    last = paid.schema["stay"].within.edges[-2:]
 
     assert even.schema["cost"].within is None
     assert even.schema["cost"].bins <= 4
-    assert len(paid.schema["cost"].within.weights) == 256
-    assert paid.schema["stay"].within.edges == tuple(range(1, 121))
+    assert paid.schema["stay"].within.edges == (*range(1, 121), 120)
+    assert last == (120, 120)  # the upper bound alone: a cap is a value of its own
 
 
 def ks(one: np.ndarray, two: np.ndarray) -> float:
@@ -200,7 +206,7 @@ def test_cut_points_of_raw_counts_are_seen_by_the_blind_run(monkeypatch: Any) ->
 
     def raw(desk: Curator, contexts: Any, noise: Any) -> Any:
         tables = honest(desk, contexts, noise)
-        if not seen:  # the narrow counts are the first ones
+        if len(seen) < 2:  # the narrow counts and the finer ones come first
             secrets = desk._count(contexts, keep=False)
             seen.append(np.zeros(1))
             return tuple(replace(t, cells=s.cells) for t, s in zip(tables, secrets, strict=True))
@@ -231,7 +237,7 @@ def test_counts_that_nobody_charges_are_refused_by_the_curator(
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_the_noise_of_narrow_counts_covers_real_neighbors(relation: Any, monkeypatch: Any) -> None:
-    """A record is in one narrow bin of each column: k columns change by k (replace one: 2 k)."""
+    """A record is in one bin of each column, and in one part of cost and of day: 5 (replace one: 10)."""
     scales = []
     honest = paid_bins.geometric_for
 
@@ -243,9 +249,9 @@ def test_the_noise_of_narrow_counts_covers_real_neighbors(relation: Any, monkeyp
     one = PaidBins(gb.Laplace(epsilon=1, relation=relation), columns=("cost", "stay", "day"))
     run(one)
 
-    changed = 3 * (1 if relation == "add_remove" else 2)
-    assert scales[-1].info().scale >= changed / 0.1
-    assert scales[-1].info().scale == pytest.approx(changed / 0.1, rel=1e-6)
+    changed = 5 * (1 if relation == "add_remove" else 2)
+    assert scales[-1].info().scale >= changed / 0.2
+    assert scales[-1].info().scale == pytest.approx(changed / 0.2, rel=1e-6)
 
 
 def test_persons_with_several_rows_pay_for_all_of_them() -> None:
@@ -303,7 +309,72 @@ def test_one_bin_and_the_schemas_own_bins_are_possible() -> None:
     assert whole.schema["cost"].edges == (0.0, 1e5)
     assert whole.schema["cost"].within is not None
     assert own.schema["stay"].edges == (1, 60, 120)
-    assert own.schema["stay"].within is None
+    assert own.schema["stay"].within.edges == (1, 60, 120, 120)
+
+
+# --- the rule: bounds alone
+
+
+BOUNDS = Schema(
+    tuple(replace(c, edges=(c.edges[0], c.edges[-1])) if c.binned else c for c in SKEWED)
+)
+
+
+def test_bounds_without_cuts_get_paid_bins_and_cuts_stay_as_they_are() -> None:
+    plain = gb.AdaptiveGibbs(epsilon=1, delta=1e-9)
+
+    ruled, declared = numbers_as_they_are(plain, BOUNDS), numbers_as_they_are(plain, SKEWED)
+
+    assert isinstance(ruled, PaidBins)
+    assert ruled.columns == ("cost", "stay", "day")
+    assert declared is plain
+    assert gb.plan(SKEWED, plain).spends == plain.plan(SKEWED, None).spends
+    assert gb.plan(BOUNDS, plain).mechanism == "paid_bins"
+    assert gb.plan(BOUNDS, plain).total.amount() == plain.plan(BOUNDS, None).total.amount()
+
+
+@pytest.mark.parametrize("method", [gb.Modips(), gb.Pegs(), gb.Contingency()], ids=str)
+def test_methods_that_take_no_bins_stay_as_they_are(method: Any) -> None:
+    assert numbers_as_they_are(method, BOUNDS) is method
+
+
+def test_zeros_a_cap_and_a_heap_come_back_as_values() -> None:
+    rng = np.random.default_rng(3)
+    gain = np.where(rng.random(20_000) < 0.9, 0, np.exp(8 + rng.normal(size=20_000))).astype(int)
+    gain[:600], gain[600:1200] = 99_999, 7_688
+    gain = np.minimum(gain, 99_999)
+    schema = Schema((SEX, Column("gain", "numeric", edges=(0, 99_999), integer=True)))
+    real = pl.DataFrame({"sex": ["f", "m"] * 10_000, "gain": gain})
+
+    made = gb.synthesize(
+        real, schema, gb.AdaptiveGibbs(epsilon=3, delta=1e-9), rows=20_000, seed=1,
+        ledger=gb.Ledger.ephemeral(),
+    ).sets[0]["gain"].to_numpy()  # fmt: skip
+
+    # Noise of one count at this budget: sigma is below 15; a sample of 600 has 24.
+    for value, room in ((0, 300), (99_999, 200), (7_688, 200)):
+        assert abs((made == value).sum() - (gain == value).sum()) < room
+    assert abs(made.mean() / gain.mean() - 1) < 0.15
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_the_price_of_both_counts_covers_every_pair_of_neighbors(relation: Any) -> None:
+    """Brute force: over all pairs of records, the squared distance of all counts times 1 / (2 sigma^2)."""
+    column = Column("x", "numeric", edges=(0, 12), integer=True)
+    narrow = (0.0, 1.0, 4.0, 12.0)
+    fine = finer_edges(column, narrow, np.array([90.0, 90, 90, 90]), 1.0)
+    cells = [counted_edges(column, narrow), counted_edges(column, fine)]
+    rows = [np.concatenate([np.histogram([x], cut)[0] for cut in cells]) for x in range(13)]
+    worst = max(
+        int(((a - b) ** 2).sum())
+        for a in rows
+        for b in (rows if relation == "replace_one" else [0 * rows[0]])
+    )
+    noise = gaussian_for(Fraction(1, 50), 2, relation)
+
+    assert worst == (4 if relation == "replace_one" else 2)
+    assert worst / (2 * noise.sigma**2) <= Fraction(1, 50)
+    assert worst / (2 * (noise.sigma / 2) ** 2) > Fraction(1, 50)  # half the noise does not
 
 
 # --- parameters

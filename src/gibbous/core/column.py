@@ -27,12 +27,14 @@ class Within:
 
     Attributes:
         edges: of the steps, increasing; all edges of the column are among them, the first and the last
-            one at the ends.
+            one at the ends. The last two may be equal: a step of the upper bound alone.
         weights: of each step, whole numbers >= 0 in one unit for the whole column; each bin has some.
+        noise: standard deviation of the noise of one weight that was bought; 0 if there is none.
     """
 
     edges: tuple[float, ...]
     weights: tuple[int, ...]
+    noise: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -238,8 +240,8 @@ def _check_edges(column: Column) -> None:
 
 def _check_within(column: Column, within: Within) -> None:
     allowed = (
-        "Steps increase, have the bounds and cut points of the bins among their edges, and a whole "
-        "weight >= 0 each, with some in every bin"
+        "Steps increase (the last may be the upper bound alone), have the bounds and cut points of "
+        "the bins among their edges, and a whole weight >= 0 each, with some in every bin"
     )
     if not column.binned:
         raise _bad(column, "is categorical and has steps", "It has levels", "Remove steps")
@@ -247,7 +249,11 @@ def _check_within(column: Column, within: Within) -> None:
     whole = column.integer or column.kind == "date"
     fits = (
         len(weights) == len(edges) - 1
-        and all(a < b for a, b in zip(edges, edges[1:], strict=False))
+        and all(a < b for a, b in zip(edges[:-1], edges[1:-1], strict=False))
+        and len(edges) > 1
+        and edges[-2] <= edges[-1]
+        and math.isfinite(within.noise)
+        and within.noise >= 0
         and (edges[0], edges[-1]) == (column.edges[0], column.edges[-1])
         and set(column.edges) <= set(edges)
         and not (whole and any(e != int(e) for e in edges))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -31,15 +30,19 @@ def placed(
 
     check_bounds(column)
     draw = words_at(stream_key(*stream), rows)
+    edges = column.edges
     if column.within is not None:
-        column, codes = stepped(column, codes, words_at(stream_key(*stream, _STEP), rows))
-    place = np.where(codes == column.missing_code, 0, codes) if column.missing else codes
+        codes = stepped(column, codes, words_at(stream_key(*stream, _STEP), rows))
+        edges = column.within.edges
+    place = np.where(codes == len(edges) - 1, 0, codes) if column.missing else codes
     if column.integer or column.kind == "date":
-        return _whole(column, place, draw)
-    return (_real if column.decimals is None else _rounded)(column, place, draw)
+        return _whole(edges, place, draw)
+    if column.decimals is None:
+        return _real(edges, place, draw)
+    return _rounded(edges, column.decimals, place, draw)
 
 
-def stepped(column: Column, codes: np.ndarray, draw: np.ndarray) -> tuple[Column, np.ndarray]:
+def stepped(column: Column, codes: np.ndarray, draw: np.ndarray) -> np.ndarray:
     """A step of its bin for each row, in proportion to the weights; evenly drawn from, it is the law within.
 
     Args:
@@ -47,27 +50,27 @@ def stepped(column: Column, codes: np.ndarray, draw: np.ndarray) -> tuple[Column
         codes: of its bins, (rows,).
         draw: uint64 (rows,).
     Returns:
-        The column with its steps for bins, and codes of these.
+        Codes of its steps, and their number where a value is missing.
     """
     assert column.within is not None
-    fine = replace(column, edges=column.within.edges, within=None)
-    starts = np.searchsorted(np.array(fine.edges[:-1]), np.array(column.edges[:-1]))
+    steps = column.within.edges
+    starts = np.searchsorted(np.array(steps[:-1]), np.array(column.edges[:-1]))
     running = np.concatenate([[0.0], np.cumsum(np.array(column.within.weights, dtype=np.float64))])
-    ends = np.append(starts[1:], fine.bins)
+    ends = np.append(starts[1:], len(steps) - 1)
     inside = codes < column.bins
     own = np.where(inside, codes, 0)
     low, high = running[starts][own], running[ends][own]
     share = (draw >> np.uint64(11)).astype(np.float64) * 2.0**-53
     place = np.searchsorted(running, low + share * (high - low), side="right") - 1
     place = np.clip(place, starts[own], ends[own] - 1)
-    return fine, np.where(inside, place, fine.bins)
+    return np.where(inside, place, len(steps) - 1)
 
 
-def _whole(column: Column, codes: np.ndarray, draw: np.ndarray) -> np.ndarray:
+def _whole(edges: tuple[float, ...], codes: np.ndarray, draw: np.ndarray) -> np.ndarray:
     """A whole number of the bin: [a, b), the last bin [a, b]."""
-    low = np.array([int(e) for e in column.edges[:-1]], dtype=np.int64)
-    stop = [int(e) for e in column.edges[1:-1]] + [int(column.edges[-1]) + 1]
-    width = [b - int(a) for a, b in zip(column.edges[:-1], stop, strict=True)]
+    low = np.array([int(e) for e in edges[:-1]], dtype=np.int64)
+    stop = [int(e) for e in edges[1:-1]] + [int(edges[-1]) + 1]
+    width = [b - int(a) for a, b in zip(edges[:-1], stop, strict=True)]
     return _offset(low, width, codes, draw)
 
 
@@ -80,26 +83,28 @@ def _offset(low: np.ndarray, width: list[int], codes: np.ndarray, draw: np.ndarr
     return values
 
 
-def _real(column: Column, codes: np.ndarray, draw: np.ndarray) -> np.ndarray:
+def _real(edges: tuple[float, ...], codes: np.ndarray, draw: np.ndarray) -> np.ndarray:
     """A number of the bin, which stays in it whatever the rounding."""
-    edges = np.array([float(e) for e in column.edges])
-    top = np.append(np.nextafter(edges[1:-1], -np.inf), edges[-1])
+    ends = np.array([float(e) for e in edges])
+    top = np.append(np.nextafter(ends[1:-1], -np.inf), ends[-1])
     share = (draw >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    low, high = edges[codes], edges[codes + 1]
+    low, high = ends[codes], ends[codes + 1]
     values: np.ndarray = np.clip(low * (1.0 - share) + high * share, low, top[codes])
     return values
 
 
-def _rounded(column: Column, codes: np.ndarray, draw: np.ndarray) -> np.ndarray:
+def _rounded(
+    edges: tuple[float, ...], decimals: int, codes: np.ndarray, draw: np.ndarray
+) -> np.ndarray:
     """A number of the bin with at most `decimals` places; a bin that has none keeps all its places."""
-    unit = 10 ** (column.decimals or 0)
-    scaled = [exact(e) * unit for e in column.edges]
+    unit = 10**decimals
+    scaled = [exact(e) * unit for e in edges]
     low = [math.ceil(e) for e in scaled[:-1]]
     stop = [math.ceil(e) for e in scaled[1:-1]] + [math.floor(scaled[-1]) + 1]
     fits = np.array([a < b and max(abs(a), abs(b)) < _GRID for a, b in zip(low, stop, strict=True)])
     if not fits.any():
-        return _real(column, codes, draw)
+        return _real(edges, codes, draw)
     first = np.array([a if ok else 0 for a, ok in zip(low, fits, strict=True)], dtype=np.int64)
     width = [b - a if ok else 1 for a, b, ok in zip(low, stop, fits, strict=True)]
     values = _offset(first, width, codes, draw) / unit
-    return values if fits.all() else np.where(fits[codes], values, _real(column, codes, draw))
+    return values if fits.all() else np.where(fits[codes], values, _real(edges, codes, draw))

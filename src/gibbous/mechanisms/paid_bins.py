@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
+
+import numpy as np
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
@@ -19,11 +21,19 @@ from gibbous.core.protocols import CuratorLike, Mechanism, Noise
 from gibbous.core.recode import Edges, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
-from gibbous.mechanisms import _inner, _plans
+from gibbous.mechanisms import _inner, _plans, registry
 from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.noise import gaussian_for, geometric_for
 from gibbous.structure.contexts import margins
+from gibbous.structure.fine_bins import (
+    Steps,
+    counted_edges,
+    divisible,
+    finer_edges,
+    finer_steps,
+    steps_of,
+)
 from gibbous.structure.narrow_bins import Grid, merged_edges, narrow_edges, widest_edges
 
 PROOF = "docs/proofs/paid_bins.md"
@@ -38,9 +48,10 @@ class PaidBins:
     """Buy noisy counts of narrow bins, merge these to bins of about equal mass, and run a method on them.
 
     Numeric columns have public bounds, and so a public grid of narrow bins. A share of the budget
-    buys their noisy counts; everything that is made of these is free: the cut points that the method
-    works with, and the law inside each bin from which output numbers are drawn. Missing stays a code of
-    its own, whole numbers stay whole, and all other columns are as they were.
+    buys their noisy counts, and then those of parts of the bins that clearly hold records, where single
+    values with many records stand out. Everything that is made of these is free: the cut points that
+    the method works with, and the law inside each bin from which output numbers are drawn. Missing
+    stays a code of its own, whole numbers stay whole, and all other columns are as they were.
 
     Guarantee:
         That of the method inside at the budget given here, add/remove or replace one, for counts of
@@ -72,9 +83,10 @@ class PaidBins:
     within: Literal["paid", "uniform"] = param(
         "paid", help="Numbers inside a bin: by the narrow counts, or evenly."
     )
-    share: float = param(0.1, part, unit="share", help="Of the budget, for the narrow counts.")
+    share: float = param(0.2, part, unit="share", help="Of the budget, for the narrow counts.")
     grid: Grid = param(
-        "equal", help="Narrow bins: of equal width, log (equal ratios), or the schema's own bins."
+        "auto",
+        help="Narrow bins: auto (both, or each value), equal width, log (equal ratios), the schema's.",
     )
     narrow: int = param(256, fine, unit="bins", help="Narrow bins of a column (not with schema).")
     columns: tuple[str, ...] = param((), help="Numeric or date columns; all numeric ones if empty.")
@@ -115,9 +127,18 @@ class PaidBins:
             total, claim = split.part.total(total), split.part.total(claim)
             spends = tuple(replace(s, claim=split.part.counted(s.claim)) for s in spends)
         info, cells = split.noise.info(), sum(len(cut) - 1 for cut in split.edges.values())
-        detail = f"{info.law} noise, scale {info.scale:.6g} counts, {cells} narrow bins"
-        what = f"counts of narrow bins of {', '.join(schema.names[j] for j in places)}"
-        cost = split.noise.cost(len(places), total.relation, _plans.most_rows(schema))
+        scale = f"{info.law} noise, scale {info.scale:.6g} counts"
+        detail = f"{scale}, {cells} narrow bins"
+        finer = f"{scale}, parts of narrow bins that clearly hold records"
+        bought = [
+            Spend(
+                f"counts of {size} bins of {', '.join(schema.names[j] for j in which)}",
+                split.noise.cost(len(which), total.relation, _plans.most_rows(schema)),
+                text,
+            )
+            for size, which, text in (("narrow", places, detail), ("finer", split.finer, finer))
+            if which
+        ]
         return replace(
             plan,
             mechanism=self.about.name,
@@ -125,7 +146,7 @@ class PaidBins:
             claim=replace(claim, source=f"{PROOF}; {claim.source}"),
             total=replace(total, source=f"{PROOF}; {total.source}"),
             published="nothing: no paper describes this combinator",
-            spends=(Spend(what, cost, detail), *spends),
+            spends=(*bought, *spends),
             cells=plan.cells + cells,
             memory_bytes=plan.memory_bytes
             + 24 * cells
@@ -141,13 +162,12 @@ class PaidBins:
         if not places:
             return _inner.made(self).run(curator, rows, sets)
         split = self._split(schema, places, rows, sets)
-        view = curator.recoded({j: Edges(cut) for j, cut in split.edges.items()})
-        tables = view.noisy_counts([margins(view.schema)[j] for j in places], split.noise)
-        merged = {}
-        for j, table in zip(places, tables, strict=True):
-            counts = table.cells.values.ravel()[: view.schema.columns[j].bins].astype(float)
-            sigma, within = math.sqrt(max(table.noise.variance, 1e-6)), self.within == "paid"
-            merged[j] = merged_edges(split.edges[j], counts, sigma, self.bins, within=within)
+        steps = _bought(curator, split)
+        sigma, within = _sigma(split), self.within == "paid"
+        merged = {
+            j: merged_edges(one.edges, one.counts, sigma, self.bins, within=within, smooth=True)
+            for j, one in steps.items()
+        }
         return split.inside.run(curator.recoded(merged), rows, sets)
 
     def _places(self, schema: Schema) -> tuple[int, ...]:
@@ -168,13 +188,16 @@ class PaidBins:
     def _split(self, schema: Schema, places: Sequence[int], rows: int | None, sets: int) -> _Split:
         edges = {j: narrow_edges(schema.columns[j], self.grid, self.narrow) for j in places}
         most = {j: widest_edges(schema.columns[j], cut, self.bins) for j, cut in edges.items()}
+        finer = tuple(
+            j for j in places if self.grid != "schema" and divisible(schema.columns[j], edges[j])
+        )
         widest = recoded_schema(schema, most)
         known = _inner.made(self).plan(widest, rows, sets)
         _check_numbers(known, str(self.method))
         epsilon = known.total.epsilon
         rest, shape = (
             1 - exact(self.share),
-            (len(places), known.total.relation, _plans.most_rows(schema)),
+            (len(places) + len(finer), known.total.relation, _plans.most_rows(schema)),
         )
         part = None
         if _inner.gaussian(known):
@@ -184,7 +207,7 @@ class PaidBins:
         else:
             smaller = float(down(epsilon * rest, DIGITS))
             noise = geometric_for(epsilon - exact(smaller), *shape)
-        return _Split(edges, widest, known, part, noise, _inner.made(self, epsilon=smaller))
+        return _Split(edges, finer, widest, known, part, noise, _inner.made(self, epsilon=smaller))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +216,7 @@ class _Split:
 
     Attributes:
         edges: of the narrow bins, by position of the column.
+        finer: columns of which narrow bins are cut finer.
         widest: the schema with as many bins as they may be merged to.
         known: the plan of the method inside at the whole budget.
         part: of a Gaussian budget, what the method inside takes.
@@ -201,11 +225,78 @@ class _Split:
     """
 
     edges: dict[int, tuple[float, ...]]
+    finer: tuple[int, ...]
     widest: Schema
     known: Plan
     part: _inner.Share | None
     noise: Noise
     inside: Mechanism
+
+
+def numbers_as_they_are(method: Mechanism, schema: Schema) -> Mechanism:
+    """The method on paid bins, where a column has public bounds and no cut points: a public rule.
+
+    Returns:
+        `PaidBins` of these columns around it; the method itself where there are none, where a
+        structural zero names them, where its epsilon is not that of the whole release, or where it
+        looks at numbers or cuts bins itself.
+    """
+    bound = {name for rule in schema.impossible for name, _ in rule.where}
+    names = tuple(
+        column.name
+        for column in schema
+        if len(column.edges) == 2
+        and column.edges[0] < column.edges[1]
+        and column.within is None
+        and column.name not in bound
+    )
+    if not names or not _takes_bins(method) or method.plan(schema, None).numbers:
+        return method
+    return PaidBins(method, columns=names)
+
+
+def _takes_bins(method: Mechanism) -> bool:
+    """Whether a method is registered, no paid_bins, and pays once for its whole release."""
+    about = method.about
+    return (
+        about.name in registry.names()
+        and type(method) is registry.load(about.name)
+        and not isinstance(method, PaidBins)
+        and about.kind in ("pure", "approximate")
+        and about.unit not in ("row", "block")
+        and hasattr(method, "epsilon")
+    )
+
+
+def _bought(curator: CuratorLike, split: _Split) -> dict[int, Steps]:
+    """Spend: counts of narrow bins, then of parts of those that clearly hold records."""
+    schema, sigma = curator.schema, _sigma(split)
+    first = _counts(curator, split.edges, split.noise)
+    fine = {j: finer_edges(schema.columns[j], split.edges[j], first[j], sigma) for j in split.finer}
+    again = _counts(curator, fine, split.noise) if fine else {}
+    return {
+        j: finer_steps(cut, first[j], fine[j], again[j], sigma)
+        if j in fine
+        else steps_of(cut, first[j], sigma)
+        for j, cut in split.edges.items()
+    }
+
+
+def _sigma(split: _Split) -> float:
+    return math.sqrt(max(split.noise.info().variance, 1e-6))
+
+
+def _counts(
+    curator: CuratorLike, edges: Mapping[int, tuple[float, ...]], noise: Noise
+) -> dict[int, np.ndarray]:
+    """Spend: noisy counts of bins and, at the end, of the upper bound alone, by position."""
+    columns = curator.schema.columns
+    view = curator.recoded({j: Edges(counted_edges(columns[j], cut)) for j, cut in edges.items()})
+    tables = view.noisy_counts([margins(view.schema)[j] for j in edges], noise)
+    return {
+        j: table.cells.values.ravel()[: len(cut)].astype(np.float64)
+        for (j, cut), table in zip(edges.items(), tables, strict=True)
+    }
 
 
 def _check_inside(combinator: PaidBins) -> None:
@@ -256,4 +347,4 @@ def _check_numbers(known: Plan, name: str) -> None:
         )
 
 
-__all__ = ["PaidBins"]
+__all__ = ["PaidBins", "numbers_as_they_are"]

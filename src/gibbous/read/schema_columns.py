@@ -196,7 +196,10 @@ def _within(table: Fields, lower: float, upper: float, value: Value) -> Within |
     if any(type(weight) is not int for weight in weights):
         raise table.wrong("weights", "hold something else", "They are whole numbers >= 0")
     inner = (value("steps", step) for step in steps)
-    return Within((lower, *inner, upper), tuple(weights))
+    noise = table.any("weights_noise")
+    if noise is not None and (isinstance(noise, bool) or not isinstance(noise, int | float)):
+        raise table.wrong("weights_noise", "is no number", "It is a standard deviation >= 0")
+    return Within((lower, *inner, upper), tuple(weights), float(noise or 0.0))
 
 
 def _value(table: Fields, key: str, value: object, *, date: bool, whole: bool) -> float:

@@ -146,6 +146,8 @@ def _bins(column: Column) -> dict[str, Any]:
     if column.within is not None:
         table["steps"] = [show(e) for e in column.within.edges[1:-1]]
         table["weights"] = list(column.within.weights)
+        if column.within.noise:
+            table["weights_noise"] = column.within.noise
     numbers = {"integer": column.integer or None, "decimals": column.decimals}
     rest = numbers | {"clamp": column.clamp or None, "format": column.date_format}
     return table | {key: value for key, value in rest.items() if value is not None}

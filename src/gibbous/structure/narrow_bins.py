@@ -13,14 +13,18 @@ from gibbous.core.exact import exact
 from gibbous.core.recode import Edges
 from gibbous.core.schema import Column, Within
 from gibbous.structure.bin_counts import equal_edges, quantile_edges
+from gibbous.structure.dyadic import dyadic
+from gibbous.structure.fine_bins import just_above, just_below
 from gibbous.structure.smoothing import denoised
 
-Grid = Literal["equal", "log", "schema"]
+Grid = Literal["auto", "equal", "log", "schema"]
 
 DECADES = 10_000  # widths of the first narrow bins, where a logarithm needs a scale and has none
 DIGITS = 6  # of a cut point on a logarithmic grid: these are read by people
 CLEARLY = 3.0  # standard deviations of the noise by which two halves of a stretch differ
 UNITS = 10**7  # weights of all steps of a column together, about
+COARSE = 2  # so many times fewer narrow bins, where they are cut finer afterwards
+LEAST = 4  # bins, of which one may be a single value that many rows have
 
 
 def narrow_edges(column: Column, grid: Grid, bins: int) -> tuple[float, ...]:
@@ -30,15 +34,24 @@ def narrow_edges(column: Column, grid: Grid, bins: int) -> tuple[float, ...]:
         column: numeric or date.
         grid: "equal" widths; "log": widths that grow in equal ratios from the lower bound (where that
             is not above 0, of the distance to it: from 1 for whole numbers and dates, else from
-            1/10,000 of the range); "schema": the declared bins.
+            1/10,000 of the range); "auto": a bin for each whole number or day where there are few,
+            else few bins that are to be cut finer: equal ones for days, log ones on both sides of 0
+            for numbers, with bins of the lower bound alone and of 0 alone; "schema": the declared bins.
         bins: >= 1; whole numbers have at most one bin for each step between their bounds.
     """
+    if grid == "auto":
+        return _auto_edges(column, bins)
     if grid == "schema":
         return column.edges
     if grid == "equal":
         edges = equal_edges(column, bins)
         return (edges[0], *_on_places(column, edges[1:-1]), edges[-1])
     low, high = float(column.edges[0]), float(column.edges[-1])
+    return (column.edges[0], *_log_cuts(column, low, high, bins), column.edges[-1])
+
+
+def _log_cuts(column: Column, low: float, high: float, bins: int) -> tuple[float, ...]:
+    """Cut points whose distances from `low` grow in equal ratios up to `high`, both left out."""
     whole = column.integer or column.kind == "date"
     unit = low if low > 0 and column.kind != "date" else 1.0 if whole else (high - low) / DECADES
     cuts = low + unit * np.expm1(np.log1p((high - low) / unit) * np.arange(1, bins) / bins)
@@ -47,7 +60,26 @@ def narrow_edges(column: Column, grid: Grid, bins: int) -> tuple[float, ...]:
     else:
         inner = [float(f"{cut:.{DIGITS}g}") for cut in cuts]
     kept = np.unique([cut for cut in inner if low < cut < high]).tolist()
-    return (column.edges[0], *_on_places(column, kept), column.edges[-1])
+    return _on_places(column, kept)
+
+
+def _auto_edges(column: Column, bins: int) -> tuple[float, ...]:
+    low, high = float(column.edges[0]), float(column.edges[-1])
+    whole = column.integer or column.kind == "date"
+    if whole and high - low <= bins:
+        return narrow_edges(column, "equal", bins)
+    if column.kind == "date":
+        return narrow_edges(column, "equal", bins // COARSE)
+    cuts = set[float]()
+    if low < 0:
+        mirrored = _log_cuts(column, max(-high, 0.0), -low, bins // COARSE)
+        cuts |= {-cut for cut in mirrored}
+    if high > 0:
+        cuts |= {*_log_cuts(column, max(low, 0.0), high, bins // COARSE)}
+    for value in (low, 0.0):
+        cuts |= {value, just_above(column, value)}
+    cuts.add(just_below(column, high))
+    return (column.edges[0], *sorted(cut for cut in cuts if low < cut < high), column.edges[-1])
 
 
 def _on_places(column: Column, cuts: Sequence[float]) -> tuple[float, ...]:
@@ -110,22 +142,77 @@ def widest_edges(column: Column, narrow: tuple[float, ...], bins: int) -> Edges:
 
 
 def merged_edges(
-    narrow: tuple[float, ...], counts: np.ndarray, sigma: float, bins: int, *, within: bool
+    narrow: tuple[float, ...],
+    counts: np.ndarray,
+    sigma: float,
+    bins: int,
+    *,
+    within: bool,
+    smooth: bool = False,
 ) -> Edges:
     """Bins of about equal noisy mass, and the law inside of them: functions of noisy counts alone.
 
+    A narrow bin that alone has the mass of a bin becomes one, up to a quarter of all; the stretches
+    between such bins are cut into bins of about equal mass.
+
     Args:
         narrow: edges of the narrow bins.
-        counts: noisy number of records in each, float64 (narrow bins,).
+        counts: noisy number of records in each, float64 (narrow bins,); one more at the end is that of
+            the upper bound alone.
         sigma: standard deviation of the noise of one count, > 0.
         bins: wanted, >= 1; fewer where quantiles fall into one narrow bin.
         within: whether output numbers follow the narrow bins; evenly spread otherwise.
+        smooth: whether the noise was taken out of the counts.
     Returns:
         Bins marked as discovered.
     """
-    edges = quantile_edges(narrow, counts, bins)
-    if not within or len(narrow) == len(edges):
+    capped = len(counts) == len(narrow)
+    joined = np.append(counts[:-2], counts[-2:].sum()) if capped else counts
+    edges = _cut(narrow, joined, sigma, bins)
+    steps = (*narrow, narrow[-1]) if capped else narrow
+    if not within or len(steps) == len(edges):
         return Edges(edges, "discovered")
-    shares = narrow_shares(counts, sigma)
-    weights = np.maximum(np.rint(shares * UNITS), 1.0).astype(np.int64)
-    return Edges(edges, "discovered", Within(narrow, tuple(weights.tolist())))
+    noise = float(f"{UNITS * sigma / max(1.0, float(counts.sum())):.6g}")
+    shares = counts / max(1.0, float(counts.sum())) if smooth else narrow_shares(counts, sigma)
+    return Edges(edges, "discovered", Within(steps, _weights(edges, steps, shares), noise))
+
+
+def redrawn_weights(column: Column, normal: np.ndarray) -> tuple[int, ...]:
+    """Weights of a law within bins that the same records might have got with other noise.
+
+    Args:
+        column: with a law that noise was paid for.
+        normal: standard normal numbers, one a step.
+    """
+    assert column.within is not None
+    noisy = np.array(column.within.weights, dtype=np.float64) + column.within.noise * normal
+    found = dyadic(noisy, column.within.noise)
+    return _weights(column.edges, column.within.edges, found / max(1.0, found.sum()))
+
+
+def _weights(edges: Sequence[float], steps: Sequence[float], shares: np.ndarray) -> tuple[int, ...]:
+    """Whole weights; even ones in a bin that would have none."""
+    weights = np.rint(shares * UNITS).astype(np.int64)
+    starts = np.searchsorted(np.array(steps[:-1]), np.array(edges[:-1]))
+    empty = np.add.reduceat(weights, starts) == 0
+    sizes = np.diff(np.append(starts, len(weights)))
+    found: list[int] = np.where(np.repeat(empty, sizes), 1, weights).tolist()
+    return tuple(found)
+
+
+def _cut(edges: Sequence[float], counts: np.ndarray, sigma: float, bins: int) -> tuple[float, ...]:
+    """Cut points of merged bins."""
+    rows = max(1.0, float(counts.sum()))
+    alone = np.flatnonzero(counts >= max(rows / bins, CLEARLY * sigma)) if bins >= LEAST else ()
+    heavy = sorted(alone, key=lambda place: -counts[place])[: bins // LEAST]
+    ends = sorted({0, len(counts), *heavy, *(place + 1 for place in heavy)})
+    free = [(a, b) for a, b in zip(ends, ends[1:], strict=False) if a not in set(heavy)]
+    mass = np.array([max(float(counts[a:b].sum()), 0.0) for a, b in free])
+    left = bins - len(heavy) - len(free)
+    cuts = {edges[end] for end in ends}
+    for (a, b), own in zip(free, mass, strict=True):
+        more = int(left * own / mass.sum()) if own > 0 else 0
+        # Of no more rows than a quarter of an even share each, a table of several columns says nothing.
+        most = max(1, int(LEAST * bins * own / rows))
+        cuts |= {*quantile_edges(edges[a : b + 1], counts[a:b], min(1 + more, most))}
+    return tuple(sorted(cuts))

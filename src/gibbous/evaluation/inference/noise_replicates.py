@@ -17,9 +17,11 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.core.protocols import Progress, silent
+from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, uniforms
 from gibbous.core.tables import Dense, LogLinear, NoiseInfo, Sparse, Table, Tables
 from gibbous.evaluation.inference.combining_rules import Floats, Noise
+from gibbous.structure.narrow_bins import redrawn_weights
 
 Estimator = Callable[[Codes], Floats]
 """estimator(rows) -> float64 (estimates,); NaN where the rows do not have it."""
@@ -129,8 +131,24 @@ def redrawn(tables: Tables, seed: int, replicate: int) -> Tables:
         for group, members in enumerate((tables.items, tables.extra))
     ]
     return replace(
-        tables, items=parts[0], extra=parts[1], model=_redrawn_sums(tables.model, seed, replicate)
+        tables,
+        items=parts[0],
+        extra=parts[1],
+        model=_redrawn_sums(tables.model, seed, replicate),
+        schema=_redrawn_laws(tables.schema, stream_key(seed, _STREAM, replicate, 3)),
     )
+
+
+def _redrawn_laws(schema: Schema, key: int) -> Schema:
+    """The schema with fresh noise in the laws within bins that noise was paid for."""
+    columns = list(schema.columns)
+    for place, column in enumerate(columns):
+        if column.within is not None and column.within.noise > 0:
+            places = uniforms(stream_key(key, place), 0, len(column.within.weights))
+            normal = need("scipy.special", "evaluate").ndtri(places + 2.0**-54)
+            weights = redrawn_weights(column, np.asarray(normal))
+            columns[place] = replace(column, within=replace(column.within, weights=weights))
+    return schema if tuple(columns) == schema.columns else replace(schema, columns=tuple(columns))
 
 
 def noise(info: NoiseInfo, count: int, key: int) -> np.ndarray:

@@ -123,8 +123,9 @@ def biases(release: Release) -> tuple[str, ...]:
     if stepped and not _numbers(release):
         sentences.append(
             f"Binning: values of {_listed(stepped)} follow their own noisy law within a bin, whatever the "
-            "other columns say, so slopes on them are flattened where bins are wide; the "
-            "noise of that law is in no variance."
+            "other columns say, so slopes on them are flattened where bins are wide. The noise of "
+            "that law is in V_s where replicates redraw it, as of one's own estimator of numbers; "
+            "values too rare to be found are not."
         )
     return tuple(sentences)
 

@@ -1,0 +1,141 @@
+"""Narrow bins that hold clearly some rows, cut finer: single values with many rows stand out there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.core.exact import exact
+from gibbous.core.schema import Column
+from gibbous.structure.dyadic import dyadic
+
+CELLS = 2**16  # of one column, cut finer
+PARTS = 4096  # of one narrow bin
+FILLED = 6.0  # standard deviations of the noise from which on a narrow bin is cut finer
+
+
+def unit_of(column: Column) -> Fraction:
+    """The distance of two neighboring values of a column; 0 for numbers of any precision."""
+    if column.integer or column.kind == "date":
+        return Fraction(1)
+    return Fraction(0) if column.decimals is None else Fraction(1, 10**column.decimals)
+
+
+def just_above(column: Column, value: float) -> float:
+    """The next value of the column after one, as a float."""
+    unit = unit_of(column)
+    return float(exact(value) + unit) if unit else math.nextafter(value, math.inf)
+
+
+def just_below(column: Column, value: float) -> float:
+    """The value of the column before one, as a float."""
+    unit = unit_of(column)
+    return float(exact(value) - unit) if unit else math.nextafter(value, -math.inf)
+
+
+def counted_edges(column: Column, narrow: tuple[float, ...]) -> tuple[float, ...]:
+    """Edges for counting: the upper bound, which closes the last bin, gets a bin of its own."""
+    return (*narrow, just_above(column, float(narrow[-1])))
+
+
+def divisible(column: Column, narrow: tuple[float, ...]) -> bool:
+    """Whether some narrow bin holds several values: a public fact."""
+    return bool(_values(column, narrow).max() > 1)
+
+
+def finer_edges(
+    column: Column, narrow: tuple[float, ...], counts: np.ndarray, sigma: float
+) -> tuple[float, ...]:
+    """The same narrow bins, of which those that clearly hold rows are cut into equal parts.
+
+    Args:
+        narrow: edges of the narrow bins.
+        counts: noisy, float64 (narrow bins,) or one more at the end, which is not cut.
+        sigma: standard deviation of the noise of one count.
+    Returns:
+        Edges; parts are single values where these are few enough.
+    """
+    values = _values(column, narrow)
+    filled = np.flatnonzero((counts[: len(values)] > FILLED * sigma) & (values > 1))
+    if not len(filled):
+        return narrow
+    most = max(2, min(PARTS, CELLS // len(filled)))
+    unit, edges = unit_of(column), set(narrow)
+    for place in filled.tolist():
+        low, high = exact(narrow[place]), exact(narrow[place + 1])
+        if unit:
+            held = round((high - low) / unit)
+            parts = min(held, most)
+            cuts = (float(low + unit * (part * held // parts)) for part in range(1, parts))
+        else:
+            cuts = iter(np.linspace(float(low), float(high), most + 1)[1:-1].tolist())
+        edges |= {cut for cut in cuts if low < cut < high}
+    return tuple(sorted(edges))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """The law of one column, found from noisy counts.
+
+    Attributes:
+        edges: increasing, (steps,): the last step is the upper bound alone.
+        counts: rows of each step, the noise taken out, float64 (steps,), >= 0.
+    """
+
+    edges: tuple[float, ...]
+    counts: np.ndarray
+
+
+def steps_of(narrow: tuple[float, ...], counts: np.ndarray, sigma: float) -> Steps:
+    """The law on narrow bins alone.
+
+    Args:
+        narrow: edges.
+        counts: noisy, of the bins between and, at the end, of the upper bound alone.
+        sigma: standard deviation of the noise of one count.
+    """
+    return Steps(narrow, dyadic(counts, sigma))
+
+
+def finer_steps(
+    narrow: tuple[float, ...],
+    counts: np.ndarray,
+    fine: tuple[float, ...],
+    parts: np.ndarray,
+    sigma: float,
+) -> Steps:
+    """The law on narrow bins, and within those that were cut finer on even stretches of their parts.
+
+    What was counted twice is averaged by its variance.
+
+    Args:
+        narrow, counts, sigma: as for `steps_of`.
+        fine: edges; those of `narrow` are among them.
+        parts: noisy, of the finer bins, with the same noise.
+    """
+    starts = np.searchsorted(np.array(fine), np.array(narrow))
+    ends = np.append(starts[1:], len(parts))
+    sizes = ends - starts
+    twice = (counts + np.add.reduceat(parts, starts) / sizes) / (1 + 1 / sizes)
+    whole = dyadic(twice, sigma)
+    edges, found = list[float](), list[np.ndarray]()
+    for start, end, mass in zip(starts.tolist(), ends.tolist(), whole.tolist(), strict=True):
+        inside = np.ones(end - start)
+        if end - start > 1:
+            inside = dyadic(parts[start:end], sigma)
+            inside = inside if inside.any() else np.ones(end - start)
+        marks = np.flatnonzero(np.diff(inside, prepend=np.nan) != 0)
+        edges += [fine[start + mark] for mark in marks.tolist()]
+        found.append(np.add.reduceat(inside, marks) * (mass / inside.sum()))
+    return Steps(tuple(edges), np.concatenate(found))
+
+
+def _values(column: Column, narrow: tuple[float, ...]) -> np.ndarray:
+    """How many values each narrow bin holds: many, where there is no unit and it is no single one."""
+    unit, ends = unit_of(column), np.array([float(edge) for edge in narrow])
+    if unit:
+        return np.rint(np.diff(ends) / float(unit))
+    return np.where(np.nextafter(ends[:-1], np.inf) < ends[1:], np.inf, 1.0)
