@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _STREAM = 0x646563  # "dec": keeps these streams apart from those that drew the codes
 _STEP = 1  # the streams that choose a step of a bin
 _GRID = 2**53
+_ROUNDED = ("Float32",)
 
 
 def decode(
@@ -28,6 +29,7 @@ def decode(
     set_index: int = 0,
     start_row: int = 0,
     dictionary: bool = False,
+    types: tuple[tuple[str, str], ...] = (),
 ) -> pl.DataFrame:
     """Turn codes into values; a row's values depend on (seed, set, row) and nothing else.
 
@@ -38,14 +40,18 @@ def decode(
         start_row: row number, within the set, of the first row of `codes`: the same rows come out
             however a set is cut into batches.
         dictionary: text columns as dictionaries (polars Enum), which write faster and smaller;
-            otherwise as String.
+            otherwise as String. Text of ordinal columns is an Enum either way.
+        types: (name, type) of columns that are to have the type of the input, which `fitting` gave.
     Returns:
         One column a schema column: text String, whole numbers Int64, numbers Float64, booleans
         Boolean, days Date; missing is null. Encoding it again gives the same codes.
     """
     import polars as pl
 
+    from gibbous.encode.column_types import typed
+
     columns, drawn = [], dict(codes.numbers)
+    asked = dict(types)
     for index, column in enumerate(codes.schema):
         column_codes = codes.by_column[index]
         if column.binned:
@@ -61,6 +67,11 @@ def decode(
             columns.append(_within(column, column_codes, draw))
         else:
             columns.append(_levels(column, column_codes, dictionary))
+    for index, column in enumerate(codes.schema):
+        text = asked.get(column.name)
+        # A number that was paid for stays as it is, to the last digit.
+        if text and not (index in drawn and text in _ROUNDED):
+            columns[index] = typed(columns[index], column, text)
     return pl.DataFrame(columns)
 
 
@@ -94,7 +105,7 @@ def _levels(column: Column, codes: np.ndarray, dictionary: bool) -> pl.Series:
     from gibbous.encode.levels import output_labels
 
     labels = output_labels(column)
-    if dictionary and labels.dtype == pl.String:
+    if labels.dtype == pl.String and (dictionary or column.kind == "ordinal"):
         labels = labels.cast(pl.Enum(labels.drop_nulls()))
     return labels.gather(pl.Series(codes))
 
