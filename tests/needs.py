@@ -76,6 +76,10 @@ NEEDS: dict[str, Need] = {
         lambda: sys.platform == "linux" and program("cc") is not None,
         "the system: `cc`, on Linux",
     ),
+    "formats extra": Need(
+        lambda: all(importlib.util.find_spec(m) for m in ("openpyxl", "pyreadstat", "yaml")),
+        "`pip install -e '.[formats]'`",
+    ),
     "ssh-keygen": Need(lambda: program("ssh-keygen") is not None, "the system: an OpenSSH client"),
     "sha256sum": Need(lambda: program("sha256sum") is not None, "GNU coreutils"),
     "/dev/full": Need(lambda: Path("/dev/full").exists(), "Linux"),

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from gibbous.pipeline import synthesize as synthesize
     from gibbous.privacy.ledger import Ledger as Ledger
     from gibbous.read.infer import infer_schema as infer_schema
+    from gibbous.read.metadata.files import import_schema as import_schema
     from gibbous.reporting.evaluate_and_report import evaluate as evaluate
     from gibbous.reporting.evaluate_and_report import report as report
     from gibbous.reporting.flow_map import flow_map as flow_map
@@ -99,6 +100,7 @@ _OTHERS = {
     "gibbous.schema_discovery": "discover_schema",
     "gibbous.privacy.ledger": "Ledger",
     "gibbous.read.infer": "infer_schema",
+    "gibbous.read.metadata.files": "import_schema",
     "gibbous.reporting.evaluate_and_report": "evaluate report",
     "gibbous.reporting.flow_map": "flow_map",
     "gibbous.write.load": "load",

@@ -28,8 +28,8 @@ from gibbous.mechanisms import registry
 from gibbous.pipeline import planned
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.store import Store
-from gibbous.read.imports import import_schema
 from gibbous.read.infer import infer_schema
+from gibbous.read.metadata.files import import_schema
 from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_toml
 from gibbous.read.source import read_columns

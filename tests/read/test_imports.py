@@ -12,7 +12,7 @@ import pytest
 
 from gibbous.core.schema import Unit
 from gibbous.encode.encode import encode
-from gibbous.read.imports import import_schema
+from gibbous.read.metadata.files import import_schema
 from gibbous.read.schema_file import parse_schema, schema_toml
 from gibbous.read.source import read_columns
 from tests.read.refusal import refused

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gibbous.core.column_texts import LENGTHS
 from gibbous.core.schema import FACTS, Column, Impossible, Schema, Unit
 from gibbous.read.edges import calendar, equal_width
 from gibbous.read.schema_file import (
@@ -42,6 +43,10 @@ sources = st.lists(
 ).map(tuple)
 
 
+lines = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=30)
+texts = st.fixed_dictionaries({key: st.none() | lines for key in LENGTHS})
+
+
 def unique_levels(values: list[object]) -> bool:
     pairs = [(type(v) is bool, v) for v in values]
     return len(set(pairs)) == len(pairs) == len({str(v) for v in values})
@@ -53,7 +58,9 @@ def level_columns(draw: st.DrawFn) -> Column:
     other = draw(st.none() | words.filter(lambda w: w not in map(str, values)))
     kind = draw(st.sampled_from(["nominal", "ordinal"]))
     missing, source = draw(st.booleans()), draw(sources)
-    return Column(draw(words), kind, tuple(values), missing=missing, other=other, sources=source)
+    named = tuple((v, draw(lines)) for v in values if draw(st.booleans()))
+    facts = {"missing": missing, "other": other, "sources": source, "level_labels": named}
+    return Column(draw(words), kind, tuple(values), **facts, **draw(texts))
 
 
 @st.composite
@@ -80,6 +87,7 @@ def binned_columns(draw: st.DrawFn) -> Column:
         missing=draw(st.booleans()),
         date_format=form,
         sources=draw(sources),
+        **draw(texts),
     )
 
 
@@ -101,7 +109,13 @@ def schemas(draw: st.DrawFn) -> Schema:
     unit = draw(st.sampled_from([None, Unit(), Unit("person", person, most)]))
     ignore = tuple(draw(st.lists(words, max_size=3)))
     return Schema(
-        tuple(columns), unit, tuple(rules), draw(st.just("") | words), ignore, draw(words)
+        tuple(columns),
+        unit,
+        tuple(rules),
+        draw(st.just("") | words),
+        ignore,
+        draw(words),
+        draw(lines),
     )
 
 
@@ -129,6 +143,46 @@ def test_a_schema_file_reads_as_its_page_says(tmp_path: Path) -> None:
     assert schema["day"].edges[1] == date(2020, 2, 1).toordinal()
     assert schema.impossible == (Impossible((("age", (0,)), ("sex", (1, 2)))),)
     assert schema.unit == Unit()
+
+
+LABELED = """[[column]]
+name = "smokes"
+kind = "nominal"
+label = "Smoking, self-reported"
+measured_in = "answers"
+levels = [1, 2, true]
+labels = {1 = "never", true = "daily"}
+"""
+
+
+def test_texts_of_a_column_are_read_and_change_no_code() -> None:
+    schema = parse_schema(HEAD + LABELED)
+
+    column = schema["smokes"]
+    assert (column.label, column.measured_in) == ("Smoking, self-reported", "answers")
+    assert column.level_labels == ((1, "never"), (True, "daily"))
+    assert column.labels() == ("1", "2", "True")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ('labels = {9 = "weekly"}', "no level"),
+        ('labels = {1 = ""}', "is empty"),
+        ("labels = {1 = 2}", "is not text"),
+        ('labels = ["never"]', "not a table"),
+        ('label = "a\\u001b[2Jb"', "control characters"),
+        (f'note = "{"x" * 5_001}"', "5,001 characters"),
+        ('lable = "Smoking"', "'label'"),
+    ],
+)
+def test_texts_that_are_wrong_are_refused(wrong: str, says: str) -> None:
+    plain = '[[column]]\nname = "smokes"\nkind = "nominal"\nlevels = [1, 2]\n'
+
+    with refused(2) as caught:
+        parse_schema(HEAD + plain + wrong + "\n")
+
+    assert says in caught.text
 
 
 def test_equal_width_bins_of_whole_numbers_differ_by_at_most_one_value() -> None:

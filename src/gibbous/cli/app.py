@@ -111,7 +111,7 @@ def schema_discover(
 
 @verb(schema_app, "Translate another tool's metadata.", "import")
 def schema_import(
-    file: Annotated[Path, Argument(help="domain.json (column: size) or SDV metadata V2.")],
+    file: Annotated[Path, Argument(help="A codebook, or metadata of another tool.")],
     out: Annotated[Path, Option("--out", "-o", help="Schema file to write.")],
     screen: ScreenFlags,
     data: Annotated[

@@ -107,20 +107,23 @@ def translate(
         data: the records, for metadata that state no levels or ranges; such facts are inferred.
     """
     _writable(out, overwrite)
-    from gibbous.read.imports import import_schema
-    from gibbous.read.schema_file import schema_toml
+    from gibbous.read.metadata.files import import_draft
 
-    schema = import_schema(file, data=data)
-    write_text(out, schema_toml(schema), overwrite)
+    draft = import_draft(file, data=data)
+    schema = draft.schema
+    write_text(out, draft.toml(), overwrite)
     if screen.json:
-        show.as_json(summary(schema) | {"path": str(out)})
+        show.as_json(summary(schema) | {"path": str(out), "notes": draft.notes})
         return
     if not screen.quiet:
         _columns(schema)
+        for note, columns in _by_note(draft.notes).items():
+            show.line(f"  {', '.join(map(repr, columns))}: {note}")
     left = len(schema.inferred())
     show.line(
         f"{out}: {show.counted(len(schema), 'column')}, "
         + (f"{left} facts inferred: review them." if left else "every fact declared.")
+        + ("" if schema.unit else " The privacy unit is not declared: set [unit].")
     )
 
 

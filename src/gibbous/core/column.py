@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from gibbous.core.column_texts import LABEL, LENGTHS, allowed_text, unfit_labels, unfit_text
 from gibbous.core.errors import UsageError
 
 ColumnKind = Literal["nominal", "ordinal", "binary", "numeric", "date"]
@@ -51,7 +52,13 @@ class Column:
         date_format: strptime format of dates in text input; None means ISO 8601 days.
         within: how output numbers lie within their bins; None for evenly. Its source is that of the bins.
         sources: (fact, source) for facts in FACTS whose source is not `declared`.
+        label: what the column is, in a few words; None if nobody said.
+        level_labels: (level, what it means), of levels that the column has, in their order.
+        description: of the column, in sentences.
+        measured_in: unit of measurement, such as "years".
+        note: anything else that a reader of the data should know.
 
+    The five texts are public and for people: no code, count, price or row depends on them.
     Codes: levels (or bins) in order, then `other` if declared, then missing if allowed.
     """
 
@@ -67,6 +74,11 @@ class Column:
     date_format: str | None = None
     within: Within | None = None
     sources: tuple[tuple[str, Source], ...] = ()
+    label: str | None = None
+    level_labels: tuple[tuple[Level, str], ...] = ()
+    description: str | None = None
+    measured_in: str | None = None
+    note: str | None = None
 
     def __repr__(self) -> str:
         # Levels and bounds of a draft were read off the data: they are not shown.
@@ -104,6 +116,7 @@ class Column:
                     f"Facts are {', '.join(FACTS)}; sources are {', '.join(SOURCES)}",
                     "Correct sources",
                 )
+        _check_texts(self)
 
     @property
     def binned(self) -> bool:
@@ -235,6 +248,18 @@ def _check_levels(column: Column) -> None:
         )
     if column.other is not None and column.other in texts:
         raise _bad(column, "has a level named as its other", "They differ", "Rename other")
+
+
+def _check_texts(column: Column) -> None:
+    for name, most in LENGTHS.items():
+        text = getattr(column, name)
+        fault = None if text is None else unfit_text(text, most)
+        if fault:
+            raise _bad(column, f"has a {name} that {fault}", allowed_text(most), f"Correct {name}")
+    fault = unfit_labels(column.level_labels, column.levels)
+    if fault:
+        allowed = f"Labels belong to its levels, one each. {allowed_text(LABEL)}"
+        raise _bad(column, fault, allowed, "Correct labels")
 
 
 def _edge_text(column: Column, edge: float) -> str:

@@ -9,7 +9,16 @@ from typing import Any, Literal
 from gibbous.core.errors import EngineFailure
 
 Extra = Literal[
-    "pandas", "demo", "evaluate", "report", "contract", "duckdb", "postgresql", "sign", "spark"
+    "pandas",
+    "demo",
+    "evaluate",
+    "report",
+    "contract",
+    "duckdb",
+    "postgresql",
+    "sign",
+    "spark",
+    "formats",
 ]
 
 

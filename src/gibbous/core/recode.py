@@ -8,8 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gibbous.core.codes import Codes
+from gibbous.core.column_texts import LENGTHS
 from gibbous.core.errors import UsageError
-from gibbous.core.schema import SOURCES, Column, Impossible, Level, Schema, Source, Within
+from gibbous.core.schema import (
+    SOURCES,
+    Column,
+    ColumnKind,
+    Impossible,
+    Level,
+    Schema,
+    Source,
+    Within,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,9 +119,9 @@ def _column(column: Column, change: Change) -> Column:
         return replace(column, edges=bins)
     labels = _labels(column, groups)
     ordered = column.ordered and bool(np.all(np.diff(groups[: column.bins]) >= 0))
-    return Column(
-        column.name, "ordinal" if ordered else "nominal", levels=labels, sources=_kept(column)
-    )
+    kind: ColumnKind = "ordinal" if ordered else "nominal"
+    texts = {name: getattr(column, name) for name in LENGTHS}
+    return Column(column.name, kind, levels=labels, sources=_kept(column), **texts)
 
 
 def _joined_bins(column: Column, groups: np.ndarray) -> tuple[float, ...] | None:

@@ -23,6 +23,7 @@ from gibbous.core.column import ColumnKind as ColumnKind
 from gibbous.core.column import Level as Level
 from gibbous.core.column import Source as Source
 from gibbous.core.column import Within as Within
+from gibbous.core.column_texts import PARAGRAPH, allowed_text, unfit_text
 from gibbous.core.errors import UsageError
 from gibbous.core.readers import readers
 
@@ -103,6 +104,7 @@ class Schema:
         null: the one text that reads as missing in CSV (written for missing, too).
         ignore: columns of the input that are known and left out on purpose.
         name: of the data set, for people.
+        description: of the data set, one paragraph, for people.
     """
 
     columns: tuple[Column, ...]
@@ -111,9 +113,18 @@ class Schema:
     null: str = ""
     ignore: tuple[str, ...] = ()
     name: str = ""
+    description: str = ""
 
     def __post_init__(self) -> None:
         names = self.names
+        fault = unfit_text(self.description, PARAGRAPH) if self.description else None
+        if fault:
+            raise UsageError(
+                "SCHEMA",
+                f"The description of the schema {fault}.",
+                f"{allowed_text(PARAGRAPH)}.",
+                "Correct description.",
+            )
         if not names:
             raise UsageError(
                 "SCHEMA", "The schema has no columns.", "It needs at least one.", "Add one."

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from gibbous.core.column_texts import LENGTHS
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import (
     FACTS,
@@ -52,8 +53,10 @@ def read_column(table: Fields) -> Column:
     else:
         rest |= {"levels": _levels(table, kind), "other": table.text("other")}
     sources = _sources(table, binned)
+    texts: dict[str, Any] = {key: table.text(key) for key in LENGTHS}
+    texts["level_labels"] = _level_labels(table, rest.get("levels", ()))
     table.finish()
-    return Column(name, kind, sources=sources, **rest)
+    return Column(name, kind, sources=sources, **rest, **texts)
 
 
 def read_rule(table: Fields, columns: Mapping[str, Column]) -> Impossible:
@@ -94,6 +97,33 @@ def _levels(table: Fields, kind: str) -> tuple[Level, ...]:
                 "Levels are text, numbers, true or false; days belong in kind = 'date'",
             )
     return tuple(levels)
+
+
+def _level_labels(table: Fields, levels: tuple[Level, ...]) -> tuple[tuple[Level, str], ...]:
+    """The table `labels`: its keys are texts of levels, `true` and `false` as TOML writes them."""
+    given = table.any("labels")
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise table.wrong("labels", "is not a table", "It maps levels to what they mean")
+    if not levels and given:
+        raise table.wrong("labels", "were given", "Levels have labels, bins have none", "Remove it")
+    left = {str(key): label for key, label in given.items()}
+    texts = [str(level) for level in levels]
+    found = []
+    for level, key in zip(levels, texts, strict=True):
+        as_toml = key.lower() if isinstance(level, bool) and key.lower() not in texts else key
+        for name in dict.fromkeys((key, as_toml)):
+            if name in left:
+                found.append((level, left.pop(name)))
+    for key in left:
+        raise table.wrong(
+            "labels",
+            f"names {shown(key)}, which is no level",
+            f"Levels are {listed(levels)}",
+            nearest(key, map(str, levels)),
+        )
+    return tuple(found)
 
 
 def _bins(table: Fields, kind: str) -> dict[str, Any]:

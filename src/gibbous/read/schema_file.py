@@ -89,6 +89,7 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
     top = Fields(document, "The schema")
     _check_format(top)
     name, null = top.text("name", ""), top.text("null", "")
+    about = top.text("description", "")
     ignore = tuple(top.list("ignore") or ())
     if any(not isinstance(n, str) for n in ignore):
         raise top.wrong("ignore", "holds something that is not text", "It lists column names")
@@ -107,7 +108,7 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
             "An identifier is not synthesized",
             "Remove its [[column]]",
         )
-    schema = Schema(columns, unit, impossible, null or "", ignore, name or "")
+    schema = Schema(columns, unit, impossible, null or "", ignore, name or "", about or "")
     _check_possible(schema)
     return schema
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from gibbous.core.column_texts import LENGTHS
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Level, Schema
 from gibbous.read.edges import equal_width, facts
@@ -30,6 +31,8 @@ def schema_json(schema: Schema) -> dict[str, Any]:
     document: dict[str, Any] = {"format": FORMAT}
     if schema.name:
         document["name"] = schema.name
+    if schema.description:
+        document["description"] = schema.description
     document |= {"null": schema.null, "ignore": list(schema.ignore), "unit": _unit(schema)}
     document["column"] = [_column(c) for c in schema]
     if schema.impossible:
@@ -53,15 +56,18 @@ def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> st
     """
     document = schema_json(schema)
     lines = _review(schema, notes or {})
-    lines += [_pair(k, document[k]) for k in ("format", "name", "null", "ignore") if k in document]
+    first = ("format", "name", "description", "null", "ignore")
+    lines += [_pair(k, document[k]) for k in first if k in document]
     lines += ["", "[unit]"]
     lines += [_pair(key, value) for key, value in document["unit"].items()]
     for column, table in zip(schema, document["column"], strict=True):
         lines += ["", "[[column]]"]
         days = ("lower", "upper", "cuts", "steps") if column.kind == "date" else ()
+        labels = table.pop("labels", None)
         lines += [
             _pair(key, _days(value) if key in days else value) for key, value in table.items()
         ]
+        lines += _labels(labels) if labels else []
     for table in document.get("impossible", []):
         lines += ["", "[[impossible]]"]
         lines += [_pair(key, value) for key, value in table.items()]
@@ -74,6 +80,13 @@ def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> st
             "Correct it in the schema.",
         )
     return text
+
+
+def _labels(labels: Mapping[str, str]) -> list[str]:
+    short = _pair("labels", labels)
+    if len(short) <= _LINE:
+        return [short]
+    return ["[column.labels]", *(_pair(level, label) for level, label in labels.items())]
 
 
 def _unit(schema: Schema) -> dict[str, Any]:
@@ -92,6 +105,8 @@ def _unit(schema: Schema) -> dict[str, Any]:
 
 def _column(column: Column) -> dict[str, Any]:
     table: dict[str, Any] = {"name": column.name, "kind": column.kind}
+    texts = {key: getattr(column, key) for key in LENGTHS}
+    table |= {key: text for key, text in texts.items() if text is not None}
     if column.binned:
         table |= _bins(column)
     else:
@@ -107,6 +122,8 @@ def _column(column: Column) -> dict[str, Any]:
             table["source"] = whole.pop()
         else:
             table["sources"] = dict(column.sources)
+    if column.level_labels:
+        table["labels"] = {str(level): label for level, label in column.level_labels}
     return table
 
 

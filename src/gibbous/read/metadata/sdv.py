@@ -1,78 +1,18 @@
-"""Metadata of other tools -> a schema: domain.json (private-pgm, NIST) and SDV metadata V2."""
+"""SDV metadata of one table -> a schema whose every fact is inferred: SDV detects them from data."""
 
 from __future__ import annotations
 
 import datetime
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, cast
 
-from gibbous.core.documents import Unreadable, json_value, read_bytes
 from gibbous.core.errors import UsageError
-from gibbous.core.schema import Column, ColumnKind, Level, Schema, Unit
+from gibbous.core.schema import Column, ColumnKind, Level, Schema
 from gibbous.read.edges import all_inferred, calendar, day_format, equal_width
 from gibbous.read.fields import listed, shown
-
-MAX_BYTES = 16 << 20
-MAX_LEVELS = 10_000
-
-
-def import_schema(path: str | Path, *, data: Any = None) -> Schema:
-    """Read another tool's metadata.
-
-    `domain.json` maps columns to sizes: codes 0..size-1, counted as declared, one record a row.
-    SDV metadata (V2, or V1; one table) arrive with every fact marked inferred, because SDV detects
-    them from data; what they do not state is read off `data`. Their privacy unit stays undeclared.
-
-    Args:
-        path: a JSON file of at most 16 MB.
-        data: the records (path or frame), for SDV metadata without ranges (V1).
-    Returns:
-        The schema. Identifiers, and kinds that are not tabular values, are in `ignore`.
-    Raises:
-        UsageError: the file is neither, or facts are missing and there are no data.
-    """
-    path = Path(path)
-    try:
-        document, fault = json_value(read_bytes(path, MAX_BYTES)), ""
-    except Unreadable as error:
-        document, fault = None, str(error)
-    if fault:
-        raise UsageError(
-            "IMPORTFILE",
-            f"The file {shown(path)} {fault}.",
-            "It is domain.json or SDV metadata V2, JSON in UTF-8.",
-            "Check the path.",
-        )
-    if isinstance(document, dict) and any(
-        isinstance(document.get(k), dict) for k in ("tables", "columns")
-    ):
-        return read_sdv(document, data)
-    sizes = isinstance(document, dict) and all(
-        isinstance(v, int) and not isinstance(v, bool) for v in document.values()
-    )
-    if not sizes or not document:
-        raise UsageError(
-            "IMPORTFORMAT",
-            "The file is neither domain.json nor SDV metadata.",
-            "domain.json maps column names to sizes; SDV metadata have columns with an sdtype each.",
-            "Check the file, or start from gibbous schema infer.",
-        )
-    return Schema(tuple(_coded(name, size) for name, size in document.items()), Unit())
-
-
-def _coded(name: str, size: int) -> Column:
-    if not 1 <= size <= MAX_LEVELS:
-        raise UsageError(
-            "DOMAIN",
-            f"Column {shown(name)} has size {size:,}.",
-            f"Sizes are 1 to {MAX_LEVELS:,}.",
-            "Group its codes, or leave it out of the domain and the data.",
-        )
-    return Column(name, "binary" if size == 2 else "nominal", tuple(range(size)))
-
+from gibbous.read.metadata.codebook import drafts_of
 
 VERSIONS = ("V2", "V1", "SINGLE_TABLE_V1", "MULTI_TABLE_V1")
 _TABULAR = ("categorical", "ordinal", "boolean", "numerical", "datetime")
@@ -99,7 +39,8 @@ def read_sdv(document: Mapping[str, Any], data: Any) -> Schema:
     keys = {table.get("primary_key")}
     if isinstance(alternate := table.get("alternate_keys"), list):
         keys.update(key for key in alternate if isinstance(key, str))
-    drafts = _drafts(given, data)
+    forms = {name: column.get("datetime_format") for name, column in given.items()}
+    drafts = drafts_of(data, forms)
     columns: list[Column] = []
     ignore: list[str] = []
     bare: list[str] = []
@@ -219,24 +160,6 @@ def _one_table(document: Mapping[str, Any]) -> Mapping[str, Any]:
             "Save the metadata of one table.",
         )
     return cast(Mapping[str, Any], next(iter(tables.values())))
-
-
-def _drafts(given: Mapping[str, Any], data: Any) -> dict[str, Column]:
-    if data is None:
-        return {}
-    from gibbous.read.infer import describe, parse_days
-    from gibbous.read.source import read_columns
-
-    frame = read_columns(data)
-    drafts = {}
-    for name in frame.columns:
-        form = given.get(name, {}).get("datetime_format")
-        form = form if isinstance(form, str) and form != "%Y-%m-%d" and day_format(form) else None
-        draft = describe(parse_days(frame[name], form) if form else frame[name])
-        if isinstance(draft, Column):
-            dated = form and draft.kind == "date"
-            drafts[name] = replace(draft, date_format=form) if dated else draft
-    return drafts
 
 
 def _level(name: str, value: object) -> Level:

@@ -1,0 +1,222 @@
+"""What a codebook states of a table -> a draft of a schema, which says what is not stated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gibbous.core.column_texts import LABEL, LENGTHS, tidy_text
+from gibbous.core.errors import UsageError
+from gibbous.core.schema import Column, ColumnKind, Level, Schema, Source, Unit
+from gibbous.read.edges import calendar, day_format, equal_width
+from gibbous.read.infer import Draft, describe, parse_days
+
+MAX_LEVELS = 10_000
+MAX_VARIABLES = 2_000
+BINS = 16
+_YEARS = 5 * 366  # days: longer spans have bins by year
+_UNSTATED = (
+    "left out (ignore): the codebook states no levels and no bounds. Give the data too (the facts are "
+    "then inferred), or describe it by hand."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """What a codebook states of one column; what it leaves open is empty or None.
+
+    Attributes:
+        name: as in the data.
+        levels, labels: values that can occur, and (level, what it means).
+        ordered: whether the levels are in order.
+        lower, upper: bounds, of numbers or (`date`) proleptic ordinals of days.
+        cuts: inner cut points.
+        integer, date, clamp: of values within bounds.
+        missing: whether a value can be absent; where nobody says, it can.
+        texts: label, description, measured_in and note, as they stand in the codebook.
+        inferred: facts that a tool read off data.
+        remark: what the author of the schema should know; follows the note of a column left out, too.
+        why_not: why the column is left out, if it is.
+    """
+
+    name: str
+    levels: tuple[Level, ...] = ()
+    labels: tuple[tuple[Level, str], ...] = ()
+    ordered: bool = False
+    lower: float | None = None
+    upper: float | None = None
+    cuts: tuple[float, ...] = ()
+    integer: bool = False
+    date: bool = False
+    clamp: bool = False
+    missing: bool | None = None
+    texts: tuple[tuple[str, object], ...] = ()
+    inferred: tuple[str, ...] = ()
+    remark: str = ""
+    why_not: str = ""
+
+    def public_texts(self) -> dict[str, Any]:
+        """The texts as a column takes them."""
+        given = dict(self.texts)
+        return {key: tidy_text(given.get(key), most) for key, most in LENGTHS.items()}
+
+    def column(self) -> Column | None:
+        """The column, if levels or bounds are stated.
+
+        Raises:
+            UsageError: what is stated contradicts itself.
+        """
+        missing = self.missing is not False
+        sources: tuple[tuple[str, Source], ...] = tuple((f, "inferred") for f in self.inferred)
+        if self.levels:
+            kind: ColumnKind = "ordinal" if self.ordered else "nominal"
+            if len(self.levels) == 2 and not self.ordered:
+                kind = "binary"
+            tidy = ((level, tidy_text(label, LABEL)) for level, label in self.labels)
+            named = tuple((level, label) for level, label in tidy if label)
+            facts: dict[str, Any] = {"levels": self.levels, "level_labels": named}
+            return Column(
+                self.name, kind, missing=missing, sources=sources, **facts, **self.public_texts()
+            )
+        if self.lower is None or self.upper is None:
+            return None
+        facts = {"edges": self._edges(self.lower, self.upper), "clamp": self.clamp}
+        facts["integer"] = self.integer and not self.date
+        kind = "date" if self.date else "numeric"
+        return Column(
+            self.name, kind, missing=missing, sources=sources, **facts, **self.public_texts()
+        )
+
+    def _edges(self, lower: float, upper: float) -> tuple[float, ...]:
+        whole = self.integer or self.date
+        if self.cuts or lower >= upper:
+            return (lower, *self.cuts, upper)
+        if self.date:
+            by = "year" if upper - lower > _YEARS else "month"
+            return calendar(int(lower), int(upper), by)
+        bins = min(BINS, int(upper - lower)) if whole else BINS
+        return equal_width(lower, upper, max(bins, 1), whole=whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Codebook:
+    """What a file states of a table.
+
+    Attributes:
+        variables: in the order of the file.
+        unit: the privacy unit, if it is stated.
+        name, description: of the data set.
+        remarks: name -> sentence, of columns that are known and are no variables (identifiers).
+    """
+
+    variables: tuple[Variable, ...]
+    unit: Unit | None = None
+    name: object = ""
+    description: object = ""
+    remarks: tuple[tuple[str, str], ...] = ()
+
+
+def draft_of(codebook: Codebook, data: Any = None) -> Draft:
+    """The schema that a codebook states.
+
+    Args:
+        codebook: of one table.
+        data: records (path or frame): what is not stated is read off them and marked inferred.
+    Returns:
+        Columns whose facts are stated, others in `ignore`; a note for each thing to look at.
+    Raises:
+        UsageError: it describes no column, too many, or one of them in contradictions.
+    """
+    drafts = drafts_of(data, {})
+    columns: list[Column] = []
+    notes, left = dict(codebook.remarks), [name for name, _ in codebook.remarks]
+    for variable in codebook.variables:
+        column = None if variable.why_not else variable.column()
+        if column is None and not variable.why_not and variable.name in drafts:
+            column = replace(drafts[variable.name], **variable.public_texts())
+        if column is not None and column.size > MAX_LEVELS:
+            column = None
+            variable = replace(variable, why_not=f"left out (ignore): over {MAX_LEVELS:,} levels.")
+        if column is None:
+            left.append(variable.name)
+        else:
+            columns.append(column)
+        why = (variable.why_not or _UNSTATED) if column is None else ""
+        note = " ".join(part for part in (why, variable.remark) if part)
+        notes |= {variable.name: note} if note else {}
+    known = {column.name for column in columns} | set(left)
+    person = codebook.unit.column if codebook.unit else None
+    for name in drafts:
+        if name not in known and name != person:
+            left.append(name)
+            notes[name] = "left out (ignore): the codebook does not name it."
+    return Draft(_schema(codebook, columns, left), notes)
+
+
+def drafts_of(data: Any, forms: Mapping[str, object]) -> dict[str, Column]:
+    """Columns read off data, every fact inferred.
+
+    Args:
+        data: path or frame; None for none.
+        forms: column -> strptime format of its days in text, where one is stated.
+    """
+    if data is None:
+        return {}
+    from gibbous.read.source import read_columns
+
+    frame = read_columns(data)
+    drafts = {}
+    for name in frame.columns:
+        form = forms.get(name)
+        form = form if isinstance(form, str) and form != "%Y-%m-%d" and day_format(form) else None
+        draft = describe(parse_days(frame[name], form) if form else frame[name])
+        if isinstance(draft, Column):
+            dated = form and draft.kind == "date"
+            drafts[name] = replace(draft, date_format=form) if dated else draft
+    return drafts
+
+
+def plain_level(value: object) -> Level | None:
+    """A value as a level: whole floats as whole numbers; None for what is no level."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value if value - value == 0 else None
+    return value if isinstance(value, str | int) else None
+
+
+def levels_of_texts(texts: list[str]) -> list[Level]:
+    """Texts as levels: whole numbers if each is written as one (no leading zeros), else texts."""
+    plain = all(t.lstrip("-").isdecimal() and t.isascii() and len(t) < 20 for t in texts)
+    if texts and plain and all(str(int(t)) == t for t in texts):
+        return [int(t) for t in texts]
+    return list(texts)
+
+
+def unsound(what: str, name: str, allowed: str) -> UsageError:
+    """The error for a codebook that is not what it should be."""
+    return UsageError(
+        "CODEBOOK",
+        f"The {name} {what}.",
+        f"{allowed}.",
+        "Correct the file, or start from gibbous schema infer.",
+    )
+
+
+def _schema(codebook: Codebook, columns: list[Column], left: list[str]) -> Schema:
+    if len(columns) + len(left) > MAX_VARIABLES:
+        raise unsound(
+            f"describes {len(columns) + len(left):,} columns",
+            "codebook",
+            f"At most {MAX_VARIABLES:,}",
+        )
+    if not columns:
+        raise unsound(
+            "states neither levels nor bounds of any column",
+            "codebook",
+            "It states levels or bounds, or the data are given too",
+        )
+    person = codebook.unit.column if codebook.unit else None
+    ignore = tuple(dict.fromkeys(name for name in left if name != person))
+    name = tidy_text(codebook.name, LENGTHS["label"]) or ""
+    about = tidy_text(codebook.description, LENGTHS["description"]) or ""
+    return Schema(tuple(columns), codebook.unit, (), "", ignore, name, about)

@@ -1,0 +1,118 @@
+"""A file that describes a table, of whatever tool -> a draft of a schema, by one road for all formats."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.documents import Unreadable, json_value, read_bytes, read_text
+from gibbous.core.errors import UsageError
+from gibbous.core.extras import need
+from gibbous.core.keywords import answering
+from gibbous.core.schema import Schema
+from gibbous.read.fields import shown
+from gibbous.read.infer import Draft
+from gibbous.read.metadata import croissant, domains, sheets
+from gibbous.read.metadata.codebook import Codebook, draft_of, unsound
+from gibbous.read.metadata.ddi import of_ddi
+from gibbous.read.metadata.sdv import read_sdv
+from gibbous.read.metadata.statistical import READERS, of_statistical
+
+MAX_BYTES = 16 << 20
+_YAML = (".yaml", ".yml")
+_MAX_ALIASES = 100  # of YAML: aliases of aliases make small files huge
+FORMATS = (
+    "It is domain.json, metadata of SDV, SmartNoise, DPSynth or Croissant (JSON or YAML), DDI-Codebook "
+    "(.xml), a codebook sheet (.csv, .tsv, .xlsx), or a file of SPSS, Stata or SAS, at most "
+    f"{MAX_BYTES >> 20} MB."
+)
+_DOCUMENTS: tuple[tuple[Callable[[object], bool], Callable[[Any], Codebook]], ...] = (
+    (croissant.is_croissant, croissant.of_croissant),
+    (domains.is_sizes, domains.of_sizes),
+    (domains.is_dpsynth, domains.of_dpsynth),
+    (domains.is_smartnoise, domains.of_smartnoise),
+)
+
+
+@answering
+def import_schema(path: str | os.PathLike[str], *, data: Any = None) -> Schema:
+    """Read a schema from another tool's metadata or a codebook.
+
+    What people wrote down (codebooks, dictionaries, domains) counts as declared; what a tool detected
+    from data (SDV; statistics in DDI), and everything read off `data`, is marked inferred.
+
+    Args:
+        path: see `docs/how-to/schema.md` for the formats; the ending of its name says which.
+        data: the records (path or frame), for columns whose levels or bounds the file does not state.
+    Returns:
+        The schema. Columns that nothing describes are in `ignore`; a privacy unit that is not stated
+        is None.
+    Raises:
+        UsageError: the file is none of these, or states too little.
+        EngineFailure: the format needs a library of the extra `formats`.
+    Example:
+        >>> import gibbous as gb
+        >>> schema = gb.import_schema("codebook.csv")  # doctest: +SKIP
+    """
+    return import_draft(path, data=data).schema
+
+
+def import_draft(path: str | os.PathLike[str], *, data: Any = None) -> Draft:
+    """The same with notes: column -> why it was left out, or what to check.
+
+    Args, Raises: as `import_schema`.
+    """
+    path = Path(path)
+    ending = path.suffix.lower()
+    try:
+        if ending in READERS:
+            return draft_of(of_statistical(_regular(path)), data)
+        if ending in (".xlsx", ".xlsm"):
+            read_bytes(path, MAX_BYTES)
+            return draft_of(sheets.of_excel(path), data)
+        if ending in (".csv", ".tsv"):
+            return draft_of(sheets.of_csv(read_text(path, MAX_BYTES)), data)
+        if ending == ".xml":
+            return draft_of(of_ddi(read_text(path, MAX_BYTES)), data)
+        document = _yaml(path) if ending in _YAML else json_value(read_bytes(path, MAX_BYTES))
+    except Unreadable as error:
+        fault = str(error)
+    else:
+        return _of_document(document, data)
+    raise UsageError("IMPORTFILE", f"The file {shown(path)} {fault}.", FORMATS, "Check the path.")
+
+
+def _of_document(document: object, data: Any) -> Draft:
+    for fits, read in _DOCUMENTS:
+        if fits(document):
+            return draft_of(read(document), data)
+    if isinstance(document, Mapping) and any(
+        isinstance(document.get(k), dict) for k in ("tables", "columns")
+    ):
+        return Draft(read_sdv(document, data))
+    raise UsageError(
+        "IMPORTFORMAT",
+        "The file is in none of the formats that are read.",
+        FORMATS,
+        "Check the file, or start from gibbous schema infer.",
+    )
+
+
+def _yaml(path: Path) -> object:
+    yaml = need("yaml", "formats")
+    text = read_text(path, MAX_BYTES)
+    try:
+        aliases = sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text))
+        if aliases > _MAX_ALIASES:
+            raise unsound("has too many aliases", "YAML file", f"At most {_MAX_ALIASES}")
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise Unreadable("cannot be read as YAML") from None
+
+
+def _regular(path: Path) -> Path:
+    if not path.is_file():
+        raise Unreadable("is missing or cannot be read")
+    return path

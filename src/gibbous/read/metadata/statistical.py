@@ -1,0 +1,70 @@
+"""Files of SPSS, Stata and SAS -> what their dictionaries state: labels, value labels, missing values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.extras import need
+from gibbous.core.schema import Level
+from gibbous.read.metadata.codebook import Codebook, Variable, plain_level, unsound
+
+READERS = {
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".por": "read_por",
+    ".dta": "read_dta",
+    ".sas7bdat": "read_sas7bdat",
+    ".xpt": "read_xport",
+}
+_ALLOWED = "SPSS (.sav, .zsav, .por), Stata (.dta) and SAS (.sas7bdat, .xpt) files are read"
+
+
+def of_statistical(path: Path) -> Codebook:
+    """The dictionary of a file; its records are not read.
+
+    Value labels are declared levels, without values that SPSS calls missing. Bounds and the privacy
+    unit are not stated, nor value labels of SAS, which are in a catalog of their own.
+
+    Raises:
+        UsageError: the file cannot be read.
+        EngineFailure: pyreadstat is not installed.
+    """
+    pyreadstat = need("pyreadstat", "formats")
+    reader = READERS[path.suffix.lower()]
+    asked = {"user_missing": True} if reader == "read_sav" else {}
+    try:
+        _, meta = getattr(pyreadstat, reader)(str(path), metadataonly=True, **asked)
+    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError, ValueError):
+        raise unsound("cannot be read", "file", _ALLOWED) from None
+    variables = tuple(_variable(name, meta) for name in meta.column_names)
+    return Codebook(variables, None, meta.file_label or "")
+
+
+def _variable(name: str, meta: Any) -> Variable:
+    texts = (("label", meta.column_names_to_labels.get(name)),)
+    absent = meta.missing_ranges.get(name) or []
+    remark = (
+        "SPSS calls some of its values missing: write them as missing in the data."
+        if absent
+        else ""
+    )
+    labels: dict[Level, str] = {}
+    for value, label in (meta.variable_value_labels.get(name) or {}).items():
+        level = plain_level(value)
+        if level is not None and not any(_within(level, span) for span in absent):
+            labels[level] = str(label)
+    measure = (meta.variable_measure or {}).get(name)
+    base = Variable(name, texts=texts, remark=remark)
+    if not labels or measure == "scale":
+        return base
+    return Variable(
+        name, tuple(labels), tuple(labels.items()), measure == "ordinal", texts=texts, remark=remark
+    )
+
+
+def _within(level: Level, span: dict[str, Any]) -> bool:
+    low, high = span.get("lo"), span.get("hi")
+    if isinstance(level, str) or isinstance(low, str) or isinstance(high, str):
+        return level == low
+    return low is not None and high is not None and bool(low <= level <= high)
