@@ -232,7 +232,9 @@ def release(request: Request, progress: Progress = silent) -> Release:
         GibbousError: see `synthesize`.
     """
     privacy, source = request.privacy, request.source
-    output = replace(request.output, sign=signing_key(request.output.sign))
+    frames = frame_kind(source)
+    key, types = signing_key(request.output.sign), frames.types
+    output = replace(request.output, sign=key, types=types)
     request = replace(request, output=output)
     costs = planned(privacy, output)
     check_memory(costs.memory_bytes, memory_limit(request.performance))
@@ -244,7 +246,7 @@ def release(request: Request, progress: Progress = silent) -> Release:
     )
     ledger = ledger_of(privacy)
     made = text_engine if isinstance(privacy.method, Discovering) else engine_of
-    engine, frames = made(request.performance, source, request.options), frame_kind(source)
+    engine = made(request.performance, source, request.options)
     with (
         at_most(request.performance.threads),
         records_in(request, costs, ledger, engine, progress) as dataset,

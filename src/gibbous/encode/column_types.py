@@ -109,6 +109,27 @@ def typed(values: pl.Series, column: Column, text: str) -> pl.Series:
     return values.cast(dtype)
 
 
+def dictionary_casts(schema: Schema, given: Mapping[str, str]) -> list[pl.Expr]:
+    """Text of a file that `decode` wrote -> the dictionaries it was: those asked for, and ordinal ones.
+
+    Args:
+        given: name -> type, as for `fitting`.
+    """
+    import polars as pl
+
+    from gibbous.encode.levels import output_labels
+
+    asked, casts = dict(fitting(schema, given)), []
+    for column in schema:
+        usual = column.kind == "ordinal" and output_labels(column).dtype == pl.String
+        text = asked.get(column.name, "Enum" if usual else "")
+        if text == "Categorical":
+            casts.append(pl.col(column.name).cast(pl.Categorical))
+        elif text == "Enum":
+            casts.append(pl.col(column.name).cast(pl.Enum(category_texts(column))))
+    return casts
+
+
 def category_texts(column: Column) -> list[str]:
     """Its levels as text in the declared order, then `other`: the categories of a dictionary."""
     return [str(level) for level in column.levels] + ([column.other] if column.other else [])
@@ -126,7 +147,7 @@ def _levels_fit(column: Column, dtype: Any) -> bool:
         return False
     try:
         back = typed(labels, column, type_text(dtype))
-        return level_codes(back, column).tolist() == list(range(len(labels)))
+        return bool(level_codes(back, column).tolist() == list(range(len(labels))))
     except (pl.exceptions.PolarsError, ValueError, OverflowError):
         return False
 
@@ -134,7 +155,9 @@ def _levels_fit(column: Column, dtype: Any) -> bool:
 def _days_fit(column: Column, dtype: Any) -> bool:
     import polars as pl
 
-    first, last = (datetime.date.fromordinal(int(edge)) for edge in (column.edges[0], column.edges[-1]))
+    first, last = (
+        datetime.date.fromordinal(int(edge)) for edge in (column.edges[0], column.edges[-1])
+    )
     low, high = _DAYS.get(dtype.time_unit, (datetime.date(2, 1, 1), datetime.date(9998, 12, 31)))
     if not low <= first <= last <= high:
         return False
@@ -180,7 +203,7 @@ def _singles_fit(column: Column) -> bool:
 
 
 def _singles(values: pl.Series, column: Column) -> pl.Series:
-    """Numbers of single precision in the bin of the number: the next lower one that the bin has, or its first."""
+    """Numbers of single precision in the bin of each number: the next lower one, or the bin's first."""
     import polars as pl
 
     numbers = values.fill_null(column.edges[0]).to_numpy()

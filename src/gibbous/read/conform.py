@@ -143,7 +143,6 @@ def usable(name: str, dtype: Any) -> bool:
 
 
 def _words(dtype: Any) -> str:
-    import polars as pl
 
     # The text of a nested type may hold names, of an Enum its categories: the base name is enough.
     return str(dtype.base_type().__name__).lower()

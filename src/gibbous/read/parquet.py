@@ -182,9 +182,18 @@ def parquet_names(path: Path, options: ReadOptions) -> list[str]:
     Raises:
         InputRejected, ResourceLimit: as `read_parquet`.
     """
+    return list(parquet_types(path, options))
+
+
+def parquet_types(path: Path, options: ReadOptions) -> dict[str, pl.DataType]:
+    """The columns of a Parquet file, or of the first of several, by name: their types as they are stored.
+
+    Raises:
+        InputRejected, ResourceLimit: as `read_parquet`.
+    """
     first = files_of(path)[0] if is_many(path) else path
     with opened(first) as file:
-        return list(_columns(file, first, options))
+        return _columns(file, first, options)
 
 
 def _columns(file: BinaryIO, path: Path, options: ReadOptions) -> dict[str, pl.DataType]:

@@ -4,7 +4,7 @@ Polars marks every Enum as ordered. What is written here says it of ordinal colu
 labels of columns in the metadata of their fields, and what pandas reads: types that hold missing.
 
 Source:
-    Arrow columnar format, Schema.fbs and Message.fbs; FlatBuffers binary format (google.github.io/flatbuffers).
+    Arrow columnar format, Schema.fbs and Message.fbs; FlatBuffers, "Internals".
 """
 
 from __future__ import annotations
@@ -43,9 +43,12 @@ def file_metadata(columns: Mapping[str, pl.DataType], schema: Schema) -> dict[st
 def texts(column: Column) -> tuple[tuple[str, Any], ...]:
     """What the schema says of a column to people, as (name, text); labels of levels are a dictionary."""
     names = ("label", "description", "measured_in", "note")
-    said = [(name, getattr(column, name, None)) for name in names]
-    labels = {str(level): text for level, text in getattr(column, "level_labels", ())}
-    return (*((name, text) for name, text in said if text), *([("labels", labels)] if labels else ()))
+    said = [(name, getattr(column, name)) for name in names]
+    labels = {str(level): text for level, text in column.level_labels}
+    return (
+        *((name, text) for name, text in said if text),
+        *([("labels", labels)] if labels else ()),
+    )
 
 
 def _pandas(columns: Mapping[str, pl.DataType], schema: Schema) -> str:

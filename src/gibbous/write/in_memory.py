@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +14,7 @@ from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.request import Output
 from gibbous.core.tables import Tables
+from gibbous.encode.column_types import fitting
 from gibbous.encode.decode import decode
 from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.sampling.sample import stream
@@ -80,8 +82,9 @@ class InMemory:
         """The release."""
         assert self._hold is not None
         assert self.result is not None
-        rows = tuple(len(frame) for frame in self._sets)
-        receipt = certify(facts, self._hold, self.result, seed=self._seed, rows=rows)
+        rows, types = tuple(len(frame) for frame in self._sets), self._types()
+        files = {"types": dict(types)} if types else None
+        receipt = certify(facts, self._hold, self.result, seed=self._seed, rows=rows, files=files)
         return Release(
             sets=self._sets,
             schema=self.result.schema,
@@ -89,21 +92,26 @@ class InMemory:
             plan=facts.plan,
             tables=self.result if isinstance(self.result, Tables) else None,
             receipt=receipt,
-            sampler=draw,
+            sampler=partial(draw, types=types),
         )
 
     def _frame(self, number: int, progress: Progress) -> Any:
         import polars as pl
 
         assert self.result is not None
-        frames, start = [], 0
+        frames, start, types = [], 0, self._types()
         for codes in self._batches(number, progress):
-            frames.append(decode(codes, seed=self._seed, set_index=number, start_row=start))
+            part = decode(codes, seed=self._seed, set_index=number, start_row=start, types=types)
+            frames.append(part)
             start += codes.rows
         if not frames:
             schema = self.result.schema
-            return decode(Codes(schema, empty_codes(schema, 0)), seed=0)
+            return decode(Codes(schema, empty_codes(schema, 0)), seed=0, types=types)
         return pl.concat(frames)
+
+    def _types(self) -> tuple[tuple[str, str], ...]:
+        assert self.result is not None
+        return fitting(self.result.schema, dict(self._output.types))
 
     def _batches(self, number: int, progress: Progress) -> Iterator[Codes]:
         assert self.result is not None

@@ -27,6 +27,7 @@ from gibbous.core.release import Release
 from gibbous.core.request import Output, Privacy
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
+from gibbous.encode.column_types import fitting
 from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
 from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
@@ -36,7 +37,7 @@ from gibbous.write.durable_files import new_file, not_written
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
 from gibbous.write.release_texts import release_texts
-from gibbous.write.sampler import draw
+from gibbous.write.sampler import sampler_of
 from gibbous.write.set_files import lazy_sets
 from gibbous.write.sets import Sets
 from gibbous.write.table_files import read_tables, write_tables
@@ -61,7 +62,9 @@ def request_digest(
         "plan": plan.to_json(),
         "seed": output.seed,
         "target": os.fsencode(target).hex(),
-        "extra": {name: getattr(output, name) for name in ("format", "csv_raw", "part_rows")},
+        "extra": {
+            name: getattr(output, name) for name in ("format", "csv_raw", "part_rows", "types")
+        },
     } | ({"signer": output.sign.public.line} if output.sign else {})
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).digest()
 
@@ -216,7 +219,8 @@ class Package:
         assert self._hold is not None, "the reservation comes first"
         assert self._hold.committed, "the commit comes first"
         assert self.result is not None
-        output = replace(self._output, rows=rows_each(self.result, self._output))
+        types = fitting(self.result.schema, dict(self._output.types))
+        output = replace(self._output, rows=rows_each(self.result, self._output), types=types)
         digest = str(self._partial.state["digest"])
         self._sets = Sets(self.result, digest, output, self._partial, workers)
         self._sets.write(progress)
@@ -251,8 +255,8 @@ class Package:
             raise
         self._partial.remove()
         return Release(
-            lazy_sets(self._target, receipt), facts.schema, facts.plan.total, facts.plan, tables,
-            receipt, self._target, draw if tables is not None else None,
+            lazy_sets(self._target, receipt, facts.schema), facts.schema, facts.plan.total,
+            facts.plan, tables, receipt, self._target, sampler_of(tables, receipt),
         )  # fmt: skip
 
     def _finished(self) -> Release | None:

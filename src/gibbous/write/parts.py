@@ -124,6 +124,7 @@ def write_part(job: Drawing, item: tuple[int, int], progress: Progress = silent)
             set_index=item[0],
             start=item[1] * job.output.part_rows,
             csv_raw=job.output.csv_raw,
+            types=job.output.types,
         )
         for name, draft in zip(names, drafts, strict=True):
             done.append(FileDone(name, sha256_of(draft), draft.stat().st_size))

@@ -46,7 +46,13 @@ RECEIPT: dict[str, Any] = {
     "seed": int,
     "tables": (None, int),
     "numbers?": [int],
-    "files": {"csv": bool, "csv_raw": bool, "guarded_cells": [int], "part_rows?": int},
+    "files": {
+        "csv": bool,
+        "csv_raw": bool,
+        "guarded_cells": [int],
+        "part_rows?": int,
+        "types?": {"*": str},
+    },
     "given?": {"columns": [str], "covered": bool},
     "versions": {"*": str},
     "ledger": {

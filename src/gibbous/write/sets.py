@@ -82,7 +82,7 @@ class Sets:
             "csv_raw": output.csv_raw,
             "guarded_cells": [guarded[number] for number in range(output.sets)],
             "part_rows": output.part_rows,
-        }
+        } | ({"types": dict(output.types)} if output.types else {})
 
     def write(self, progress: Progress) -> None:
         """Have all parts written that are not on disk yet.
