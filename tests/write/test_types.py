@@ -186,7 +186,7 @@ def test_a_frame_comes_back_with_its_types_for_any_draw(library: str) -> None:
         ("Int8", {"edges": (0, 300), "integer": True}),
         ("Int64", REAL),
         ("Float32", {"edges": (0.1, 0.1 + 1e-12, 1.0)}),
-        ("Decimal[9, 2]", {"edges": (0.0, 0.001, 1.0), "decimals": 2}),
+        ("Decimal[9, 2]", {"edges": (0.0, 0.001, 0.002, 1.0), "decimals": 2}),
         ("Decimal[3, 2]", CENTS),
         ("String", WHOLE),
         ("Datetime[us, ../../etc]", WHOLE),

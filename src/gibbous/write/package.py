@@ -40,6 +40,7 @@ from gibbous.write.release_texts import release_texts
 from gibbous.write.sampler import sampler_of
 from gibbous.write.set_files import lazy_sets
 from gibbous.write.sets import Sets
+from gibbous.write.sidecars import SIDECARS
 from gibbous.write.table_files import read_tables, write_tables
 
 
@@ -240,7 +241,7 @@ class Package:
         rows = (job.rows,) * job.output.sets
         files = self._sets.described()
         receipt = certify(facts, self._hold, self.result, seed=job.seed, rows=rows, files=files)
-        for name in ("ledger.json", "METHODS.md", "codebook.html"):
+        for name in ("ledger.json", "METHODS.md", "codebook.html", *SIDECARS):
             (package / name).unlink(missing_ok=True)  # of a killed run
         durable_files.write_json(package / "ledger.json", receipt.to_json())
         for name, text in release_texts(receipt.to_json(), facts.schema, tables).items():

@@ -1,4 +1,4 @@
-"""A release's texts for people: its certificate, schema and tables in; METHODS.md and codebook.html out.
+"""Certificate, schema and tables in; METHODS.md, codebook.html and descriptions for programs out.
 
 They follow from these alone, so that whoever has a release can write them again and compare.
 """
@@ -29,6 +29,7 @@ from gibbous.write.codebook import codebook_html
 from gibbous.write.durable_files import rejected, untrusted
 from gibbous.write.rendering import render
 from gibbous.write.set_files import part_rows_of
+from gibbous.write.sidecars import sidecars
 
 MAX_METHODS = 4 << 20  # bytes
 
@@ -54,6 +55,7 @@ def release_texts(
         given=tuple(receipt.get("given", {}).get("columns", ())),
     )
     texts = {"METHODS.md": methods, "codebook.html": codebook_html(schema)}
+    texts |= sidecars(receipt, schema)
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 
