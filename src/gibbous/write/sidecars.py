@@ -190,8 +190,8 @@ def ddi(facts: Described) -> str:
     for place, column in enumerate(facts.schema, 1):
         _variable(data, column, place)
     indent(book)
-    text = _NOT_XML.sub("?", tostring(book, encoding="unicode"))
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+    xml = _NOT_XML.sub("?", tostring(book, encoding="unicode"))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml}\n'
 
 
 def _variable(data: Element, column: Column, place: int) -> None:
