@@ -72,7 +72,7 @@ def write_rows(
     """
     paths = {format: path}
     return write_files(
-        batches, schema, paths, seed=seed, set_index=set_index, csv_raw=csv_raw, progress=progress
+        batches, schema, paths, seed=seed, first=(set_index, 0), csv_raw=csv_raw, progress=progress
     )
 
 
@@ -82,8 +82,7 @@ def write_files(
     paths: Mapping[str, Path],
     *,
     seed: int,
-    set_index: int = 0,
-    start: int = 0,
+    first: tuple[int, int] = (0, 0),
     csv_raw: bool = False,
     types: tuple[tuple[str, str], ...] = (),
     progress: Progress = silent,
@@ -92,7 +91,7 @@ def write_files(
 
     Args:
         paths: format -> a new file.
-        start: number of the first row within its set.
+        first: number of the set, and of the first row within it, both from 0.
         types: of columns that have the type of the input; see `decode`.
     Returns:
         The rows, and the guarded cells of the CSV file.
@@ -110,6 +109,7 @@ def write_files(
                 "Correct --format.",
             )
     rows = guarded = 0
+    set_index, start = first
     with ExitStack() as stack:
         writers = [
             stack.enter_context(_WRITERS[kind](path, schema, csv_raw))
