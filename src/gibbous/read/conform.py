@@ -95,11 +95,13 @@ def check_header(names: Sequence[str], frame: pl.DataFrame) -> None:
         )
 
 
-def check_types(columns: Mapping[str, Any]) -> None:
+def check_types(columns: Mapping[str, Any], *, stored: bool = False) -> None:
     """Refuse types that are not one plain value a row.
 
     Args:
         columns: name -> polars type.
+        stored: as they stand in a file or frame, before `plain` makes numbers of decimals, and days
+            of times with a zone.
     Raises:
         SchemaMismatch: naming the column and its type.
     """
@@ -107,8 +109,9 @@ def check_types(columns: Mapping[str, Any]) -> None:
 
     plain = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Date, pl.Null)
     for name, dtype in columns.items():
-        usable = dtype in plain or dtype.is_numeric()
-        if not (usable or isinstance(dtype, pl.Datetime)):
+        usable = dtype in plain or dtype.is_integer() or dtype.is_float()
+        days = isinstance(dtype, pl.Datetime) and (stored or dtype.time_zone is None)
+        if not (usable or days or (stored and isinstance(dtype, pl.Decimal))):
             raise SchemaMismatch(
                 "TYPE",
                 f"Column {shown(name)} has type {_words(dtype)}.",
@@ -136,7 +139,7 @@ def plain(columns: Mapping[str, Any]) -> list[pl.Expr]:
 def usable(name: str, dtype: Any) -> bool:
     """Whether a column's type is one that `check_types` takes."""
     try:
-        check_types({name: dtype})
+        check_types({name: dtype}, stored=True)
     except SchemaMismatch:
         return False
     return True

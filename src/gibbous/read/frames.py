@@ -125,7 +125,7 @@ def _objects(name: str, values: list[Any], kind: str) -> pl.Series:
 
 def _plain(frame: pl.DataFrame, skip: frozenset[str]) -> pl.DataFrame:
     kept = {n: dtype for n, dtype in frame.schema.items() if n not in skip or usable(n, dtype)}
-    check_types(kept)
+    check_types(kept, stored=True)
     return frame.select(list(kept)).with_columns(plain(kept))
 
 

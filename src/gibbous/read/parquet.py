@@ -117,7 +117,7 @@ def _source(path: Path, options: ReadOptions, skip: frozenset[str]) -> _Source:
         columns = _columns(file, path, options)
         trial = tried(path, "usable", options.limit, lambda: _damaged(path))
         kept = {n: dtype for n, dtype in columns.items() if n not in skip or usable(n, dtype)}
-        check_types(kept)
+        check_types(kept, stored=True)
         rows = int(_guarded(lambda: _scanned(path).select(pl.len()).collect().item(), path))
         return _Source(path, os.fstat(file.fileno()), rows, kept, trial)
 
