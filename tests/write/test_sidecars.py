@@ -113,6 +113,7 @@ def test_frictionless_reads_rows_by_the_data_package(tmp_path: Path) -> None:
     assert report.valid, report.flatten(["message"])
 
 
+@pytest.mark.filterwarnings("ignore")  # of its own libraries
 def test_mlcroissant_takes_the_description(tmp_path: Path) -> None:
     mlcroissant = pytest.importorskip("mlcroissant")
     path = tmp_path / "croissant.json"

@@ -95,7 +95,7 @@ def croissant(facts: Described) -> str:
                 "encodingFormat": "application/vnd.apache.parquet", "includes": where,
             }
         )  # fmt: skip
-        fields = [_croissant_field(name, column) for column in facts.schema]
+        fields = [_croissant_field(name, c, at) for at, c in enumerate(facts.schema, 1)]
         records.append({"@type": "cr:RecordSet", "@id": name, "name": name, "field": fields})
     document = {
         "@context": _CONTEXT,
@@ -112,11 +112,11 @@ def croissant(facts: Described) -> str:
     return _json({name: value for name, value in document.items() if value})
 
 
-def _croissant_field(record: str, column: Column) -> dict[str, Any]:
-    place = f"{record}/{column.name}"
+def _croissant_field(record: str, column: Column, at: int) -> dict[str, Any]:
     about = ". ".join(filter(None, (column.label, column.description)))
     return {
-        "@type": "cr:Field", "@id": place, "name": place, "dataType": _CROISSANT[value_type(column)],
+        "@type": "cr:Field", "@id": f"{record}/V{at}", "name": column.name,
+        "dataType": _CROISSANT[value_type(column)],
         "source": {"fileSet": {"@id": f"{record}-files"}, "extract": {"column": column.name}},
     } | ({"description": about} if about else {})  # fmt: skip
 
