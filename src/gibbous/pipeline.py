@@ -199,20 +199,20 @@ def release(request: Request, progress: Progress = silent) -> Release:
         GibbousError: see `synthesize`.
     """
     privacy, source = request.privacy, request.source
-    output = replace(request.output, sign=signing_key(request.output.sign))
-    request = replace(request, output=output)
-    costs = planned(privacy, output)
+    frames, key = frame_kind(source), signing_key(request.output.sign)
+    output = replace(request.output, sign=key, types=frames.types)
+    request, costs = replace(request, output=output), planned(privacy, output)
     limits.refuse_assumed(costs, privacy)
     check_memory(costs.memory_bytes, memory_limit(request.performance))
     if not output.out:
         values = (output.rows or 0) * output.sets * len(privacy.schema)
         check_rows(values, memory_limit(request.performance))
-    target = (
-        check_output(output.out, overwrite=output.overwrite, source=source) if output.out else None
-    )
+    target = None
+    if output.out:
+        target = check_output(output.out, overwrite=output.overwrite, source=source)
     ledger = ledger_of(privacy)
     made = text_engine if isinstance(privacy.method, Discovering) else engine_of
-    engine, frames = made(request.performance, source, request.options), frame_kind(source)
+    engine = made(request.performance, source, request.options)
     drafts = Drafts(request, costs, ledger, target)
     with (
         at_most(request.performance.threads),

@@ -71,11 +71,7 @@ def test_b2_a_small_file_with_huge_contents_is_refused_before_it_is_decoded(tmp_
 UNUSABLE = {
     "list": pl.Series("c", [[1], [2]]),
     "struct": pl.Series("c", [{"a": 1}, {"a": 2}]),
-    "decimal": pl.Series("c", ["1.5", "2.5"]).cast(pl.Decimal(10, 2)),
     "binary": pl.Series("c", [b"x", b"y"]),
-    "datetime with time zone UTC": pl.Series(
-        "c", [datetime.datetime(2020, 1, 1)] * 2
-    ).dt.replace_time_zone("UTC"),
     "time": pl.Series("c", [datetime.time(1)] * 2),
     "duration": pl.Series("c", [datetime.timedelta(1)] * 2),
 }
@@ -93,6 +89,24 @@ def test_b4_a_column_of_an_unusable_type_is_named_with_its_type(kind: str, tmp_p
             read_columns(source)
         assert f"Column 'c' has type {kind}" in caught.text
         assert read_columns(source, schema=schema).columns == ["a"]
+
+
+def test_decimals_are_numbers_and_days_are_those_of_their_zone(tmp_path: Path) -> None:
+    path, days = tmp_path / "d.parquet", pl.Series([datetime.datetime(2020, 1, 1)] * 2)
+    frame = pl.DataFrame(
+        {
+            "zoned": days.dt.replace_time_zone("Asia/Tokyo"),
+            "cents": pl.Series(["0.10", None]).cast(pl.Decimal(10, 2)),
+            "large": pl.Series(["123456789012345678901", None]).cast(pl.Decimal(30, 0)),
+        }
+    )
+    frame.write_parquet(path)
+
+    for source in (path, frame, frame.to_arrow()):
+        found = read_columns(source)
+        assert found["zoned"].to_list() == days.to_list()
+        assert found["cents"].to_list() == [0.1, None]
+        assert found["large"].to_list() == [123456789012345678901, None]
 
 
 def test_plain_and_dictionary_columns_keep_their_types(tmp_path: Path) -> None:

@@ -41,13 +41,14 @@ def test_a_codebook_lists_every_column_with_its_codes_and_what_was_not_declared(
     found = cells(page)
     assert [
         "ward",
+        "",
         "nominal",
         "4",
         "01, 02; elsewhere: all others",
         "a level of its own",
         "-",
     ] in found
-    assert ["age", "numeric", "3", "[0, 110] in 3 bins", "none", "bounds (inferred)"] in found
+    assert ["age", "", "numeric", "3", "[0, 110] in 3 bins", "none", "bounds (inferred)"] in found
     assert [row for row in found if row[0].isdigit()] == [
         ["0", "f"], ["1", "m"],
         ["0", "01"], ["1", "02"], ["2", "elsewhere"], ["3", "(missing)"],

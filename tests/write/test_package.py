@@ -24,6 +24,7 @@ from gibbous.write.load import load
 from gibbous.write.output_path import check_output
 from gibbous.write.release_digest import digest_of
 from gibbous.write.sampled_rows import write_file
+from gibbous.write.sidecars import SIDECARS
 from gibbous.write.verify import verify
 from tests.needs import need
 from tests.write import made
@@ -46,7 +47,7 @@ def test_a_package_has_the_files_of_the_reference_and_nothing_beside_it(
 
     assert set(contents(tmp_path / "rel")) == {
         "synthetic_1.parquet", "synthetic_2.parquet", "synthetic_1.csv", "synthetic_2.csv",
-        "schema.toml", "codebook.html", "METHODS.md", "ledger.json", "manifest.json", "SHA256SUMS",
+        "schema.toml", "codebook.html", *SIDECARS, "METHODS.md", "ledger.json", "manifest.json", "SHA256SUMS",
         "tables/tables.json", "tables/extra_001.parquet",
         *(f"tables/table_00{i}.parquet" for i in range(1, 6)),
     }  # fmt: skip

@@ -28,6 +28,7 @@ from gibbous.encode.decode import decode
 from gibbous.privacy.ledger import Ledger
 from gibbous.sampling.sample import sample
 from gibbous.write import parts as parts_module
+from gibbous.write.arrow_schema import file_metadata
 from gibbous.write.durable_files import make_folder
 from gibbous.write.load import load
 from gibbous.write.parts import TOKEN, Drawing, versions, write_part
@@ -145,7 +146,10 @@ def test_one_part_has_the_bytes_of_the_library_for_the_whole_frame(tmp_path: Pat
     job = job_in(tmp_path, rows=rows, part_rows=rows, format="parquet")
     codes = sample(job.source, rows, seed=7)  # type: ignore[arg-type]
     wanted = decode(codes, seed=7, dictionary=True)
-    wanted.write_parquet(tmp_path / "wanted", compression="zstd", row_group_size=1 << 18)
+    said = file_metadata(wanted.schema, codes.schema)
+    wanted.write_parquet(
+        tmp_path / "wanted", compression="zstd", row_group_size=1 << 18, metadata=said
+    )
 
     done = write_part(job, (0, 0))
 

@@ -147,6 +147,7 @@ class Output:
         imprint: who stands behind the release.
         sign: the private key that signs a package, or the path of one without a passphrase; None
             leaves it unsigned.
+        types: (name, type) of columns of the input, which those of the output are to have.
 
     Raises:
         UsageError: a value is none of these.
@@ -162,6 +163,7 @@ class Output:
     out: Path | str | None = None
     imprint: Imprint = NONE_GIVEN
     sign: Any = field(default=None, repr=False)
+    types: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not ((self.rows is None or _is_whole(self.rows, 0)) and _is_whole(self.sets, 1)):

@@ -14,6 +14,8 @@ from gibbous.encode.ruled_rows import ruled
 if TYPE_CHECKING:
     import polars as pl
 
+_ROUNDED = ("Float32",)
+
 
 def decode(
     codes: Codes,
@@ -22,6 +24,7 @@ def decode(
     set_index: int = 0,
     start_row: int = 0,
     dictionary: bool = False,
+    types: tuple[tuple[str, str], ...] = (),
 ) -> pl.DataFrame:
     """Turn codes into values; a row's values depend on (seed, set, row) and nothing else.
 
@@ -32,26 +35,35 @@ def decode(
         start_row: row number, within the set, of the first row of `codes`: the same rows come out
             however a set is cut into batches.
         dictionary: text columns as dictionaries (polars Enum), which write faster and smaller;
-            otherwise as String.
+            otherwise as String. Text of ordinal columns is an Enum either way.
+        types: (name, type) of columns that are to have the type of the input, which `fitting` gave.
     Returns:
         One column a schema column: text String, whole numbers Int64, numbers Float64, booleans
         Boolean, days Date; missing is null. Encoding it again gives the same codes, but for rows that
         broke a rule of the schema: these are made to keep it.
     """
-    return decoded(
-        codes, seed=seed, set_index=set_index, start_row=start_row, dictionary=dictionary
-    )[0]
+    at = {"set_index": set_index, "start_row": start_row}
+    return decoded(codes, seed=seed, **at, dictionary=dictionary, types=types)[0]
 
 
 def decoded(
-    codes: Codes, *, seed: int, set_index: int = 0, start_row: int = 0, dictionary: bool = False
+    codes: Codes,
+    *,
+    seed: int,
+    set_index: int = 0,
+    start_row: int = 0,
+    dictionary: bool = False,
+    types: tuple[tuple[str, str], ...] = (),
 ) -> tuple[pl.DataFrame, tuple[int, ...]]:
     """What `decode` returns, and how many rows each rule changed."""
     import polars as pl
 
+    from gibbous.encode.column_types import typed
+
     kept = ruled(codes, seed=seed, set_index=set_index, start_row=start_row)
     codes = kept.codes
     columns, drawn = [], dict(codes.numbers)
+    asked = dict(types)
     for index, column in enumerate(codes.schema):
         column_codes = codes.by_column[index]
         if column.binned:
@@ -63,6 +75,11 @@ def decoded(
             columns.append(_series(column, column_codes, numbers))
         else:
             columns.append(_levels(column, column_codes, dictionary))
+    for index, column in enumerate(codes.schema):
+        text = asked.get(column.name)
+        # A number that was paid for stays as it is, to the last digit.
+        if text and not (index in drawn and text in _ROUNDED):
+            columns[index] = typed(columns[index], column, text)
     return pl.DataFrame(columns), kept.changed
 
 
@@ -72,7 +89,7 @@ def _levels(column: Column, codes: np.ndarray, dictionary: bool) -> pl.Series:
     from gibbous.encode.levels import output_labels
 
     labels = output_labels(column)
-    if dictionary and labels.dtype == pl.String:
+    if labels.dtype == pl.String and (dictionary or column.kind == "ordinal"):
         labels = labels.cast(pl.Enum(labels.drop_nulls()))
     return labels.gather(pl.Series(codes))
 

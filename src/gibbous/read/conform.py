@@ -95,11 +95,13 @@ def check_header(names: Sequence[str], frame: pl.DataFrame) -> None:
         )
 
 
-def check_types(columns: Mapping[str, Any]) -> None:
+def check_types(columns: Mapping[str, Any], *, stored: bool = False) -> None:
     """Refuse types that are not one plain value a row.
 
     Args:
         columns: name -> polars type.
+        stored: as they stand in a file or frame, before `plain` makes numbers of decimals, and days
+            of times with a zone.
     Raises:
         SchemaMismatch: naming the column and its type.
     """
@@ -107,32 +109,45 @@ def check_types(columns: Mapping[str, Any]) -> None:
 
     plain = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Date, pl.Null)
     for name, dtype in columns.items():
-        zoned = isinstance(dtype, pl.Datetime) and dtype.time_zone is not None
         usable = dtype in plain or dtype.is_integer() or dtype.is_float()
-        if zoned or not (usable or isinstance(dtype, pl.Datetime)):
+        days = isinstance(dtype, pl.Datetime) and (stored or dtype.time_zone is None)
+        if not (usable or days or (stored and isinstance(dtype, pl.Decimal))):
             raise SchemaMismatch(
                 "TYPE",
                 f"Column {shown(name)} has type {_words(dtype)}.",
-                "Columns are text, whole numbers, floats, booleans or days without a time zone.",
+                "Columns are text, whole numbers, floats, decimals, booleans or days.",
                 "Convert the column, or drop it from the data.",
             )
+
+
+def plain(columns: Mapping[str, Any]) -> list[pl.Expr]:
+    """Days of a time zone as its calendar shows them, and decimals as numbers: what the rest counts.
+
+    Args:
+        columns: name -> polars type.
+    """
+    import polars as pl
+
+    zoned = [n for n, t in columns.items() if isinstance(t, pl.Datetime) and t.time_zone]
+    decimals = {n: t.scale for n, t in columns.items() if isinstance(t, pl.Decimal)}
+    return [
+        *(pl.col(name).dt.replace_time_zone(None) for name in zoned),
+        *(pl.col(n).cast(pl.Float64 if scale else pl.Int128) for n, scale in decimals.items()),
+    ]
 
 
 def usable(name: str, dtype: Any) -> bool:
     """Whether a column's type is one that `check_types` takes."""
     try:
-        check_types({name: dtype})
+        check_types({name: dtype}, stored=True)
     except SchemaMismatch:
         return False
     return True
 
 
 def _words(dtype: Any) -> str:
-    import polars as pl
 
     # The text of a nested type may hold names, of an Enum its categories: the base name is enough.
-    if isinstance(dtype, pl.Datetime):
-        return f"datetime with time zone {dtype.time_zone}"
     return str(dtype.base_type().__name__).lower()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import EngineFailure, InputRejected, SchemaMismatch, UsageError
-from gibbous.read.conform import check_names, check_types, usable
+from gibbous.read.conform import check_names, check_types, plain, usable
 from gibbous.read.fields import shown
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def _objects(name: str, values: list[Any], kind: str) -> pl.Series:
 
 def _plain(frame: pl.DataFrame, skip: frozenset[str]) -> pl.DataFrame:
     kept = {n: dtype for n, dtype in frame.schema.items() if n not in skip or usable(n, dtype)}
-    check_types(kept)
-    return frame.select(list(kept))
+    check_types(kept, stored=True)
+    return frame.select(list(kept)).with_columns(plain(kept))
 
 
 def _guarded(action: Any, what: str) -> Any:
@@ -153,7 +153,7 @@ def _guarded(action: Any, what: str) -> Any:
     raise SchemaMismatch(
         "TYPE",
         f"{what} cannot be converted.",
-        "Columns are text, whole numbers, floats, booleans or days without a time zone.",
+        "Columns are text, whole numbers, floats, decimals, booleans or days.",
         "Convert it to one of these.",
     )
 

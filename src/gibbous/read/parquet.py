@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gibbous.core.errors import InputRejected, ResourceLimit, SchemaMismatch
-from gibbous.read.conform import check_names, check_types, undeclared, usable
+from gibbous.read.conform import check_names, check_types, plain, undeclared, usable
 from gibbous.read.csv_file import ReadOptions
 from gibbous.read.fields import listed, shown
 from gibbous.read.files import check_unchanged, files_of, is_many, opened
@@ -35,7 +35,7 @@ def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> p
         Columns with the types of the file.
     Raises:
         InputRejected: not a sound Parquet file.
-        SchemaMismatch: a column of a nested, decimal, binary, zoned or other unusable type, or
+        SchemaMismatch: a column of a nested, binary or other unusable type, or
             files whose columns differ.
         ResourceLimit: too many columns, or rows that need too much memory.
     """
@@ -94,7 +94,7 @@ class _Source:
 
     def lazy(self) -> pl.LazyFrame:
         """All rows, in the order of the columns."""
-        return _scanned(self.path).select(list(self.columns))
+        return _scanned(self.path).select(list(self.columns)).with_columns(plain(self.columns))
 
 
 def _sources(path: Path, options: ReadOptions, skip: frozenset[str]) -> list[_Source]:
@@ -117,7 +117,7 @@ def _source(path: Path, options: ReadOptions, skip: frozenset[str]) -> _Source:
         columns = _columns(file, path, options)
         trial = tried(path, "usable", options.limit, lambda: _damaged(path))
         kept = {n: dtype for n, dtype in columns.items() if n not in skip or usable(n, dtype)}
-        check_types(kept)
+        check_types(kept, stored=True)
         rows = int(_guarded(lambda: _scanned(path).select(pl.len()).collect().item(), path))
         return _Source(path, os.fstat(file.fileno()), rows, kept, trial)
 
@@ -186,7 +186,11 @@ def parquet_names(path: Path, options: ReadOptions) -> list[str]:
 
 
 def parquet_types(path: Path, options: ReadOptions) -> dict[str, pl.DataType]:
-    """The columns of a Parquet file with their types, as `parquet_names`."""
+    """The columns of a Parquet file, or of the first of several, by name: their types as they are stored.
+
+    Raises:
+        InputRejected, ResourceLimit: as `read_parquet`.
+    """
     first = files_of(path)[0] if is_many(path) else path
     with opened(first) as file:
         return _columns(file, first, options)

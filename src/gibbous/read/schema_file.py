@@ -110,8 +110,7 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
             "An identifier is not synthesized",
             "Remove its [[column]]",
         )
-    named = (ignore, name or "", about or "")
-    schema = Schema(columns, unit, impossible, null or "", *named, rules)
+    schema = Schema(columns, unit, impossible, null or "", ignore, name or "", about or "", rules)
     _check_possible(schema)
     return schema
 

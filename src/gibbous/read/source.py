@@ -81,7 +81,7 @@ def read_columns(
     with _names_first(source, schema, options):
         if not isinstance(source, str | os.PathLike):
             frame = from_frame(source, max_columns=options.max_columns, skip=skip)
-        elif _is_parquet(Path(source)):
+        elif is_parquet(Path(source)):
             frame = read_parquet(Path(source), options, skip=skip)
         else:
             frame = read_csv(Path(source), options, null=_null(schema), expected=_width(schema))
@@ -119,7 +119,7 @@ def read_slices(
         return nullcontext((frame.height, row_slices(frame)))
     if is_text_pattern(source):
         return text_slices(source, schema=schema, options=options)
-    of_files = _parquet if _is_parquet(Path(source)) else _text
+    of_files = _parquet if is_parquet(Path(source)) else _text
     return of_files(Path(source), schema, options)
 
 
@@ -155,7 +155,7 @@ def probe(source: Any, *, options: ReadOptions | None = None) -> ReadProbe:
         frame = from_frame(source, max_columns=options.max_columns, skip=frozenset())
         return ReadProbe(tuple(frame.columns), "frame")
     path = Path(source)
-    if _is_parquet(path):
+    if is_parquet(path):
         return ReadProbe(tuple(parquet_names(path, options)), "parquet")
     return ReadProbe(tuple(csv_names(path, options)), "csv")
 
@@ -194,7 +194,8 @@ def is_table(source: Any) -> bool:
     return address or type(source).__module__.partition(".")[0] in ("ibis", "duckdb", "_duckdb")
 
 
-def _is_parquet(path: Path) -> bool:
+def is_parquet(path: Path) -> bool:
+    """Whether a path is that of Parquet: a file, a folder or a pattern."""
     return is_many(path) or format_of(path) == "parquet"
 
 

@@ -89,7 +89,7 @@ def candidates(
     Returns:
         At least one option a column that is not placed.
     """
-    sets = [{(j, ()) for j in free if j not in order}]
+    sets: list[set[Option]] = [{(j, ()) for j in free if j not in order}]
     while len(sets) <= parents:
         larger = {
             (j, (*places, c))
@@ -100,7 +100,7 @@ def candidates(
         if not larger or len(larger) > most:
             break
         sets.append(larger)
-    fitting = set().union(*sets)
+    fitting: set[Option] = set().union(*sets)
     # A set is maximal when no fitting set has one column more.
     wider = {(j, tuple(c for c in places if c != gone)) for j, places in fitting for gone in places}
     return sorted(fitting - wider)

@@ -203,7 +203,8 @@ def _weights(edges: Sequence[float], steps: Sequence[float], shares: np.ndarray)
 def _cut(edges: Sequence[float], counts: np.ndarray, sigma: float, bins: int) -> tuple[float, ...]:
     """Cut points of merged bins."""
     rows = max(1.0, float(counts.sum()))
-    alone = np.flatnonzero(counts >= max(rows / bins, CLEARLY * sigma)) if bins >= LEAST else ()
+    clear = np.flatnonzero(counts >= max(rows / bins, CLEARLY * sigma))
+    alone: list[int] = clear.tolist() if bins >= LEAST else []
     heavy = sorted(alone, key=lambda place: -counts[place])[: bins // LEAST]
     ends = sorted({0, len(counts), *heavy, *(place + 1 for place in heavy)})
     free = [(a, b) for a, b in zip(ends, ends[1:], strict=False) if a not in set(heavy)]

@@ -12,7 +12,7 @@ from gibbous.write.rendering import render
 
 FIRST = 6  # levels in the overview
 MOST = 20_000  # codes that are listed on the page; schema.toml lists all of them
-COLUMNS = ("column", "kind", "codes", "values", "missing", "not declared")
+COLUMNS = ("column", "label", "kind", "codes", "values", "missing", "not declared")
 
 
 def codebook_html(schema: Schema) -> str:
@@ -28,11 +28,17 @@ def codebook_html(schema: Schema) -> str:
         labels = column.labels()
         listed = len(labels) <= left
         left -= len(labels) if listed else 0
-        codes.append((column, labels, listed))
+        meant = {str(level): text for level, text in column.level_labels}
+        rows = [(code, label, meant.get(label, "")) for code, label in enumerate(labels)]
+        heads = ("code", "bin" if column.binned else "level", "label")
+        size = 3 if meant else 2
+        codes.append((column, heads[:size], [row[:size] for row in rows], listed))
     page = render(
         "gibbous.write",
         "codebook.html",
         title=f"Codebook of {schema.name}" if schema.name else "Codebook",
+        about=schema.description,
+        texts=texts(schema),
         opening=f"{columns}.{unit} This page is made from schema.toml alone: it holds no count and no "
         "row.",
         columns=COLUMNS,
@@ -43,12 +49,19 @@ def codebook_html(schema: Schema) -> str:
     return page + "\n"
 
 
-def overview(schema: Schema) -> Iterator[tuple[str, str, int, str, str, str]]:
-    """One row a column: name, kind, number of codes, values, missing, facts that were not declared."""
+def texts(schema: Schema) -> list[tuple[str, str, str, str]]:
+    """One row a column of which the schema says more: name, description, unit of measurement, note."""
+    rows = [(c.name, c.description or "", c.measured_in or "", c.note or "") for c in schema]
+    return [row for row in rows if any(row[1:])]
+
+
+def overview(schema: Schema) -> Iterator[tuple[str, str, str, int, str, str, str]]:
+    """One row a column: name, label, kind, number of codes, values, missing, facts that were not declared."""
     for column in schema:
         facts = ", ".join(f"{fact} ({source})" for fact, source in column.sources)
         missing = "a level of its own" if column.missing else "none"
-        yield column.name, column.kind, column.size, _values(column), missing, facts or "-"
+        shown = (column.size, _values(column), missing, facts or "-")
+        yield column.name, column.label or "", column.kind, *shown
 
 
 def combinations(schema: Schema) -> Iterator[str]:

@@ -1,14 +1,25 @@
-"""Frames come back as the kind that went in: polars, pandas, pyarrow or Spark."""
+"""Frames come back as the kind that went in, with its types: polars, pandas, pyarrow or Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.errors import GibbousError
 from gibbous.core.release import Lazy, Release, Sampler, SetReader
+from gibbous.core.schema import Schema
+from gibbous.encode.column_types import type_text
+from gibbous.read.csv_file import ReadOptions
+from gibbous.read.frames import frame_names
+from gibbous.read.parquet import parquet_types
+from gibbous.read.source import is_parquet, is_table
+from gibbous.write.arrow_frames import arrow_shape
+from gibbous.write.pandas_frames import pandas_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,47 +28,53 @@ class FrameKind:
 
     Attributes:
         name: of the library.
-        convert: a polars frame -> a frame of this kind.
+        convert: (a polars frame, its schema) -> a frame of this kind.
+        columns: names in the order of the source; others follow in that of the schema.
+        types: (name, type) of its columns in the words of `column_types`; shape, not values.
         read: paths of Parquet files -> a frame of this kind; None where files are read by polars.
     """
 
     name: str
-    convert: Callable[[Any], Any]
+    convert: Callable[[Any, Schema], Any]
+    columns: tuple[str, ...] = ()
+    types: tuple[tuple[str, str], ...] = ()
     read: Callable[[Sequence[Path]], Any] | None = None
 
     def release(self, release: Release) -> Release:
         """The same release, with its sets and its further rows of this kind."""
-        if self.name == "polars":
+        names = release.schema.names
+        if self.name == "polars" and self.order(names) == names:
             return release
-        inner = release.sampler
+        inner, schema = release.sampler, release.schema
         return replace(
             release,
-            sets=Converted(release.sets, self),
-            sampler=inner and partial(_converted, self.convert, inner),
+            sets=Converted(release.sets, self, schema),
+            sampler=inner and partial(_converted, self, schema, inner),
         )
 
+    def of(self, frame: Any, schema: Schema) -> Any:
+        """A polars frame as this kind, its columns in the order of the source."""
+        return self.convert(frame.select(self.order(frame.columns)), schema)
 
-def _converted(convert: Callable[[Any], Any], sampler: Sampler, *asked: Any) -> Any:
-    return convert(sampler(*asked))
-
-
-def _pandas(frame: Any) -> Any:
-    return frame.to_pandas()
-
-
-def _arrow(frame: Any) -> Any:
-    return frame.to_arrow()
+    def order(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names as the source has them in order, then those that it lacks."""
+        own = tuple(name for name in self.columns if name in set(names))
+        return own + tuple(name for name in names if name not in set(own))
 
 
-def _polars(frame: Any) -> Any:
+def _converted(kind: FrameKind, schema: Schema, sampler: Sampler, *asked: Any) -> Any:
+    return kind.of(sampler(*asked), schema)
+
+
+def _polars(frame: Any, _: Schema) -> Any:
     return frame
 
 
 class Converted(Sequence[Any]):
     """A sequence of frames, each converted when it is asked for; or read from its files as it is."""
 
-    def __init__(self, frames: Sequence[Any], kind: FrameKind) -> None:
-        self._frames, self._kind = frames, kind
+    def __init__(self, frames: Sequence[Any], kind: FrameKind, schema: Schema) -> None:
+        self._frames, self._kind, self._schema = frames, kind, schema
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -68,7 +85,7 @@ class Converted(Sequence[Any]):
         place = range(len(self))[index]
         if self._kind.read is not None and isinstance(self._frames, Lazy):
             return self._kind.read(self._frames.reader(place).files())
-        return self._kind.convert(self._frames[place])
+        return self._kind.of(self._frames[place], self._schema)
 
     def reader(self, place: int) -> SetReader:
         """How to get at one set on disk without reading it whole.
@@ -83,14 +100,27 @@ class Converted(Sequence[Any]):
 def frame_kind(source: object) -> FrameKind:
     """The kind of frame to hand back for a source: its own kind, or polars for files."""
     owner = type(source).__module__.split(".")[0]
-    if owner == "pandas":
-        return FrameKind("pandas", _pandas)
-    if owner == "pyarrow":
-        return FrameKind("pyarrow", _arrow)
+    columns = tuple(frame_names(source))
+    if owner in ("pandas", "pyarrow") and columns:
+        shape = pandas_shape(source) if owner == "pandas" else arrow_shape(source)
+        return FrameKind(owner, shape.frame, columns, tuple(shape.polars_types().items()))
     session = getattr(source, "sparkSession", None) if owner == "pyspark" else None
     if session is not None:
         return _spark(session)
-    return FrameKind("polars", _polars)
+    given = _polars_types(source)
+    types = tuple((name, type_text(dtype)) for name, dtype in given.items())
+    return FrameKind("polars", _polars, tuple(given), types)
+
+
+def _polars_types(source: object) -> Mapping[str, Any]:
+    """Types of a polars frame or of Parquet files; none of other sources, nor of what cannot be read."""
+    if type(source).__module__.split(".")[0] == "polars":
+        return dict(source.collect_schema())  # type: ignore[attr-defined]
+    if isinstance(source, str | os.PathLike) and not is_table(source):
+        with contextlib.suppress(GibbousError):  # said when it is read
+            if is_parquet(Path(source)):
+                return parquet_types(Path(source), ReadOptions())
+    return {}
 
 
 def _spark(session: Any) -> FrameKind:
@@ -99,7 +129,7 @@ def _spark(session: Any) -> FrameKind:
     def read(paths: Sequence[Path]) -> Any:
         return session.read.parquet(*(path.as_uri() for path in paths))
 
-    def convert(frame: Any) -> Any:
+    def convert(frame: Any, _: Schema) -> Any:
         import polars as pl
 
         kinds = (pl.Enum, pl.Categorical)
@@ -107,4 +137,4 @@ def _spark(session: Any) -> FrameKind:
         plain = frame.with_columns(pl.col(text).cast(pl.String)) if text else frame
         return session.createDataFrame(plain.to_arrow(compat_level=pl.CompatLevel.oldest()))
 
-    return FrameKind("pyspark", convert, read)
+    return FrameKind("pyspark", convert, read=read)

@@ -16,6 +16,7 @@ from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.request import Output
 from gibbous.core.tables import Tables
+from gibbous.encode.column_types import fitting
 from gibbous.encode.decode import decode, decoded
 from gibbous.privacy.ledger import Hold, Ledger
 from gibbous.sampling.sample import stream
@@ -90,10 +91,10 @@ class InMemory:
         """The release."""
         assert self._hold is not None
         assert self.result is not None
-        rows = tuple(len(frame) for frame in self._sets)
-        receipt = certify(
-            facts, self._hold, self.result, seed=self._seed, rows=rows, changed=self._changed
-        )
+        rows, types = tuple(len(frame) for frame in self._sets), self._types()
+        files = {"types": dict(types)} if types else None
+        more: dict[str, Any] = {"files": files, "changed": self._changed}
+        receipt = certify(facts, self._hold, self.result, seed=self._seed, rows=rows, **more)
         return Release(
             sets=self._sets,
             schema=self.result.schema,
@@ -101,7 +102,7 @@ class InMemory:
             plan=facts.plan,
             tables=self.result if isinstance(self.result, Tables) else None,
             receipt=receipt,
-            sampler=draw,
+            sampler=partial(draw, types=types),
             saver=partial(self._save, facts),
         )
 
@@ -126,17 +127,22 @@ class InMemory:
         import polars as pl
 
         assert self.result is not None
-        frames, start = [], 0
-        changed = [0] * len(self.result.schema.rules)
+        frames, start, types = [], 0, self._types()
+        schema = self.result.schema
+        changed = [0] * len(schema.rules)
+        named: dict[str, Any] = {"seed": self._seed, "set_index": number, "types": types}
         for codes in self._batches(number, progress):
-            frame, more = decoded(codes, seed=self._seed, set_index=number, start_row=start)
+            frame, more = decoded(codes, start_row=start, **named)
             frames.append(frame)
             changed = [one + other for one, other in zip(changed, more, strict=True)]
             start += codes.rows
         if not frames:
-            schema = self.result.schema
-            return decode(Codes(schema, empty_codes(schema, 0)), seed=0), tuple(changed)
+            frames = [decode(Codes(schema, empty_codes(schema, 0)), seed=0, types=types)]
         return pl.concat(frames), tuple(changed)
+
+    def _types(self) -> tuple[tuple[str, str], ...]:
+        assert self.result is not None
+        return fitting(self.result.schema, dict(self._output.types))
 
     def _batches(self, number: int, progress: Progress) -> Iterator[Codes]:
         assert self.result is not None

@@ -93,7 +93,7 @@ def purchase_of(
         "rows": output.rows,
         "seed": output.seed,
         "imprint": output.imprint.to_json(),
-    } | {name: getattr(output, name) for name in ("format", "csv_raw", "part_rows")}
+    } | {name: getattr(output, name) for name in ("format", "csv_raw", "part_rows", "types")}
 
     def numbered(number: int) -> Purchase:  # 0, and one more each time it was asked for anew
         digest = _digest(bought | {"purchase": number})

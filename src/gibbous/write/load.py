@@ -20,7 +20,7 @@ from gibbous.write.durable_files import check_format, read_json, refusing, rejec
 from gibbous.write.receipt_fields import check_fields
 from gibbous.write.release_digest import digest_of
 from gibbous.write.sampled_rows import FORMAT as FURTHER_FORMAT
-from gibbous.write.sampler import draw
+from gibbous.write.sampler import sampler_of
 from gibbous.write.set_files import lazy_sets
 from gibbous.write.table_files import listed_files, read_tables
 
@@ -43,9 +43,8 @@ def load(path: str | Path) -> Release:
     tables = released_tables(folder, schema, receipt)
     with refusing("RECEIPT", "ledger.json does not describe a release"):
         total, plan = claim_of(receipt, "total"), plan_of(receipt["plan"])
-    sampler = draw if tables is not None else None
-    sets = lazy_sets(folder.absolute(), receipt)
     place = folder.absolute()
+    sets, sampler = lazy_sets(place, receipt, schema), sampler_of(tables, receipt)
     return Release(
         sets, schema, total, plan, tables, Receipt(receipt), place, sampler, save_from(place)
     )

@@ -43,6 +43,8 @@ _ROLES = {
     r"rows\.json": "which release further rows are from",
     r"METHODS\.md": "methods for people",
     r"codebook\.html": "codebook",
+    r"croissant\.json|datacite\.json|datapackage\.json|ddi\.xml": "description for other programs",
+    r"read\.R": "script that reads the rows in R",
     r"report\.public\.html": "public report",
     r"report\.public\.json": "public report, as data",
 }

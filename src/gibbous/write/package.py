@@ -27,6 +27,7 @@ from gibbous.core.release import Release
 from gibbous.core.request import Output, Privacy
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
+from gibbous.encode.column_types import fitting
 from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
 from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_json, schema_toml
@@ -38,9 +39,10 @@ from gibbous.write.kept_rules import with_rules
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
 from gibbous.write.release_texts import release_texts
-from gibbous.write.sampler import draw
+from gibbous.write.sampler import sampler_of
 from gibbous.write.set_files import lazy_sets
 from gibbous.write.sets import Sets
+from gibbous.write.sidecars import SIDECARS
 from gibbous.write.table_files import read_tables, write_tables
 
 
@@ -63,7 +65,9 @@ def request_digest(
         "plan": plan.to_json(),
         "seed": output.seed,
         "target": os.fsencode(target).hex(),
-        "extra": {name: getattr(output, name) for name in ("format", "csv_raw", "part_rows")},
+        "extra": {
+            name: getattr(output, name) for name in ("format", "csv_raw", "part_rows", "types")
+        },
     } | ({"signer": output.sign.public.line} if output.sign else {})
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).digest()
 
@@ -245,7 +249,8 @@ class Package:
         assert self._hold is not None, "the reservation comes first"
         assert self._hold.committed, "the commit comes first"
         assert self.result is not None
-        output = replace(self._output, rows=rows_each(self.result, self._output))
+        types = fitting(self.result.schema, dict(self._output.types))
+        output = replace(self._output, rows=rows_each(self.result, self._output), types=types)
         digest = str(self._partial.state["digest"])
         self._sets = Sets(self.result, digest, output, self._partial, workers)
         self._sets.write(progress)
@@ -268,7 +273,7 @@ class Package:
         receipt = certify(
             facts, self._hold, self.result, seed=job.seed, rows=rows, files=files, changed=changed
         )
-        for name in ("ledger.json", "METHODS.md", "codebook.html"):
+        for name in ("ledger.json", "METHODS.md", "codebook.html", *SIDECARS):
             (package / name).unlink(missing_ok=True)  # of a killed run
         durable_files.write_json(package / "ledger.json", receipt.to_json())
         for name, text in release_texts(receipt.to_json(), facts.schema, tables).items():
@@ -283,8 +288,9 @@ class Package:
             raise
         self._partial.remove()
         return Release(
-            lazy_sets(self._target, receipt), facts.schema, facts.plan.total, facts.plan, tables,
-            receipt, self._target, draw if tables is not None else None, save_from(self._target),
+            lazy_sets(self._target, receipt, facts.schema), facts.schema, facts.plan.total,
+            facts.plan, tables, receipt, self._target, sampler_of(tables, receipt),
+            save_from(self._target),
         )  # fmt: skip
 
     def _finished(self) -> Release | None:

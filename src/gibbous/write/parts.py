@@ -123,9 +123,9 @@ def write_part(job: Drawing, item: tuple[int, int], progress: Progress = silent)
             job.source.schema,
             dict(zip(job.output.formats, drafts, strict=True)),
             seed=job.seed,
-            set_index=item[0],
-            start=item[1] * job.output.part_rows,
+            first=(item[0], item[1] * job.output.part_rows),
             csv_raw=job.output.csv_raw,
+            types=job.output.types,
         )
         for name, draft in zip(names, drafts, strict=True):
             done.append(FileDone(name, sha256_of(draft), draft.stat().st_size))

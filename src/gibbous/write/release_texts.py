@@ -1,4 +1,4 @@
-"""A release's texts for people: its certificate, schema and tables in; METHODS.md and codebook.html out.
+"""Certificate, schema and tables in; METHODS.md, codebook.html and descriptions for programs out.
 
 They follow from these alone, so that whoever has a release can write them again and compare.
 """
@@ -30,6 +30,7 @@ from gibbous.write.durable_files import rejected, untrusted
 from gibbous.write.kept_rules import changed_words
 from gibbous.write.rendering import render
 from gibbous.write.set_files import part_rows_of
+from gibbous.write.sidecars import sidecars
 
 MAX_METHODS = 4 << 20  # bytes
 
@@ -56,6 +57,7 @@ def release_texts(
         rules=changed_words(receipt.get("rules", ()), receipt["rows"]),
     )
     texts = {"METHODS.md": methods, "codebook.html": codebook_html(schema)}
+    texts |= sidecars(receipt, schema)
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 

@@ -25,7 +25,7 @@ def render(package: str, name: str, **facts: Any) -> str:
 
     Args:
         package: the package whose folder `templates` holds it.
-        name: of the file; all but Markdown escapes what it is given.
+        name: of the file; all but Markdown and R escapes what it is given.
         facts: the names that it uses.
     """
     return environment(package).get_template(name).render(facts)
@@ -50,7 +50,7 @@ def environment(package: str) -> Environment:
 
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
-        autoescape=jinja2.select_autoescape(disabled_extensions=("md",), default=True),
+        autoescape=jinja2.select_autoescape(disabled_extensions=("md", "R"), default=True),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -17,6 +17,7 @@ from gibbous.core.codes import Codes, empty_codes
 from gibbous.core.errors import UsageError
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
+from gibbous.write.arrow_schema import file_metadata
 from gibbous.write.durable_files import new_file
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def write_rows(
     """
     paths = {format: path}
     return write_files(
-        batches, schema, paths, seed=seed, set_index=set_index, csv_raw=csv_raw, progress=progress
+        batches, schema, paths, seed=seed, first=(set_index, 0), csv_raw=csv_raw, progress=progress
     )
 
 
@@ -83,16 +84,17 @@ def write_files(
     paths: Mapping[str, Path],
     *,
     seed: int,
-    set_index: int = 0,
-    start: int = 0,
+    first: tuple[int, int] = (0, 0),
     csv_raw: bool = False,
+    types: tuple[tuple[str, str], ...] = (),
     progress: Progress = silent,
 ) -> RowsWritten:
     """Decode rows once and write one file a format; a few slices of rows are in memory at a time.
 
     Args:
         paths: format -> a new file.
-        start: number of the first row within its set.
+        first: number of the set, and of the first row within it, both from 0.
+        types: of columns that have the type of the input; see `decode`.
     Returns:
         The rows, and the guarded cells of the CSV file.
     Raises:
@@ -109,6 +111,7 @@ def write_files(
                 "Correct --format.",
             )
     rows, guarded, changed = 0, 0, [0] * len(schema.rules)
+    set_index, start = first
     with ExitStack() as stack:
         writers = [
             stack.enter_context(_WRITERS[kind](path, schema, csv_raw))
@@ -116,7 +119,12 @@ def write_files(
         ]
         for codes in _slices(batches, schema):
             frame, more = decoded(
-                codes, seed=seed, set_index=set_index, start_row=start + rows, dictionary=True
+                codes,
+                seed=seed,
+                set_index=set_index,
+                start_row=start + rows,
+                dictionary=True,
+                types=types,
             )
             for writer in writers:
                 guarded += writer.add(frame)
@@ -148,7 +156,7 @@ def _parquet(path: Path, schema: Schema, _: bool) -> Iterator[_Parquet]:
     import polars  # noqa: F401  before its handler of interrupts is set aside
 
     with heard_by_python_alone(), new_file(path) as file:
-        writer = _Parquet(file)
+        writer = _Parquet(file, schema)
         try:
             yield writer
             writer.finish()
@@ -212,8 +220,8 @@ class _Parquet:
     The bytes are those of `DataFrame.write_parquet` of all rows together, however they are cut.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, file: BinaryIO, schema: Schema) -> None:
+        self._file, self._schema = file, schema
         self._frames: queue.Queue[pl.DataFrame | None] = queue.Queue(1)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -260,7 +268,10 @@ class _Parquet:
 
         try:
             register_io_source(self._taken, schema=schema).sink_parquet(
-                self._file, compression="zstd", row_group_size=_ROW_GROUP
+                self._file,
+                compression="zstd",
+                row_group_size=_ROW_GROUP,
+                metadata=file_metadata(schema, self._schema),
             )
         except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
             # Where the interrupt could not be kept from the library, it panics with this name.

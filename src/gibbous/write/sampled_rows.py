@@ -27,7 +27,8 @@ from gibbous.write.glossary import NO_COST
 from gibbous.write.kept_rules import rules_of_receipt
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
-from gibbous.write.rows import write_rows
+from gibbous.write.rows import write_files
+from gibbous.write.sampler import types_of
 from gibbous.write.set_files import fitting
 from gibbous.write.sets import Sets
 from gibbous.write.signature import SigningKey
@@ -64,9 +65,11 @@ def write_sampled(
         if output.sign:
             raise nothing_to_sign()
         batches = stream(release.tables, rows, seed=seed, progress=progress)
-        return write_file(batches, release.schema, target, replace(output, seed=seed))
+        types = types_of(release.receipt, release.schema)
+        return write_file(batches, release.schema, target, replace(output, seed=seed, types=types))
     part_rows = fitting(output.part_rows, rows, 1)
-    digest = digest_of(release.tables)
+    digest, types = digest_of(release.tables), types_of(release.receipt, release.schema)
+    output = replace(output, types=types)
     facts = [__version__, digest, rows, seed, output.format, output.csv_raw, part_rows]
     request = hashlib.sha256(json.dumps(facts).encode()).digest()
     growing = partial.acquire(target, request, seed)
@@ -103,13 +106,13 @@ def write_file(
     partial.sweep_files(target)
     fresh = target.with_name(f".{target.name}.partial-{partial.fresh_name()[:8]}")
     try:
-        write_rows(
+        write_files(
             batches,
             schema,
-            fresh,
-            format=output.format,
+            {output.format: fresh},
             seed=output.seed or 0,
             csv_raw=output.csv_raw,
+            types=output.types,
             progress=progress,
         )
         os.link(fresh, target)  # unlike a rename, this replaces nothing

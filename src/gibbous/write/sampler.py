@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbous.core.errors import UsageError
+from gibbous.core.release import Sampler
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Tables
+from gibbous.encode.column_types import fitting
 from gibbous.read.fields import listed, shown
 from gibbous.write.partial import drawn_seed
 
@@ -22,8 +25,29 @@ if TYPE_CHECKING:
 EXACT = 2**53  # whole numbers below it are kept as they are
 
 
+def sampler_of(tables: Tables | None, receipt: Mapping[str, Any]) -> Sampler | None:
+    """What draws further rows of a release, with the types of its columns; None without tables."""
+    if tables is None:
+        return None
+    return partial(draw, types=types_of(receipt, tables.schema))
+
+
+def types_of(receipt: Mapping[str, Any], schema: Schema) -> tuple[tuple[str, str], ...]:
+    """Types of the columns of a release that are those of its input, as its certificate says.
+
+    Args:
+        receipt: a certificate, or what a folder of further rows says about itself.
+    """
+    return fitting(schema, receipt["files"].get("types", {}))
+
+
 def draw(
-    tables: Tables, rows: int, seed: int | None, given: Any = None, set_index: int = 0
+    tables: Tables,
+    rows: int,
+    seed: int | None,
+    given: Any = None,
+    set_index: int = 0,
+    types: tuple[tuple[str, str], ...] = (),
 ) -> pl.DataFrame:
     """Draw rows from public tables: post-processing, no cost.
 
@@ -32,6 +56,7 @@ def draw(
         seed: sampling seed; the seed of a release gives its sets again. None draws one.
         given: columns with values that are not drawn: see `Release.sample`.
         set_index: which set, from 0.
+        types: of columns; see `decode`.
     Raises:
         UsageError: these tables cannot be drawn from given some columns, or given is unusable.
         SchemaMismatch: a given value is outside the schema.
@@ -42,10 +67,10 @@ def draw(
     start = drawn_seed() if seed is None else seed
     if given is None:
         found = sample(tables, rows, seed=start, set_index=set_index)
-        return decode(found, seed=start, set_index=set_index)
+        return decode(found, seed=start, set_index=set_index, types=types)
     known = encoded(tables.schema, _frame(given, rows))
     found = drawn(tables, known, seed=start, set_index=set_index).codes
-    return decode(found, seed=start, set_index=set_index)
+    return decode(found, seed=start, set_index=set_index, types=types)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

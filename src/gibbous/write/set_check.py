@@ -13,6 +13,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError, ModelRejected
 from gibbous.core.schema import Schema
 from gibbous.encode.encode import encode
+from gibbous.read.conform import plain
 from gibbous.read.csv_text import last_end
 from gibbous.read.files import BLOCK
 from gibbous.write.durable_files import rejected
@@ -43,6 +44,7 @@ def check_set(path: Path, schema: Schema, rows: int) -> Iterator[tuple[Codes, pl
     if info.rows != rows:
         raise rejected("ROWS", f"{path.name} does not have {rows:,} rows")
     for frame in guarded_slices(path, SLICE):
+        frame = frame.with_columns(plain(frame.schema))
         yield _codes(frame, schema, path.name), frame
 
 

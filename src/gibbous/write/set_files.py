@@ -5,6 +5,7 @@ Those of a release on disk are checked against its digests before they are used.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.release import Lazy, SetReader
 from gibbous.core.request import Output
+from gibbous.core.schema import Schema
+from gibbous.encode.column_types import dictionary_casts
 from gibbous.write import manifest
 from gibbous.write.durable_files import refusing, rejected
 from gibbous.write.parquet_guard import guarded_read, guarded_scan
@@ -71,22 +74,24 @@ def set_folders(rows: int, output: Output) -> tuple[str, ...]:
     return tuple(set_folder(number, form) for number in numbers for form in output.formats)
 
 
-def lazy_sets(folder: Path, receipt: Mapping[str, Any]) -> Lazy:
+def lazy_sets(folder: Path, receipt: Mapping[str, Any], schema: Schema) -> Lazy:
     """The sets of a package.
 
     Args:
         folder: of the package.
         receipt: its certificate; `rows` and `sets` were checked.
+        schema: of the package.
     Raises:
         ModelRejected: SHA256SUMS is not a list of digests.
     """
     names = [names_of(receipt, number) for number in range(1, receipt["sets"] + 1)]
     sums = manifest.digests(folder)
+    casts = dictionary_casts(schema, receipt["files"].get("types", {}))
     return Lazy(
         [
             SetReader(
-                read=partial(_read, folder, own, sums),
-                scan=partial(_scan, folder, own, sums),
+                read=partial(_read, folder, own, sums, casts),
+                scan=partial(_scan, folder, own, sums, casts),
                 files=partial(_checked, folder, own, sums),
             )
             for own in names
@@ -127,16 +132,23 @@ def _checked(folder: Path, names: tuple[str, ...], sums: dict[str, str]) -> tupl
     return tuple(folder / name for name in names)
 
 
-def _read(folder: Path, names: tuple[str, ...], sums: dict[str, str]) -> pl.DataFrame:
+def _read(
+    folder: Path, names: tuple[str, ...], sums: dict[str, str], casts: list[pl.Expr]
+) -> pl.DataFrame:
     import polars as pl
 
     frames = [guarded_read(path) for path in _checked(folder, names, sums)]
-    if len(frames) == 1:
-        return frames[0]
     if len({tuple(frame.schema.items()) for frame in frames}) > 1:
         raise rejected("COLUMNS", f"the parts of {names[0].partition('/')[0]} have other columns")
-    return pl.concat(frames)
+    fitted: pl.DataFrame | None = None
+    with contextlib.suppress(pl.exceptions.PolarsError):
+        fitted = pl.concat(frames).with_columns(casts)
+    if fitted is None:
+        raise rejected("COLUMNS", f"{names[0].partition('/')[0]} does not fit its schema")
+    return fitted
 
 
-def _scan(folder: Path, names: tuple[str, ...], sums: dict[str, str]) -> pl.LazyFrame:
-    return guarded_scan(_checked(folder, names, sums))
+def _scan(
+    folder: Path, names: tuple[str, ...], sums: dict[str, str], casts: list[pl.Expr]
+) -> pl.LazyFrame:
+    return guarded_scan(_checked(folder, names, sums)).with_columns(casts)

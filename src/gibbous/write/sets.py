@@ -84,7 +84,7 @@ class Sets:
             "csv_raw": output.csv_raw,
             "guarded_cells": [guarded[number] for number in range(output.sets)],
             "part_rows": output.part_rows,
-        }
+        } | ({"types": dict(output.types)} if output.types else {})
 
     def changed(self) -> tuple[tuple[int, ...], ...]:
         """Of each set, the rows that each rule changed as they were written."""

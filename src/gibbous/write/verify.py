@@ -129,7 +129,9 @@ def verify(
     with refusing("RECEIPT", "ledger.json does not describe a release"):
         gaps = [check_release_texts(folder, receipt, schema, tables)]
     if not gaps[0]:
-        checks.append("METHODS.md and codebook.html are what the rest of the release gives")
+        checks.append(
+            "METHODS.md, codebook.html and the other descriptions are what the rest of the release gives"
+        )
     if any(name.startswith("report.public.") for name in sizes):
         gaps.append(check_report(folder))
         checks += [] if gaps[1] else ["so is the public report"]

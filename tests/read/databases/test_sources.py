@@ -322,10 +322,10 @@ def test_days_that_are_infinite_are_refused(value: str) -> None:
         LocalEngine(threads=1).scan(held.sql(f"SELECT {value} AS x"), schema, key=KEY)
 
 
-def test_b4_a_decimal_or_nested_column_is_refused() -> None:
+def test_b4_a_nested_or_binary_column_is_refused() -> None:
     schema = Schema((Column("x", "nominal", levels=(1,)),))
 
-    for value in ("1.5::DECIMAL(9, 2)", "[1]", "now()", "'a'::BLOB"):
+    for value in ("[1]", "'a'::BLOB"):
         with duckdb.connect() as held, refused(4, "TYPE"):
             LocalEngine(threads=1).scan(held.sql(f"SELECT {value} AS x"), schema, key=KEY)
 

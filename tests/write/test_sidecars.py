@@ -1,0 +1,142 @@
+"""Descriptions for other programs: well formed, complete, and read by those programs."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from gibbous.core.schema import Column, Schema, Unit
+from gibbous.write.sidecars import SIDECARS, sidecars
+
+DAY = datetime.date(2020, 1, 1).toordinal()
+SCHEMA = Schema(
+    (
+        Column(
+            "age", "numeric", edges=(0, 50, 100), integer=True, label="Age at visit", missing=True
+        ),
+        Column(
+            'the "sex"',
+            "nominal",
+            levels=("f", "m"),
+            level_labels=(("f", "female <&>"), ("m", "männlich")),
+        ),
+        Column("severity", "ordinal", levels=("lo", "hi"), missing=True),
+        Column("visit", "date", edges=(DAY, DAY + 30)),
+        Column("cost", "numeric", edges=(0.0, 9.5), decimals=2),
+        Column("ill", "binary", levels=(False, True)),
+    ),
+    Unit("row"),
+    name="visits",
+)
+RECEIPT: dict[str, Any] = {
+    "guarantee": "epsilon = 1",
+    "rows": [3, 3],
+    "sets": 2,
+    "files": {"csv": True, "part_rows": 10},
+    "imprint": {"issuer": "Office", "date": "2026-05-01", "license": "CC-BY-4.0"},
+}
+CSV = 'age,"the ""sex""",severity,visit,cost,ill\n3,f,hi,2020-01-02,1.25,true\n,m,,2020-01-03,2,false\n'
+
+
+def test_every_description_is_well_formed_whatever_names_and_levels_are() -> None:
+    odd = "a\0\x1b\u202e\"'<>&{{}}\\"
+    schema = Schema((Column(odd, "nominal", levels=(odd, "b")), *SCHEMA.columns[1:]), name=odd)
+
+    for one in (SCHEMA, schema):
+        texts = {n: t.encode("utf-8", "replace") for n, t in sidecars(RECEIPT, one).items()}
+        assert texts.keys() == SIDECARS.keys()
+        for name in ("croissant.json", "datacite.json", "datapackage.json"):
+            json.loads(texts[name])
+        ElementTree.fromstring(texts["ddi.xml"].decode())
+        assert b"\0" not in texts["read.R"]
+
+
+def test_the_data_package_says_types_limits_and_levels() -> None:
+    package = json.loads(sidecars(RECEIPT, SCHEMA)["datapackage.json"])
+
+    assert [one["path"] for one in package["resources"]] == ["synthetic_1.csv", "synthetic_2.csv"]
+    fields = package["resources"][0]["schema"]["fields"]
+    assert [one["name"] for one in fields] == list(SCHEMA.names)
+    kinds = ["integer", "string", "string", "date", "number", "boolean"]
+    assert [one["type"] for one in fields] == kinds
+    assert fields[0]["title"] == "Age at visit"
+    assert fields[0]["constraints"] == {"required": False, "minimum": 0, "maximum": 100}
+    assert fields[2]["constraints"]["enum"] == ["lo", "hi"]
+    assert fields[3]["constraints"]["minimum"] == "2020-01-01"
+
+
+def test_a_release_of_parts_is_described_by_all_of_its_files() -> None:
+    texts = sidecars(RECEIPT | {"files": {"csv": False, "part_rows": 2}}, SCHEMA)
+
+    package, croissant = json.loads(texts["datapackage.json"]), json.loads(texts["croissant.json"])
+    folder = "synthetic_1/part-0000"
+    assert package["resources"][0]["path"] == [f"{folder}0.parquet", f"{folder}1.parquet"]
+    assert croissant["distribution"][0]["includes"] == "synthetic_1/*.parquet"
+
+
+def test_ddi_has_the_labels_of_columns_and_categories() -> None:
+    book = ElementTree.fromstring(sidecars(RECEIPT, SCHEMA)["ddi.xml"])
+
+    space = {"d": "ddi:codebook:2_5"}
+    variables = book.findall("d:dataDscr/d:var", space)
+    assert [one.get("name") for one in variables] == list(SCHEMA.names)
+    assert variables[0].findtext("d:labl", namespaces=space) == "Age at visit"
+    assert [one.text for one in variables[1].findall("d:catgry/d:labl", space)] == [
+        "female <&>",
+        "männlich",
+    ]
+
+
+def test_datacite_names_issuer_year_and_license() -> None:
+    found = json.loads(sidecars(RECEIPT, SCHEMA)["datacite.json"])
+
+    assert found["creators"][0]["name"] == found["publisher"]["name"] == "Office"
+    assert (found["publicationYear"], found["rightsList"]) == ("2026", [{"rights": "CC-BY-4.0"}])
+
+
+def test_frictionless_reads_rows_by_the_data_package(tmp_path: Path) -> None:
+    frictionless = pytest.importorskip("frictionless")
+    for number in (1, 2):
+        (tmp_path / f"synthetic_{number}.csv").write_text(CSV, "utf-8")
+    path = tmp_path / "datapackage.json"
+    path.write_text(sidecars(RECEIPT, SCHEMA)["datapackage.json"], "utf-8")
+
+    report = frictionless.Package(str(path)).validate()
+
+    assert report.valid, report.flatten(["message"])
+
+
+@pytest.mark.filterwarnings("ignore")  # of its own libraries
+def test_mlcroissant_takes_the_description(tmp_path: Path) -> None:
+    mlcroissant = pytest.importorskip("mlcroissant")
+    path = tmp_path / "croissant.json"
+    path.write_text(sidecars(RECEIPT, SCHEMA)["croissant.json"], "utf-8")
+
+    found = mlcroissant.Dataset(str(path))
+
+    assert not found.metadata.ctx.issues.errors
+    assert {one.name for one in found.metadata.record_sets} == {"synthetic_1", "synthetic_2"}
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
+def test_r_reads_factors_labels_days_and_missing(tmp_path: Path) -> None:
+    (tmp_path / "synthetic_1.csv").write_text(CSV, "utf-8")
+    (tmp_path / "read.R").write_text(sidecars(RECEIPT, SCHEMA)["read.R"], "utf-8")
+    ask = (
+        'source("read.R", encoding = "UTF-8"); x <- read_set(1); cat(is.ordered(x$severity), '
+        'is.ordered(x[[2]]), levels(x[[2]])[1], class(x$visit), attr(x$age, "label"), '
+        'sum(is.na(x$age)), sum(is.na(x$severity)), x$ill, sep = ";")'
+    )
+
+    done = subprocess.run(
+        ["Rscript", "-e", ask], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "TRUE;FALSE;female <&>;Date;Age at visit;1;1;TRUE;FALSE"
