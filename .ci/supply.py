@@ -22,7 +22,17 @@ ROOT = Path(__file__).resolve().parent.parent
 TOOLS = Path(sys.executable).parent  # those of requirements/supply.txt
 LOCKS = ROOT / "requirements"
 # Each file goes on from those before it; together they are what ./dev installs. supply.txt stands alone.
-EXTRAS = ("pandas", "demo", "evaluate", "report", "duckdb", "postgresql", "sign", "formats", "contract")
+EXTRAS = (
+    "pandas",
+    "demo",
+    "evaluate",
+    "report",
+    "duckdb",
+    "postgresql",
+    "sign",
+    "formats",
+    "contract",
+)
 BUILD = ("hatchling", "editables", "setuptools", "wheel")
 FILES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "core": ((), ()),
