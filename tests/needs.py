@@ -86,6 +86,13 @@ NEEDS: dict[str, Need] = {
     "smartnoise-sql": Need(
         lambda: importlib.util.find_spec("snsql") is not None, "`pip install smartnoise-sql`"
     ),
+    "frictionless": Need(
+        lambda: importlib.util.find_spec("frictionless") is not None, "`pip install frictionless`"
+    ),
+    "mlcroissant": Need(
+        lambda: importlib.util.find_spec("mlcroissant") is not None, "`pip install mlcroissant`"
+    ),
+    "R": Need(lambda: program("Rscript") is not None, "the system: `r-base-core`"),
     "ssh-keygen": Need(lambda: program("ssh-keygen") is not None, "the system: an OpenSSH client"),
     "sha256sum": Need(lambda: program("sha256sum") is not None, "GNU coreutils"),
     "/dev/full": Need(lambda: Path("/dev/full").exists(), "Linux"),

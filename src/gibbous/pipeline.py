@@ -199,10 +199,11 @@ def release(request: Request, progress: Progress = silent) -> Release:
         GibbousError: see `synthesize`.
     """
     privacy, source = request.privacy, request.source
+    costs = planned(privacy, request.output)
+    limits.refuse_assumed(costs, privacy)
     frames, key = frame_kind(source), signing_key(request.output.sign)
     output = replace(request.output, sign=key, types=frames.types)
-    request, costs = replace(request, output=output), planned(privacy, output)
-    limits.refuse_assumed(costs, privacy)
+    request = replace(request, output=output)
     check_memory(costs.memory_bytes, memory_limit(request.performance))
     if not output.out:
         values = (output.rows or 0) * output.sets * len(privacy.schema)

@@ -76,7 +76,7 @@ def test_a_level_of_the_geography_gives_every_method_its_regions(config: Path) -
 def test_a_release_of_flows_is_planned_and_written(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked, screen = RequestFlags(config), ScreenFlags(quiet=True)
+    asked, screen = RequestFlags(config=config), ScreenFlags(quiet=True)
     plan_verb.run(asked, ConsentFlags(), EngineFlags(), None, ScreenFlags(), DiscoveryFlags())
     told = capsys.readouterr().out
     charging = LedgerFlags(config.with_name("ledger"))

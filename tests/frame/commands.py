@@ -72,6 +72,11 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
         "tests/read/databases/test_postgresql.py::test_a_table_of_a_server_counts_and_is_named",
     ),
     (
+        r"gibbous schema (import|declare schema\.toml --all-of) patients\.sav",
+        "needs the extra formats",
+        "tests/read/test_codebooks.py::test_labels_of_spss_and_stata_are_declared",
+    ),
+    (
         r"gibbous synthesize \S+ .*--engine spark",
         "needs a Spark cluster",
         "tests/spark/test_commands.py::",

@@ -43,6 +43,10 @@ metrics = ["tv1"]
 [[methods]]
 name = "noisy_pegs"
 """
+CODEBOOK = """variable,label,level,level label
+diagnosis,Main diagnosis,I10,Hypertension
+diagnosis,,J45,Asthma
+"""
 
 
 def prepare(folder: Path) -> None:
@@ -64,6 +68,7 @@ def prepare(folder: Path) -> None:
     domain = {column.name: column.size for column in SCHEMA}
     (folder / "domain.json").write_text(json.dumps(domain))
     table.select("sex", "age").head(20).write_csv(folder / "known.csv")
+    (folder / "codebook.csv").write_text(CODEBOOK)
     _flows(folder)
     _database(folder / "clinic.db", table)
     method = gb.AdaptiveGibbs(epsilon=1, delta=1e-6)

@@ -27,7 +27,19 @@ from tests.frame.tree import ROOT, pages, project
 
 MOST_ROWS = 1_000
 FIRST = ("README.md", "CONTRIBUTING.md", "docs/tutorials/", "docs/how-to/")
-LANGUAGES = {"python run", "python", "text output", "text", "toml", "sql", "r", "", SHELL}
+LANGUAGES = {
+    "python run",
+    "python",
+    "python sdv",
+    "python snsql",
+    "text output",
+    "text",
+    "toml",
+    "sql",
+    "r",
+    "",
+    SHELL,
+}
 STARTS = re.compile(r"^\s*(\$ |gibbous \w|pip |\./dev|pytest |python |sh )", re.MULTILINE)
 
 

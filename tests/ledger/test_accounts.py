@@ -116,7 +116,7 @@ def test_C_a_spent_out_file_is_refused_before_it_is_opened(
     release(path, ledger)
 
     with pytest.raises(BudgetExhausted):
-        release(path, ledger, engine=NeverOpened())
+        release(path, ledger, engine=NeverOpened(), fresh=True)
 
 
 def test_C_an_unchanged_file_that_is_read_as_other_records_is_refused(
@@ -202,7 +202,7 @@ def test_C_declared_new_data_have_an_account_of_their_own_and_the_reason_is_kept
     cap(FRAME, ledger)
 
     release(APPENDED, ledger, new_data=" the panel of 2025 ")
-    release(APPENDED, ledger)
+    release(APPENDED, ledger, fresh=True)
 
     account = ledger.account(ledger.dataset(APPENDED))
     assert (account.new_data, len(account.releases)) == (("the panel of 2025",), 2)
@@ -218,7 +218,7 @@ def test_C_data_released_before_the_cap_of_their_like_are_refused_after_it(
         cap(FRAME, ledger)
 
     with pytest.raises(PrivacyRefused, match="which has a cap"):
-        release(APPENDED, ledger)
+        release(APPENDED, ledger, fresh=True)
 
 
 @pytest.mark.parametrize("reason", ["  ", "x" * 501])

@@ -313,7 +313,7 @@ def test_values_outside_the_bounds_are_refused_before_anything_is_spent(tmp_path
     ledger = tmp_path / "ledger"
 
     with pytest.raises(GibbousError) as caught:
-        gb.synthesize(frame, MIXED, Modips(), seed=1, ledger=ledger)
+        gb.synthesize(frame, MIXED, Modips(epsilon=1), seed=1, ledger=ledger)
 
     assert "101" not in str(caught.value)
     assert not list(Ledger.open(ledger).entries())
@@ -337,9 +337,9 @@ def test_bounds_that_are_no_bounds_never_become_a_schema(edges: tuple[float, ...
 def test_no_sets_are_refused_and_a_release_goes_to_disk_and_back(tmp_path: Path) -> None:
     ledger, out = tmp_path / "ledger", tmp_path / "release"
     with pytest.raises(UsageError):
-        gb.synthesize(_frame(30), MIXED, Modips(), sets=0, ledger=ledger)
+        gb.synthesize(_frame(30), MIXED, Modips(epsilon=1), sets=0, ledger=ledger)
 
-    made = gb.synthesize(_frame(200), MIXED, Modips(), seed=1, ledger=ledger, out=out)
+    made = gb.synthesize(_frame(200), MIXED, Modips(epsilon=1), seed=1, ledger=ledger, out=out)
     more = sample_more(load(out), Output(70, seed=5, out=tmp_path / "more.parquet"))
 
     assert pl.read_parquet(more).height == 70

@@ -457,7 +457,7 @@ def test_e1_e2_e3_e4_an_impossible_epsilon_is_refused(name: str, value: Any) -> 
 def test_e4_an_epsilon_outside_the_limits_needs_understanding(name: str, value: float) -> None:
     plan = registry.load(name)(epsilon=value).plan(SMALL, 10)
 
-    with pytest.raises(PrivacyRefused, match="--i-understand"):
+    with pytest.raises(PrivacyRefused, match="understand=True"):
         limits.check_budget(plan, 10)
     limits.check_budget(plan, 10, understand=True)
 
@@ -492,7 +492,7 @@ def test_F_a_delta_above_a_thousandth_is_refused_where_rows_are_unknown(rows: in
         limits.check_budget(plan, rows)
 
     assert refused.value.allowed
-    assert "--i-understand" in refused.value.fix
+    assert "understand=True" in refused.value.fix
     limits.check_budget(plan, rows, understand=True)
 
 

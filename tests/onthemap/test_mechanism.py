@@ -183,7 +183,7 @@ def test_wrong_data_are_refused_before_any_charge(
     )
 
     with pytest.raises(SchemaMismatch, match=told) as caught:
-        run(table, Onthemap(destination="work"), tmp_path)
+        run(table, Onthemap(epsilon=4.6, destination="work"), tmp_path)
 
     assert not any(v in str(caught.value) for v in ("o9", "d7", "1.5", "many"))
     assert not list(Ledger.open(tmp_path / "ledger").entries())
@@ -327,7 +327,11 @@ def test_a_package_says_that_its_rows_are_as_many_as_records_and_no_noisy_count(
     frame = pl.DataFrame({"home": ["o0"] * 30 + ["o1"] * 20})
 
     release = gb.synthesize(
-        frame, schema, Onthemap(delta=1e-3), ledger=tmp_path / "ledger", out=tmp_path / "out"
+        frame,
+        schema,
+        Onthemap(epsilon=4.6, delta=1e-3),
+        ledger=tmp_path / "ledger",
+        out=tmp_path / "out",
     )
 
     assert release.receipt["rows"] == [50]
@@ -391,7 +395,7 @@ def test_detroit_keeps_totals_and_commutes(shared_data: Path, tmp_path: Path) ->
     )
     table = shared_data / "lodes_detroit_2019.parquet"
 
-    release = run(table, Onthemap(destination="work_cell"), tmp_path, geography)
+    release = run(table, Onthemap(epsilon=4.6, destination="work_cell"), tmp_path, geography)
 
     real, _ = read_flows(table, geography)
     made = flows_of(release.sets[0], geography)

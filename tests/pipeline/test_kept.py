@@ -228,10 +228,10 @@ def test_a_damaged_release_is_not_copied(tmp_path: Path) -> None:
         (None, {}),
         ("laplace", {}),
         (gb.Laplace(), {}),
-        (gb.NoisyPegs(epsilon=1), {}),
-        ("adaptive_gibbs", {"epsilon": 1}),
+        (gb.NoisyPegs(delta=1e-6), {}),
+        ("adaptive_gibbs", {"delta": 1e-9}),
         (gb.PerSet("noisy_pegs"), {}),
-        (gb.PerSet(gb.NoisyPegs(epsilon=1)), {}),
+        (gb.PerSet(gb.NoisyPegs(delta=1e-6)), {}),
     ],
     ids=str,
 )

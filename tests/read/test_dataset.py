@@ -39,7 +39,7 @@ def test_a_cap_before_the_first_release_holds_for_it(source: object, ledger: gb.
     gb.synthesize(source, SCHEMA, METHOD, rows=3, seed=1, ledger=ledger)
 
     with pytest.raises(BudgetExhausted):
-        gb.synthesize(source, SCHEMA, METHOD, rows=3, seed=1, ledger=ledger)
+        gb.synthesize(source, SCHEMA, METHOD, rows=3, seed=1, ledger=ledger, fresh=True)
 
     assert ledger.account(data).left == (Fraction("0.5"), Fraction(0))
     assert [account.dataset for account in ledger.accounts()] == [data]

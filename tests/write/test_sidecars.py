@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.write.sidecars import SIDECARS, sidecars
+from tests.needs import need
 
 DAY = datetime.date(2020, 1, 1).toordinal()
 SCHEMA = Schema(
@@ -102,7 +102,9 @@ def test_datacite_names_issuer_year_and_license() -> None:
 
 
 def test_frictionless_reads_rows_by_the_data_package(tmp_path: Path) -> None:
-    frictionless = pytest.importorskip("frictionless")
+    need("frictionless")
+    import frictionless
+
     for number in (1, 2):
         (tmp_path / f"synthetic_{number}.csv").write_text(CSV, "utf-8")
     path = tmp_path / "datapackage.json"
@@ -115,7 +117,9 @@ def test_frictionless_reads_rows_by_the_data_package(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore")  # of its own libraries
 def test_mlcroissant_takes_the_description(tmp_path: Path) -> None:
-    mlcroissant = pytest.importorskip("mlcroissant")
+    need("mlcroissant")
+    import mlcroissant
+
     path = tmp_path / "croissant.json"
     path.write_text(sidecars(RECEIPT, SCHEMA)["croissant.json"], "utf-8")
 
@@ -125,8 +129,8 @@ def test_mlcroissant_takes_the_description(tmp_path: Path) -> None:
     assert {one.name for one in found.metadata.record_sets} == {"synthetic_1", "synthetic_2"}
 
 
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
 def test_r_reads_factors_labels_days_and_missing(tmp_path: Path) -> None:
+    need("R")
     (tmp_path / "synthetic_1.csv").write_text(CSV, "utf-8")
     (tmp_path / "read.R").write_text(sidecars(RECEIPT, SCHEMA)["read.R"], "utf-8")
     ask = (

@@ -11,9 +11,9 @@ from typer import Argument, Option
 from gibbous.cli import show
 from gibbous.cli.flags import ScreenFlags
 from gibbous.core.errors import UsageError
-from gibbous.core.schema import Column, Schema
 
 if TYPE_CHECKING:
+    from gibbous.core.schema import Schema
     from gibbous.read.declaring import Declared
 
 SchemaPath = Annotated[Path, Argument(metavar="SCHEMA", help="Schema file; it is edited in place.")]
@@ -138,6 +138,7 @@ def _facts(known: Schema, column: str | None, given: FactFlags) -> list[tuple[st
 
 def _of_codebook(known: Schema, column: str | None, path: Path) -> list[tuple[str, Declared]]:
     """What a codebook states of one column, or of each that the schema has."""
+    from gibbous.core.schema import Column, Schema
     from gibbous.read.declaring import Declared, declared_of
     from gibbous.read.metadata.files import read_codebook
 

@@ -97,9 +97,7 @@ class TextFlags:
 
     sep: Annotated[str, Option("--sep", help="Separator of the CSV input.")] = ","
     encoding: Annotated[str, Option("--encoding", help="Encoding of the CSV input.")] = "utf-8"
-    decimal: Annotated[
-        str, Option("--decimal", help="Decimal mark of the CSV input: a point, or a comma.")
-    ] = "."
+    decimal: Annotated[str, Option("--decimal", help="Decimal mark of the CSV input.")] = "."
 
     def options(self) -> ReadOptions:
         """The same for the reader, which is a heavy import.

@@ -38,7 +38,7 @@ def build_method(
         if key in params and key not in known:
             raise _no_such_budget(name, key, "epsilon" in known)
     if "epsilon" in known and "epsilon" not in params:
-        raise unstated(name, "epsilon")
+        raise unstated(name)
     built: Mechanism = build(method, params, **(fixed or {}))
     return built
 

@@ -137,7 +137,7 @@ def no_unit() -> PrivacyRefused:
         "UNIT",
         "Nobody said what one privacy unit is.",
         "A unit is one row, or one person with at most so many rows.",
-        "Pass --unit row, or --id COLUMN:ROWS, for example --id patient:5.",
+        "Pass `--unit row`, or `--id COLUMN:ROWS`, for example `--id patient:5`.",
     )
 
 

@@ -29,7 +29,7 @@ MAY_BE_SPENT = "Nothing was released. A budget that this run had reserved stays 
 
 
 _flags: ContextVar[bool] = ContextVar("flags", default=False)
-_FLAG = re.compile(r"(?<![\w'\"=-])--([a-z][a-z-]*)(?: \(\w+=(?:True)?\)| (?=[A-Z]{2}))?")
+_FLAG = re.compile(r"(?<![\w'\"=-])--([a-z][a-z-]*)(?: \(\w+=(?:True)?\)| (?=[A-Z]{2}|\d))?")
 _SWITCHES = {
     "i-understand": "understand=True",
     "passphrase-file": "gibbous.SigningKey",
@@ -55,9 +55,9 @@ def speaking_flags() -> Iterator[None]:
 def spoken(text: str) -> str:
     """A sentence that names flags, in the words of whoever is spoken to: --ledger, or ledger=.
 
-    Quoted names and `commands` stay as they are.
+    Quoted names, `commands` and sentences on the command line stay as they are.
     """
-    if _flags.get() or "--" not in text:
+    if _flags.get() or "--" not in text or "command line" in text:
         return text
     parts = text.split("`")
     parts[::2] = (

@@ -13,7 +13,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type[Any])
 
 DEFAULT_METHOD = "adaptive_gibbs"  # what is meant where no method is named
-BUDGET = ("epsilon", "delta")  # parameters of a method that are stated wherever they are spent
 
 # What others call it -> what it is called here, and what to know about it.
 FOREIGN: dict[str, tuple[str, str]] = {
@@ -86,14 +85,14 @@ def answering_class(kind: Kind) -> Kind:
     """The same for the constructor of a class, which also marks a budget that it was not given."""
     call = answering(kind.__init__)
     known = inspect.signature(kind.__init__).parameters
-    places = {name: list(known).index(name) for name in BUDGET if name in known}
+    place = list(known).index("epsilon") if "epsilon" in known else 0
 
     @functools.wraps(call)
     def made(self: Any, *args: Any, **given: Any) -> None:
         call(self, *args, **given)
-        for name, place in places.items():
-            if name not in given and len(args) < place and isinstance(known[name].default, float):
-                object.__setattr__(self, name, Assumed(getattr(self, name)))
+        stated = "epsilon" in given or len(args) >= place
+        if not stated and isinstance(known["epsilon"].default, float):
+            object.__setattr__(self, "epsilon", Assumed(self.epsilon))
 
     kind.__init__ = made
     return kind

@@ -146,14 +146,13 @@ def build(mechanism: type, given: Mapping[str, object], **fixed: Any) -> Any:
     return mechanism(**given, **fixed)
 
 
-def unstated(mechanism: str, name: str) -> ParameterError:
+def unstated(mechanism: str) -> ParameterError:
     """The refusal of a budget that was not given."""
-    code, example = ("DELTANEEDED", "1e-9") if name == "delta" else ("NOEPSILON", "1")
     return ParameterError(
-        code,
-        f"No {name} was given for {mechanism}.",
+        "NOEPSILON",
+        f"No epsilon was given for {mechanism}.",
         "A budget is stated, never assumed.",
-        f"Pass --{name}, for example {example}; `gibbous plan` shows what it buys.",
+        "Pass --epsilon, for example --epsilon 1; `gibbous plan` shows what it buys.",
     )
 
 

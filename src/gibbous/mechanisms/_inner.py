@@ -59,7 +59,10 @@ def settle(combinator: Any) -> None:
     for name in BUDGET:
         value = getattr(combinator, name)
         if value == OWN:
-            value = budget.get(name, _assumed(known.get(name)))
+            assumed = known.get(name)
+            if name == "epsilon" and type(assumed) is float:
+                assumed = Assumed(assumed)
+            value = budget.get(name, assumed)
         elif value is None and budget.get(name, known.get(name)) is not None:
             raise _unstated(combinator, name)
         if name != "relation" and isinstance(value, int) and not isinstance(value, bool):
@@ -72,10 +75,6 @@ def settle(combinator: Any) -> None:
     kept = {k: v for k, v in options.items() if k not in known or v != known[k]}
     object.__setattr__(combinator, "options", tuple(sorted(kept.items())))
     made(combinator)  # its own checks
-
-
-def _assumed(value: object) -> object:
-    return Assumed(value) if type(value) is float else value
 
 
 def made(combinator: Any, epsilon: float | None = None, delta: float | None = None) -> Mechanism:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from gibbous.core.claim import short
 from gibbous.core.errors import BudgetExhausted, PrivacyRefused
 from gibbous.core.exact import exact
-from gibbous.core.keywords import BUDGET, Assumed
+from gibbous.core.keywords import Assumed
 from gibbous.core.params import Rule, unstated
 from gibbous.core.plan import Plan
 from gibbous.core.request import Privacy
@@ -57,15 +57,14 @@ def refuse_assumed(plan: Plan, privacy: Privacy) -> None:
     A ledger in memory is charged nothing that lasts: studies may take the defaults of a method.
 
     Raises:
-        ParameterError: epsilon, or a delta that the total has, is the default of the method.
+        ParameterError: epsilon is the default of the method.
     """
     lasting = getattr(privacy.ledger, "path", "") is not None
     if not lasting or not plan.total.is_dp or privacy.risk is not None:
         return
     inside = getattr(privacy.method, "method", None)
-    for name in BUDGET if plan.total.delta else BUDGET[:1]:
-        if isinstance(getattr(privacy.method, name, getattr(inside, name, None)), Assumed):
-            raise unstated(plan.mechanism, name)
+    if isinstance(getattr(privacy.method, "epsilon", getattr(inside, "epsilon", None)), Assumed):
+        raise unstated(plan.mechanism)
 
 
 def _check_facts(plan: Plan, privacy: Privacy) -> None:

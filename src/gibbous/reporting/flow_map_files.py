@@ -190,7 +190,7 @@ def _check_counted(frame: pl.DataFrame, named: Named, columns: tuple[str, str]) 
             f"Each pair is there once, beside a column of numbers {numbers[0]!r}, and no column of "
             "counts was named.",
             "A row is one person, or a pair of places with its count.",
-            f"Name it: --count {numbers[0]} (Named(count=)); where each row is one person, leave "
+            f"Name it: `--count {numbers[0]}` (in Python Named(count=)); where each row is one person, leave "
             "that column out of the table.",
         )
 

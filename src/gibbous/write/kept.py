@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gibbous import __version__
 from gibbous.core.durable import PATIENCE
 from gibbous.core.errors import GibbousError, OutputNotWritten
 from gibbous.core.keywords import answering
@@ -30,9 +31,39 @@ from gibbous.write import partial
 from gibbous.write.durable_files import not_written, read_json
 from gibbous.write.in_memory import InMemory
 from gibbous.write.load import load, read_receipt
-from gibbous.write.package import Package, begin, request_digest
+from gibbous.write.package import Package, begin
 
 SHORT = 16  # hex digits of a digest in the name of a folder
+SHAPE = (
+    "format",
+    "csv_raw",
+    "part_rows",
+    "types",
+)  # of an output: they decide its files, not its price
+
+
+def request_digest(
+    privacy: Privacy, output: Output, plan: Plan, *, dataset: bytes, target: Path
+) -> bytes:
+    """Digest of everything that was asked for; a run with the same digest may resume another.
+
+    How a run is computed is not among it: `Performance` does not come here.
+
+    Args:
+        plan: of the run; it holds the method and its parameters.
+        dataset: keyed fingerprint of the records.
+        target: final path of the package.
+    """
+    facts = {
+        "version": __version__,
+        "dataset": dataset.hex(),
+        "schema": schema_json(privacy.schema),
+        "plan": plan.to_json(),
+        "seed": output.seed,
+        "target": os.fsencode(target).hex(),
+        "extra": {name: getattr(output, name) for name in SHAPE},
+    } | ({"signer": output.sign.public.line} if output.sign else {})
+    return _digest(facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +124,7 @@ def purchase_of(
         "rows": output.rows,
         "seed": output.seed,
         "imprint": output.imprint.to_json(),
-    } | {name: getattr(output, name) for name in ("format", "csv_raw", "part_rows", "types")}
+    } | {name: getattr(output, name) for name in SHAPE}
 
     def numbered(number: int) -> Purchase:  # 0, and one more each time it was asked for anew
         digest = _digest(bought | {"purchase": number})

@@ -8,8 +8,6 @@ one rename. The same request resumes a dead partial folder and is never charged 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,19 +16,17 @@ from types import TracebackType
 
 import numpy as np
 
-from gibbous import __version__
 from gibbous.core.codes import Codes
 from gibbous.core.errors import MAY_BE_SPENT, GibbousError
-from gibbous.core.plan import Plan
 from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
-from gibbous.core.request import Output, Privacy
+from gibbous.core.request import Output
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.encode.column_types import fitting
 from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
 from gibbous.read.schema_file import load_schema
-from gibbous.read.schema_write import schema_json, schema_toml
+from gibbous.read.schema_write import schema_toml
 from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.copied import save_from
@@ -44,32 +40,6 @@ from gibbous.write.set_files import lazy_sets
 from gibbous.write.sets import Sets
 from gibbous.write.sidecars import SIDECARS
 from gibbous.write.table_files import read_tables, write_tables
-
-
-def request_digest(
-    privacy: Privacy, output: Output, plan: Plan, *, dataset: bytes, target: Path
-) -> bytes:
-    """Digest of everything that was asked for; a run with the same digest may resume another.
-
-    How a run is computed is not among it: `Performance` does not come here.
-
-    Args:
-        plan: of the run; it holds the method and its parameters.
-        dataset: keyed fingerprint of the records.
-        target: final path of the package.
-    """
-    facts = {
-        "version": __version__,
-        "dataset": dataset.hex(),
-        "schema": schema_json(privacy.schema),
-        "plan": plan.to_json(),
-        "seed": output.seed,
-        "target": os.fsencode(target).hex(),
-        "extra": {
-            name: getattr(output, name) for name in ("format", "csv_raw", "part_rows", "types")
-        },
-    } | ({"signer": output.sign.public.line} if output.sign else {})
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).digest()
 
 
 def begin(target: Path, output: Output, *, request: bytes) -> Package:
@@ -173,10 +143,7 @@ class Package:
         mine = found is not None and found.id == state["reservation"]
         fits = found is not None and found.sha256 in (None, state["digest"])
         if self.result is not None and not (mine and fits):
-            self.result, self.bought = (
-                None,
-                False,
-            )  # of a reservation that this ledger does not have
+            self.result, self.bought = None, False  # of a reservation that this ledger has not
             self._partial.clear()
         if found is not None and self.result is None and (found.committed or strict):
             found.release()

@@ -52,7 +52,7 @@ def of_dpsynth(document: Mapping[str, Any]) -> Codebook:
     """Domains of DPSynth, as its `to_yaml` writes them. The privacy unit is not stated.
 
     Source:
-        google/dpsynth, docs/specifying_domains.md.
+        google/dpsynth, its page on specifying domains.
     """
     return Codebook(tuple(_dpsynth(str(name), facts) for name, facts in document.items()))
 

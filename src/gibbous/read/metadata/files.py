@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gibbous.core.boundary import guarded
 from gibbous.core.documents import Unreadable, json_value, read_bytes, read_text
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
@@ -37,6 +38,7 @@ _DOCUMENTS: tuple[tuple[Callable[[object], bool], Callable[[Any], Codebook]], ..
 
 
 @answering
+@guarded
 def import_schema(path: str | os.PathLike[str], *, data: Any = None) -> Schema:
     """Read a schema from another tool's metadata or a codebook.
 
