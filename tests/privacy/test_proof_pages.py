@@ -13,7 +13,7 @@ def test_every_test_that_a_proof_relies_on_exists(page):
     text = (ROOT / "docs" / "proofs" / f"{page}.md").read_text(encoding="utf-8")
     files = (
         p
-        for folder in ("privacy", "structure", "discovery")
+        for folder in ("privacy", "structure", "discovery", "pipeline")
         for p in (ROOT / "tests" / folder).glob("*.py")
     )
     here = "\n".join(p.read_text(encoding="utf-8") for p in files)

@@ -76,6 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             path / "data.parquet",
             path / "schema.toml",
             method,
+            epsilon=1,
             rows=300,
             sets=2,
             seed=5,
