@@ -134,7 +134,8 @@ def test_a_schema_is_saved_and_read_back(tmp_path: Path) -> None:
     [
         ({"lower": 0, "upper": 110, "cuts": (18, 65)}, (0, 18, 65, 110), True),
         ({"lower": 0.0, "upper": 1.0, "bins": 4}, (0.0, 0.25, 0.5, 0.75, 1.0), False),
-        ({"lower": 0, "upper": 3}, (0, 1, 2, 3), True),
+        ({"lower": 0, "upper": 3, "bins": 20}, (0, 1, 2, 3), True),
+        ({"lower": 0, "upper": 3, "decimals": None}, (0, 3), True),
         ({"lower": 1, "upper": 2, "bins": 1}, (1, 2), True),
     ],
 )

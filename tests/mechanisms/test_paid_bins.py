@@ -14,7 +14,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.core.codes import Codes
-from gibbous.core.errors import GibbousError, PrivacyRefused, UsageError
+from gibbous.core.errors import GibbousError, PrivacyRefused, SchemaMismatch, UsageError
 from gibbous.core.params import as_json
 from gibbous.core.schema import Column, Impossible, Schema, Unit
 from gibbous.core.tables import Tables
@@ -420,3 +420,25 @@ def test_what_cannot_be_is_refused_with_a_way_out(make: Any, error: Any, words: 
 
     assert words in str(caught.value)
     assert caught.value.fix
+
+
+def test_releases_are_compared_under_the_bounds_that_they_were_made_with() -> None:
+    """Each release bought bins of its own: all are compared in those of the first."""
+    rng = np.random.default_rng(2)
+    frame = pl.DataFrame({"x": np.where(rng.random(3_000) < 0.7, 0, rng.integers(1, 900, 3_000))})
+    schema = gb.Schema((gb.Column.numeric("x", lower=0, upper=1_000),), gb.Unit("row"))
+    made = [
+        gb.synthesize(
+            frame, schema, "laplace", epsilon=epsilon, seed=3, ledger=gb.Ledger.ephemeral()
+        )
+        for epsilon in (1, 5)
+    ]
+
+    found = gb.evaluate(frame, made, schema, only=["tv1"])
+
+    assert made[0].schema["x"].edges != made[1].schema["x"].edges
+    assert found["tv1"].value < 0.1
+    with pytest.raises(SchemaMismatch):
+        gb.evaluate(
+            frame, made, gb.Schema((gb.Column.numeric("x", lower=0, upper=999),), gb.Unit("row"))
+        )

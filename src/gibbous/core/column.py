@@ -91,7 +91,7 @@ class Column:
         lower: float,
         upper: float,
         cuts: Sequence[float] = (),
-        bins: int = 20,
+        bins: int = 1,
         integer: bool | None = None,
         **more: Any,
     ) -> Column:
@@ -99,15 +99,18 @@ class Column:
 
         Args:
             lower, upper: values below and above do not occur (clamp=True moves them).
-            cuts: between the bins, increasing; without any there are `bins` of equal width, or one a
-                whole number where these are fewer.
-            integer: values are whole numbers; None where bounds and cuts are written as such.
+            cuts: between the bins, increasing. Without any there are `bins` of equal width, or one a
+                whole number where these are fewer; with 1, methods that buy tables buy the shape of
+                the numbers between the bounds, too.
+            integer: values are whole numbers; None where bounds and cuts are written as such and no
+                decimals are stated.
             more: further fields, for example missing=True.
         Raises:
             UsageError: the bounds or cuts are not increasing.
         """
         ends: tuple[float, ...] = (lower, *cuts, upper)
-        whole = all(type(end) is int for end in ends) if integer is None else integer
+        as_written = all(type(end) is int for end in ends) and more.get("decimals") is None
+        whole = as_written if integer is None else integer
         if not cuts and bins > 1 and lower < upper:
             count = min(bins, max(int(upper - lower), 1)) if whole else bins
             inner = (lower + (upper - lower) * i / count for i in range(1, count))
@@ -136,6 +139,10 @@ class Column:
                     "They are texts and numbers",
                     f"Set {name}",
                 )
+        if self.integer and self.decimals is not None:
+            raise _bad(
+                self, "is of whole numbers and has decimals", "It is one or the other", "Drop one"
+            )
         if self.binned:
             _check_edges(self)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,13 @@ def evaluate(
         need an option that was not given.
     """
     began = time.perf_counter()
-    declared = plain(Schema.load(schema) if isinstance(schema, str | Path) else schema)
-    wanted = checked(declared, options)
     sources = opened(synthetic)
-    for source in sources:
-        if isinstance(source, Release):
-            _check_release(source, declared)
+    releases = [source for source in sources if isinstance(source, Release)]
+    declared = plain(Schema.load(schema) if isinstance(schema, str | Path) else schema)
+    declared = _with_bought_bins(declared, releases)
+    wanted = checked(declared, options)
+    for release in releases:
+        _check_release(release, declared)
     progress("read", 0, 1)
     tables = subject(real, sources, declared, holdout=holdout, seed=seed, options=reading)
     progress("read", 1, 1)
@@ -125,6 +127,19 @@ def checked(schema: Schema, options: Options) -> tuple[str, ...]:
     return metrics.selected(options.only or None, schema, options)
 
 
+def _with_bought_bins(schema: Schema, releases: Sequence[Release]) -> Schema:
+    """Columns that were declared by their bounds alone get the bins that the first release bought."""
+    bought = {column.name: column for column in releases[0].schema} if releases else {}
+
+    def binned(column: Column) -> Column:
+        own = bought.get(column.name)
+        if own is None or len(column.edges) != 2 or _ends(own) != _ends(column):
+            return column
+        return replace(column, edges=own.edges, sources=own.sources)
+
+    return replace(schema, columns=tuple(map(binned, schema)))
+
+
 def _check_release(release: Release, schema: Schema) -> None:
     theirs = plain(release.schema)
     differences = {
@@ -149,7 +164,13 @@ def _check_release(release: Release, schema: Schema) -> None:
 
 
 def _domain(column: Column) -> tuple[Any, ...]:
-    return column.kind, column.levels, column.edges, column.missing, column.other
+    bought = column.source("bins") == "discovered"
+    edges = _ends(column) if bought else column.edges
+    return column.kind, column.levels, edges, column.missing, column.other
+
+
+def _ends(column: Column) -> tuple[float, ...]:
+    return column.edges[:1] + column.edges[-1:]
 
 
 def _facts(
