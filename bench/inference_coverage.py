@@ -100,7 +100,7 @@ def settings() -> tuple[Setting, ...]:
         ),
         Setting("privbayes", lambda m: gb.Privbayes(epsilon=8)),
         Setting("sba", lambda m: gb.Sba(epsilon=4, delta=1e-6)),
-        Setting("sbhg", lambda m: gb.Sbhg(epsilon=8, delta=1e-6, parents=2)),
+        Setting("sbhg", lambda m: gb.Sbhg(epsilon=24, delta=1e-6, parents=2)),
         Setting(
             "smoothed_histogram", lambda m: gb.SmoothedHistogram(epsilon=5 * m * rows), stated=True
         ),
