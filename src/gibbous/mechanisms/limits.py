@@ -64,7 +64,7 @@ def refuse_assumed(plan: Plan, privacy: Privacy) -> None:
         return
     inside = getattr(privacy.method, "method", None)
     if isinstance(getattr(privacy.method, "epsilon", getattr(inside, "epsilon", None)), Assumed):
-        raise unstated(plan.mechanism)
+        raise unstated(inside if isinstance(inside, str) else plan.mechanism)
 
 
 def _check_facts(plan: Plan, privacy: Privacy) -> None:
