@@ -16,9 +16,8 @@ from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.cdf import Cdf
 from gibbous.perturb.posterior import Posterior
 from gibbous.perturb.smoothed import Smoothed
-from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.dirichlet import dirichlet_alpha, prior_alpha, smoothed_share
-from gibbous.sampling import urn_rows
+from gibbous.sampling import cdf_rows, urn_rows
 from gibbous.sampling.urn_rows import PriorRows, SmoothedRows, UrnRows
 from gibbous.structure.contexts import joint
 from tests.histograms import exact_laws
@@ -51,12 +50,12 @@ def sabotaged_mixture() -> Any:
 
 def sabotaged_choice() -> Any:
     """A choice that is ten times as sure as is priced."""
-    honest = entropy.exponential_choice
+    honest = cdf_rows.bands
 
-    def surer(scores: np.ndarray, *, epsilon: Fraction, sensitivity: Any) -> int:
-        return honest(scores, epsilon=10 * epsilon, sensitivity=sensitivity)
+    def surer(grid: Any, counts: np.ndarray, epsilon: Fraction) -> Any:
+        return honest(grid, counts, 10 * epsilon)
 
-    return patched(entropy, "exponential_choice", value=surer)
+    return patched(cdf_rows, "bands", value=surer)
 
 
 TABLES = (np.array([[0, 0]] * 3 + [[1, 2]]), np.array([[0, 0]] * 3 + [[0, 1]]))
@@ -115,7 +114,7 @@ def test_the_audit_of_the_choice_passes_the_honest_build_and_catches_the_saboteu
     schema = Schema((Column("x", "binary", levels=(0, 1)),))
     tables = (np.array([[0]] * 4), np.array([[0]] * 3 + [[1]]))
     pair = Neighbors("one of four", schema, "replace_one", *tables)
-    one = Cdf(epsilon=1, relation="replace_one", candidates=16)
+    one = Cdf(epsilon=1, relation="replace_one")
 
     honest = audit(one, pair, runs=500, rows=40, level=1e-5)
     with sabotaged_choice():

@@ -170,7 +170,7 @@ def test_a_large_budget_keeps_the_margins_of_a_mixed_table(kind: Any, tmp_path: 
     share = float((drawn["sex"] == "m").mean() or 0)
     young = float((drawn["age"] < 40).mean() or 0)
     # Rows of a Dirichlet posterior have twice the variance of a sample: .015 and .0075; neither they
-    # nor the noise have a seed. Uniform codes would be 1/2 and 1/4; `cdf` has a grid of about 1/45.
+    # nor the noise have a seed. Uniform codes would be 1/2 and 1/4;
     true = float((frame(2000)["age"] < 40).mean() or 0)
     assert share == pytest.approx(1 / 3, abs=0.085)
     assert young == pytest.approx(true, abs=0.085)

@@ -17,7 +17,6 @@ from gibbous.core.tables import Counts, Dense
 from gibbous.disintegrate import count_routes
 from gibbous.privacy import entropy
 from gibbous.structure import choice, cliques, greedy
-from gibbous.structure.cdf_grid import cdf_grid, distances
 from gibbous.structure.choice import Caution, Margins, pair_scores, parent_scores
 from gibbous.structure.cliques import whole
 
@@ -110,21 +109,6 @@ def greedy_exact(table: np.ndarray) -> Fraction:
     return Fraction(found) / 2
 
 
-GRID = cdf_grid(SHAPE[0] * SHAPE[1], 4, 200)
-FUNCTION = GRID.functions()[[37]]
-
-
-def cdf_(table: np.ndarray) -> float:
-    return float(-distances(GRID, FUNCTION, table.ravel())[0])
-
-
-def cdf_exact(table: np.ndarray) -> Fraction:
-    below = [int(table.ravel()[:end].sum()) for end in GRID.ends()]
-    total = below[-1]
-    steps = FUNCTION[0].tolist()
-    return -max(abs(n - total * Fraction(f, GRID.steps)) for n, f in zip(below, steps, strict=True))
-
-
 @dataclass(frozen=True)
 class Case:
     name: str
@@ -138,7 +122,6 @@ CASES = (
     Case("parents", parents_, parents_exact, 2),
     Case("clique", cliques_, cliques_exact, 1),
     Case("greedy", greedy_, greedy_exact, 2),
-    Case("cdf", cdf_, cdf_exact, 1),
 )
 
 
