@@ -23,9 +23,10 @@ from gibbous.sampling.flows.domain import Held
 from gibbous.sampling.flows.flow_rows import plain_urns, shared_out
 from gibbous.sampling.flows.grid import WholeGrid, exponential_gaps, survival, survivors
 from gibbous.sampling.flows.polya_urns import Urns, draw_people, scaled
+from gibbous.sampling.flows.reach import Ground
 from gibbous.sampling.flows.scheme import Scheme, alpha_for, profile, shrunken_alpha
-from gibbous.structure.regions import places
-from tests.onthemap.laws import law, seeded, shrunken_law
+from gibbous.structure.regions import miles, places
+from tests.onthemap.laws import compositions, disclosing, law, seeded, shrunken_law
 
 LEVEL = 1e-8  # of each statistical test below
 LEAST = 20.0  # expected outputs of a class: the chi-square law holds far out in its tail
@@ -258,6 +259,125 @@ def test_coarsening_draws_places_of_the_region_by_public_density() -> None:
     assert drawn[:3].sum() == 400
     assert drawn[0] <= 2  # nobody lives there: kept possible, never likely
     assert 240 < drawn[1] < 350  # three quarters: +- 5 sd
+
+
+FOUR = places(list("abcd"), [45.0, 45.1, 47.0, 47.3], [-93.0] * 4, density=[1, 1, 3, 1])
+SQUARES = np.array([0, 1, 2, 2])  # c and d lie in one square as wide as half of their distance
+
+
+def squared(copies: int, epsilon: float) -> Onthemap:
+    there = places(np.arange(copies), np.full(copies, 45.0), np.full(copies, -93.0))
+    return Onthemap(
+        epsilon=epsilon,
+        delta=0.02,
+        destination="work",
+        coarsen=0.5,
+        origins=FOUR,
+        destinations=there,
+    )
+
+
+@pytest.mark.statistical
+def test_squares_follow_the_law_of_the_coarser_table_and_places_their_density() -> None:
+    records, copies = (1, 1, 0, 2), 4000
+    found = profile(None, 3)
+    alpha = found.effective(alpha_for(Scheme(2.0, 0.02), found, 4, 4), 4, 4)
+    coarse = law((1, 1, 2), np.full(3, alpha), 4)
+
+    seen = outputs(squared(copies, 2.0), records, copies)
+    with patched(flow_rows, "ALPHA_FACTOR", value=0.1):
+        few = outputs(squared(copies, 2.0), records, copies)
+
+    def together(draws: Draws) -> Draws:
+        added: Draws = Counter()
+        for one, times in draws.items():
+            added[(one[0], one[1], one[2] + one[3])] += times
+        return added
+
+    assert p_value(together(seen), coarse) > LEVEL
+    assert p_value(together(few), coarse) < LEVEL  # a tenth of the virtual records
+    c, d = (sum(one[place] * times for one, times in seen.items()) for place in (2, 3))
+    assert binom.cdf(c, c + d, 0.75) > LEVEL / 2
+    assert binom.sf(c, c + d, 0.75) > LEVEL / 2
+
+
+def test_no_output_in_squares_discloses_more_than_is_stated() -> None:
+    # Every table of 4 records and 4 origins, every output of 4 people: the whole law, places included.
+    epsilon, delta, density = 1.5, 0.05, np.array([1.0, 1.0, 0.75, 0.25])
+    found = profile(None, 3)
+    alpha = found.effective(alpha_for(Scheme(epsilon, delta), found, 4, 4), 4, 4)
+
+    def whole(records: tuple[int, ...]) -> dict[tuple[int, ...], float]:
+        coarse = law((records[0], records[1], records[2] + records[3]), np.full(3, alpha), 4)
+        return {
+            s: coarse[s[0], s[1], s[2] + s[3]] * float(binom.pmf(s[2], s[2] + s[3], density[2]))
+            for s in compositions(4, 4)
+        }
+
+    laws = {x: whole(x) for x in compositions(4, 4)}
+    missed = max(
+        sum(laws[x][s] for s, loss in disclosing(x, laws).items() if loss > epsilon + 1e-9)
+        for x in laws
+    )
+
+    assert missed <= delta
+
+
+def test_squares_are_as_wide_as_their_share_of_the_distance_and_heed_reach() -> None:
+    draws = np.random.default_rng(4)
+    here = places(
+        np.arange(900),
+        np.append(draws.uniform(40, 50, 899), np.nan),
+        np.append(draws.uniform(-100, -86, 899), np.nan),
+    )
+    there = places(["d"], [45.0], [-93.0])
+    far = miles(45.0, -93.0, here.lat, here.lon)
+    for coarsen, reach in ((0.2, 0.0), (1.0, 0.0), (0.5, 150.0)):
+        scheme = Scheme(2.0, 1e-3, coarsen=coarsen, reach=reach, origins=here, destinations=there)
+
+        found = Ground.of(scheme, 900).squares(0)
+
+        assert (found[found] == found).all()  # each square is named by its first origin
+        assert (np.flatnonzero(found == found[899]) == 899).all()  # unknown: apart
+        for square in np.unique(found[:899]):
+            inside = np.flatnonzero(found == square)
+            least = far[inside].min()
+            corner = miles(
+                here.lat[inside].min(), here.lon[inside].min(), here.lat[inside], here.lon[inside]
+            )
+            # The diagonal, where degrees of longitude are up to a seventh longer than at the corner.
+            assert corner.max() <= 1.5 * 1.2 * coarsen * 2 * least + 1e-6
+            assert not reach or len({bool(one <= reach) for one in far[inside]}) == 1
+    assert len(np.unique(found)) < 450
+
+
+def test_squares_move_commutes_less_than_virtual_people_everywhere_do() -> None:
+    draws = np.random.default_rng(7)
+    lat, lon = draws.uniform(38, 48, 400), draws.uniform(-105, -80, 400)
+    far = miles(lat[:, None], lon[:, None], lat[None], lon[None])
+    near = np.where(far < 1, 30.0, np.exp(-far / 15))
+    pairs = draws.multinomial(60_000, (near / near.sum()).ravel()).reshape(400, 400)
+    table = np.repeat(np.argwhere(pairs), pairs[pairs > 0], axis=0)
+    here = places(np.arange(400), lat, lon)
+
+    def moved(coarsen: float) -> float:
+        one = Onthemap(
+            epsilon=4.6,
+            delta=1e-6,
+            destination="work",
+            coarsen=coarsen,
+            origins=here,
+            destinations=here,
+        )
+        drawn = release(one, schema(400, 400), table, None).values.astype(int)
+        steps = [1, 5, 10, 20, 40, 80, 160, 320, 640]
+        told, real = (
+            np.bincount(np.digitize(far[t[:, 0], t[:, 1]], steps), minlength=10) / len(t)
+            for t in (drawn, table)
+        )
+        return float(np.abs(told - real).sum() / 2)
+
+    assert moved(1.0) < moved(0.0) / 4
 
 
 def test_a_region_with_a_place_within_reach_keeps_its_records() -> None:

@@ -100,6 +100,29 @@ def test_the_statement_for_the_whole_table_needs_more_virtual_records() -> None:
     assert table > each
 
 
+def test_plans_state_the_share_of_virtual_people_where_domains_are_their_own() -> None:
+    draws = np.random.default_rng(2)
+    here = places(np.arange(300), draws.uniform(44, 46, 300), draws.uniform(-94, -92, 300))
+    geography = Geography(here, here, "home", "work", "jobs")
+
+    def share(**given: Any) -> float:
+        one = Onthemap(destination="work", origins=here, destinations=here, **given)
+        plan = one.plan(flow_schema(geography), None)
+        found = dict(plan.errors)["share of virtual people beside 150 records"]
+        assert any("of the people of a destination" in told for told in plan.warnings) == (
+            found > 0.5
+        )
+        return found
+
+    whole, reach = share(), share(reach=20)
+    assert 0 < share(coarsen=1) < share(coarsen=0.25) < whole < 1
+    assert reach < whole
+    assert share(epsilon=8.569, keep=((0, 1.0), (20, 0.1))) < whole
+    virtual = dict(Onthemap(destination="work").plan(flow_schema(geography), None).errors)
+    beside = virtual["all virtual records beside 150 records"]
+    assert whole == pytest.approx(beside / (beside + 150))
+
+
 def test_printed_and_exact_bounds_are_both_shown_by_plans() -> None:
     name = "alpha, virtual records an origin, of 15 records"
     exact, printed = (
@@ -132,6 +155,9 @@ def test_a_plan_with_geography_is_json_and_names_it_by_digest() -> None:
         ({"keep": ((0, 0.001),), "epsilon": 4.6}, "costs 6.908 nats"),
         ({"keep": ((0, 0.5),)}, "without public places"),
         ({"reach": 10.0}, "without public places"),
+        ({"coarsen": 1.0}, "without public places"),
+        ({"coarsen": 1.0, "keep": ((0, 0.5),)}, "regions of its own"),
+        ({"coarsen": 1.0, "accept": "good"}, "regions of its own"),
         ({"level": "county"}, "without public places"),
         ({"bound": "printed", "epsilon": math.log(3)}, "above ln 3"),
         ({"accept": "good", "bound": "printed"}, "full domain"),

@@ -18,10 +18,11 @@ from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
+from gibbous.mechanisms._virtual import beside_records, mostly_virtual
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.calibrate.probabilistic import check_kept, shrunken_loss, theorem44_limit
 from gibbous.sampling.flows.flow_rows import FlowRows
-from gibbous.sampling.flows.scheme import Accept, Bound, Keep, Scheme, alpha_for, profile
+from gibbous.sampling.flows.scheme import Accept, Bound, Keep, Scheme
 from gibbous.structure.regions import Pairs, Places, regions
 
 PROOF = "docs/proofs/onthemap.md; destination fixed, its total public"
@@ -30,7 +31,6 @@ ALWAYS = (
     "it implies (epsilon, delta)-DP. Destinations themselves have no protection."
 )
 NEIGHBORS = "neighbors differ in the origin of one record, destination totals are public"
-SIZES = (15, 150, 1500)  # destinations whose virtual records a plan shows
 
 
 @mechanism
@@ -78,6 +78,9 @@ class Onthemap:
     reach: float = param(
         0.0, at_least(0), unit="miles", help="Farthest origin of a destination; 0 for no limit."
     )
+    coarsen: float = param(
+        0.0, at_least(0), help="Origins together in squares this share of their distance wide."
+    )
     spread: float = param(
         0.0, at_least(0), help="Virtual records that follow public density, in multiples of alpha."
     )
@@ -109,6 +112,7 @@ class Onthemap:
         cells = len(promise.origins) if promise.origins is not None else context.levels
         whose = "of the whole table" if self.statement == "table" else "of each destination"
         detail = f"virtual records in {cells:,} origins; delta {whose}; {NEIGHBORS}"
+        errors = beside_records(promise, cells, context.keys)
         return Plan(
             mechanism=self.about.name,
             params=_parameters(self),
@@ -121,8 +125,8 @@ class Onthemap:
             spends=(Spend(f"origins of {context.keys:,} destinations", total, detail),),
             cells=context.cells,
             memory_bytes=_plans.memory((context,), rows) + 64 * (rows or _plans.USUAL_ROWS) * sets,
-            errors=_alphas(promise, cells),
-            warnings=_warnings(self, sets),
+            errors=errors,
+            warnings=_warnings(self, sets) + mostly_virtual(errors),
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
@@ -178,7 +182,7 @@ def scheme(one: Onthemap, schema: Schema) -> Scheme:
                 "Its codes are positions in origins (or their regions) and destinations.",
                 "Code it against the same lists.",
             )
-    kept = (one.bound, one.accept, one.keep, one.reach, one.spread)
+    kept = (one.bound, one.accept, one.keep, one.reach, one.coarsen, one.spread)
     places = (origins, one.destinations, grouped, one.earlier)
     return Scheme(one.epsilon, one.delta / share, *kept, *places)
 
@@ -205,18 +209,6 @@ def _parameters(one: Onthemap) -> dict[str, object]:
     )
     places = {name: value.to_json() for name, value in public if value is not None}
     return as_json(one) | {"keep": [list(step) for step in one.keep]} | places
-
-
-def _alphas(promise: Scheme, cells: int) -> tuple[tuple[str, float], ...]:
-    """Virtual records of the least origin in destinations of a few sizes, on the full domain."""
-    if promise.local:
-        return ()
-    shape, out = profile(promise.weights(cells), cells), []
-    for n in SIZES:
-        alpha = shape.effective(alpha_for(promise, shape, n, n), n, n)
-        out.append((f"alpha, virtual records an origin, of {n} records", alpha))
-        out.append((f"all virtual records beside {n} records", alpha * shape.weight / shape.least))
-    return tuple(out)
 
 
 def _warnings(one: Onthemap, sets: int) -> tuple[str, ...]:
@@ -256,11 +248,21 @@ def _check_choices(one: Onthemap) -> None:
     _check_keep(one)
     if one.bound == "printed":
         theorem44_limit(_left(one), one.delta, 1)
-    distances = (one.keep or one.reach) and (one.origins is None or one.destinations is None)
+    if one.coarsen and (one.keep or one.spread or one.level or one.accept == "good"):
+        raise ParameterError(
+            "COARSENONLY",
+            "coarsen was given with keep, spread, level or accept='good'.",
+            "It makes regions of its own, all alike to the draw; reach may limit them.",
+            "Leave out the other option.",
+        )
+    distances = (one.keep or one.reach or one.coarsen) and (
+        one.origins is None or one.destinations is None
+    )
     if distances or ((one.level or one.spread) and one.origins is None):
         raise ParameterError(
             "NOPLACES",
-            f"{'keep or reach' if distances else 'level or spread'} was given without public places.",
+            f"{'keep, reach or coarsen' if distances else 'level or spread'} was given "
+            "without public places.",
             "Distances need coordinates of origins and of destinations."
             if distances
             else "Regions and densities are declared for every origin.",

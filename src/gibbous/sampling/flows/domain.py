@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from gibbous.core.protocols import Words64
-from gibbous.sampling.exact_draws import uniform_levels
+from gibbous.sampling.exact_draws import bounded, uniform_levels
 from gibbous.sampling.flows.polya_urns import Prior, Urns, draw_people, scaled
 from gibbous.sampling.flows.reach import Ground
 from gibbous.sampling.flows.scheme import Scheme, alpha_for, profile, shrunken_alpha
@@ -131,6 +131,71 @@ def within_reach(scheme: Scheme, held: Held, words: Words64) -> Held:
     return Held.of(all_groups, all_cells, all_counts, len(held.records), held.origins)
 
 
+def in_squares(scheme: Scheme, held: Held) -> Held:
+    """Records in the squares of their destination: a public map of origins, so theorem 5.1 holds."""
+    ground, cells = Ground.of(scheme, held.origins), held.cells.copy()
+    for group in np.flatnonzero(held.records).tolist():
+        span = slice(int(held.first[group]), int(held.first[group + 1]))
+        cells[span] = ground.squares(group)[cells[span]]
+    groups = np.repeat(np.arange(len(held.records)), np.diff(held.first))
+    return Held.of(groups, cells, held.counts, len(held.records), held.origins)
+
+
+def out_of_squares(
+    scheme: Scheme, groups: np.ndarray, squares: np.ndarray, words: Words64
+) -> np.ndarray:
+    """A place of each square by public density: post-processing.
+
+    Args:
+        groups, squares: destination and first origin of the square of each person, int64 (people,).
+    Returns:
+        int64 (people,).
+    """
+    assert scheme.origins is not None
+    ground, density = Ground.of(scheme, len(scheme.origins)), scheme.origins.weights()
+    order = np.argsort(groups, kind="stable")
+    names, begin = np.unique(groups[order], return_index=True)
+    out = np.empty_like(squares)
+    for group, mine in zip(names.tolist(), np.split(order, begin[1:]), strict=True):
+        out[mine] = places_of(ground.squares(group), density, squares[mine], words)
+    return out
+
+
+def places_of(
+    of: np.ndarray, density: np.ndarray, regions: np.ndarray, words: Words64
+) -> np.ndarray:
+    """A place of each region, by public density.
+
+    Args:
+        of: region of each place, int64 (places,).
+        density: of each place, >= 0.
+        regions: to find a place for, int64 (people,).
+    """
+    order = np.argsort(of, kind="stable")
+    low, high = (np.searchsorted(of[order], regions, side=side) for side in ("left", "right"))
+    weight = np.maximum(np.rint(density / density.mean() * 2**20), 1).astype(np.uint64)
+    sums = np.concatenate([[0], np.cumsum(weight[order])]).astype(np.uint64)
+    points = sums[low] + bounded(sums[high] - sums[low], words)
+    return np.asarray(order[np.searchsorted(sums, points, side="right") - 1])
+
+
+def virtual_records(scheme: Scheme, origins: int, group: int, n: int) -> float:
+    """How many virtual records stand beside the n of a destination, expected where domains shrink.
+
+    Args:
+        scheme: public.
+        origins: candidate origins of the table.
+        group: the destination.
+        n: records, and people drawn.
+    """
+    domain, share, weight = _domain(scheme, Ground.of(scheme, origins), group)
+    found = profile(weight, len(domain))
+    if scheme.keep:
+        kept = float(share.sum() if weight is None else (weight * share).sum() / found.least)
+        return shrunken_alpha(scheme, share, weight, n, n) * kept
+    return found.effective(alpha_for(scheme, found, n, n), n, n) * found.weight / found.least
+
+
 def local_people(
     scheme: Scheme, held: Held, people: np.ndarray, words: Words64, factor: float = 1.0
 ) -> np.ndarray:
@@ -195,13 +260,12 @@ def _domains(
     scheme: Scheme, held: Held, people: np.ndarray, words: Words64, factor: float
 ) -> Iterator[_Domain]:
     """The domains of destinations with people, smallest first: an alpha is near the one before."""
-    ground, weights = Ground.of(scheme, held.origins), scheme.weights(held.origins)
+    ground = Ground.of(scheme, held.origins)
     start: float | None = None
     order = np.argsort(held.records, kind="stable")
     for group in order[people[order] > 0].tolist():
         n, m = int(held.records[group]), int(people[group])
-        domain, share = ground.domain(group)
-        weight = None if weights is None else weights[domain]
+        domain, share, weight = _domain(scheme, ground, group)
         found = profile(weight, len(domain))
         if scheme.keep:
             alpha = shrunken_alpha(scheme, share, weight, n, m, start)
@@ -217,6 +281,18 @@ def _domains(
         ones, unit = scaled(alpha * factor, found.least, found.weight, n, m)
         sums = None if weight is None else np.cumsum(weight).astype(np.uint64)
         yield _Domain(group, domain, sums, ones, unit)
+
+
+def _domain(
+    scheme: Scheme, ground: Ground, group: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Origins of a destination's domain, how likely each is kept, and prior weights."""
+    domain, share = ground.domain(group)
+    if scheme.coarsen:
+        domain = np.unique(ground.squares(group)[domain])
+        return domain, np.ones(len(domain)), None
+    weights = scheme.weights(ground.cells)
+    return domain, share, None if weights is None else weights[domain]
 
 
 def _chosen(share: np.ndarray, words: Words64) -> np.ndarray:

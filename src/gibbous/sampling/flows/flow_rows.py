@@ -15,8 +15,14 @@ from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
 from gibbous.privacy.calibrate.probabilistic import is_good, may_disclose
-from gibbous.sampling.exact_draws import bounded
-from gibbous.sampling.flows.domain import Held, local_people, within_reach
+from gibbous.sampling.flows.domain import (
+    Held,
+    in_squares,
+    local_people,
+    out_of_squares,
+    places_of,
+    within_reach,
+)
 from gibbous.sampling.flows.polya_urns import Prior, Urns, draw_people, scaled
 from gibbous.sampling.flows.scheme import GRAIN, Scheme, alpha_for, profile
 
@@ -94,7 +100,8 @@ class FlowRows:
             found = self.scheme.regions.of[found]
             count = len(self.scheme.regions.places)
         held = Held.of(cells.keys.astype(np.int64), found, cells.values, context.keys, count)
-        return within_reach(self.scheme, held, words) if self.scheme.reach > 0 else held
+        held = within_reach(self.scheme, held, words) if self.scheme.reach > 0 else held
+        return in_squares(self.scheme, held) if self.scheme.coarsen else held
 
     def _set(self, held: Held, people: np.ndarray, words: Words64) -> np.ndarray:
         if self.scheme.local:
@@ -115,7 +122,11 @@ class FlowRows:
         cells: np.ndarray,
         words: Words64,
     ) -> np.ndarray:
-        levels = cells if self.scheme.regions is None else self._placed(cells, words)
+        levels, regions = cells, self.scheme.regions
+        if regions is not None:
+            levels = places_of(regions.of, regions.density, cells, words)
+        elif self.scheme.coarsen:
+            levels = out_of_squares(self.scheme, groups, cells, words)
         out = np.zeros((len(schema), len(cells)), dtype=schema.code_dtype())
         steps = strides(context.target_sizes)
         for column, step, size in zip(context.targets, steps, context.target_sizes, strict=True):
@@ -123,17 +134,6 @@ class FlowRows:
         for column in context.parents:
             out[column] = groups
         return out.T
-
-    def _placed(self, cells: np.ndarray, words: Words64) -> np.ndarray:
-        """A place of each region by public density: post-processing."""
-        regions = self.scheme.regions
-        assert regions is not None
-        density = regions.density[regions.order]
-        weight = np.maximum(np.rint(density / density.mean() * 2**20), 1).astype(np.uint64)
-        sums = np.concatenate([[0], np.cumsum(weight)]).astype(np.uint64)
-        low, high = sums[regions.starts[cells]], sums[regions.starts[cells + 1]]
-        place = np.searchsorted(sums, low + bounded(high - low, words), side="right") - 1
-        return np.asarray(regions.order[place])
 
 
 def shared_out(records: np.ndarray, rows: int | None) -> np.ndarray:

@@ -12,6 +12,7 @@ from gibbous.sampling.flows.scheme import Keep, Scheme
 from gibbous.structure.regions import EARTH, Places, miles
 
 Side = Callable[[float], np.ndarray]
+_FINEST = 2.0**-20  # miles: no square is narrower
 _SLACK = 1e-3  # miles: below it the short form of a distance is not relied on
 
 
@@ -82,6 +83,31 @@ class Ground:
             return np.arange(self.cells), share
         domain = np.flatnonzero(inside)
         return domain, share[domain]
+
+    def squares(self, group: int) -> np.ndarray:
+        """For each origin the first origin of its square: the wider, the farther from the destination.
+
+        A square is `coarsen` times the distance wide, rounded down to a power of two in miles, and
+        lies wholly within reach or beyond it. Places at unknown distance are together.
+
+        Returns:
+            int64 (origins,).
+        """
+        here, there, coarsen = self.scheme.origins, self.scheme.destinations, self.scheme.coarsen
+        assert here is not None
+        assert there is not None
+        far = self.far(group)
+        known = np.isfinite(far)
+        size = np.floor(np.log2(np.maximum(np.where(known, far, 0.0) * coarsen, _FINEST)))
+        turned = (here.lon - there.lon[group] + 180.0) % 360.0 - 180.0
+        degree = math.radians(1.0) * EARTH / 2.0**size
+        east = np.floor(turned * np.cos(np.radians(here.lat)) * degree)
+        north = np.floor((here.lat - there.lat[group]) * degree)
+        key = np.where(known, (size * 2.0**23 + north) * 2.0**23 + east, np.inf)
+        if self.scheme.reach > 0:
+            key = np.where(far <= self.scheme.reach, key, key + 2.0**52)
+        _, first, place = np.unique(key, return_index=True, return_inverse=True)
+        return np.asarray(first[place])
 
     def _seen(self, group: int, reach: float) -> tuple[np.ndarray, Side]:
         """All origins that may be within reach (0: all origins), and on which side of a limit each is."""

@@ -45,6 +45,8 @@ class Scheme:
         keep: ((miles, probability), ...): origins without records at that distance or beyond are
             kept in the domain with that probability; () keeps all.
         reach: origins beyond so many miles are not in a destination's domain; 0 for no limit.
+        coarsen: origins are put together in squares as wide as this share of their distance, so that
+            each destination has regions of its own; 0 keeps them apart.
         spread: virtual records of the average origin beyond the least, in multiples of it, shared
             out by public density.
         origins, destinations: public places; origins may be regions.
@@ -58,6 +60,7 @@ class Scheme:
     accept: Accept = "none"
     keep: Keep = ()
     reach: float = 0.0
+    coarsen: float = 0.0
     spread: float = 0.0
     origins: Places | None = None
     destinations: Places | None = None
@@ -67,7 +70,7 @@ class Scheme:
     @property
     def local(self) -> bool:
         """Whether each destination has a domain of its own."""
-        return bool(self.keep) or self.reach > 0
+        return bool(self.keep) or self.reach > 0 or self.coarsen > 0
 
     @property
     def least_kept(self) -> float:
