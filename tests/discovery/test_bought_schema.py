@@ -25,7 +25,13 @@ from gibbous.mechanisms.laplace import Laplace
 from gibbous.privacy import accountant
 from gibbous.privacy.noise import Gaussian
 from gibbous.privacy.text_curator import TextCurator
-from gibbous.structure.bought_columns import Outline, bounded_column, grid_column, outline
+from gibbous.structure.bought_columns import (
+    Outline,
+    _ends,
+    bounded_column,
+    grid_column,
+    outline,
+)
 from tests.discovery.conftest import PLENTY, bought, engine_of, visits
 
 
@@ -141,7 +147,7 @@ def test_the_whole_is_priced_as_written_down_by_hand(relation: str, rows: int) -
 
     factor = {"add_remove": 1, "replace_one": 2}[relation]
     square = 3 * rows * rows * factor
-    assert float(noise.sigma) ** 2 == pytest.approx(square / (2 * 0.1 * 0.01), rel=1e-9)
+    assert float(noise.sigma) ** 2 == pytest.approx(square / (2 * 0.15 * 0.01), rel=1e-9)
     assert accountant.within(
         paid.plan(known.schema(), None).total,
         [spend.claim for spend in paid.plan(known.schema(), None).spends],
@@ -274,3 +280,28 @@ def test_there_are_no_bounds_where_much_lies_beyond_what_stands_out(
     if column is not None:
         assert column.edges[0] == 0
         assert column.edges[-1] >= edges[zero + 60]
+
+
+def test_bounds_follow_a_tail_that_thins_out_and_seldom_noise_alone() -> None:
+    # 400 grids each: 20,000 rows up to 10, and 3 % of them thinning out up to 80; noise of 65 a cell.
+    plan, sigma, draws = (
+        Outline("x", "numeric", False, 20_000, integer=True),
+        65.0,
+        np.random.default_rng(5),
+    )
+    edges = np.array(grid_column(plan).edges)
+    body, tail = (np.zeros(len(edges) - 1) for _ in range(2))
+    body[(edges[:-1] >= 0) & (edges[:-1] < 10)] = 2_000
+    thin = (edges[:-1] >= 10) & (edges[:-1] < 80)
+    tail[thin] = np.diff(edges)[thin] * 0.93 ** (edges[:-1][thin] - 10)
+    tail *= 600 / tail.sum()
+
+    def least_and_greatest(counts: np.ndarray) -> np.ndarray:
+        ends = [_ends(counts + draws.normal(0, sigma, len(counts)), sigma) for _ in range(400)]
+        return edges[[*np.array(ends), 0, 1]]
+
+    held, empty = least_and_greatest(body + tail), least_and_greatest(body)
+
+    assert np.median(held[:, 1]) >= 20  # at most a fifth of the tail is beyond
+    assert (empty[:, 1] > 10).mean() < 0.03
+    assert (empty[:, 0] < 0).mean() < 0.03

@@ -34,7 +34,7 @@ from gibbous.structure.bought_columns import (
 from gibbous.structure.contexts import margins
 
 PROOF = "docs/proofs/discovery.md"
-SHARES = {"kinds": 0.1, "levels": 0.52, "bounds": 0.2, "cuts": 0.18}
+SHARES = {"kinds": 0.15, "levels": 0.5, "bounds": 0.2, "cuts": 0.15}
 """Of the rho of discovery, each for the columns that need it."""
 
 

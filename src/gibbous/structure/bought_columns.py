@@ -26,6 +26,7 @@ NARROW_CODES = 4096  # whole numbers that may be codes
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
 SPOILED = 0.05  # share of other cells from which on a column is no column of days
 SURE = 5.0  # standard deviations above which a stretch of the grid is not empty
+NEXT = 3.0  # the same of a stretch that begins where the cells that stand out end
 OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are none
 SPURIOUS = 0.01  # probability that any column of a table gets a missing level that it does not need
 SKEWED = 50.0  # upper bound over the usual magnitude from which on bins grow in equal ratios
@@ -295,7 +296,7 @@ def _ends(counts: np.ndarray, sigma: float) -> tuple[int, int]:
     """The first and the last cell of the grid that are not empty, as far as noise can tell.
 
     Stretches of 1 to 16 cells are looked at, and of those with rows the largest cell is taken;
-    without any, the stretch that stands out most.
+    from the outermost ones on, what follows beside them; without any, the stretch that stands out most.
     """
     full, best = np.zeros(len(counts), dtype=bool), (-math.inf, 0, len(counts) - 1)
     for width in (1, 2, 4, 8, 16):
@@ -305,7 +306,23 @@ def _ends(counts: np.ndarray, sigma: float) -> tuple[int, int]:
         first = int(np.argmax(clear))
         best = max(best, (float(clear[first]), first, first + width - 1))
     places = np.flatnonzero(full)
-    return (int(places[0]), int(places[-1])) if len(places) else best[1:]
+    if not len(places):
+        return best[1:]
+    last = _outward(counts, int(places[-1]), sigma)
+    first = len(counts) - 1 - _outward(counts[::-1], len(counts) - 1 - int(places[0]), sigma)
+    return first, last
+
+
+def _outward(counts: np.ndarray, last: int, sigma: float) -> int:
+    """The last cell of stretches that follow each other from a cell on and hold rows, as it seems.
+
+    A tail thins out: what begins beside a full cell needs less to be believed than what stands alone.
+    """
+    for width in (1, 2, 4, 8, 16):
+        beyond = counts[last + 1 : last + 1 + width]
+        if len(beyond) == width and beyond.sum() > NEXT * sigma * math.sqrt(width):
+            return _outward(counts, last + 1 + int(np.argmax(beyond)), sigma)
+    return last
 
 
 def _skewed(edges: Sequence[float], counts: np.ndarray, low: int, high: int) -> bool:
