@@ -284,11 +284,8 @@ def test_there_are_no_bounds_where_much_lies_beyond_what_stands_out(
 
 def test_bounds_follow_a_tail_that_thins_out_and_seldom_noise_alone() -> None:
     # 400 grids each: 20,000 rows up to 10, and 3 % of them thinning out up to 80; noise of 65 a cell.
-    plan, sigma, draws = (
-        Outline("x", "numeric", False, 20_000, integer=True),
-        65.0,
-        np.random.default_rng(5),
-    )
+    plan = Outline("x", "numeric", False, 20_000, integer=True)
+    sigma, draws = 65.0, np.random.default_rng(5)
     edges = np.array(grid_column(plan).edges)
     body, tail = (np.zeros(len(edges) - 1) for _ in range(2))
     body[(edges[:-1] >= 0) & (edges[:-1] < 10)] = 2_000
@@ -298,7 +295,7 @@ def test_bounds_follow_a_tail_that_thins_out_and_seldom_noise_alone() -> None:
 
     def least_and_greatest(counts: np.ndarray) -> np.ndarray:
         ends = [_ends(counts + draws.normal(0, sigma, len(counts)), sigma) for _ in range(400)]
-        return edges[[*np.array(ends), 0, 1]]
+        return edges[np.add(ends, (0, 1))]
 
     held, empty = least_and_greatest(body + tail), least_and_greatest(body)
 
