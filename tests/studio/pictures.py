@@ -81,7 +81,9 @@ def main(folder: Path) -> None:
             prepared(context.new_page(), studio.address)
             state = context.storage_state()
             for look, (scheme, size) in LOOKS.items():
-                context = browser.new_context(viewport=size, color_scheme=scheme, storage_state=state)
+                context = browser.new_context(
+                    viewport=size, color_scheme=scheme, storage_state=state
+                )
                 page = context.new_page()
                 for screen in SCREENS:
                     page.goto(f"{studio.base}/{screen}")

@@ -20,7 +20,7 @@ from gibbous.core.errors import GibbousError
 from gibbous.studio import documents, pages, uploads
 from gibbous.studio.door import Door
 from gibbous.studio.forms import Form, parsed
-from gibbous.studio.guard import Guard
+from gibbous.studio.guard import PATIENCE, WORDS, Guard, TooLarge, TooSlow, fault
 from gibbous.studio.jobs import Jobs
 from gibbous.studio.screens import SCREENS, Screen
 from gibbous.studio.workplace import Workplace
@@ -55,8 +55,12 @@ class Studio:
         return tuple(s for s in SCREENS if (s.name in BOARD if self.board else s.name != "board"))
 
 
-def application(studio: Studio) -> Guard:
-    """The whole studio as an ASGI application."""
+def application(studio: Studio, patience: float = PATIENCE) -> Guard:
+    """The whole studio as an ASGI application.
+
+    Args:
+        patience: seconds that a browser may take between two pieces of what it sends.
+    """
     screens = {screen.name: screen for screen in studio.screens}
     routes = [
         Route("/", partial(_home, studio), methods=["GET"]),
@@ -75,7 +79,14 @@ def application(studio: Studio) -> Guard:
         for action in screen.actions:
             act = partial(_act, studio, screen, action)
             routes.append(Route(f"/{name}/{action}", act, methods=["POST"]))
-    return Guard(Starlette(routes=routes), studio.door, uploads=("/upload",))
+    refusals: dict[Any, Any] = {
+        TooSlow: lambda request, error: PlainTextResponse(WORDS[408], 408),
+        TooLarge: lambda request, error: PlainTextResponse(WORDS[413], 413),
+        Exception: lambda request, error: PlainTextResponse(fault(error), 500),
+    }
+    return Guard(
+        Starlette(routes=routes, exception_handlers=refusals), studio.door, ("/upload",), patience
+    )
 
 
 def _home(studio: Studio, request: Request) -> Response:

@@ -77,16 +77,9 @@ class Guard:
 
         try:
             await self._app(scope, self._limited(scope["path"], receive), sending)
-        except TooSlow:
-            await _say(send, 408)
-        except TooLarge:
-            await _say(send, 413)
         except Exception as error:  # noqa: BLE001 - the last net: an id for the browser, no trace
-            fault = secrets.token_hex(4)
-            kind = type(error).__name__
-            sys.stderr.write(f"gibbous studio: fault {fault} ({kind}) at {scope['method']}\n")
             if not started:
-                await _say(send, 500, f"The studio made a mistake. Its number is {fault}.")
+                await _say(send, 500, fault(error))
 
     def _limited(self, path: str, receive: Receive) -> Receive:
         count, whole = 0, False
@@ -106,6 +99,13 @@ class Guard:
             return message
 
         return limited
+
+
+def fault(error: Exception) -> str:
+    """A number for whoever sees the page; the operator reads it beside the kind of error."""
+    number = secrets.token_hex(4)
+    sys.stderr.write(f"gibbous studio: fault {number} ({type(error).__name__})\n")
+    return f"The studio made a mistake. Its number is {number}."
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:

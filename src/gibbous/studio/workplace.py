@@ -53,6 +53,8 @@ class Workplace:
     @property
     def schema_file(self) -> Path:
         """Where the schema is, or will be."""
+        if self.board:
+            return self.release / SCHEMA
         return self.folder / str(self.value("schema", SCHEMA))
 
     @property

@@ -18,6 +18,7 @@ from gibbous.studio.screens import (
 from gibbous.studio.screens.screen import Screen as Screen
 
 SCREENS: tuple[Screen, ...] = (
+    board.SCREEN,  # of a studio that opens a release alone
     data.SCREEN,
     describe.SCREEN,
     budget.SCREEN,
@@ -28,5 +29,4 @@ SCREENS: tuple[Screen, ...] = (
     compare.SCREEN,
     analyse.SCREEN,
     ledger.SCREEN,
-    board.SCREEN,
 )

@@ -8,6 +8,9 @@ if (enter && location.hash.length > 1) {
   enter.submit();
 }
 
+const here = document.querySelector("nav [aria-current]");
+if (here) here.parentElement.parentElement.parentElement.scrollLeft = here.offsetLeft - 40;
+
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
