@@ -88,7 +88,7 @@ def main(folder: Path) -> None:
                 for screen in SCREENS:
                     page.goto(f"{studio.base}/{screen}")
                     page.wait_for_load_state("networkidle")
-                    page.screenshot(path=folder / f"{screen}-{look}.png", full_page=look == "full")
+                    page.screenshot(path=folder / f"{screen}-{look}.png", full_page=False)
                 context.close()
         with served("--board", place / "release", home=home) as studio:
             for look, (scheme, size) in LOOKS.items():
@@ -100,6 +100,7 @@ def main(folder: Path) -> None:
                 page.get_by_role("button", name="Verify").click()
                 settled(page)
                 page.screenshot(path=folder / f"board-{look}.png")
+                page.context.close()
         browser.close()
 
 

@@ -335,10 +335,12 @@ def test_python_of_every_command_is_python() -> None:
     values = {"data": "a.csv", "privacy.epsilon": 1, "output.sign": "k"}
     reading = ("--sep", ";")
     made = [
-        commands.draft("a.csv", "s.toml", reading), commands.bought("a", "s", {"epsilon": "1", "delta": "1e-9"}, "id:3", ()),
+        commands.draft("a.csv", "s.toml", reading),
+        commands.bought("a", "s", {"epsilon": "1", "delta": "1e-9"}, "id:3", ()),
         commands.imported("b", "s"), commands.suggested("s"), commands.checked("s", "a", reading),
         commands.planned(values, accept=True), commands.synthesized(values, reading, accept=True),
-        commands.verified("r"), commands.public_report("r"), commands.evaluated("a", "r", {"keys": ["x"]}, "h", reading),
+        commands.verified("r", "k.pub"), commands.public_report("r"),
+        commands.evaluated("a", "r", {"keys": ["x"]}, "h", reading),
         commands.inferred("r", "y ~ x", "gaussian"), commands.compared(), commands.account("a", reading),
         commands.capped("a", "1", "1e-9", ()), commands.named("a", "n", ()), commands.new_key("k", "n", ""),
     ]  # fmt: skip

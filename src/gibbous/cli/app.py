@@ -361,7 +361,7 @@ def studio(
     """Serve the studio on 127.0.0.1: data to release, assessment, analysis and ledger, in a browser."""
     from gibbous.cli import studio_verb
 
-    studio_verb.run(folder, port, browser, board)
+    studio_verb.run(folder, port, browser, board, machine.json)
 
 
 @verb(app, "Compile the kernels once.")

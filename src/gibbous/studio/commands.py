@@ -151,9 +151,11 @@ def _method(values: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def verified(release: str) -> Command:
-    """Check a release without the data."""
-    return Command(("verify", release), _python(f"print(gb.verify({release!r}))"))
+def verified(release: str, key: str = "") -> Command:
+    """Check a release without the data; with a public key, who signed it, too."""
+    words = ("verify", release, *(("--key", key) if key else ()))
+    more = f", key={key!r}" if key else ""
+    return Command(words, _python(f"print(gb.verify({release!r}{more}))"))
 
 
 def public_report(release: str) -> Command:

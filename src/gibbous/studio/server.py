@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import shutil
+import signal
 import socket
 import tempfile
 import webbrowser
@@ -25,7 +26,11 @@ CONNECTIONS = 64
 
 
 def run(
-    folder: Path, port: int | None, browser: bool, board: Path | None, say: Callable[[str], None]
+    folder: Path,
+    port: int | None,
+    browser: bool,
+    board: Path | None,
+    tell: Callable[[Path, str, Path], None],
 ) -> None:
     """Serve one folder until the process is told to stop.
 
@@ -34,7 +39,7 @@ def run(
         port: this one alone; None takes the first that is free.
         browser: open the system's browser.
         board: a release to be read, without data; nothing is then written beside it.
-        say: prints a line.
+        tell: says the folder, the one-time address, and the file that holds the next one.
     Raises:
         UsageError: there is no such folder or release.
         ResourceLimit: no port is free.
@@ -47,9 +52,7 @@ def run(
     opener = scratch / "open.html"
     door = Door(address.removeprefix("http://"), lambda token: _renewed(opener, address, token))
     studio = Studio(place, Jobs(scratch / "jobs", place.folder), door, board is not None)
-    say(f"The studio of {place.folder}, for you alone. Open:")
-    say(f"  {address}/enter#{door.token}")
-    say(f"This address opens once. The next one is in {opener}; Ctrl-C stops the studio.")
+    tell(board or place.folder, f"{address}/enter#{door.token}", opener)
     if browser:
         webbrowser.open(opener.as_uri())  # the token is in the file, not in an argument
     settings = uvicorn.Config(
@@ -57,9 +60,12 @@ def run(
         date_header=False, limit_concurrency=CONNECTIONS, timeout_keep_alive=20,
         timeout_graceful_shutdown=3, ws="none", lifespan="off", http="h11",
     )  # fmt: skip
+    # uvicorn takes Ctrl-C and lets answers end; the watchdog of the command line would leave before.
+    woken = signal.set_wakeup_fd(-1)
     try:
         uvicorn.Server(settings).run(sockets=[listening])
     finally:
+        signal.set_wakeup_fd(woken)
         listening.close()
         opener.unlink(missing_ok=True)
         if not studio.jobs.running():

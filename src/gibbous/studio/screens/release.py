@@ -23,7 +23,7 @@ MOST = 1 << 22  # bytes of ledger.json
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     release, place = needed_release(studio), studio.place
     verify = studio.jobs.newest("verify", release)
-    checked = commands.verified(release)
+    checked = commands.verified(release, _key(studio))
     return {
         "release": release,
         "verify": verify,
@@ -90,9 +90,16 @@ def _stale(folder: Path) -> bool:
     return any(p.stat().st_mtime_ns > made for p in folder.rglob("*"))
 
 
+def _key(studio: Studio) -> str:
+    """The public half of the key that signs here; "" where none does."""
+    name = str(studio.place.value("output.sign"))
+    public = f"{name}.pub"
+    return public if name and studio.place.inside(public) else ""
+
+
 def check(studio: Studio, form: Form) -> str:
     """Verify, without the data."""
-    command = commands.verified(needed_release(studio))
+    command = commands.verified(needed_release(studio), _key(studio))
     studio.jobs.start(command, "board" if studio.board else "release", form.get("once", ""))
     return "board" if studio.board else "release"
 
