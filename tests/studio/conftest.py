@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("starlette")
-pytest.importorskip("httpx2")
-
 from gibbous.studio.app import Studio, application
 from gibbous.studio.door import Door
 from gibbous.studio.jobs import Jobs
@@ -84,7 +81,11 @@ class Visitor:
     @property
     def key(self) -> str:
         """What its forms carry."""
-        found = re.search(r'name="key" value="([^"]+)"', self.get("ledger").text)
+        return self.key_of("ledger")
+
+    def key_of(self, screen: str) -> str:
+        """What the forms of a screen carry."""
+        found = re.search(r'name="key" value="([^"]+)"', self.get(screen).text)
         assert found
         return found.group(1)
 

@@ -17,11 +17,9 @@ from tests.studio.serving import Served, served
 
 pytestmark = pytest.mark.browser
 
-pytest.importorskip("starlette")
-
 ROWS = 20_000
 NAMES = (
-    "<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "'; DROP TABLE x; --", "{{ 7*7 }}",
+    "<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "'; DROP TABLE x; --", "{{ 1234567*7 }}",
     "{% raw %}", "</textarea><b>bold</b>", "javascript:alert(1)", "=cmd|' /C calc'!A0", "a&amp;b",
     "--help", "%3Cscript%3E", "on click",
 )  # fmt: skip
@@ -276,8 +274,9 @@ def serious(page: Any, axe: Any, where: str) -> list[str]:
 def test_axe_finds_nothing_serious_on_any_screen_light_dark_or_narrow(
     browser: Any, tmp_path: Path
 ) -> None:
-    axe_of = pytest.importorskip("axe_playwright_python.sync_playwright")
-    axe = axe_of.Axe()
+    from axe_playwright_python.sync_playwright import Axe
+
+    axe = Axe()
     (tmp_path / "work").mkdir()
     found: list[str] = []
     with served(tmp_path / "work", home=tmp_path / "home") as studio:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from gibbous.cli import declare_verbs, measuring_verbs
+from gibbous.cli import declare_verbs, measuring_verbs, studio_verb
 from gibbous.cli.discovery_flags import DiscoveryFlags
 from gibbous.cli.flags import (
     CapFlags,
@@ -342,26 +342,7 @@ def demo(
     demo_verb.run(out, method, overwrite, screen)
 
 
-@verb(app, "All of this in a browser of this machine.")
-def studio(
-    machine: MachineFlags,
-    folder: Annotated[
-        Path, Argument(help="Where the schema and the request are; default: this folder.")
-    ] = Path("."),
-    port: Annotated[
-        int | None, Option("--port", min=1024, max=65535, help="Default: the first that is free.")
-    ] = None,
-    browser: Annotated[
-        bool, Option("--browser/--no-browser", help="Whether the system's browser is opened.")
-    ] = True,
-    board: Annotated[
-        Path | None, Option("--board", help="Show this release alone, without data, read-only.")
-    ] = None,
-) -> None:
-    """Serve the studio on 127.0.0.1: data to release, assessment, analysis and ledger, in a browser."""
-    from gibbous.cli import studio_verb
-
-    studio_verb.run(folder, port, browser, board, machine.json)
+verb(app, "All of this in a browser of this machine.")(studio_verb.studio)
 
 
 @verb(app, "Compile the kernels once.")

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
 
 from gibbous.cli import show
+from gibbous.cli.flags import MachineFlags
 from gibbous.core.extras import require
 
+HERE = Path()
 
-def run(folder: Path, port: int | None, browser: bool, board: Path | None, json: bool) -> None:
-    """Serve one folder, or one release to read, until Ctrl-C.
 
-    Args:
-        port: this one alone; None takes the first that is free.
-        browser: open the system's browser.
-        board: a release that is shown alone, without data.
-        json: say the addresses as one JSON document.
-    Raises:
-        EngineFailure: the extra 'studio' is not installed.
-        UsageError, ResourceLimit: see `gibbous.studio.server.run`.
-    """
+def studio(
+    machine: MachineFlags,
+    folder: Annotated[
+        Path, Argument(help="Where the schema and the request are; default: this folder.")
+    ] = HERE,
+    port: Annotated[
+        int | None, Option("--port", min=1024, max=65535, help="Default: the first that is free.")
+    ] = None,
+    no_browser: Annotated[
+        bool, Option("--no-browser", help="Do not open the system's browser.")
+    ] = False,
+    board: Annotated[
+        Path | None, Option("--board", help="Show this release alone, without data, read-only.")
+    ] = None,
+) -> None:
+    """Serve the studio on 127.0.0.1: data to release, assessment, analysis and ledger, in a browser."""
     require(("starlette", "uvicorn"), "studio")
     from gibbous.studio import server
 
-    server.run(folder, port, browser, board, _as_json if json else _in_words)
+    server.run(folder, port, not no_browser, board, _as_json if machine.json else _in_words)
 
 
 def _in_words(folder: Path, address: str, following: Path) -> None:

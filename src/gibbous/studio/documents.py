@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -17,11 +14,6 @@ STYLED = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; "
     "base-uri 'none'; form-action 'none'; sandbox allow-same-origin"
 )
-SCRIPTED = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src {hashes}; "
-    "frame-ancestors 'self'; base-uri 'none'; form-action 'none'; sandbox allow-scripts"
-)
-_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 MOST = 1 << 26  # bytes of a page
 
 
@@ -33,7 +25,6 @@ def answer(studio: Studio, request: Request) -> Response:
         "codebook": (release, "codebook.html"),
         "methods": (release, "METHODS.md"),
         "zip": (f"{release}.zip",),
-        "map": (f"{release}-map.html",),
     }
     if not studio.board:
         shown["internal"] = ("internal", "report.internal.html")
@@ -50,10 +41,5 @@ def answer(studio: Studio, request: Request) -> Response:
     text = path.read_text("utf-8")
     if path.suffix == ".md":
         return PlainTextResponse(text)
-    hashes = [hashlib.sha256(script.encode()).digest() for script in _SCRIPT.findall(text)]
-    policy = STYLED
-    if name == "map" and hashes:
-        words = " ".join(f"'sha256-{base64.b64encode(h).decode()}'" for h in hashes)
-        policy = SCRIPTED.format(hashes=words)
-    headers = {"content-security-policy": policy, "x-frame-options": "SAMEORIGIN"}
+    headers = {"content-security-policy": STYLED, "x-frame-options": "SAMEORIGIN"}
     return Response(text, media_type="text/html", headers=headers)

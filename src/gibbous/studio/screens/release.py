@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gibbous.core.documents import Unreadable, json_value
 from gibbous.core.errors import UsageError
 from gibbous.studio import commands
 from gibbous.studio.screens.screen import Screen, needed_release
@@ -32,7 +32,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "documents": [name for name, file in DOCUMENTS if place.inside(release, file)],
         "files": files(place.release),
         "sizes": [(name, f"{size:,}") for name, size in files(place.release)],
-        "preview": preview(place.release),
+        "preview": preview(place.release, studio.jobs.answer(verify)),
         "receipt": receipt(place.release),
         "zip": place.inside(f"{release}.zip") is not None and not _stale(place.folder / release),
         "command": checked.shell,
@@ -59,16 +59,22 @@ def receipt(folder: Path) -> dict[str, Any]:
     if not path.is_file() or path.stat().st_size > MOST:
         return {}
     try:
-        said = json.loads(path.read_text("utf-8"))
-    except ValueError:
+        said = json_value(path.read_bytes())
+    except Unreadable:
         return {}
     return said if isinstance(said, dict) else {}
 
 
-def preview(folder: Path) -> tuple[list[str], list[list[str]]]:
-    """The first synthetic rows: public, and few, whatever the size of the file."""
+def preview(folder: Path, verified: Any) -> tuple[list[str], list[list[str]]]:
+    """The first synthetic rows: public, and few, whatever the size of the file.
+
+    Args:
+        verified: what verify answered; a file that it did not find whole is not opened here.
+    """
     import polars as pl
 
+    if not verified or not verified.get("ok"):
+        return [], []
     found = sorted(folder.glob("synthetic_1*"))
     try:
         if not found:
