@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gibbous.cli import demo_data, demo_verb
+from gibbous.cli import demo_verb
+from gibbous.read import demo_data
 from tests.cli.conftest import Cli
 
 pytest.importorskip("statsmodels", reason="the demonstration's data are a file of statsmodels")

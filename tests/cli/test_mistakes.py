@@ -65,7 +65,7 @@ def test_every_verb_has_help_and_an_out_option_has_its_short_form(cli: Cli) -> N
 
     assert set(verbs) == {
         "schema", "methods", "plan", "synthesize", "verify", "ledger", "demo", "warmup",
-        "evaluate", "report", "infer", "audit", "compare", "study", "map", "keys",
+        "evaluate", "report", "infer", "audit", "compare", "study", "map", "keys", "studio",
     }  # fmt: skip
     for verb in verbs:
         for path in [[verb, name] for name in inner.get(verb, [])] or [[verb]]:

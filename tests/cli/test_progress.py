@@ -10,7 +10,7 @@ import pytest
 from gibbous.cli import progress
 
 # As the program has them; the fixture of all tests silences both.
-HALF_MINUTE, TEN_SECONDS = progress.BETWEEN, progress.BETWEEN_JSON
+HALF_MINUTE, TWO_SECONDS = progress.BETWEEN, progress.BETWEEN_JSON
 
 
 def test_nothing_is_drawn_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,7 +69,7 @@ def test_without_a_terminal_a_long_run_says_a_line_every_half_minute(
 def test_lines_of_json_take_the_place_of_bars_beside_machine_output(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "BETWEEN_JSON", TEN_SECONDS)
+    monkeypatch.setattr(progress, "BETWEEN_JSON", TWO_SECONDS)
     seconds = iter([0.0, 0.0, 11.0, 12.0])
 
     with progress.Bars(json=True, clock=lambda: next(seconds)) as bars:

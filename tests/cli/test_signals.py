@@ -75,8 +75,8 @@ def test_i5_i6_a_signal_ends_a_run_with_its_code_and_one_line(
 
 
 def test_i5_ctrl_c_in_a_long_run_leaves_no_output_and_a_truthful_ledger(home: Path) -> None:
-    from gibbous.cli import demo_data
     from gibbous.privacy.ledger import Ledger
+    from gibbous.read import demo_data
 
     pytest.importorskip("statsmodels", reason="the data are a file of statsmodels")
     schema = Path(demo_data.__file__).parents[1] / "data" / "randhie.schema.toml"

@@ -22,6 +22,11 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
         "tests/frame/test_dev.py::test_A_a_bare_clone_runs_the_commands_of_the_readme",
     ),
     (
+        r"gibbous studio",
+        "serves until Ctrl-C",
+        "tests/studio/test_browser.py::test_the_whole_way_from_a_csv_to_a_verified_signed_zip",
+    ),
+    (
         r"\./dev test \S",
         "runs tests; they are collected",
         "tests/frame/test_commands.py::test_A_a_command_that_runs_tests_collects_some",

@@ -35,6 +35,8 @@ OWNERS = {
         "contract/printed_guarantee.py",
         "reporting/flow_map_files.py",
         "core/release.py",
+        "studio/histogram.py",
+        "studio/screens/release.py",
     ),
     "pandas": ("read", "data", "evaluation", "write/pandas_frames.py"),
     "pyarrow": ("read", "disintegrate/spark", "write/arrow_frames.py"),
@@ -46,7 +48,9 @@ OWNERS = {
     "sklearn": ("evaluation",),
     "formulaic": ("evaluation",),
     "altair": ("reporting", "studies"),
-    "jinja2": ("write",),
+    "jinja2": ("write", "studio/pages.py"),
+    "starlette": ("studio",),
+    "uvicorn": ("studio/server.py",),
     "vl_convert": ("reporting",),
 }
 HEAVY = [

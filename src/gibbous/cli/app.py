@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from gibbous.cli import declare_verbs, measuring_verbs
+from gibbous.cli import declare_verbs, measuring_verbs, studio_verb
 from gibbous.cli.discovery_flags import DiscoveryFlags
 from gibbous.cli.flags import (
     CapFlags,
@@ -340,6 +340,9 @@ def demo(
     from gibbous.cli import demo_verb
 
     demo_verb.run(out, method, overwrite, screen)
+
+
+verb(app, "All of this in a browser of this machine.")(studio_verb.studio)
 
 
 @verb(app, "Compile the kernels once.")

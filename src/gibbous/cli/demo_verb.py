@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gibbous.cli import demo_data, show
+from gibbous.cli import show
 from gibbous.cli.parameters import build_method
 from gibbous.cli.progress import WORDS, Bars
 from gibbous.cli.synthesize_verb import finish
 from gibbous.core.release import Release
 from gibbous.core.tables import Dense, Table, Tables
+from gibbous.read import demo_data
 
 if TYPE_CHECKING:
     import polars

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.0  # seconds without a bar
 BETWEEN = 30.0  # seconds between two lines, where there is no terminal
-BETWEEN_JSON = 10.0
+BETWEEN_JSON = 2.0
 WORDS = {
     "read": "reading",
     "count": "counting",

@@ -19,6 +19,7 @@ Extra = Literal[
     "sign",
     "spark",
     "formats",
+    "studio",
 ]
 
 

@@ -1,0 +1,255 @@
+"""The commands that the studio runs, as a shell takes them, each beside the Python that does the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+FLAGS = {"sep": "sep", "encoding": "encoding", "decimal": "decimal"}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command of gibbous.
+
+    Attributes:
+        words: verb and arguments, without the program.
+        python: the same in Python.
+    """
+
+    words: tuple[str, ...]
+    python: str
+
+    @property
+    def shell(self) -> str:
+        """As it is typed."""
+        return shlex.join(("gibbous", *self.words))
+
+    @property
+    def verb(self) -> str:
+        """Its first word."""
+        return self.words[0]
+
+
+def _python(call: str, *, before: str = "", reading: Sequence[str] = ()) -> str:
+    lines = ["import gibbous as gb"]
+    if reading:
+        told = dict(zip(reading[::2], reading[1::2], strict=True))
+        options = ", ".join(f"{flag[2:]}={text!r}" for flag, text in told.items())
+        lines += [
+            "from gibbous.read.source import ReadOptions",
+            f"options = ReadOptions({options})",
+        ]
+    return "\n".join([*lines, *([before] if before else []), call])
+
+
+def _options(reading: Sequence[str]) -> str:
+    return ", options=options" if reading else ""
+
+
+def draft(data: str, out: str, reading: Sequence[str]) -> Command:
+    """Draft a schema from the data."""
+    return Command(
+        ("schema", "infer", data, "--out", out, "--overwrite", *reading),
+        _python(f"schema = gb.infer_schema({data!r}{_options(reading)})", reading=reading),
+    )
+
+
+def bought(
+    data: str, out: str, price: Mapping[str, str], unit: str, reading: Sequence[str]
+) -> Command:
+    """Buy a schema. `unit` is "row", or COLUMN:ROWS."""
+    person, _, most = unit.rpartition(":")
+    protect = ("--id", unit) if person else ("--unit", "row")
+    made = f'gb.Unit("person", {person!r}, {most})' if person else 'gb.Unit("row")'
+    return Command(
+        ("schema", "discover", data, "--out", out, "--overwrite", "--epsilon", price["epsilon"],
+         "--delta", price["delta"], *protect, "--header-is-public", *reading),
+        _python(
+            f"schema = gb.discover_schema({data!r}, known, epsilon={price['epsilon']}, "
+            f"delta={price['delta']}{_options(reading)})",
+            before=f"names = (...)  # the public header of the file\n"
+            f"known = gb.Discovery(names, {made})",
+            reading=reading,
+        ),
+    )  # fmt: skip
+
+
+def imported(book: str, schema: str) -> Command:
+    """Take every fact of a codebook."""
+    return Command(
+        ("schema", "declare", schema, "--all-of", book),
+        _python(f"schema = gb.import_schema({book!r})"),
+    )
+
+
+def suggested(schema: str) -> Command:
+    """Write what names of columns and public lists say."""
+    return Command(
+        ("schema", "suggest", schema, "--accept"),
+        _python(
+            f"found = suggestions(gb.load_schema({schema!r}))",
+            before="from gibbous.read.public_lists import suggestions",
+        ),
+    )
+
+
+def checked(schema: str, data: str, reading: Sequence[str]) -> Command:
+    """Hold the data against the schema."""
+    return Command(
+        ("schema", "check", schema, data, *reading),
+        _python(
+            f"encode(read_columns({data!r}, schema=schema{_options(reading)}), schema)",
+            before="from gibbous.encode.encode import encode\n"
+            "from gibbous.read.source import read_columns\n"
+            f"schema = gb.load_schema({schema!r})",
+            reading=reading,
+        ),
+    )
+
+
+def planned(values: Mapping[str, Any], accept: bool) -> Command:
+    """What a run costs, from the schema alone."""
+    more = ", accept_inferred=True" if accept else ""
+    return Command(
+        ("plan", "--config", "release.toml", *(("--accept-inferred",) if accept else ())),
+        _python(f"print(gb.plan({_method(values)}{more}))"),
+    )
+
+
+def synthesized(
+    values: Mapping[str, Any], reading: Sequence[str], accept: bool, passphrase: str = ""
+) -> Command:
+    """Spend, and write the release."""
+    more = ("--accept-inferred",) if accept else ()
+    secret = ("--passphrase-file", passphrase) if passphrase else ()
+    extra = ", accept_inferred=True" if accept else ""
+    if values.get("output.sign"):
+        extra += f", sign={values['output.sign']!r}"
+    out = values.get("output.path", "release")
+    return Command(
+        ("synthesize", "--config", "release.toml", *more, *secret, *reading),
+        _python(
+            f"release = gb.synthesize({values.get('data')!r}, {_method(values)}, out={out!r}"
+            f"{extra}{_options(reading)})",
+            reading=reading,
+        ),
+    )
+
+
+def _method(values: Mapping[str, Any]) -> str:
+    """The schema, the method and what it is asked for, as arguments."""
+    words = [repr(values.get("schema", "schema.toml"))]
+    words.append(repr(values.get("mechanism.name", "adaptive_gibbs")))
+    for key in ("privacy.epsilon", "privacy.delta", "output.rows", "output.sets", "output.seed"):
+        if key in values:
+            words.append(f"{key.partition('.')[2]}={values[key]}")
+    given = [k for k in values if k.startswith("mechanism.") and k != "mechanism.name"]
+    words += [f"{key.partition('.')[2]}={values[key]!r}" for key in given]
+    return ", ".join(words)
+
+
+def verified(release: str, key: str = "") -> Command:
+    """Check a release without the data; with a public key, who signed it, too."""
+    words = ("verify", release, *(("--key", key) if key else ()))
+    more = f", key={key!r}" if key else ""
+    return Command(words, _python(f"print(gb.verify({release!r}{more}))"))
+
+
+def public_report(release: str) -> Command:
+    """The page of a release for everybody."""
+    return Command(("report", release), _python(f"gb.report({release!r})"))
+
+
+def evaluated(
+    data: str,
+    release: str,
+    chosen: Mapping[str, Sequence[str]],
+    holdout: str,
+    reading: Sequence[str],
+) -> Command:
+    """Compare a release with the records; the page is internal."""
+    words = ["evaluate", data, release, "--schema", f"{release}/schema.toml", "--out", "internal"]
+    more = ""
+    for name, columns in chosen.items():
+        if columns:
+            words += [word for column in columns for word in (f"--{name}", column)]
+            more += f", {name}={list(columns)!r}"
+    if holdout:
+        words += ["--holdout", holdout]
+        more += f", holdout={holdout!r}"
+    return Command(
+        (*words, *reading),
+        _python(
+            f"found = gb.evaluate({data!r}, {release!r}, {release + '/schema.toml'!r}{more}"
+            f"{_options(reading)})\nfound.report('report.internal.html')",
+            reading=reading,
+        ),
+    )
+
+
+def inferred(release: str, formula: str, family: str) -> Command:
+    """Fit a model to every set, and combine."""
+    return Command(
+        ("infer", "--family", family, "--", release, formula),
+        _python(
+            f"fit = load_release({release!r}).glm({formula!r}, {family!r})\nprint(fit.summary())",
+            before="from gibbous.infer import load_release",
+        ),
+    )
+
+
+def compared() -> Command:
+    """Methods side by side."""
+    return Command(
+        ("compare", "--config", "study.toml", "--out", "study"),
+        _python(
+            "plan = load('study.toml')\nstudy = gb.compare(plan.source, plan.schema, plan.methods, "
+            "resume='study', **plan.settings)",
+            before="from gibbous.frontier.study_file import load",
+        ),
+    )
+
+
+def account(data: str, reading: Sequence[str]) -> Command:
+    """What a data set has spent."""
+    return Command(
+        ("ledger", "show", data, *reading),
+        _python("print(gb.Ledger.open().accounts())"),
+    )
+
+
+def capped(data: str, epsilon: str, delta: str, reading: Sequence[str]) -> Command:
+    """The most that a data set may ever spend."""
+    return Command(
+        ("ledger", "cap", data, "--epsilon", epsilon, "--delta", delta, *reading),
+        _python(
+            f"ledger.cap(ledger.dataset({data!r}), Fraction('{epsilon}'), Fraction('{delta}'), "
+            "'add_remove')",
+            before="from fractions import Fraction\nledger = gb.Ledger.open()",
+        ),
+    )
+
+
+def named(data: str, nickname: str, reading: Sequence[str]) -> Command:
+    """A nickname for a data set."""
+    return Command(
+        ("ledger", "name", data, nickname, *reading),
+        _python(
+            f"ledger.nickname(ledger.dataset({data!r}), {nickname!r})",
+            before="ledger = gb.Ledger.open()",
+        ),
+    )
+
+
+def new_key(path: str, name: str, passphrase: str) -> Command:
+    """A key to sign with."""
+    secret = ("--passphrase-file", passphrase) if passphrase else ("--no-passphrase",)
+    return Command(
+        ("keys", "new", path, "--name", name, *secret),
+        _python(f"new_key(Path({path!r}), {name!r}, getpass())",
+                before="from getpass import getpass\nfrom pathlib import Path\n"
+                "from gibbous.write.signature import new_key"),
+    )  # fmt: skip

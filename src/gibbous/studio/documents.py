@@ -1,0 +1,45 @@
+"""Finished pages and files of a release or a report, each under an id that is made here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+
+if TYPE_CHECKING:
+    from gibbous.studio.app import Studio
+
+STYLED = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; "
+    "base-uri 'none'; form-action 'none'; sandbox allow-same-origin"
+)
+MOST = 1 << 26  # bytes of a page
+
+
+def answer(studio: Studio, request: Request) -> Response:
+    """One of the documents of this workplace; there are no others."""
+    release = studio.place.release.name
+    shown = {
+        "public": (release, "report.public.html"),
+        "codebook": (release, "codebook.html"),
+        "methods": (release, "METHODS.md"),
+        "zip": (f"{release}.zip",),
+    }
+    if not studio.board:
+        shown["internal"] = ("internal", "report.internal.html")
+        shown["findings"] = ("internal", "findings.json")
+    name = request.path_params["name"]
+    names = shown.get(name)
+    path = studio.place.inside(*names) if names else None
+    if path is None:
+        return PlainTextResponse("There is no such document.", 404)
+    if name in ("zip", "findings"):
+        return FileResponse(path, filename=path.name, content_disposition_type="attachment")
+    if path.stat().st_size > MOST:
+        return PlainTextResponse("This page is too large to be shown here.", 413)
+    text = path.read_text("utf-8")
+    if path.suffix == ".md":
+        return PlainTextResponse(text)
+    headers = {"content-security-policy": STYLED, "x-frame-options": "SAMEORIGIN"}
+    return Response(text, media_type="text/html", headers=headers)

@@ -1,0 +1,113 @@
+"""The forms that a browser sends: text alone, every name once, numbers that every reader agrees on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from urllib.parse import parse_qsl
+
+from gibbous.core.errors import ParameterError, UsageError
+
+FIELDS = 5000
+CHARACTERS = 200_000
+
+
+class Form(dict[str, str]):
+    """Names and texts of a form; `many` holds those that may come more than once ("keys[]")."""
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        super().__init__(given or {})
+        self.many: dict[str, list[str]] = {}
+
+    def text(self, name: str, most: int = 2000) -> str:
+        """A text without blanks around it.
+
+        Raises:
+            UsageError: it is too long, or holds a NUL.
+        """
+        found = self.get(name, "").strip()
+        if len(found) > most or "\0" in found:
+            raise UsageError(
+                "TEXT",
+                f"The field {name!r} is too long, or holds a character that no file can.",
+                f"It holds at most {most:,} characters.",
+                "Shorten it.",
+            )
+        return found
+
+    def number(self, name: str, usual: str = "") -> str:
+        """A positive decimal number, as it was written.
+
+        Raises:
+            ParameterError: it is none, not finite, or not above 0.
+        """
+        words = self.text(name, 40) or usual
+        try:
+            value = Decimal(words)
+            good = value.is_finite() and value > 0 and 0 < float(value) < float("inf")
+        except (InvalidOperation, OverflowError):
+            good = False
+        if not good:
+            raise ParameterError(
+                "NUMBER",
+                f"{name} is {words[:40]!r}.",
+                "It is a positive decimal number.",
+                f"For example {name} = {'1e-9' if name == 'delta' else '1'}.",
+            )
+        return words
+
+    def whole(self, name: str, least: int = 1, usual: int | None = None) -> int | None:
+        """A whole number; `usual` where nothing was written.
+
+        Raises:
+            ParameterError: it is none, or too small.
+        """
+        words = self.text(name, 20).replace(",", "")
+        if not words:
+            return usual
+        if not words.isascii() or not words.isdecimal() or int(words) < least:
+            raise ParameterError(
+                "NUMBER",
+                f"{name} is {words!r}.",
+                f"It is a whole number, {least} or more.",
+                f"For example {name} = {max(least, 1)}.",
+            )
+        return int(words)
+
+
+def parsed(body: bytes) -> Form:
+    """Read the body of a form.
+
+    Raises:
+        UsageError: no UTF-8, too many fields, or one name twice.
+    """
+    try:
+        pairs = parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=bool(body),
+            errors="strict",
+            max_num_fields=FIELDS,
+        )
+    except ValueError:
+        raise _unreadable() from None
+    form = Form()
+    for name, text in pairs:
+        if len(text) > CHARACTERS:
+            raise _unreadable()
+        if name.endswith("[]"):
+            form.many.setdefault(name[:-2], []).append(text)
+        elif name in form:
+            raise _unreadable()
+        else:
+            form[name] = text
+    return form
+
+
+def _unreadable() -> UsageError:
+    return UsageError(
+        "FORM",
+        "The form cannot be read.",
+        "It holds UTF-8 text, and each name once.",
+        "Reload the page, and send it again.",
+    )

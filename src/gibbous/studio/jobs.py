@@ -1,0 +1,284 @@
+"""Commands as processes of their own: started once, watched through their files, stopped by SIGINT.
+
+A job outlives the studio that started it: its words, its output and its exit code are files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from gibbous.core.errors import ResourceLimit
+from gibbous.studio.commands import Command
+from gibbous.studio.workplace import write
+
+State = Literal["running", "done", "failed", "stopped"]
+TAIL = 1 << 14  # bytes of what a job complains about
+KEPT = 60  # jobs
+SPENDERS = ("synthesize", "compare", "evaluate")  # one of a kind at a time
+_ERROR = re.compile(r"error\[(GB\w+-\w+)\]: (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is known of a job.
+
+    Attributes:
+        id: made here.
+        words, shell, python: of its command.
+        screen: where it was started.
+        then: what is started when it ended well.
+        state: what became of it.
+        error: (code, sentence) where it failed.
+        stage, share, seconds, left: how far it is; None where it does not say.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    shell: str
+    python: str
+    screen: str
+    then: Command | None
+    state: State
+    error: tuple[str, str] = ("", "")
+    stage: str = ""
+    share: float | None = None
+    seconds: float | None = None
+    left: float | None = None
+
+    @property
+    def verb(self) -> str:
+        """Its first word."""
+        return self.words[0]
+
+
+class Jobs:
+    """The jobs of one workplace.
+
+    Args:
+        folder: private; a folder a job.
+        cwd: where commands run.
+    """
+
+    def __init__(self, folder: Path, cwd: Path) -> None:
+        self._folder, self._cwd = folder, cwd
+        self._lock = threading.Lock()
+        self._own: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(
+        self,
+        command: Command,
+        screen: str,
+        once: str = "",
+        then: Command | None = None,
+    ) -> str:
+        """Start a command, unless the same form already did, or another tab.
+
+        Args:
+            once: key of the form that asked; the same key starts nothing a second time.
+            then: started when it ended well.
+        Returns:
+            The id of the job.
+        """
+        with self._lock:
+            for job, facts in self._all():
+                same = once and facts.get("once") == once
+                busy = command.verb in SPENDERS and facts["words"][0] == command.verb
+                if same or (busy and self._state(job, facts)[0] == "running"):
+                    return job
+            return self._start(command, screen, once, then)
+
+    def _start(self, command: Command, screen: str, once: str, then: Command | None) -> str:
+        job = secrets.token_hex(8)
+        folder = self._folder / job
+        folder.mkdir(mode=0o700)
+        argv = [sys.executable, "-P", "-m", "gibbous", *command.words]
+        secret = self._folder.parent / "pgpass"  # never in an argument
+        place = argv.index("--") if "--" in argv else len(argv)
+        argv.insert(place, "--json")
+        try:
+            with open(folder / "out.json", "wb") as out, open(folder / "err.txt", "wb") as err:
+                process = subprocess.Popen(
+                    argv,
+                    cwd=self._cwd,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                    env=os.environ | ({"PGPASSFILE": str(secret)} if secret.exists() else {}),
+                )
+        except OSError:
+            raise ResourceLimit(
+                "NOPROCESS",
+                "The command could not be started.",
+                "Each job is a process of its own.",
+                "Close other programs, and try again.",
+            ) from None
+        facts = {
+            "words": list(command.words),
+            "shell": command.shell,
+            "python": command.python,
+            "screen": screen,
+            "once": once,
+            "then": [then.words, then.python] if then else None,
+            "pid": process.pid,
+            "born": _born(process.pid),
+        }
+        write(folder / "job.json", json.dumps(facts))
+        self._own[job] = process
+        threading.Thread(
+            target=self._wait, args=(job, process, then, screen), name=job, daemon=True
+        ).start()
+        return job
+
+    def _wait(
+        self, job: str, process: subprocess.Popen[bytes], then: Command | None, screen: str
+    ) -> None:
+        code = process.wait()
+        with suppress(FileNotFoundError):
+            write(self._folder / job / "code", str(code))
+        if "--passphrase-file" in self._words(job):
+            (self._folder.parent / "passphrase").unlink(missing_ok=True)
+        if then is not None and code == 0:
+            self.start(then, screen)
+
+    def _words(self, job: str) -> list[str]:
+        return next((facts["words"] for name, facts in self._all() if name == job), [])
+
+    def _all(self) -> list[tuple[str, dict[str, Any]]]:
+        """Every job with its facts, the newest first."""
+        found = []
+        for path in self._folder.glob("*/job.json"):
+            with suppress(OSError, ValueError):
+                found.append((path.stat().st_mtime_ns, path.parent.name, path.read_text("utf-8")))
+        return [(name, json.loads(text)) for _, name, text in sorted(found, reverse=True)[:KEPT]]
+
+    def all(self) -> list[Job]:
+        """Every job, the newest first."""
+        return [self._job(job, facts) for job, facts in self._all()]
+
+    def get(self, job: str) -> Job | None:
+        """One job; None where there is none."""
+        return next((self._job(name, facts) for name, facts in self._all() if name == job), None)
+
+    def newest(self, *words: str) -> Job | None:
+        """The newest job whose command begins so."""
+        for name, facts in self._all():
+            if tuple(facts["words"][: len(words)]) == words:
+                return self._job(name, facts)
+        return None
+
+    def answer(self, job: Job | None) -> Any:
+        """The JSON document that a job printed; None where it did not end well."""
+        if job is None or job.state != "done":
+            return None
+        try:
+            return json.loads((self._folder / job.id / "out.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def cancel(self, job: str) -> None:
+        """Ask a job to stop, as Ctrl-C does: nothing half-written is left."""
+        for name, facts in self._all():
+            if name == job and self._state(name, facts)[0] == "running":
+                with suppress(ProcessLookupError):
+                    os.kill(facts["pid"], signal.SIGINT)
+
+    def again(self, job: str) -> None:
+        """Start the command of a job that stopped: what was paid for is not paid for again."""
+        stopped = self.get(job)
+        if stopped is not None and stopped.state in ("failed", "stopped"):
+            command = Command(stopped.words, stopped.python)
+            self.start(command, stopped.screen, once=f"again-{job}", then=stopped.then)
+
+    def running(self) -> bool:
+        """Whether any job runs."""
+        return any(job.state == "running" for job in self.all())
+
+    def _job(self, job: str, facts: Mapping[str, Any]) -> Job:
+        state, code = self._state(job, facts)
+        said = _tail(self._folder / job / "err.txt")
+        stage, share, seconds, left = (
+            _progress(said) if state == "running" else ("", None, None, None)
+        )
+        error = ("", "")
+        if state in ("failed", "stopped"):
+            hit = _ERROR.findall(said)
+            error = hit[-1] if hit else (f"GB-{code}", "")
+        words, after = tuple(facts["words"]), facts.get("then")
+        then = Command(tuple(after[0]), after[1]) if after else None
+        return Job(
+            job, words, facts["shell"], facts["python"], facts["screen"], then, state, error,
+            stage, share, seconds, left,
+        )  # fmt: skip
+
+    def _state(self, job: str, facts: Mapping[str, Any]) -> tuple[State, int | None]:
+        try:
+            code: int | None = int((self._folder / job / "code").read_text("utf-8"))
+        except (OSError, ValueError):
+            own = self._own.get(job)
+            code = own.poll() if own is not None else None
+            if code is None:
+                if own is not None or _born(facts["pid"]) == facts["born"] != "":
+                    return "running", None
+                # It ended while no studio watched: what it printed says how.
+                whole = _tail(self._folder / job / "out.json").rstrip().endswith(("}", "]"))
+                return ("done" if whole else "failed"), None
+        if code == 0:
+            return "done", 0
+        return ("stopped" if code in (130, 143, -2, -15) else "failed"), code
+
+
+def _born(pid: int) -> str:
+    """When a process started, so that a number that is used again is not taken for it; "" if it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+        fields = text.rpartition(")")[2].split()
+        return "" if fields[0] == "Z" else fields[19]
+    except (OSError, IndexError):
+        if os.path.isdir("/proc/self"):
+            return ""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return ""
+    return "alive"
+
+
+def _tail(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _progress(said: str) -> tuple[str, float | None, float | None, float | None]:
+    """Stage, share done, seconds, and seconds left at the rate of this stage."""
+    lines = []
+    for text in said.splitlines():
+        with suppress(ValueError):
+            line = json.loads(text)
+            if isinstance(line, dict) and {"stage", "done", "seconds"} <= line.keys():
+                lines.append(line)
+    if not lines:
+        return "", None, None, None
+    last = lines[-1]
+    first = next(line for line in lines if line["stage"] == last["stage"])
+    total, seconds = last.get("total"), last["seconds"]
+    share = last["done"] / total if total else None
+    made, took = last["done"] - first["done"], seconds - first["seconds"]
+    left = (total - last["done"]) * took / made if total and made > 0 else None
+    return last["stage"], share, seconds, left

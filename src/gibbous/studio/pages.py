@@ -1,0 +1,73 @@
+"""Templates, their words, and the two files that a browser fetches beside them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from gibbous.core.documents import read_text, toml
+from gibbous.core.errors import GibbousError
+
+HERE = Path(__file__).parent
+STATIC = {"studio.css": "text/css", "studio.js": "text/javascript"}
+
+
+@functools.cache
+def words() -> dict[str, Any]:
+    """Every string of the screens, by screen: what a translation would replace."""
+    return toml(read_text(HERE / "words.toml", 1 << 20))
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {"w": words()}
+    made.filters |= {"duration": duration}
+    return made
+
+
+def page(name: str, context: Mapping[str, Any], status: int = 200) -> Response:
+    """A template as an answer."""
+    return HTMLResponse(_templates().get_template(name).render(context), status)
+
+
+def entrance() -> Response:
+    """The page in front of the door."""
+    return page("enter.html", {})
+
+
+def static(request: Request) -> Response:
+    """One of our two files."""
+    name = request.path_params["name"]
+    if name not in STATIC:
+        return PlainTextResponse("There is no such file.", 404)
+    return Response(read_text(HERE / "static" / name, 1 << 20), media_type=STATIC[name])
+
+
+def told(error: GibbousError) -> dict[str, str]:
+    """An error as a screen shows it."""
+    return {"code": error.code, "text": str(error)}
+
+
+def stage(name: str) -> str:
+    """A stage of a job in words."""
+    return str(words()["stages"].get(name, name))
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words, rounded: how long a job takes says something of the records."""
+    if seconds < 90:
+        return f"{max(5, 5 * round(seconds / 5))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,88 @@
+"""Screen 9: a model on the release, combined over its sets; nothing is spent."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any, get_args
+
+from gibbous.core.errors import UsageError
+from gibbous.studio import commands
+from gibbous.studio.screens.screen import Screen, needed_release
+
+if TYPE_CHECKING:
+    from gibbous.studio.app import Studio
+    from gibbous.studio.forms import Form
+
+HEADERS = ("name", "estimate", "se", "df", "low", "high")
+ESCAPED = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"
+}  # fmt: skip
+
+
+def _show(studio: Studio, form: Form) -> dict[str, Any]:
+    from gibbous.evaluation.inference.models import Family
+    from gibbous.read.schema_file import load_schema
+
+    release = needed_release(studio)
+    job = studio.jobs.newest("infer")
+    answer = studio.jobs.answer(job)
+    schema = load_schema(studio.place.release / "schema.toml")
+    formula = job.words[-1] if job else ""
+    command = commands.inferred(
+        release, formula or "y ~ a + b", job.words[2] if job else "gaussian"
+    )
+    rows = [[_figure(one.get(h)) for h in HEADERS] for one in (answer or {}).get("estimates", [])]
+    return {
+        "release": release,
+        "families": get_args(Family),
+        "columns": [(c.name, c.kind, [str(v) for v in c.levels[:60]]) for c in schema],
+        "job": job,
+        "formula": formula,
+        "family": job.words[2] if job else "gaussian",
+        "answer": answer,
+        "heads": HEADERS,
+        "rows": rows,
+        "csv": _csv(rows),
+        "latex": _latex(rows),
+        "command": command.shell,
+        "python": command.python,
+    }
+
+
+def _figure(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, int | float) else str(value)
+
+
+def _csv(rows: list[list[str]]) -> str:
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(HEADERS)
+    table.writerows(rows)
+    return text.getvalue()
+
+
+def _latex(rows: list[list[str]]) -> str:
+    shown = [["".join(ESCAPED.get(c, c) for c in cell) for cell in row] for row in rows]
+    lines = [" & ".join(row) + r" \\" for row in [list(HEADERS), *shown]]
+    return "\n".join([r"\begin{tabular}{lrrrrr}", *lines, r"\end{tabular}"]) + "\n"
+
+
+def _fit(studio: Studio, form: Form) -> str:
+    """Fit a model, and combine its sets."""
+    release, formula = needed_release(studio), form.text("formula", 1000)
+    if "~" not in formula:
+        raise UsageError(
+            "FORMULA",
+            "The formula has no ~.",
+            "Its left side is explained by its right side.",
+            "For example: income ~ age + sex.",
+        )
+    command = commands.inferred(release, formula, form.text("family", 20) or "gaussian")
+    studio.jobs.start(command, "analyse", form.get("once", ""))
+    return "analyse"
+
+
+SCREEN = Screen("analyse", _show, {"fit": _fit})

@@ -1,0 +1,143 @@
+"""Screen 3: whom the guarantee protects, how strongly, and what that costs in accuracy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp
+from typing import TYPE_CHECKING, Any
+
+from gibbous.core.errors import GibbousError, UsageError
+from gibbous.core.plan import Plan
+from gibbous.core.schema import Column, Schema, Unit
+from gibbous.studio import accounts, commands
+from gibbous.studio.screens.describe import save_schema
+from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
+
+if TYPE_CHECKING:
+    from gibbous.studio.app import Studio
+    from gibbous.studio.forms import Form
+
+OFFERED = ("0.1", "0.5", "1", "2", "4")
+DELTA = "1e-9"
+HALF = 1.96 / 0.5  # noise within half of a count, 19 times of 20
+
+
+def _show(studio: Studio, form: Form) -> dict[str, Any]:
+    schema, place = needed_schema(studio), studio.place
+    values = place.request()
+    chosen = str(values.get("privacy.epsilon", ""))
+    offered = [*OFFERED, *([chosen] if chosen and chosen not in OFFERED else [])]
+    account = accounts.known(studio)
+    capped = studio.jobs.newest("ledger", "cap")
+    return {
+        "unit": schema.unit,
+        "columns": [*schema.names, *schema.ignore],
+        "rows": [_row(studio, schema, epsilon) for epsilon in sorted(offered, key=float)],
+        "chosen": chosen,
+        "delta": str(values.get("privacy.delta", DELTA)),
+        "size": values.get("output.rows", ""),
+        "sets": values.get("output.sets", 1),
+        "capped": bool(account and account.cap),
+        "job": capped,
+        "command": (planned := commands.planned(values, accept=bool(schema.inferred()))).shell,
+        "python": planned.python,
+    }
+
+
+def _row(studio: Studio, schema: Schema, epsilon: str) -> dict[str, Any]:
+    """What one epsilon means, before any record is read."""
+    made, problem = plan_of(studio, {"privacy.epsilon": epsilon})
+    factor = exp(min(float(epsilon), 700.0))
+    errors = dict(made.errors) if made else {}
+    cell = next((v for name, v in errors.items() if "one-way" in name or "cell" in name), None)
+    alarms = next((v for name, v in errors.items() if "true alarms" in name), None)
+    return {
+        "epsilon": epsilon,
+        "guess": 100 * factor / (1 + factor),
+        "belief": 100 * 0.1 * factor / (0.1 * factor + 0.9),
+        "alarms": None if alarms is None else 100 * alarms,
+        "errors": [(name, value) for name, value in errors.items() if "alarms" not in name][:3],
+        "smallest": None if cell is None else HALF * cell,
+        "problem": problem,
+    }
+
+
+def plan_of(studio: Studio, changes: dict[str, Any]) -> tuple[Plan | None, str]:
+    """The plan of the request with changes, from the schema alone; or why there is none."""
+    from gibbous.core.params import describe
+    from gibbous.core.request import Output
+    from gibbous.mechanisms.registry import load
+    from gibbous.promise import planned, privacy_of
+
+    values = studio.place.request() | changes
+    name = str(values.get("mechanism.name", "adaptive_gibbs"))
+    given = {
+        key.partition(".")[2]: _number(value)
+        for key, value in ({"privacy.delta": DELTA} | values).items()
+        if key.startswith(("privacy.", "mechanism.")) and key != "mechanism.name"
+    }
+    try:
+        known = {p.name for p in describe(load(name))}
+        parameters = {key: value for key, value in given.items() if key in known}
+        schema = needed_schema(studio)
+        schema = schema if schema.unit else replace(schema, unit=Unit(source="inferred"))
+        privacy = privacy_of(schema, name, parameters, accept_inferred=True)
+        output = Output(rows=values.get("output.rows"), sets=values.get("output.sets", 1))
+        return planned(privacy, output), ""
+    except GibbousError as error:
+        return None, str(error)
+
+
+def _number(value: Any) -> Any:
+    try:
+        return value if isinstance(value, bool | list | int) else float(value)
+    except (TypeError, ValueError):
+        return value
+
+
+def _unit(studio: Studio, form: Form) -> str:
+    """A row, or a person with at most k rows. The column of persons is not released."""
+    schema, kind = needed_schema(studio), form.text("unit", 20)
+    if kind == "row":
+        save_schema(studio, replace(schema, unit=Unit()))
+        return "budget"
+    name, most = form.text("person", 200), form.whole("k") or 0
+    if name not in (*schema.names, *schema.ignore):
+        raise UsageError(
+            "UNIT",
+            "No column of persons was chosen.",
+            "It holds the same value in all rows of one person.",
+            "Choose it, and say how many rows one person has at most.",
+        )
+    kept: tuple[Column, ...] = tuple(column for column in schema if column.name != name)
+    ignore = tuple(other for other in schema.ignore if other != name)
+    unit = Unit("person", name, most)
+    save_schema(studio, replace(schema, columns=kept, ignore=ignore, unit=unit))
+    return "budget"
+
+
+def _spend(studio: Studio, form: Form) -> str:
+    """How much this release may spend, and how many rows it draws."""
+    epsilon = form.number("own") if form.text("own") else form.number("epsilon")
+    changes = {
+        "privacy.epsilon": float(epsilon),
+        "privacy.delta": float(form.number("delta", DELTA)),
+        "output.rows": form.whole("size"),
+        "output.sets": form.whole("sets", usual=1),
+    }
+    _, problem = plan_of(studio, {k: v for k, v in changes.items() if v is not None})
+    studio.place.save(changes)
+    return "budget" if problem else "method"
+
+
+def _cap(studio: Studio, form: Form) -> str:
+    """The most that the data set may ever spend."""
+    data, reading = needed_data(studio), studio.place.reading()
+    epsilon, delta = form.number("epsilon"), form.number("delta", DELTA)
+    command = commands.capped(data, epsilon, delta, reading)
+    then = commands.account(data, reading)
+    studio.jobs.start(command, "budget", form.get("once", ""), then=then)
+    return "budget"
+
+
+SCREEN = Screen("budget", _show, {"unit": _unit, "spend": _spend, "cap": _cap})

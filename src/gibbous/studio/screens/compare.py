@@ -1,0 +1,116 @@
+"""Screen 8, internal: methods at several budgets on these records, as a map of risk and utility."""
+
+from __future__ import annotations
+
+from math import log10
+from typing import TYPE_CHECKING, Any
+
+from gibbous.core.errors import UsageError
+from gibbous.studio import commands
+from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
+from gibbous.studio.workplace import STUDY, write
+
+if TYPE_CHECKING:
+    from gibbous.studio.app import Studio
+    from gibbous.studio.forms import Form
+
+METRICS = ("tv1", "tv2")
+LEFT, RIGHT, TOP, BOTTOM = 60, 620, 20, 330
+SHAPES = (
+    "M-6,0A6,6 0 1 0 6,0A6,6 0 1 0 -6,0Z", "M-5.5,-5.5H5.5V5.5H-5.5Z", "M0,-7L6.5,5H-6.5Z",
+    "M0,-7L7,0L0,7L-7,0Z", "M0,7L6.5,-5H-6.5Z", "M-6,-6L6,6M6,-6L-6,6",
+)  # fmt: skip
+
+
+def _show(studio: Studio, form: Form) -> dict[str, Any]:
+    from gibbous.mechanisms.registry import methods
+
+    needed_data(studio)
+    needed_schema(studio)
+    job = studio.jobs.newest("compare")
+    points = _points(studio.jobs.answer(job))
+    made = commands.compared()
+    return {
+        "methods": [a for a in methods() if a.kind in ("approximate", "pure", "zcdp", "gdp")],
+        "job": job,
+        **_drawn(points),
+        "head": ("", "epsilon", "proven", *METRICS),
+        "table": [_row(point) for point in points],
+        "study": (studio.place.folder / STUDY).exists(),
+        "confidential": True,
+        "command": made.shell,
+        "python": made.python,
+    }
+
+
+def _points(answer: Any) -> list[dict[str, Any]]:
+    return [p for p in (answer or {}).get("points", []) if isinstance(p, dict)]
+
+
+def _row(point: dict[str, Any]) -> list[str]:
+    numbers = [point.get(name) for name in ("epsilon", "epsilon_proven", *METRICS)]
+    shown = [f"{n:.4g}" if isinstance(n, int | float) else "" for n in numbers]
+    return [str(point.get("label", "")), *shown]
+
+
+def _drawn(points: list[dict[str, Any]]) -> dict[str, Any]:
+    """The map: proven epsilon to the right on a logarithmic axis, error of pairs upward."""
+    x, y = "epsilon_proven", METRICS[-1]
+    shown = [
+        p for p in points if all(isinstance(p.get(a), int | float) for a in (x, y)) and p[x] > 0
+    ]
+    if not shown:
+        return {"drawn": [], "xticks": [], "yticks": [], "series": []}
+    labels = list(dict.fromkeys(str(p["label"]) for p in shown))
+    low, high = log10(min(p[x] for p in shown)) - 0.1, log10(max(p[x] for p in shown)) + 0.1
+    top = 1.1 * max(p[y] for p in shown) or 1.0
+    across = [LEFT + (RIGHT - LEFT) * (log10(p[x]) - low) / (high - low) for p in shown]
+    up = [BOTTOM - (BOTTOM - TOP) * p[y] / top for p in shown]
+    drawn = []
+    for p, px, py in zip(shown, across, up, strict=True):
+        series = labels.index(str(p["label"])) % len(SHAPES)
+        words = f"{p['label']}: epsilon {p[x]:.4g}, {y} {p[y]:.4g}"
+        drawn.append({"x": round(px, 1), "y": round(py, 1), "words": words, "series": series,
+                      "path": SHAPES[series]})  # fmt: skip
+    ticks = dict(zip((f"{p[x]:.3g}" for p in shown), across, strict=True))
+    return {
+        "drawn": drawn,
+        "series": [
+            {"label": label, "path": SHAPES[i % len(SHAPES)]} for i, label in enumerate(labels)
+        ],
+        "xticks": [(round(px, 1), words) for words, px in ticks.items()],
+        "yticks": [
+            (round(BOTTOM - (BOTTOM - TOP) * share, 1), f"{top * share:.2g}")
+            for share in (0, 0.25, 0.5, 0.75, 1)
+        ],
+    }
+
+
+def _start(studio: Studio, form: Form) -> str:
+    """Write study.toml, and run it; the sets are measured and thrown away."""
+    from gibbous.read.schema_write import pair
+
+    data, place = needed_data(studio), studio.place
+    needed_schema(studio)
+    chosen = form.many.get("methods", [])
+    budgets = [float(w) for w in form.text("epsilons", 80).replace(",", " ").split()]
+    if not chosen or not budgets or min(budgets) <= 0:
+        raise UsageError(
+            "STUDY", "No method or no budget was chosen.",
+            "A study compares at least one of each.", "Choose them, for example 0.5 1 2.",
+        )  # fmt: skip
+    study = {
+        "epsilon": budgets,
+        "repeats": form.whole("repeats", usual=3),
+        "metrics": list(METRICS),
+    }
+    lines = [pair("data", data), pair("schema", place.short(place.schema_file)), "", "[study]"]
+    lines += [pair(name, value) for name, value in study.items()]
+    for name in chosen:
+        lines += ["", "[[methods]]", pair("name", name)]
+    write(place.folder / STUDY, "\n".join(lines) + "\n")
+    studio.jobs.start(commands.compared(), "compare", form.get("once", ""))
+    return "compare"
+
+
+SCREEN = Screen("compare", _show, {"start": _start})

@@ -1,0 +1,46 @@
+"""Screen 10: every data set that was ever charged, by nickname, and what was not finished."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gibbous.studio import accounts, commands
+from gibbous.studio.screens.screen import Screen, needed_data
+
+if TYPE_CHECKING:
+    from gibbous.studio.app import Studio
+    from gibbous.studio.forms import Form
+
+
+def _show(studio: Studio, form: Form) -> dict[str, Any]:
+    data, reading = studio.place.data(), studio.place.reading()
+    shown = commands.account(data or "DATA", reading)
+    return {
+        "accounts": accounts.table(),
+        "unfinished": accounts.unfinished(studio),
+        "data": data,
+        "jobs": studio.jobs.all()[:20],
+        "job": studio.jobs.newest("ledger", "name"),
+        "confidential": True,
+        "command": shown.shell,
+        "python": shown.python,
+    }
+
+
+def _name(studio: Studio, form: Form) -> str:
+    """A nickname for the open data set."""
+    data, reading = needed_data(studio), studio.place.reading()
+    command = commands.named(data, form.text("nickname", 40) or "data", reading)
+    then = commands.account(data, reading)
+    studio.jobs.start(command, "ledger", form.get("once", ""), then=then)
+    return "ledger"
+
+
+def _again(studio: Studio, form: Form) -> str:
+    """Read the account of the open data set again."""
+    command = commands.account(needed_data(studio), studio.place.reading())
+    studio.jobs.start(command, "ledger", form.get("once", ""))
+    return "ledger"
+
+
+SCREEN = Screen("ledger", _show, {"name": _name, "read": _again})

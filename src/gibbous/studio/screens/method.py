@@ -1,0 +1,111 @@
+"""Screen 4: how rows are made, what was claimed, proven and audited of it, and what it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gibbous.core.errors import UsageError
+from gibbous.core.keywords import DEFAULT_METHOD
+from gibbous.core.params import ParamInfo, describe
+from gibbous.studio import commands
+from gibbous.studio.screens.budget import plan_of
+from gibbous.studio.screens.screen import Screen, needed_schema
+
+if TYPE_CHECKING:
+    from gibbous.studio.app import Studio
+    from gibbous.studio.forms import Form
+
+RECOMMENDED = (DEFAULT_METHOD, "privbayes")
+BUDGET = ("epsilon", "delta", "relation", "shares")
+
+
+def _show(studio: Studio, form: Form) -> dict[str, Any]:
+    from gibbous.mechanisms.registry import methods
+
+    schema, values = needed_schema(studio), studio.place.request()
+    chosen = str(values.get("mechanism.name", DEFAULT_METHOD))
+    cards = {about.name: about for about in methods()}
+    first = [_card(studio, cards[name]) for name in RECOMMENDED]
+    if chosen not in RECOMMENDED and chosen in cards:
+        first.append(_card(studio, cards[chosen]))
+    planned = commands.planned(values, accept=bool(schema.inferred()))
+    return {
+        "first": first,
+        "rest": [a for a in cards.values() if a.name not in (*RECOMMENDED, chosen)],
+        "chosen": chosen,
+        "parameters": [_field(p, values) for p in _parameters(chosen)],
+        "command": planned.shell,
+        "python": planned.python,
+    }
+
+
+def _card(studio: Studio, about: Any) -> dict[str, Any]:
+    changes = {"mechanism.name": about.name}
+    if "privacy.epsilon" not in studio.place.request():
+        changes["privacy.epsilon"] = 1.0
+    made, problem = plan_of(studio, changes)
+    return {
+        "about": about,
+        "memory_mb": None if made is None else max(1, round(made.memory_bytes / 1e6)),
+        "cells": None if made is None else made.cells,
+        "cost": "" if made is None else made.headline(),
+        "problem": problem,
+    }
+
+
+def _parameters(name: str) -> list[ParamInfo]:
+    from gibbous.mechanisms.registry import load
+
+    return [p for p in describe(load(name)) if p.name not in BUDGET]
+
+
+def _field(p: ParamInfo, values: dict[str, Any]) -> dict[str, Any]:
+    simple = isinstance(p.default, int | float | str)
+    given = values.get(f"mechanism.{p.name}", p.default)
+    return {"name": p.name, "help": p.help, "allowed": p.allowed, "simple": simple, "value": given}
+
+
+def _choose(studio: Studio, form: Form) -> str:
+    """Take a method; the parameters of another one are forgotten."""
+    from gibbous.mechanisms.registry import load
+
+    name = form.text("method", 60)
+    load(name)
+    gone = {k: None for k in studio.place.request() if k.startswith("mechanism.")}
+    studio.place.save(gone | {"mechanism.name": name})
+    return "method"
+
+
+def _set(studio: Studio, form: Form) -> str:
+    """Parameters of the method that is chosen."""
+    chosen = str(studio.place.value("mechanism.name", DEFAULT_METHOD))
+    changes: dict[str, Any] = {}
+    for p in _parameters(chosen):
+        text = form.text(p.name, 100)
+        if text and text != str(p.default):
+            changes[f"mechanism.{p.name}"] = _typed(text, p)
+        elif p.name in form:
+            changes[f"mechanism.{p.name}"] = None
+    kept = {k: v for k, v in changes.items() if v is not None}
+    usual = {} if "privacy.epsilon" in studio.place.request() else {"privacy.epsilon": 1.0}
+    _, problem = plan_of(studio, kept | usual)
+    if problem:
+        raise UsageError("PARAMETER", problem, "The card of the method says what is allowed.", "")
+    studio.place.save(changes)
+    return "run"
+
+
+def _typed(text: str, p: ParamInfo) -> Any:
+    try:
+        if isinstance(p.default, bool):
+            return text == "True"
+        if isinstance(p.default, int):
+            return int(text)
+        return float(text) if isinstance(p.default, float) else text
+    except ValueError:
+        raise UsageError(
+            "PARAMETER", f"{p.name} is not a number.", f"It is {p.allowed}.", "Correct it."
+        ) from None
+
+
+SCREEN = Screen("method", _show, {"choose": _choose, "set": _set})

@@ -1,0 +1,142 @@
+"""Screen 6: what was released, whether it is whole, and the file that is handed on."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gibbous.core.documents import Unreadable, json_value
+from gibbous.core.errors import UsageError
+from gibbous.studio import commands
+from gibbous.studio.screens.screen import Screen, needed_release
+
+if TYPE_CHECKING:
+    from gibbous.studio.app import Studio
+    from gibbous.studio.forms import Form
+
+ROWS = 12
+MOST = 1 << 22  # bytes of ledger.json
+
+
+def _show(studio: Studio, form: Form) -> dict[str, Any]:
+    release, place = needed_release(studio), studio.place
+    verify = studio.jobs.newest("verify", release)
+    checked = commands.verified(release, _key(studio))
+    return {
+        "release": release,
+        "verify": verify,
+        "answer": studio.jobs.answer(verify),
+        "report": studio.jobs.newest("report", release),
+        "documents": [name for name, file in DOCUMENTS if place.inside(release, file)],
+        "files": files(place.release),
+        "sizes": [(name, f"{size:,}") for name, size in files(place.release)],
+        "preview": preview(place.release, studio.jobs.answer(verify)),
+        "receipt": receipt(place.release),
+        "zip": place.inside(f"{release}.zip") is not None and not _stale(place.folder / release),
+        "command": checked.shell,
+        "python": checked.python,
+    }
+
+
+DOCUMENTS = (
+    ("public", "report.public.html"),
+    ("codebook", "codebook.html"),
+    ("methods", "METHODS.md"),
+)
+
+
+def files(folder: Path) -> list[tuple[str, int]]:
+    """Names and bytes of what a release holds."""
+    found = [p for p in sorted(folder.rglob("*")) if p.is_file() and not p.is_symlink()]
+    return [(str(p.relative_to(folder)), p.stat().st_size) for p in found]
+
+
+def receipt(folder: Path) -> dict[str, Any]:
+    """What the certificate says first: the guarantee, rows and sets; {} where it cannot be read."""
+    path = folder / "ledger.json"
+    if not path.is_file() or path.stat().st_size > MOST:
+        return {}
+    try:
+        said = json_value(path.read_bytes())
+    except Unreadable:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def preview(folder: Path, verified: Any) -> tuple[list[str], list[list[str]]]:
+    """The first synthetic rows: public, and few, whatever the size of the file.
+
+    Args:
+        verified: what verify answered; a file that it did not find whole is not opened here.
+    """
+    import polars as pl
+
+    if not verified or not verified.get("ok"):
+        return [], []
+    found = sorted(folder.glob("synthetic_1*"))
+    try:
+        if not found:
+            return [], []
+        path = found[0]
+        if path.is_dir():
+            path = sorted(path.iterdir())[0]
+        if path.suffix == ".parquet":
+            frame = pl.scan_parquet(path).head(ROWS).collect()
+        else:
+            frame = pl.read_csv(path, n_rows=ROWS, infer_schema=False)
+    except (OSError, IndexError, pl.exceptions.PolarsError):
+        return [], []
+    return frame.columns, [["" if v is None else str(v) for v in row] for row in frame.rows()]
+
+
+def _stale(folder: Path) -> bool:
+    made = folder.with_name(f"{folder.name}.zip").stat().st_mtime_ns
+    return any(p.stat().st_mtime_ns > made for p in folder.rglob("*"))
+
+
+def _key(studio: Studio) -> str:
+    """The public half of the key that signs here; "" where none does."""
+    name = str(studio.place.value("output.sign"))
+    public = f"{name}.pub"
+    return public if name and studio.place.inside(public) else ""
+
+
+def check(studio: Studio, form: Form) -> str:
+    """Verify, without the data."""
+    command = commands.verified(needed_release(studio), _key(studio))
+    studio.jobs.start(command, "board" if studio.board else "release", form.get("once", ""))
+    return "board" if studio.board else "release"
+
+
+def _report(studio: Studio, form: Form) -> str:
+    """The page for everybody, made from the release alone."""
+    command = commands.public_report(needed_release(studio))
+    studio.jobs.start(command, "release", form.get("once", ""))
+    return "release"
+
+
+def _zip(studio: Studio, form: Form) -> str:
+    """One file of the release, after it was verified; written beside it, whole or not at all."""
+    release = needed_release(studio)
+    answer = studio.jobs.answer(studio.jobs.newest("verify", release))
+    if not answer or not answer.get("ok"):
+        raise UsageError(
+            "UNVERIFIED",
+            "The release was not verified.",
+            "What is handed on is what verify found to be whole.",
+            "Verify it first.",
+        )
+    folder = studio.place.release
+    target = folder.with_name(f"{folder.name}.zip")
+    part = studio.place.uploads / f"{folder.name}.zip.part"
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, _ in files(folder):
+            made.write(folder / name, f"{folder.name}/{name}")
+    os.replace(part, target)
+    return "release"
+
+
+SCREEN = Screen("release", _show, {"verify": check, "report": _report, "zip": _zip})

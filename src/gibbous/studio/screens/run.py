@@ -1,0 +1,137 @@
+"""Screen 5: a sheet to review, a typed confirmation, and the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gibbous.core.errors import UsageError
+from gibbous.core.request import FORMATS
+from gibbous.studio import accounts, commands
+from gibbous.studio.screens.budget import DELTA, plan_of
+from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
+from gibbous.studio.workplace import write
+
+if TYPE_CHECKING:
+    from gibbous.studio.app import Studio
+    from gibbous.studio.forms import Form
+
+TEXTS = ("issuer", "contact", "date", "license")
+SECRET = "passphrase"  # noqa: S105 - the name of a file
+
+
+def _show(studio: Studio, form: Form) -> dict[str, Any]:
+    schema, place, values = needed_schema(studio), studio.place, studio.place.request()
+    made, problem = plan_of(studio, {})
+    if "privacy.epsilon" not in values:
+        made, problem = None, ""
+    accept = bool(schema.inferred())
+    command = commands.synthesized(values, place.reading(), accept)
+    keys = sorted(p.name for p in place.folder.glob("*.pub"))
+    return {
+        "values": {"data": "", "output.format": "", "output.seed": "", "output.sign": ""} | values,
+        "unit": schema.unit.words() if schema.unit else "",
+        "columns": len(schema),
+        "inferred": schema.inferred(),
+        "plan": made,
+        "plan_rows": [(s.what, s.claim.amount(), s.detail) for s in made.spends] if made else [],
+        "plan_problem": problem,
+        "amount": confirmation(studio),
+        "formats": FORMATS,
+        "texts": [(name, str(values.get(f"output.{name}", ""))) for name in TEXTS],
+        "title": schema.name or "",
+        "keys": [name.removesuffix(".pub") for name in keys],
+        "exists": place.release.exists(),
+        "out": place.short(place.release),
+        "job": studio.jobs.newest("synthesize"),
+        "keyjob": studio.jobs.newest("keys", "new"),
+        "unfinished": accounts.unfinished(studio),
+        "command": command.shell,
+        "python": command.python,
+    }
+
+
+def confirmation(studio: Studio) -> str:
+    """What is typed before a spend: its epsilon, or "no bound" for a method that has none."""
+    made, _ = plan_of(studio, {})
+    if made is None:
+        return ""
+    from gibbous.core.claim import short
+
+    return short(made.total.epsilon) if made.total.is_dp else "no bound"
+
+
+def _texts(studio: Studio, form: Form) -> str:
+    """What stands on the release: public texts, its format, its folder, who signs it."""
+    from dataclasses import replace
+
+    from gibbous.studio.screens.describe import save_schema
+
+    schema = needed_schema(studio)
+    changes: dict[str, Any] = {f"output.{name}": form.text(name, 300) for name in TEXTS}
+    out = form.text("out", 80) or "release"
+    if not out.replace("-", "").replace("_", "").isalnum() or not out.isascii():
+        raise UsageError(
+            "OUT",
+            "The folder of the release has a name that is not taken here.",
+            "It is made of letters, digits, - and _, inside the folder of the studio.",
+            "For example release-2.",
+        )
+    changes |= {"output.path": out, "output.seed": form.whole("seed", 0)}
+    if form.text("format", 20) in FORMATS:
+        changes["output.format"] = form.text("format", 20)
+    key = form.text("sign", 100)
+    if key and studio.place.inside(key) is None:
+        raise UsageError("KEY", "There is no such key.", "Keys are files here.", "Make one first.")
+    studio.place.save(changes | {"output.sign": key})
+    title = form.text("title", 200)
+    if title != (schema.name or ""):
+        save_schema(studio, replace(schema, name=title))
+    return "run"
+
+
+def _key(studio: Studio, form: Form) -> str:
+    """A key to sign with, without or with a passphrase, which goes through a private file."""
+    name = form.text("name", 100)
+    file = studio.place.scratch / SECRET
+    secret = form.text("passphrase", 500)
+    if secret:
+        write(file, secret + "\n")
+    command = commands.new_key("sign.key", name, studio.place.short(file) if secret else "")
+    studio.jobs.start(command, "run", form.get("once", ""))
+    return "run"
+
+
+def _start(studio: Studio, form: Form) -> str:
+    """Spend. Nothing is started unless the amount was typed, and facts that are not covered accepted."""
+    place, schema = studio.place, needed_schema(studio)
+    data, amount = needed_data(studio), confirmation(studio)
+    if not amount or form.text("confirm", 40) != amount:
+        raise UsageError(
+            "CONFIRM",
+            "The spend was not confirmed.",
+            f"What is typed is the total epsilon of the sheet: {amount or 'there is none yet'}.",
+            "Type it, and start again.",
+        )
+    accept = bool(schema.inferred()) or schema.unit is None
+    if accept and form.get("accept") != "yes":
+        raise UsageError(
+            "INFERRED",
+            "Some facts were read off the data.",
+            "The guarantee does not cover them, and the certificate says so.",
+            "Declare them, or tick the box that accepts this.",
+        )
+    values = place.request()
+    place.save({"privacy.delta": values.get("privacy.delta", float(DELTA)), "output.path":
+                values.get("output.path", "release")})  # fmt: skip
+    secret = form.text("passphrase", 500)
+    file = place.scratch / SECRET
+    if secret:
+        write(file, secret + "\n")
+    used = place.short(file) if secret and values.get("output.sign") else ""
+    command = commands.synthesized(place.request(), place.reading(), accept, used)
+    then = commands.account(data, place.reading())
+    studio.jobs.start(command, "run", form.get("once", ""), then=then)
+    return "run"
+
+
+SCREEN = Screen("run", _show, {"texts": _texts, "key": _key, "start": _start})

@@ -1,0 +1,83 @@
+"""What a screen is: a name, what it shows, and its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gibbous.core.errors import UsageError
+from gibbous.core.schema import Schema
+
+if TYPE_CHECKING:
+    from gibbous.studio.app import Studio
+    from gibbous.studio.forms import Form
+
+Show = Callable[["Studio", "Form"], Mapping[str, Any]]
+Act = Callable[["Studio", "Form"], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """One screen.
+
+    Attributes:
+        name: its address, its template and its words.
+        show: the context of its template; changes nothing.
+        actions: what its forms do; each returns the address to go on to.
+    """
+
+    name: str
+    show: Callable[[Studio, Form], dict[str, Any]]
+    actions: Mapping[str, Callable[[Studio, Form], str]] = field(default_factory=dict)
+
+
+def needed_data(studio: Studio) -> str:
+    """The data set that is open.
+
+    Raises:
+        UsageError: none is.
+    """
+    data = studio.place.data()
+    if not data:
+        raise UsageError(
+            "NODATA",
+            "No data set is open.",
+            "This step reads one.",
+            "Choose one on the first screen.",
+        )
+    return data
+
+
+def needed_schema(studio: Studio) -> Schema:
+    """The schema.
+
+    Raises:
+        UsageError: there is none yet.
+    """
+    schema = studio.place.schema()
+    if schema is None:
+        raise UsageError(
+            "NOSCHEMA",
+            "There is no schema yet.",
+            "It describes the columns of the data.",
+            "Choose data on the first screen: a draft is made of them.",
+        )
+    return schema
+
+
+def needed_release(studio: Studio) -> str:
+    """The folder of the release, as a command takes it.
+
+    Raises:
+        UsageError: there is none yet.
+    """
+    path = studio.place.release
+    if not (path / "manifest.json").is_file():
+        raise UsageError(
+            "NORELEASE",
+            "There is no release yet.",
+            "This step reads a finished one.",
+            "Run one first.",
+        )
+    return studio.place.short(path)

@@ -1,0 +1,55 @@
+"""Files that a browser sends: in pieces, capped, into private scratch under a name made here."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from gibbous.studio.workplace import slug
+
+if TYPE_CHECKING:
+    from gibbous.studio.app import Studio
+
+MOST = 20 << 30  # bytes
+ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".toml", ".json", ".xml", ".xlsx",
+           ".sav", ".dta", ".sas7bdat", ".yaml", ".yml", ".txt")  # fmt: skip
+BOOKS = ENDINGS[5:]
+
+
+async def receive(studio: Studio, request: Request) -> Response:
+    """Write the body to a file of mode 0600, and answer with its name."""
+    key = studio.door.form_key(request.scope["session"]) or ""
+    sent = request.headers.get("x-studio-key", "")
+    if not key or not hmac.compare_digest(sent.encode("utf-8", "replace"), key.encode()):
+        return PlainTextResponse("This page is from an older visit. Reload it.", 403)
+    if request.headers.get("content-type", "") != "application/octet-stream":
+        return PlainTextResponse("A file is sent as it is, not as a form.", 415)
+    given = unquote(request.headers.get("x-studio-name", ""))
+    endings = [ending for ending in ENDINGS if given.lower().endswith(ending)]
+    if not endings:
+        return PlainTextResponse("This kind of file is not read: CSV, Parquet or a codebook.", 422)
+    if int(request.headers.get("content-length") or 0) > studio.upload_bytes:
+        return PlainTextResponse("The file is larger than an upload may be.", 413)
+    name = f"{slug(given)}-{secrets.token_hex(4)}{max(endings, key=len)}"
+    path = studio.place.uploads / name
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    whole, count = False, 0
+    try:
+        with os.fdopen(handle, "wb") as file:
+            async for piece in request.stream():
+                count += len(piece)
+                if count > studio.upload_bytes:
+                    return PlainTextResponse("The file is larger than an upload may be.", 413)
+                await run_in_threadpool(file.write, piece)
+        whole = True
+    finally:
+        if not whole:
+            path.unlink(missing_ok=True)
+    return PlainTextResponse(name)

@@ -1,0 +1,193 @@
+"""The folder that a studio works in: release.toml, schema.toml, and private scratch that is swept."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from gibbous.core.documents import Unreadable, read_text, toml
+from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.schema import Schema
+
+REQUEST, SCHEMA, SCRATCH = "release.toml", "schema.toml", ".studio"
+STUDY, INTERNAL = "study.toml", "internal"
+MAX_BYTES = 1 << 20
+SECTIONS = ("privacy", "mechanism", "output", "engine", "evaluate", "audit", "studio")
+READ = {"sep": ",", "encoding": "utf-8", "decimal": "."}
+"""How text is read unless [studio] of the request says otherwise."""
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """One folder; its files are the only state.
+
+    Attributes:
+        folder: absolute.
+        board: name of a release in it that is all that is shown, and never changed; "" for none.
+        elsewhere: where private files are; None for inside the folder.
+    """
+
+    folder: Path
+    board: str = ""
+    elsewhere: Path | None = None
+
+    @property
+    def scratch(self) -> Path:
+        """Private files of the studio."""
+        return self.elsewhere or self.folder / SCRATCH
+
+    @property
+    def uploads(self) -> Path:
+        """Copies of what a browser sent; the one that the request names is kept."""
+        return self.scratch / "uploads"
+
+    @property
+    def schema_file(self) -> Path:
+        """Where the schema is, or will be."""
+        if self.board:
+            return self.release / SCHEMA
+        return self.folder / str(self.value("schema", SCHEMA))
+
+    @property
+    def release(self) -> Path:
+        """The folder of the release."""
+        return self.folder / (self.board or str(self.value("output.path", "release")))
+
+    def prepare(self) -> None:
+        """Make the private folders, and sweep what an earlier studio left.
+
+        Raises:
+            OutputNotWritten: the folder cannot be written.
+        """
+        try:
+            for path in (self.scratch, self.uploads, self.scratch / "jobs"):
+                path.mkdir(mode=0o700, exist_ok=True)
+                path.chmod(0o700)
+        except OSError:
+            raise OutputNotWritten(
+                "NOTWRITABLE",
+                f"{str(self.folder)!r} cannot be written.",
+                "The studio keeps the schema and the request in its folder.",
+                "Choose a folder that exists and is yours: gibbous studio FOLDER.",
+            ) from None
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Remove every upload that the request does not name, and every half-written file."""
+        kept = self.folder / self.data()
+        for path in self.uploads.iterdir():
+            if path != kept:
+                path.unlink(missing_ok=True)
+
+    def request(self) -> Values:
+        """The request as dotted keys; empty where there is none.
+
+        Raises:
+            UsageError: it is no TOML.
+        """
+        path = self.folder / REQUEST
+        if self.board or not path.exists():
+            return {}
+        try:
+            document = toml(read_text(path, MAX_BYTES), parse_float=Decimal)
+        except Unreadable as error:
+            raise UsageError(
+                "CONFIG",
+                f"The request {REQUEST} {error}.",
+                "It is a TOML file that gibbous synthesize --config reads.",
+                "Correct or remove it.",
+            ) from None
+        flat: Values = {}
+        for key, value in document.items():
+            more = value if isinstance(value, dict) else {}
+            flat |= {f"{key}.{name}": inner for name, inner in more.items()} or {key: value}
+        return flat
+
+    def value(self, key: str, usual: Any = "") -> Any:
+        """One value of the request."""
+        return self.request().get(key, usual)
+
+    def data(self) -> str:
+        """The data set: a path, relative to the folder or absolute, or an address; "" for none."""
+        return str(self.value("data"))
+
+    def save(self, changes: Mapping[str, Any]) -> None:
+        """Change keys of the request; None and "" remove one."""
+        values = self.request() | dict(changes)
+        values = {key: value for key, value in values.items() if value not in (None, "", [])}
+        write(self.folder / REQUEST, document_text(values))
+
+    def schema(self) -> Schema | None:
+        """The schema; None where there is none yet.
+
+        Raises:
+            UsageError, SchemaMismatch: it is no schema file.
+        """
+        from gibbous.read.schema_file import load_schema
+
+        return load_schema(self.schema_file) if self.schema_file.exists() else None
+
+    def reading(self) -> tuple[str, ...]:
+        """The flags that read text as it was found to be."""
+        said = {name: str(self.value(f"studio.{name}", usual)) for name, usual in READ.items()}
+        given = [(f"--{name}", text) for name, text in said.items() if text != READ[name]]
+        return tuple(word for pair in given for word in pair)
+
+    def short(self, path: Path) -> str:
+        """A path as a command in this folder takes it."""
+        with suppress(ValueError):
+            return str(path.relative_to(self.folder))
+        return str(path)
+
+    def inside(self, *names: str) -> Path | None:
+        """A regular file of the folder, reached through no link; None where there is none."""
+        path = self.folder.joinpath(*names)
+        whole = path.resolve() == path and path.is_relative_to(self.folder)
+        return path if whole and path.is_file() else None
+
+
+def document_text(values: Mapping[str, Any]) -> str:
+    """Dotted keys as TOML: first those without a section, then one section after the other."""
+    from gibbous.read.schema_write import pair
+
+    lines = [pair(key, _plain(v)) for key, v in values.items() if "." not in key]
+    for section in SECTIONS:
+        own = {k.partition(".")[2]: v for k, v in values.items() if k.startswith(f"{section}.")}
+        if own:
+            lines += ["", f"[{section}]", *(pair(name, _plain(v)) for name, v in own.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def write(path: Path, text: str) -> None:
+    """Write a small private file whole or not at all."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def slug(name: str) -> str:
+    """The harmless part of a file name that somebody sent; never a path."""
+    stem = re.sub(
+        r"[^A-Za-z0-9_-]+", "-", name.rpartition("/")[2].rpartition("\\")[2].split(".")[0]
+    )
+    return stem.strip("-")[:40] or "table"

@@ -1,0 +1,328 @@
+"""The studio in headless Chromium: the whole way, cancel and resume, two tabs, strangers, everybody."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.test_reports import ARGUMENTS
+from tests.needs import BROWSERS, need, program
+from tests.studio.pictures import NARROW, SCREENS, WIDE, settled
+from tests.studio.serving import Served, served
+
+pytestmark = pytest.mark.browser
+
+ROWS = 20_000
+NAMES = (
+    "<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "'; DROP TABLE x; --", "{{ 1234567*7 }}",
+    "{% raw %}", "</textarea><b>bold</b>", "javascript:alert(1)", "=cmd|' /C calc'!A0", "a&amp;b",
+    "--help", "%3Cscript%3E", "on click",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Headless Chromium; skips where there is none."""
+    need("Chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program(*BROWSERS), args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+class Visit:
+    """A browser that came in, with what it asked for and complained about."""
+
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
+        self.context = browser.new_context(**({"viewport": WIDE} | options))
+        self.asked: list[str] = []
+        self.said: list[str] = []
+        self.base = address.partition("/enter")[0]
+        self.page = self.tab()
+        self.page.goto(address)
+
+    def tab(self) -> Any:
+        """One more tab."""
+        page = self.context.new_page()
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
+        return page
+
+    def go(self, screen: str) -> Any:
+        """Open a screen."""
+        self.page.goto(f"{self.base}/{screen}")
+        return self.page
+
+    def press(self, name: str, exact: bool = True) -> None:
+        """Press a button, and wait for the job that it starts."""
+        self.page.get_by_role("button", name=name, exact=exact).click()
+        settled(self.page)
+
+
+def table(folder: Path, names: tuple[str, ...] = ()) -> Path:
+    """Twelve columns, the last one with hostile levels if the names are."""
+    import csv
+
+    shown = names or tuple(f"c{i}" for i in range(12))
+    path = folder / "people.csv"
+    with open(path, "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(shown)
+        for i in range(ROWS if not names else 600):
+            levels = [f"l{(i * (j + 3)) % (j + 2)}" for j in range(11)]
+            rows.writerow([*levels, names[i % 12] if names else 20 + i % 60])
+    return path
+
+
+@pytest.fixture
+def studio(tmp_path: Path) -> Iterator[Served]:
+    """A studio of an empty folder."""
+    (tmp_path / "work").mkdir()
+    with served(tmp_path / "work", home=tmp_path / "home") as running:
+        yield running
+
+
+def to_the_run(visit: Visit, path: Path) -> None:
+    """From a file that is dropped to the sheet, by what a stranger would press."""
+    visit.page.get_by_label("Choose a file").set_input_files(path)
+    visit.page.get_by_role("heading", name="Open:").wait_for()
+    settled(visit.page)
+    visit.go("budget")
+    visit.press("Save the unit")
+    visit.page.get_by_label("Rows to draw").fill("2000")
+    visit.press("Take this budget")
+
+
+def spend(visit: Visit) -> None:
+    """Accept, type the amount, and start; does not wait."""
+    visit.go("run")
+    visit.page.get_by_label("I accept that").check()
+    visit.page.get_by_label("Type 1 to confirm").fill("1")
+    visit.page.get_by_role("button", name="Spend and run").click()
+
+
+def test_the_whole_way_from_a_csv_to_a_verified_signed_zip(
+    browser: Any, studio: Served, tmp_path: Path
+) -> None:
+    visit = Visit(browser, studio.address)
+    to_the_run(visit, table(tmp_path))
+    visit.go("run")
+    visit.page.get_by_text("Make a key to sign with").click()
+    visit.page.get_by_label("Who signs").fill("The office")
+    visit.press("Make the key")
+    visit.go("run")
+    visit.page.get_by_label("Title").fill("People of 2026")
+    visit.page.get_by_label("Signed with").select_option("sign.key")
+    visit.press("Save")
+    spend(visit)
+    settled(visit.page)
+    visit.page.get_by_role("link", name="See the release").click()
+    visit.press("Verify")
+    assert "signed by" in visit.page.content()
+    visit.press("Make the zip")
+    with visit.page.expect_download() as got:
+        visit.page.get_by_role("link", name="Download the zip").click()
+
+    with zipfile.ZipFile(got.value.path()) as made:
+        names = made.namelist()
+        assert "release/SHA256SUMS" in names
+        assert not [name for name in names if "internal" in name or "people.csv" in name]
+    assert all(url.startswith((visit.base, "data:")) for url in visit.asked)
+    assert visit.said == []
+    assert studio.token not in "".join(url for url in visit.asked if "#" not in url)
+    assert memory(studio) < 250e6
+
+
+def memory(studio: Served) -> float:
+    """Resident bytes of the studio's own process."""
+    if sys.platform != "linux":
+        return 0
+    text = Path(f"/proc/{studio.process.pid}/status").read_text()
+    return 1024.0 * int(text.split("VmRSS:")[1].split()[0])
+
+
+def test_cancel_then_resume_charges_once(browser: Any, studio: Served, tmp_path: Path) -> None:
+    visit = Visit(browser, studio.address)
+    to_the_run(visit, table(tmp_path))
+    spend(visit)
+    visit.page.get_by_role("button", name="Cancel").click()
+    visit.page.get_by_text("Stopped:").wait_for(timeout=60_000)
+    visit.press("Resume")
+    visit.page.get_by_text("Done:").wait_for(timeout=200_000)
+    visit.go("ledger")
+
+    assert visit.page.get_by_text("Releases (1)").count() == 1
+
+
+def test_l10_two_tabs_start_one_run(browser: Any, studio: Served, tmp_path: Path) -> None:
+    visit = Visit(browser, studio.address)
+    to_the_run(visit, table(tmp_path))
+    first, second = visit.page, visit.tab()
+    for tab in (first, second):
+        tab.goto(f"{visit.base}/run")
+        tab.get_by_label("I accept that").check()
+        tab.get_by_label("Type 1 to confirm").fill("1")
+    for tab in (first, second):
+        tab.get_by_role("button", name="Spend and run").click(no_wait_after=True)
+    settled(first)
+    visit.go("ledger")
+    first.locator("summary", has_text="Jobs of this folder").click()
+
+    assert first.get_by_text("gibbous synthesize --config").count() == 1
+
+
+def test_l11_a_browser_that_is_killed_stops_nothing(
+    browser: Any, studio: Served, tmp_path: Path
+) -> None:
+    visit = Visit(browser, studio.address)
+    to_the_run(visit, table(tmp_path))
+    spend(visit)
+    visit.page.wait_for_url("**/run")
+    visit.context.close()
+    opener = (
+        next(line for line in studio.said if "open.html" in line).split(" is in ")[1].split(";")[0]
+    )
+    again = Visit(browser, Path(opener).as_uri())
+    again.page.wait_for_url("**/data")
+    again.base = studio.base
+    again.go("run")
+    settled(again.page)
+
+    assert again.page.get_by_text("See the release").count() == 1
+
+
+def test_l14_a_second_user_without_the_token_is_refused(browser: Any, studio: Served) -> None:
+    stranger = browser.new_context().new_page()
+
+    assert stranger.goto(f"{studio.base}/data").status == 401
+    Visit(browser, studio.address)
+    stranger.goto(studio.address)
+    stranger.wait_for_load_state("networkidle")
+    assert "used already" in stranger.content()
+    assert stranger.goto(f"{studio.base}/data").status == 401
+
+
+def test_l8_twelve_hostile_names_and_levels_are_shown_as_text(
+    browser: Any, studio: Served, tmp_path: Path
+) -> None:
+    visit = Visit(browser, studio.address)
+    to_the_run(visit, table(tmp_path, NAMES))
+    page = visit.go("describe")
+
+    for name in NAMES:
+        assert page.locator(".column .name bdi", has_text=name).first.inner_text() == name
+    page.locator("details.column").last.locator("summary").first.click()
+    page.get_by_role("button", name="Show what the records hold").last.click()
+    assert {cell.inner_text() for cell in page.locator("#shown tbody th").all()} == set(NAMES)
+    spend(visit)
+    settled(page)
+    visit.go("release")
+    for name in NAMES:
+        assert page.locator("thead bdi").get_by_text(name, exact=True).count() == 1
+    assert visit.said == []
+    assert page.locator("img, main script, b").count() == 0
+
+
+def test_the_keyboard_alone_opens_data_and_comes_to_the_budget(
+    browser: Any, studio: Served
+) -> None:
+    visit = Visit(browser, studio.address)
+    page = visit.page
+    page.wait_for_url("**/data")
+
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "Take the demonstration data":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/describe")
+    settled(page)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the screen"
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "On to the budget":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/budget")
+
+    assert outline != "none"
+
+
+def serious(page: Any, axe: Any, where: str) -> list[str]:
+    """What axe-core finds serious or critical on a page."""
+    response = axe.run(page).response
+    assert len(response["passes"]) > 5, where
+    found = response["violations"]
+    return [
+        f"{where}: {one['id']} {one['nodes'][0]['html'][:120]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def test_axe_finds_nothing_serious_on_any_screen_light_dark_or_narrow(
+    browser: Any, tmp_path: Path
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    axe = Axe()
+    (tmp_path / "work").mkdir()
+    found: list[str] = []
+    with served(tmp_path / "work", home=tmp_path / "home") as studio:
+        visit = Visit(browser, studio.address)
+        visit.page.wait_for_url("**/data")
+        found += serious(visit.page, axe, "empty")
+        to_the_run(visit, table(tmp_path))
+        spend(visit)
+        settled(visit.page)
+        visit.go("release")
+        visit.press("Verify")
+        visit.press("Write the public report")
+        state = visit.context.storage_state()
+        looks = (("light", WIDE), ("dark", WIDE), ("light", NARROW))
+        for scheme, size in looks:
+            context = browser.new_context(viewport=size, color_scheme=scheme, storage_state=state)
+            page = context.new_page()
+            for screen in SCREENS:
+                page.goto(f"{studio.base}/{screen}")
+                page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+                found += serious(page, axe, f"{screen} {scheme} {size['width']}")
+                wide = page.evaluate("document.documentElement.scrollWidth > innerWidth + 1")
+                assert not wide, f"{screen} {scheme} is wider than {size['width']}"
+            context.close()
+    with served("--board", tmp_path / "work" / "release", home=tmp_path / "home") as board:
+        visit = Visit(browser, board.address)
+        visit.page.wait_for_url("**/board")
+        found += serious(visit.page, axe, "board")
+
+    assert found == []
+
+
+def test_a_studio_that_is_started_twice_takes_another_port(tmp_path: Path) -> None:
+    with (
+        served(tmp_path, home=tmp_path / "h") as first,
+        served(tmp_path, home=tmp_path / "h") as second,
+    ):
+        assert first.base != second.base
+        assert first.base.startswith("http://127.0.0.1:")
+
+
+def test_the_studio_ends_at_ctrl_c_and_its_address_with_it(tmp_path: Path) -> None:
+    with served(tmp_path, home=tmp_path / "h") as studio:
+        opener = tmp_path / ".studio" / "open.html"
+        assert opener.exists()
+        code = studio.stop()
+
+    assert code in (0, 130)
+    assert not opener.exists()
