@@ -35,6 +35,9 @@ CLASSIFIERS = {
     "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "License :: OSI Approved :: Python Software Foundation License": "PSF-2.0",
 }
+FILES = {
+    "axe-playwright-python": {"MIT", "MPL-2.0"}
+}  # by its file of the license; axe-core inside is MPL-2.0
 TEXTS = {"Apache 2.0": "Apache-2.0", "Apache License, Version 2.0": "Apache-2.0"}
 
 
@@ -105,6 +108,8 @@ def installed(name: str) -> bool:
 def licenses(name: str) -> set[str]:
     """SPDX names in the metadata of an installed package; unknown text stays as it is."""
     facts = importlib.metadata.metadata(name)
+    if name in FILES:
+        return FILES[name]
     if expression := facts.get("License-Expression"):
         return {part.strip(" ()") for part in re.split(r"\bAND\b|\bOR\b", expression)}
     given = [c for c in facts.get_all("Classifier") or () if c.startswith("License ::")]
