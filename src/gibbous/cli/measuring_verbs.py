@@ -144,7 +144,12 @@ class AuditFlags:
     delta: Delta = None
     relation: Relation = None
     setting: Settings = None
-    seconds: Annotated[float, Option("--seconds", help="CPU seconds, about.")] = 60.0
+    seconds: Annotated[
+        float | None, Option("--seconds", help="CPU seconds, about; by default 60.")
+    ] = None
+    nightly: Annotated[
+        bool, Option("--nightly", help="Up to 20 times the runs, by default in 4 hours at most.")
+    ] = False
     runs: Annotated[int | None, Option("--runs", help="Runs of each part instead.")] = None
     seed: Annotated[int, Option("--seed", help="Seeds the canaries' coins.")] = 0
 
