@@ -122,6 +122,10 @@ class InferFlags:
     ] = None
     replicates: Annotated[int | None, Option("--replicates", help="Redraws of the noise.")] = None
     seed: Annotated[int, Option("--seed", help="Of the redrawn noise.")] = 0
+    reference: Annotated[
+        list[str] | None,
+        Option("--reference", help="COLUMN=LEVEL to compare with; by default the first level."),
+    ] = None
 
 
 def infer(
