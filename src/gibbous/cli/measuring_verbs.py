@@ -151,11 +151,11 @@ class AuditFlags:
     seconds: Annotated[
         float | None, Option("--seconds", help="CPU seconds, about; by default 60.")
     ] = None
+    runs: Annotated[int | None, Option("--runs", help="Runs of each part instead.")] = None
+    seed: Annotated[int, Option("--seed", help="Seeds the canaries' coins.")] = 0
     nightly: Annotated[
         bool, Option("--nightly", help="Up to 20 times the runs, by default in 4 hours at most.")
     ] = False
-    runs: Annotated[int | None, Option("--runs", help="Runs of each part instead.")] = None
-    seed: Annotated[int, Option("--seed", help="Seeds the canaries' coins.")] = 0
 
 
 def audit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,21 +160,14 @@ class Analysis:
             lambda one: models.fit(model, one.codes, one.frame).variances,
         )
 
+        whole = partial(combine, own, variances, release=self.facts, rule=rule, level=level)
+
         def combined(noise: Noise | None) -> Fit:
-            found = combine(
-                own,
-                variances,
-                release=self.facts,
-                rule=rule,
-                noise_variance=noise,
-                level=level,
-                names=each[0].names,
-            )
+            found = whole(noise_variance=noise, names=each[0].names)
             return Fit(model.text, model.family, found, models.remarks(each), model.references)
 
         def early(noise: Noise) -> None:
-            if first is not None:
-                first(replace(combined(noise), provisional=True))
+            (first or ignored)(replace(combined(noise), provisional=True))
 
         return combined(self._noise(coefficients, options, early))
 

@@ -42,7 +42,7 @@ _SMOOTH = 1e4  # sigma from which a rounded normal law is the discrete one to al
 _ROWS = (2_000, 40_000)  # rows of one half of a replicate
 
 
-def ignored(_: Noise) -> None:
+def ignored(_: object) -> None:
     """Nobody waits for a provisional answer."""
 
 
