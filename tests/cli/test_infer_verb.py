@@ -125,3 +125,24 @@ def test_a_damaged_set_is_rejected(tmp_path: Path) -> None:
         run(out, GIVEN)
 
     assert caught.value.exit_code == 8
+
+
+def test_a_provisional_table_comes_first_and_the_final_one_last(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(folder, GIVEN | {"replicates": 12, "reference": ["sex=m", "ill=yes"]})
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Provisional, from few redraws of the noise")
+    assert sum(line.strip().startswith("sex[T.f]") for line in lines) == 2
+    assert sum(line.strip() == "compared with: ill = yes, sex = m" for line in lines) == 2
+
+
+def test_few_redraws_and_machines_get_the_final_answer_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(folder, GIVEN)
+    assert "Provisional" not in capsys.readouterr().out
+
+    run(folder, GIVEN | {"replicates": 12, "json": True})
+    assert json.loads(capsys.readouterr().out)["references"] == {"ill": "no", "sex": "f"}

@@ -15,6 +15,7 @@ FACES = {
     "contract/auditor/run.py::audit",
     "disintegrate/__init__.py::engine",
     "estimator.py::__init__",
+    "evaluation/inference/analysis.py::glm",
     "evaluation/inference/combine.py::combine",
     "frontier/compare.py::compare",
     "pipeline.py::synthesize",

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.fuzz import campaign, planted, worker
 
 FOLDER = worker.ROOT / "tests" / "fuzz" / "findings"
+KEPT = worker.ROOT / ".cache" / "fuzz"  # what reached further, for the next run
 
 
 def main() -> int:
@@ -34,7 +35,7 @@ def main() -> int:
 
 def _run(name: str, engine: str, patches: tuple[str, ...], seconds: float, out: Path) -> int:
     """One target; its findings, made small, are saved below `out`."""
-    one = campaign.Campaign(name, engine, patches)
+    one = campaign.Campaign(name, engine, patches, None if patches else KEPT / name)
     one.run(seconds, enough=1 if patches else campaign.MOST)
     print(f"{name}: {one.executions:,} inputs in {one.seconds:.0f} s ({engine})", flush=True)
     for finding in one.findings:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,12 +47,13 @@ class Campaign:
         executions: inputs that were run.
         seconds: that it took, by the clock.
         findings: one a signature.
-        folder: where findings are saved.
+        kept: folder of inputs that reached further in earlier campaigns; None: they are not kept.
     """
 
     name: str
     engine: str
     patches: tuple[str, ...] = ()
+    kept: Path | None = None
     executions: int = 0
     seconds: float = 0.0
     findings: list[Finding] = field(default_factory=list)
@@ -65,9 +67,13 @@ class Campaign:
             folder = Path(where)
             for name in ("found", "grown", "scratch"):
                 (folder / name).mkdir()
+            if self.kept is not None and self.kept.is_dir():
+                shutil.copytree(self.kept, folder / "grown", dirs_exist_ok=True)
             while (left := end - time.monotonic()) > 0 and len(self.findings) < enough:
                 self._work(folder, left, enough)
                 self._gather(folder)
+            if self.kept is not None:
+                shutil.copytree(folder / "grown", self.kept, dirs_exist_ok=True)
         self.seconds += time.monotonic() - start
 
     def _work(self, folder: Path, seconds: float, enough: int) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from gibbous.core.errors import ModelRejected, UsageError
 from gibbous.evaluation.inference.analysis import Analysis
+from gibbous.evaluation.inference.noise_replicates import EARLY
 from gibbous.infer import combine, load_release
 from tests.infer.made import METHODS, records, release
 
@@ -253,3 +254,26 @@ def test_progress_is_told(folders: dict[str, Path]) -> None:
 
     assert seen[0] == ("noise again", 0, 4)
     assert seen[-1] == ("noise again", 4, 4)
+
+
+def test_a_provisional_answer_is_that_of_the_first_ten_redraws(folders: dict[str, Path]) -> None:
+    analysis, early = load_release(folders["laplace"]), []
+
+    final = analysis.glm("ill ~ sex", "binomial", replicates=12, first=early.append)
+    ten = analysis.glm("ill ~ sex", "binomial", replicates=EARLY, first=early.append)
+
+    (provisional,) = early
+    assert provisional.provisional
+    assert not final.provisional
+    assert provisional.summary().splitlines()[0].endswith("sets: 3, provisional")
+    assert provisional.combined.to_json() == ten.combined.to_json()
+    assert provisional.combined.se != pytest.approx(final.combined.se)
+
+
+def test_the_levels_that_others_are_compared_with_are_said(folders: dict[str, Path]) -> None:
+    found = load_release(folders["laplace"]).glm(
+        "ill ~ sex", "binomial", replicates=0, reference={"ill": "yes"}
+    )
+
+    assert found.summary().splitlines()[-1] == "compared with: ill = yes, sex = f"
+    assert found.to_json()["references"] == {"ill": "yes", "sex": "f"}

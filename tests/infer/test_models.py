@@ -102,16 +102,89 @@ def test_a_poisson_model_of_one_factor_is_the_log_of_means() -> None:
     assert found.variances[1] == pytest.approx(1 / visits[h].sum() + 1 / visits[~h].sum(), rel=1e-5)
 
 
-def test_equal_rows_taken_together_change_nothing() -> None:
-    """A number in the formula keeps every row apart; levels alone are counted first."""
+@pytest.mark.parametrize("family", ["binomial", "poisson", "gaussian"])
+def test_rows_counted_together_give_what_another_library_gives_for_all_of_them(family: str) -> None:
+    """Whole numbers, decimals and levels; statsmodels on the rows one by one."""
+    import statsmodels.api as sm
+
     data = rows()
-    data["x"] = [1.0 if v == "high" else 0.0 for v in data["h"]]
+    data["x"] = [float(int(v)) for v in data["x"]]
+    y = {"binomial": "y", "poisson": "visits", "gaussian": "z"}[family]
+    found = fitted(f"{y} ~ g + x", family, data)
+    g = np.array(data["g"])
+    design = np.column_stack([np.ones(400), g == "b", g == "c", data["x"]]).astype(float)
+    response = np.array(data[y]) == "yes" if y == "y" else np.array(data[y], dtype=float)
+    done = sm.GLM(response, design, family=getattr(sm.families, family.capitalize())()).fit()
 
-    counted = fitted("y ~ h", "binomial", data)
-    apart = fitted("y ~ x", "binomial", data)
+    order = [found.names.index(n) for n in ("Intercept", "g[T.b]", "g[T.c]", "x")]
+    assert found.estimates[order] == pytest.approx(done.params, rel=1e-6, abs=1e-8)
+    assert np.sqrt(found.variances[order]) == pytest.approx(done.bse, rel=1e-6)
 
-    assert counted.estimates == pytest.approx(apart.estimates)
-    assert counted.variances == pytest.approx(apart.variances)
+
+def test_separated_rows_take_few_steps_and_leave_the_others_what_they_are_without_them() -> None:
+    """As one coefficient goes to infinity the rows of its level say nothing of the rest."""
+    data = rows(2_000)
+    data["y"] = ["no" if g == "c" else y for y, g in zip(data["y"], data["g"], strict=True)]
+    apart = {k: [v for v, g in zip(c, data["g"], strict=True) if g != "c"] for k, c in data.items()}
+
+    found = fitted("y ~ g + x", "binomial", data)
+    rest = fitted("y ~ g + x", "binomial", apart)
+
+    assert found.separated == ("g[T.c]",)
+    kept = [i for i, n in enumerate(found.names) if n != "g[T.c]"]
+    assert found.estimates[kept] == pytest.approx(rest.estimates[kept], abs=1e-6)
+    assert found.variances[kept] == pytest.approx(rest.variances[kept], rel=1e-5)
+
+
+def test_a_reference_level_moves_contrasts_and_turns_the_outcome() -> None:
+    """log odds of no against yes are those of yes against no, turned; c against a is c less a."""
+    data = rows()
+    data["g"][:10] = [None] * 10
+    table = side(pl.DataFrame(data, strict=False), SCHEMA)
+    asked = {"y": "yes", "g": "c"}
+    model = parse("y ~ g + x", "binomial", SCHEMA, asked)
+
+    usual = fitted("y ~ g + x", "binomial", data)
+    turned = fit(model, table.codes, table.frame)
+
+    one = dict(zip(usual.names, usual.estimates, strict=True))
+    two = dict(zip(turned.names, turned.estimates, strict=True))
+    assert model.references == asked
+    assert set(two) == {"Intercept", "g[T.a]", "g[T.b]", "x"}
+    assert two["x"] == pytest.approx(-one["x"], abs=1e-7)
+    assert two["g[T.a]"] == pytest.approx(one["g[T.c]"], abs=1e-7)
+    assert two["g[T.b]"] == pytest.approx(one["g[T.c]"] - one["g[T.b]"], abs=1e-7)
+
+
+def test_the_reference_of_a_multinomial_outcome_is_the_class_that_others_are_held_against() -> None:
+    table = side(pl.DataFrame(rows(), strict=False), SCHEMA)
+    found = fit(parse("g ~ h", "multinomial", SCHEMA, {"g": "b"}), table.codes, table.frame)
+    usual = fitted("g ~ h", "multinomial", rows())
+
+    assert found.names[:2] == ("a: Intercept", "a: h[T.high]")
+    assert found.estimates[1] == pytest.approx(-usual.estimates[1], abs=1e-6)
+
+
+def test_without_a_wish_the_first_levels_are_the_references_and_numbers_have_none() -> None:
+    assert parse("y ~ g + x", "binomial", SCHEMA).references == {"y": "no", "g": "a"}
+    assert parse("visits ~ g + x", "poisson", SCHEMA).references == {"g": "a"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"g": "d"}, "Column g has no level 'd'.*a, b, c"),
+        ({"x": "1"}, "'x', which is no column with levels of this formula"),
+        ({"h": "low"}, "'h', which is no column"),
+        ({"visits": "1"}, "'visits', which is no column"),
+    ],
+)
+def test_a_reference_that_is_no_level_of_the_formula_is_refused(
+    asked: dict[str, str], words: str
+) -> None:
+    family = "poisson" if "visits" in asked else "binomial"
+    with pytest.raises(UsageError, match=words):
+        parse(f"{'visits' if family == 'poisson' else 'y'} ~ g + x", family, SCHEMA, asked)
 
 
 def test_levels_are_in_the_order_of_the_schema_whether_they_occur_or_not() -> None:

@@ -39,6 +39,7 @@ def run(audited: AuditFlags, out: Path | None, screen: ScreenFlags) -> int:
             params=params,
             seconds=audited.seconds,
             runs=audited.runs,
+            nightly=audited.nightly,
             seed=audited.seed,
             progress=bars,
         )

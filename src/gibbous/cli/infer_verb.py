@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from gibbous.cli import show
+from gibbous.cli.config import pairs
 from gibbous.cli.progress import Bars
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ def run(release: Path, fitted: InferFlags, screen: ScreenFlags) -> None:
     from gibbous.evaluation.inference.analysis import load_release
 
     analysis = load_release(release, records=fitted.records)
+    asked = dict(pairs(fitted.reference or [], "REFERENCE", "--reference", "sex=f"))
+
+    def first(fit: Fit) -> None:
+        show.line("Provisional, from few redraws of the noise; the final intervals follow.")
+        _coefficients(fit)
+        show.line("")
+
     with Bars(quiet=screen.silent) as bars:
         fit = analysis.glm(
             fitted.formula,
@@ -38,6 +46,8 @@ def run(release: Path, fitted: InferFlags, screen: ScreenFlags) -> None:
             seed=fitted.seed,
             progress=bars,
             replicates=fitted.replicates,
+            reference=asked,
+            first=None if screen.json or screen.quiet else first,
         )
     entered = numbers(analysis)
     if screen.json:
@@ -67,17 +77,23 @@ def numbers(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _details(fit: Fit, entered: dict[str, Any]) -> None:
+def _coefficients(fit: Fit) -> None:
     from gibbous.evaluation.inference.combined_estimate import shown
 
-    combined = fit.combined
     show.line(f"{fit.formula} ({fit.family})")
+    for line in fit.compared():
+        show.line(f"  {line}")
     rows = []
-    for one in combined.records_of():
+    for one in fit.combined.records_of():
         values = [shown(one[key]) for key in HEADERS[1:6]]
         parts = [show.figure(one[key], ".0%").replace("%", " %") or "-" for key in HEADERS[6:]]
         rows.append((one["name"], *values, *parts))
     show.table(HEADERS, rows)
+
+
+def _details(fit: Fit, entered: dict[str, Any]) -> None:
+    combined = fit.combined
+    _coefficients(fit)
     show.line(f"  rule: {combined.rule}. {combined.why}")
     for text in (*combined.warnings, *fit.remarks):
         show.line(f"  note: {text}")

@@ -122,6 +122,10 @@ class InferFlags:
     ] = None
     replicates: Annotated[int | None, Option("--replicates", help="Redraws of the noise.")] = None
     seed: Annotated[int, Option("--seed", help="Of the redrawn noise.")] = 0
+    reference: Annotated[
+        list[str] | None,
+        Option("--reference", help="COLUMN=LEVEL to compare with; by default the first level."),
+    ] = None
 
 
 def infer(
@@ -144,9 +148,14 @@ class AuditFlags:
     delta: Delta = None
     relation: Relation = None
     setting: Settings = None
-    seconds: Annotated[float, Option("--seconds", help="CPU seconds, about.")] = 60.0
+    seconds: Annotated[
+        float | None, Option("--seconds", help="CPU seconds, about; by default 60.")
+    ] = None
     runs: Annotated[int | None, Option("--runs", help="Runs of each part instead.")] = None
     seed: Annotated[int, Option("--seed", help="Seeds the canaries' coins.")] = 0
+    nightly: Annotated[
+        bool, Option("--nightly", help="Up to 20 times the runs, by default in 4 hours at most.")
+    ] = False
 
 
 def audit(

@@ -47,7 +47,7 @@ def solved(
         response: float64 (rows,); codes from 0 on where the law is multinomial.
         classes: codes of a multinomial response; those that do not occur have no coefficients, and
             where class 0 does not there are none.
-        weights: equal rows behind each row, float64 (rows,); not for the multinomial law.
+        weights: equal rows behind each row, float64 (rows,).
     """
     # Columns of one size: neither the steps nor what is level depend on units.
     size = np.sqrt(np.mean(design**2, axis=0))
@@ -57,12 +57,13 @@ def solved(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # separation is found below
-            if law == "multinomial":
-                found = _by_class(unit, response.astype(np.int64), none)
+            counts = np.ones(len(unit)) if weights is None else weights
+            if law in ("binomial", "poisson") and np.ptp(response) == 0:
+                raise ValueError("a response that never varies")
+            if law in ("binomial", "multinomial"):
+                found = _by_class(unit, response.astype(np.int64), none, counts)
             else:
-                found = _glm(
-                    law, unit, response, np.ones(len(unit)) if weights is None else weights
-                )
+                found = _glm(law, unit, response, counts)
     except (np.linalg.LinAlgError, ValueError, FloatingPointError):
         return Solution(none.estimate, none.variance, ~none.infinite)
     return Solution(found.estimate / size, found.variance / size**2, found.infinite)
@@ -72,31 +73,28 @@ def _glm(law: Law, design: np.ndarray, response: np.ndarray, weights: np.ndarray
     from statsmodels.genmod import families
     from statsmodels.genmod.generalized_linear_model import GLM
 
-    if law != "gaussian" and np.ptp(response) == 0:
-        raise ValueError("a response that never varies")
-    kinds = {
-        "gaussian": families.Gaussian,
-        "binomial": families.Binomial,
-        "poisson": families.Poisson,
-    }
-    kind = kinds[law]()
-    done = GLM(response, design, family=kind, freq_weights=weights).fit()
+    kind = families.Poisson() if law == "poisson" else families.Gaussian()
+    # An infinite coefficient never ends the steps; its rows are level long before the last of them.
+    model = GLM(response, design, family=kind, freq_weights=weights)
+    done = model.fit(maxiter=STEPS, wls_method="qr")
     infinite = np.zeros(design.shape[1], dtype=bool)
-    if law != "gaussian":
-        unit = np.average(response, weights=weights) if law == "poisson" else 1.0
+    if law == "poisson":
+        unit = np.average(response, weights=weights)
         infinite = _level(design, weights, kind.variance(done.mu) / unit)
     return Solution(np.asarray(done.params)[None], np.asarray(done.bse)[None] ** 2, infinite[None])
 
 
-def _by_class(design: np.ndarray, codes: np.ndarray, none: Solution) -> Solution:
+def _by_class(
+    design: np.ndarray, codes: np.ndarray, none: Solution, weights: np.ndarray
+) -> Solution:
     there = np.unique(codes)
     if len(there) < 2 or there[0] != 0:
         return none
-    done = multinomial(design, np.searchsorted(there, codes), len(there))
+    done = multinomial(design, np.searchsorted(there, codes), len(there), weights)
     none.estimate[there[1:] - 1], none.variance[there[1:] - 1] = done.estimate, done.se**2
     for place, code in enumerate(there[1:], 1):
         share = done.shares[:, place]
-        none.infinite[code - 1] = _level(design, np.ones(len(design)), share * (1 - share))
+        none.infinite[code - 1] = _level(design, weights, share * (1 - share))
     return none
 
 
@@ -130,13 +128,16 @@ class Multinomial:
     shares: np.ndarray
 
 
-def multinomial(design: np.ndarray, codes: np.ndarray, classes: int) -> Multinomial:
+def multinomial(
+    design: np.ndarray, codes: np.ndarray, classes: int, weights: np.ndarray | None = None
+) -> Multinomial:
     """Fit by maximum likelihood.
 
     Args:
         design: float64 (rows, terms), of full rank and with columns of about one size.
         codes: int64 (rows,), in [0, classes); each class occurs.
         classes: at least 2.
+        weights: equal rows behind each row; None: one each.
 
     Newton's method with a check of every step: plain steps, as libraries take them, leave the numbers where
     classes are of very different sizes or where a class lacks a level, and then no coefficient is known.
@@ -146,7 +147,7 @@ def multinomial(design: np.ndarray, codes: np.ndarray, classes: int) -> Multinom
     """
     different, place = np.unique(design, axis=0, return_inverse=True)
     places = place.reshape(-1) * classes + codes
-    counts = np.bincount(places, minlength=len(different) * classes).astype(np.float64)
+    counts = np.bincount(places, weights, len(different) * classes).astype(np.float64)
     counts = counts.reshape(len(different), classes)
     rows = counts.sum(axis=1)
     # Shares of the classes alone, where the terms hold a constant: the nearest start without a fit.

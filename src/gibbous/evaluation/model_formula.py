@@ -54,6 +54,7 @@ class Formula:
         functions: what it may call.
         schema: of the tables.
         parsed: formulaic's own object, with the sides `lhs` and `rhs`.
+        references: column -> the level that its others are compared with; the first of the others.
     """
 
     text: str
@@ -64,6 +65,7 @@ class Formula:
     functions: tuple[str, ...]
     schema: Schema
     parsed: Any = field(repr=False)
+    references: Mapping[str, str] = field(default_factory=dict)
 
     def refused(self, why: str) -> UsageError:
         """The error for this formula; `why` goes on from "cannot be used: it"."""

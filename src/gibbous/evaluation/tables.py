@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -276,3 +277,17 @@ def sampled(rows: int, size: int, seed: int, *stream: int) -> np.ndarray:
 def number(seed: int, *stream: int) -> int:
     """A seed for a library that takes a whole number: 0 <= it < 2^31."""
     return stream_key(seed, _STREAM, 2, *stream) >> 33
+
+
+def values_of(codes: Codes, needed: Sequence[str], seed: int) -> pl.DataFrame:
+    """The needed columns of drawn rows with their values."""
+    from gibbous.encode.decode import decode
+
+    schema = codes.schema
+    places = [schema.index(name) for name in schema.names if name in needed]
+    part = replace(
+        schema, columns=tuple(schema.columns[p] for p in places), impossible=(), rules=()
+    )
+    numbers = tuple((places.index(at), known) for at, known in codes.numbers if at in places)
+    drawn = Codes(part, codes.values[:, places], numbers=numbers)
+    return typed(decode(drawn, seed=seed), drawn)

@@ -53,17 +53,20 @@ class Effort:
     Attributes:
         seconds: CPU seconds for this part, about; the number of runs is fixed after the first ones.
         runs: exactly so many instead; None: what the seconds allow.
+        more: times the most runs that a part takes.
     """
 
     seconds: float
     runs: int | None = None
+    more: int = 1
 
     def part(self, kind: str) -> Effort:
         """What one part of a kind gets of it."""
-        return Effort(self.seconds * SHARES[kind], self.runs)
+        return replace(self, seconds=self.seconds * SHARES[kind])
 
     def count(self, each: float, most: int, least: int = FEWEST) -> int:
         """Runs, from the CPU seconds that one of them takes."""
+        most *= self.more
         if self.runs is not None:
             return min(self.runs, max(most, least))
         return int(min(max(self.seconds / max(each, 1e-6), least), most))

@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 from gibbous.core.claim import Relation
 
-EvidenceKind = Literal["canaries", "pairs", "noise", "price", "doors", "diversity"]
+EvidenceKind = Literal["canaries", "pairs", "mu", "noise", "price", "doors", "diversity"]
 Verdict = Literal["nothing found", "VIOLATION", "cannot tell", "nothing to audit"]
 SCHEMA = "gibbous.audit/1"
 MEANING: dict[EvidenceKind, str] = {
     "canaries": "the outputs refute the claim, at this confidence",
     "pairs": "the outputs refute the claim, at this confidence",
+    "mu": "the outputs refute the claim, at this confidence",
     "diversity": "the outputs refute the claim, at this confidence",
     "noise": "the noise in the tables is less than the tables state; whether the claim still holds, "
     "this alone does not say",
@@ -28,21 +29,23 @@ class Evidence:
     """One test of the claim.
 
     Attributes:
-        kind: canaries and pairs bound epsilon from below; noise compares noisy with exact counts
-            under the law that the tables state; price compares that law with the claim; doors holds
-            every random answer fixed; diversity bounds l from above.
+        kind: canaries and pairs bound epsilon from below, mu that of Gaussian DP; noise compares noisy
+            with exact counts under the law that the tables state; price compares that law with the
+            claim; doors holds every random answer fixed; diversity bounds l from above.
         name: what was run, in words.
         relation: neighbor relation of the claim.
         runs: runs of the mechanism (of pairs: on each side).
         violated: whether it contradicts what is claimed or declared.
-        claimed: epsilon of the claim (diversity: l; noise: 1, the stated scale); None without one.
+        claimed: epsilon of the claim (mu: mu; diversity: l; noise: 1, the stated scale); None without
+            one.
         delta: of the claim.
-        bound: lower bound of epsilon (diversity: upper bound of l; noise: the scale that fits best,
-            as a share of the stated one).
-        ceiling: the largest epsilon that these runs could have shown (noise: the largest share of the
+        bound: lower bound of epsilon or mu (diversity: upper bound of l; noise: the scale that fits
+            best, as a share of the stated one).
+        ceiling: the largest epsilon or mu that these runs could have shown (noise: the largest share of the
             stated scale that they would show in 99 of 100 audits); None without statistics.
         level: probability that a sound method is flagged here; 0 without statistics.
         words: the attack, or what was found.
+        caught: of mu: the share of the stated noise at which 95 of 100 such audits would flag.
     """
 
     kind: EvidenceKind
@@ -56,6 +59,7 @@ class Evidence:
     ceiling: float | None = None
     level: float = 0.0
     words: str = ""
+    caught: float | None = None
 
     @property
     def refutes(self) -> bool:
@@ -126,6 +130,12 @@ class Audit:
         return tuple(sorted((e for e in self.evidence if e.violated), key=lambda e: not e.refutes))
 
     @property
+    def mu(self) -> Evidence | None:
+        """The bound of mu that comes nearest to its claim; None without a claim of one."""
+        bounds = [e for e in self.evidence if e.kind == "mu"]
+        return max(bounds, key=lambda e: (e.bound or 0.0) / (e.claimed or 1.0), default=None)
+
+    @property
     def best(self) -> Evidence | None:
         """The bound that comes nearest to its claim, or exceeds it most; None without bounds."""
         bounds = [e for e in self.evidence if e.kind in ("canaries", "pairs")]
@@ -133,9 +143,9 @@ class Audit:
 
     @property
     def runs(self) -> int:
-        """Runs of the mechanism in all tests together."""
-        both = {"pairs": 2}
-        return sum(e.runs * both.get(e.kind, 1) for e in self.evidence if e.kind != "noise")
+        """Runs of the mechanism in all tests together; noise and mu read those of canaries."""
+        times = {"pairs": 2, "noise": 0, "mu": 0}
+        return sum(e.runs * times.get(e.kind, 1) for e in self.evidence)
 
     def __repr__(self) -> str:
         return f"<Audit of {self.method}: {self.verdict}>"
@@ -172,9 +182,9 @@ class Audit:
         if self.best is None:
             sound = f"verdict: {self.verdict} at {sure} confidence."
             return f"{sound} {'; '.join(_shown(e) for e in self.evidence)}. {tail}"
-        nearest = self.best
+        name, nearest = ("mu", self.mu) if self.mu is not None else ("epsilon", self.best)
         return (
-            f"verdict: {self.verdict}. Claimed epsilon = {nearest.claimed:.4g}, at least "
+            f"verdict: {self.verdict}. Claimed {name} = {nearest.claimed:.4g}, at least "
             f"{nearest.bound:.4g} is shown ({sure} confidence); up to {nearest.ceiling:.4g} could have "
             f"been. {tail}"
         )
@@ -193,6 +203,8 @@ class Audit:
             "claimed_delta": best.delta if best else None,
             "audited_epsilon": best.bound if best else None,
             "ceiling": best.ceiling if best else None,
+            "claimed_mu": self.mu.claimed if self.mu else None,
+            "audited_mu": self.mu.bound if self.mu else None,
             "confidence": 1 - self.level,
             "level": self.level,
             "runs": self.runs,
@@ -218,6 +230,12 @@ def _numbers(one: Evidence) -> str:
         return f"scale {one.bound:.4f} of the stated one; below {one.ceiling:.3f} shows"
     if one.kind == "diversity":
         return f"l <= {one.bound:.4g}, claimed {one.claimed:.4g}"
+    if one.kind == "mu":
+        faults = f"{100 * (one.caught or 0):.0f} % of the stated noise shows in 95 of 100 audits"
+        return (
+            f"mu >= {one.bound:.4g}, claimed {one.claimed:.4g}, could show {one.ceiling:.4g}; "
+            f"{faults}, {runs}"
+        )
     delta = f" at delta {one.delta:.3g}" if one.delta else ""
     return (
         f"epsilon >= {one.bound:.4g}{delta}, claimed {one.claimed:.4g}, "

@@ -36,16 +36,16 @@ def setups(mechanism: Mechanism) -> Iterator[Setup]:
         for name, number in (("one column", 1), ("three columns", 3)):
             schema = schema_of(number, FEW)
             rows = free_rows(mechanism, schema)
-            yield _with_canaries(f"{name}, {FEW} levels", schema, relation, rows=rows)
+            yield with_canaries(f"{name}, {FEW} levels", schema, relation, rows=rows)
         return
     pure = mechanism.plan(schema_of(1, 2), None).total.kind == "pure"
     levels = WIDE if pure else NARROW
     one = schema_of(1, levels)
     if mechanism.plan(one, None).cells <= 4 * levels:
-        yield _with_canaries(f"one column, {levels} levels, canaries alone", one, relation)
+        yield with_canaries(f"one column, {levels} levels, canaries alone", one, relation)
     several = _several(mechanism)
     columns = f"{len(several)} columns, {several.sizes[0]} levels"
-    yield _with_canaries(f"{columns}, canaries alone", several, relation)
+    yield with_canaries(f"{columns}, canaries alone", several, relation)
 
 
 def crowded(setup: Setup, laws: set[NoiseInfo]) -> Setup | None:
@@ -92,7 +92,7 @@ def _several(mechanism: Mechanism) -> Schema:
     return schema_of(MANY, FEW)
 
 
-def _with_canaries(
+def with_canaries(
     name: str, schema: Schema, relation: Relation, *, rows: int | None = None
 ) -> Setup:
     """Canary i has level i (or, when it is replaced, level i or i + half) in every column."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,13 @@ from gibbous.evaluation.inference.combining_rules import Floats, Noise, Rule
 from gibbous.evaluation.inference.noise_replicates import (
     DRAWN_AGAIN,
     Estimator,
+    ignored,
     noise_variance,
     row_variance,
 )
 from gibbous.evaluation.inference.release_facts import Facts, facts_of
 from gibbous.evaluation.inference.rule_choice import check
-from gibbous.evaluation.tables import Side, plain, side, typed
+from gibbous.evaluation.tables import Side, plain, side, values_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,7 +104,7 @@ class Analysis:
             sample(raised, one.rows, seed=0, set_index=index)
             for index, one in enumerate(self.sets if places else ())
         ]
-        return tuple(Side(one, _values(one, one.schema.names, 0)) for one in drawn)
+        return tuple(Side(one, values_of(one, one.schema.names, 0)) for one in drawn)
 
     def _at_least(
         self, variances: Sequence[npt.ArrayLike], of: Callable[[Side], npt.ArrayLike]
@@ -124,14 +125,18 @@ class Analysis:
         replicates: int | None = None,
         seed: int = 0,
         progress: Progress = silent,
+        reference: Mapping[str, str] | None = None,
+        first: Callable[[Fit], None] | None = None,
     ) -> Fit:
         """A generalized linear model on every set, combined.
 
         Args:
-            formula: "response ~ terms"; columns with levels become contrasts with their first level.
-            family: gaussian, binomial (the second level is the success), multinomial (each level
-                against the first), poisson; canonical links.
+            formula: "response ~ terms"; columns with levels become contrasts with one of them.
+            family: gaussian, binomial (the level that is not the reference is the success),
+                multinomial (each level against the reference), poisson; canonical links.
             rule, level, replicates, seed, progress: see Options.
+            reference: column -> the level to compare with; by default the first in the schema.
+            first: given a provisional answer, from few redraws of the noise, where more are made.
         Returns:
             Coefficients with intervals; `summary()` prints them.
         Raises:
@@ -139,29 +144,32 @@ class Analysis:
             EngineFailure: a library for models is not installed.
         """
         models.require()
-        model = models.parse(formula, family, self.schema)
+        model = models.parse(formula, family, self.schema, reference)
         options = self._options(Options(rule, level, replicates, seed, progress))
         each = [models.fit(model, one.codes, one.frame) for one in self.sets]
 
         def coefficients(codes: Codes) -> Floats:
             try:
-                return models.fit(model, codes, _values(codes, model.columns, seed)).estimates
+                return models.fit(model, codes, values_of(codes, model.columns, seed)).estimates
             except UsageError:  # redrawn rows without a complete one, or with log(0)
                 return np.full(len(each[0].names), np.nan)
 
-        combined = combine(
-            np.array([one.estimates for one in each]),
-            self._at_least(
-                [one.variances for one in each],
-                lambda one: models.fit(model, one.codes, one.frame).variances,
-            ),
-            release=self.facts,
-            rule=rule,
-            noise_variance=self._noise(coefficients, options),
-            level=level,
-            names=each[0].names,
+        own = np.array([one.estimates for one in each])
+        variances = self._at_least(
+            [one.variances for one in each],
+            lambda one: models.fit(model, one.codes, one.frame).variances,
         )
-        return Fit(model.text, model.family, combined, models.remarks(each))
+
+        whole = partial(combine, own, variances, release=self.facts, rule=rule, level=level)
+
+        def combined(noise: Noise | None) -> Fit:
+            found = whole(noise_variance=noise, names=each[0].names)
+            return Fit(model.text, model.family, found, models.remarks(each), model.references)
+
+        def early(noise: Noise) -> None:
+            (first or ignored)(replace(combined(noise), provisional=True))
+
+        return combined(self._noise(coefficients, options, early))
 
     def table(
         self,
@@ -237,7 +245,7 @@ class Analysis:
         answers = [_numbers(analyst, one.frame) for one in self.sets]
 
         def estimator(codes: Codes) -> Floats:
-            return _numbers(analyst, _values(codes, codes.schema.names, seed))[0].reshape(-1)
+            return _numbers(analyst, values_of(codes, codes.schema.names, seed))[0].reshape(-1)
 
         return combine(
             np.array([q for q, _ in answers]),
@@ -260,7 +268,7 @@ class Analysis:
         """V_s of an estimator of a frame; None where no table was noised for all sets."""
 
         def estimator(codes: Codes) -> Floats:
-            frame = _values(codes, codes.schema.names, seed)
+            frame = values_of(codes, codes.schema.names, seed)
             return np.asarray(estimate(frame), dtype=np.float64).reshape(-1)
 
         return self._noise(estimator, Options(replicates=replicates, seed=seed, progress=progress))
@@ -270,7 +278,9 @@ class Analysis:
         check(options.rule, options.level, len(self.release.sets), self.facts)
         return options
 
-    def _noise(self, estimator: Estimator, options: Options) -> Noise | None:
+    def _noise(
+        self, estimator: Estimator, options: Options, early: Callable[[Noise], None] = ignored
+    ) -> Noise | None:
         tables = self.release.tables
         if tables is None or options.rule not in ("auto", "unified") or options.replicates == 0:
             return None
@@ -282,6 +292,7 @@ class Analysis:
             seed=options.seed,
             replicates=options.replicates,
             progress=options.progress,
+            early=early,
         )
         rows = row_variance(tables, estimator, self.sets[0].rows, options.seed)
         return replace(noise, rows=rows, rows_df=DRAWN_AGAIN - 1.0)
@@ -309,20 +320,6 @@ def load_release(path: str | Path, *, records: float | None = None) -> Analysis:
             "Load the release that it was drawn from.",
         )
     return Analysis(release, records)
-
-
-def _values(codes: Codes, needed: Sequence[str], seed: int) -> pl.DataFrame:
-    """The needed columns of drawn rows with their values."""
-    from gibbous.encode.decode import decode
-
-    schema = codes.schema
-    places = [schema.index(name) for name in schema.names if name in needed]
-    part = replace(
-        schema, columns=tuple(schema.columns[p] for p in places), impossible=(), rules=()
-    )
-    numbers = tuple((places.index(at), known) for at, known in codes.numbers if at in places)
-    drawn = Codes(part, codes.values[:, places], numbers=numbers)
-    return typed(decode(drawn, seed=seed), drawn)
 
 
 def _numbers(analyst: Analyst, frame: pl.DataFrame) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,12 +150,16 @@ class Fit:
         formula, family: of the model.
         combined: coefficients, intervals, rule.
         remarks: coefficients that some set does not determine, and rows left out.
+        references: column -> the level that its others are compared with.
+        provisional: whether the noise was drawn again a few times only, and the last word follows.
     """
 
     formula: str
     family: str
     combined: Combined
     remarks: tuple[str, ...] = ()
+    references: Mapping[str, str] = field(default_factory=dict)
+    provisional: bool = False
 
     def __repr__(self) -> str:
         return f"<Fit of {self.formula!r} ({self.family}): {len(self.combined.names)} coefficients>"
@@ -166,8 +170,14 @@ class Fit:
     def summary(self) -> str:
         """Estimate, standard error, degrees of freedom, interval, shares of variance; rule and reason."""
         sets = int(np.max(np.atleast_1d(self.combined.sets), initial=0))
-        head = f"{self.formula} ({self.family}), sets: {sets}"
-        return "\n".join([head, str(self.combined), *(f"note: {text}" for text in self.remarks)])
+        head = f"{self.formula} ({self.family}), sets: {sets}{', provisional' * self.provisional}"
+        lines = [head, str(self.combined), *(f"note: {text}" for text in self.remarks)]
+        return "\n".join([*lines, *self.compared()])
+
+    def compared(self) -> tuple[str, ...]:
+        """The line that says what levels are compared with; none without levels."""
+        said = ", ".join(f"{name} = {level}" for name, level in self.references.items())
+        return (f"compared with: {said}",) if said else ()
 
     def frame(self) -> Any:
         """A polars frame, one row a coefficient."""
@@ -180,6 +190,7 @@ class Fit:
             "family": self.family,
             **self.combined.to_json(),
             "remarks": list(self.remarks),
+            "references": dict(self.references),
         }
 
 

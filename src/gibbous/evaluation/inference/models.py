@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
@@ -13,12 +13,14 @@ from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluation.inference.combining_rules import Floats
+from gibbous.evaluation.inference.references import labels, references_of, reordered
 from gibbous.evaluation.model_fits import Law, solved
 from gibbous.evaluation.model_formula import Formula, model_matrix, read_formula
 
 if TYPE_CHECKING:
     import polars as pl
 
+DENSE = 4  # whole numbers in a range of so many times the rows are their own ranks
 NAMED = 5  # coefficients of one fate that a remark names
 Family = Literal["gaussian", "binomial", "multinomial", "poisson"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -138,9 +140,7 @@ def _data(model: Formula, codes: Codes, frame: pl.DataFrame | None) -> _Data:
     columns, complete = _columns(model, codes, frame)
     dropped = int(len(complete) - complete.sum())
     columns = {name: values[complete] for name, values in columns.items()}
-    weights = np.ones(int(complete.sum()))
-    if model.family != "multinomial":
-        columns, weights = _together(model, columns, weights)
+    columns, weights = _together(columns)
     if not len(weights):
         raise UsageError(
             "NOROWS",
@@ -171,29 +171,38 @@ def _columns(
             assert frame is not None, "numbers are read from the frame"
             series = frame[name]
             series = series.cast(pl.Int32) if column.kind == "date" else series
-            values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
-            complete &= ~np.isnan(values)
-        columns[name] = values
+            columns[name] = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            complete &= ~np.isnan(columns[name])
+            continue
+        columns[name] = reordered(column, values, model.references.get(name))
     return columns, complete
 
 
-def _together(
-    model: Formula, columns: dict[str, np.ndarray], weights: np.ndarray
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Equal rows once, with their number, where all columns have levels."""
-    if not columns or any(model.schema[name].binned for name in columns):
-        return columns, weights
-    key = np.zeros(len(weights), dtype=np.int64)
-    for name, values in columns.items():
-        if float(key.max(initial=0) + 1) * model.schema[name].size > 2**62:
-            return columns, weights
-        key = key * model.schema[name].size + values.astype(np.int64)
-    _, first, count = np.unique(key, return_index=True, return_counts=True)
-    return {name: values[first] for name, values in columns.items()}, count.astype(np.float64)
+def _together(columns: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Equal rows once, with their number: most fits on numbers without decimals are of few rows."""
+    key = np.zeros(len(next(iter(columns.values()), ())), dtype=np.int64)
+    for values in columns.values():
+        place = _ranked(values)
+        key = _ranked(key * (int(place.max(initial=0)) + 1) + place)
+    count = np.bincount(key)
+    first = np.zeros(len(count), dtype=np.int64)
+    first[key[::-1]] = np.arange(len(key))[::-1]  # the last to be written is the first of its kind
+    there = count > 0
+    together = {name: values[first[there]] for name, values in columns.items()}
+    return together, count[there].astype(np.float64)
+
+
+def _ranked(values: np.ndarray) -> np.ndarray:
+    """Whole numbers from 0 on, equal where the values are; not many more than there are values."""
+    if len(values) and values.max() - values.min() < DENSE * len(values):
+        whole = (values - values.min()).astype(np.int64)
+        if values.dtype.kind in "iu" or (whole + values.min() == values).all():
+            return np.asarray(whole)
+    return np.asarray(np.unique(values, return_inverse=True)[1]).reshape(-1)
 
 
 def _matrix(terms: Any, model: Formula, columns: Mapping[str, np.ndarray]) -> Any:
-    levels = {n: labels(model.schema[n]) for n in columns if not model.schema[n].binned}
+    levels = {n: levels_of(model, n) for n in columns if not model.schema[n].binned}
     matrix = model_matrix(model, terms, columns, levels)
     if not np.isfinite(np.asarray(matrix, dtype=np.float64)).all():
         raise _unusable(model)
@@ -239,16 +248,19 @@ def _which(numbers: Sequence[int], sets: int) -> str:
     return f"sets {', '.join(map(str, numbers))}"
 
 
-def parse(formula: str, family: str, schema: Schema) -> Formula:
+def parse(
+    formula: str, family: str, schema: Schema, reference: Mapping[str, str] | None = None
+) -> Formula:
     """Check a formula against a schema.
 
     Args:
         formula: "response ~ terms", for example "y ~ a + b * c"; names with signs in backticks.
         family: gaussian, binomial, multinomial or poisson.
         schema: of the release.
+        reference: column -> the level that its others are compared with; by default its first.
     Raises:
-        UsageError: no such family or column, a formula that cannot be read, or a response that does
-            not fit the family.
+        UsageError: no such family, column or level, a formula that cannot be read, or a response that
+            does not fit the family.
     """
     if family not in FAMILIES:
         raise UsageError(
@@ -259,7 +271,9 @@ def parse(formula: str, family: str, schema: Schema) -> Formula:
         )
     model = read_formula(formula, schema, family, FUNCTIONS, unknown="COLUMN")
     _check_response(model)
-    return model
+    number = model.target if family in ("gaussian", "poisson") else None
+    compared = [schema[n] for n in model.columns if n != number and not schema[n].binned]
+    return replace(model, references=references_of(compared, reference or {}))
 
 
 def outcome(model: Formula) -> Column | None:
@@ -270,13 +284,12 @@ def outcome(model: Formula) -> Column | None:
 def outcomes(model: Formula) -> tuple[str, ...]:
     """Levels of the response that a model distinguishes, without missing; empty for numbers."""
     column = outcome(model)
-    return () if column is None else labels(column)
+    return () if column is None else levels_of(model, column.name)
 
 
-def labels(column: Column) -> tuple[str, ...]:
-    """Readable labels of a column's codes, without missing."""
-    shown = column.labels()
-    return shown[:-1] if column.missing else shown
+def levels_of(model: Formula, name: str) -> tuple[str, ...]:
+    """Labels of a column without missing, that which the others are compared with first."""
+    return labels(model.schema[name], model.references.get(name))
 
 
 def _check_response(model: Formula) -> None:

@@ -32,6 +32,7 @@ REPLICATES = 100
 REFITTED = 10  # replicates where each one fits a model again
 REFITTED_AT_ONCE = 40  # the same, where all rows of the model can be listed
 DRAWN_AGAIN = 20  # sets that the variance of rows is taken from
+EARLY, EARLY_REFITTED = 10, 4  # replicates behind a provisional answer
 LEAST = 20  # replicates that a variance is taken from
 _STREAM = 0x696E66  # "inf": apart from the streams that drew the released rows
 _FEWER = (
@@ -39,6 +40,10 @@ _FEWER = (
 )
 _SMOOTH = 1e4  # sigma from which a rounded normal law is the discrete one to all digits used here
 _ROWS = (2_000, 40_000)  # rows of one half of a replicate
+
+
+def ignored(_: object) -> None:
+    """Nobody waits for a provisional answer."""
 
 
 def noise_variance(
@@ -50,6 +55,7 @@ def noise_variance(
     rows: int | None = None,
     refit: Refit | None = None,
     progress: Progress = silent,
+    early: Callable[[Noise], None] = ignored,
 ) -> Noise:
     """Variance of an estimate due to the noise in the tables, by a parametric bootstrap of the noise.
 
@@ -69,6 +75,7 @@ def noise_variance(
         rows: of one half; None takes four times the noisy number of records, 2,000 to 40,000.
         refit: fits again a model that is saved beside its tables; None takes the recipe's own.
         progress: told how many replicates are done.
+        early: given what the first 10 replicates say (4, if a model is fitted again), where more are made.
     Returns:
         V_s, at least 0, and its standard error; replicates - 1 degrees of freedom if rows were endless.
     Raises:
@@ -90,8 +97,11 @@ def noise_variance(
     each = rows or min(max(4 * tables.noisy_rows(), _ROWS[0]), _ROWS[1])
     base = np.mean([estimator(half) for half in _halves(tables, each, seed)], axis=0)
     estimates = np.full((replicates, 2, base.size), np.nan)
+    few = EARLY if _usual(tables) == REPLICATES else EARLY_REFITTED
     for replicate in range(replicates):
         progress("noise again", replicate, replicates)
+        if replicate == few:
+            early(_noise(estimates[:few], base))
         again = fit(redrawn(center, seed, replicate))
         estimates[replicate] = [estimator(half) for half in _halves(again, each, seed)]
     progress("noise again", replicates, replicates)
