@@ -43,6 +43,12 @@ def program(*names: str) -> str | None:
     return None
 
 
+def builder() -> str | None:
+    """Where the program is that makes HTML of the pages."""
+    own = ROOT / ".venv" / "docs" / "bin"
+    return shutil.which("zensical", path=str(own)) or shutil.which("zensical")
+
+
 NEEDS: dict[str, Need] = {
     "Java 17": Need(
         lambda: shutil.which("java") is not None or "JAVA_HOME" in os.environ,
@@ -53,6 +59,10 @@ NEEDS: dict[str, Need] = {
         lambda: importlib.util.find_spec("pyspark") is not None,
         "`./dev test --all` installs it",
         r"mark\.spark",
+    ),
+    "the builder of the site": Need(
+        lambda: builder() is not None,
+        "`./dev docs` installs it",
     ),
     "Chromium": Need(
         lambda: program(*BROWSERS) is not None,
