@@ -55,7 +55,7 @@ def run(path: Path, images: Path) -> str:
                 parts.append(f"> The rest was not run here: {reason}")
                 break
             parts += [shown] if shown else []
-    link = f"The source of this page: [`{path.name}`](../../{path.relative_to(ROOT).as_posix()})."
+    link = f"This page is the output of `{path.relative_to(ROOT).as_posix()}`, which Jupyter opens through jupytext."
     return "\n\n".join([*parts, link]) + "\n"
 
 

@@ -53,7 +53,7 @@ def main(target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     pages = target / "docs"
     for path in [*sorted(DOCS.rglob("*")), *(ROOT / name for name in MOVED)]:
-        if path.is_file():
+        if path.is_file() and path.parent.name != "notebooks":
             _copy(path, pages)
     generated = _generated(pages)
     config = (ROOT / "website" / "mkdocs.yml").read_text(encoding="utf-8")
@@ -93,6 +93,8 @@ def _place(home: str) -> str:
     """Where a file of the repository lies on the site."""
     if home in MOVED:
         return MOVED[home]
+    if home.startswith("docs/notebooks/"):
+        home = home.removesuffix(".py").removesuffix(".md") + ".md"
     return home.removeprefix("docs/") if home.startswith("docs/") else f"source/{home}.md"
 
 
@@ -182,7 +184,7 @@ def _links(text: str) -> Iterator[tuple[str, str]]:
     for label, target in re.findall(r"\[([^\]]*)\]\(([^)\s#]+)", text):
         path = Path(os.path.normpath(DOCS / target))
         place = _place(path.relative_to(ROOT).as_posix())
-        if place.endswith(".py"):
+        if place.startswith("notebooks/"):
             continue
         yield label[:1].upper() + label[1:] if "_" not in label else label, place
 
