@@ -103,7 +103,7 @@ def _write(pages: Path, home: str, text: str) -> None:
     place = pages / _place(home)
     place.parent.mkdir(parents=True, exist_ok=True)
     text = re.sub(
-        r"^( *```\w+) (run|output|sdv|snsql)$", r"\1", text, flags=re.MULTILINE
+        r"^( *```\w+) (run|output|sdv|snsql|sdmetrics|anonymeter)$", r"\1", text, flags=re.MULTILINE
     )  # marks of tests
     place.write_text(relinked(text, home, lambda path: _source(path, pages)), encoding="utf-8")
 
