@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = Path(sys.executable).parent  # those of requirements/supply.txt
 LOCKS = ROOT / "requirements"
-# Each file goes on from those before it; together they are what ./dev installs. supply.txt stands alone.
+# Each file goes on from those before it; together they are what ./dev installs.
 EXTRAS = (
     "pandas",
     "demo",
@@ -33,6 +33,7 @@ EXTRAS = (
     "formats",
     "contract",
 )
+ALONE = ("docs", "supply")  # tools with an environment each
 BUILD = ("hatchling", "editables", "setuptools", "wheel")
 FILES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "core": ((), ()),
@@ -65,8 +66,9 @@ def lock() -> None:
         kept = [block for known, block in blocks.items() if known not in before]
         before |= blocks.keys()
         (LOCKS / f"{name}.txt").write_text(HEAD + "".join(kept))
-    tools = (LOCKS / "supply.in").read_text().split()
-    (LOCKS / "supply.txt").write_text(HEAD + "".join(_compiled([], tools).values()))
+    for asked in ALONE:
+        tools = (LOCKS / f"{asked}.in").read_text().split()
+        (LOCKS / f"{asked}.txt").write_text(HEAD + "".join(_compiled([], tools).values()))
 
 
 def bill() -> list[str]:
@@ -89,7 +91,7 @@ def audit() -> list[str]:
     """Ask for known faults of all pinned versions; where no service answers, say so, or fail if it must."""
     wrong: list[str] = []
     skipped = asked = 0
-    for names in (tuple(FILES), ("supply",)):  # the tools have versions of their own
+    for names in (tuple(FILES), *((tool,) for tool in ALONE)):  # tools have versions of their own
         files = [word for name in names for word in ("-r", LOCKS / f"{name}.txt")]
         done = _run("pip-audit", *files, "--disable-pip", "-f", "json", check=False)
         faults, silent = judged(done.stdout, len(pinned(*names)))

@@ -20,6 +20,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -34,7 +35,7 @@ import accuracy_small
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE / "results" / "accuracy.jsonl"
+RESULTS = Path(os.environ.get("GIBBOUS_BENCH_RESULTS", HERE / "results" / "accuracy.jsonl"))
 PEERS = {
     "dpmm-aim": "dpmm",
     "dpmm-mst": "dpmm",
@@ -44,7 +45,12 @@ PEERS = {
 PACKAGES = {"dpmm": "dpmm==0.1.9", "smartnoise": "smartnoise-synth==1.0.8"}
 OURS = ("adaptive_gibbs", "noisy_pegs", "privbayes", "sbhg")
 REFERENCES = ("independent", "resampled")
-TARGETS = {"adult": 14, "discharge13": 7, "acs_ma2019": 9}  # income, disposition, tenure
+TARGETS = {
+    "adult": 14,
+    "discharge13": 7,
+    "acs_ma2019": 9,
+    "randhie": 2,
+}  # income, disposition, tenure, plan
 HOUR = 3600  # CPU seconds a run may take
 HOLDOUT = 5  # one row in five is kept for testing where the data have no split of their own
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import platform
 import time
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy.spend import spend
 from gibbous.sampling.sample import sample
 
-DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+BESIDE = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+DATA = Path(os.environ.get("GIBBOUS_BENCH_DATA", BESIDE))  # a folder of public tables
 WEIGHTS = ("PWGTP", "WGTP")  # survey weights are not variables
 BINS = 32
 TRIPLES = 100

@@ -43,6 +43,18 @@ def program(*names: str) -> str | None:
     return None
 
 
+def metrics_python() -> str | None:
+    """A Python that has SDMetrics and anonymeter; they want another pandas than ours."""
+    here = all(importlib.util.find_spec(name) for name in ("sdmetrics", "anonymeter"))
+    return os.environ.get("GIBBOUS_METRICS_PYTHON") or (sys.executable if here else None)
+
+
+def builder() -> str | None:
+    """Where the program is that makes HTML of the pages."""
+    own = ROOT / ".venv" / "docs" / "bin"
+    return shutil.which("zensical", path=str(own)) or shutil.which("zensical")
+
+
 NEEDS: dict[str, Need] = {
     "Java 17": Need(
         lambda: shutil.which("java") is not None or "JAVA_HOME" in os.environ,
@@ -53,6 +65,14 @@ NEEDS: dict[str, Need] = {
         lambda: importlib.util.find_spec("pyspark") is not None,
         "`./dev test --all` installs it",
         r"mark\.spark",
+    ),
+    "SDMetrics and anonymeter": Need(
+        lambda: metrics_python() is not None,
+        "`pip install sdmetrics anonymeter` elsewhere, its Python named by `GIBBOUS_METRICS_PYTHON`",
+    ),
+    "the builder of the site": Need(
+        lambda: builder() is not None,
+        "`./dev docs` installs it",
     ),
     "Chromium": Need(
         lambda: program(*BROWSERS) is not None,

@@ -32,6 +32,16 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
         "tests/frame/test_commands.py::test_A_a_command_that_runs_tests_collects_some",
     ),
     (
+        r"\./dev docs$",
+        "installs the builder of the site",
+        "tests/frame/test_site.py::test_the_site_builds_strictly_and_asks_nothing_of_the_network",
+    ),
+    (
+        r"\./dev supply$",
+        "asks services for known faults; .ci/run runs it",
+        "tests/frame/test_dev.py::test_an_audit_that_was_not_made_does_not_pass_for_one",
+    ),
+    (
         r"\./dev fuzz",
         "takes hours; planted bugs show that it finds what it is for",
         "tests/fuzz/test_harness.py::test_a_planted_bug_of_each_kind_is_found_within_two_minutes",

@@ -32,6 +32,8 @@ LANGUAGES = {
     "python",
     "python sdv",
     "python snsql",
+    "python sdmetrics",
+    "python anonymeter",
     "text output",
     "text",
     "toml",

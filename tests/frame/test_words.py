@@ -1,0 +1,43 @@
+"""The list of words that pages do not use: it finds what it is for, and finds nothing on our pages."""
+
+from __future__ import annotations
+
+import runpy
+
+import pytest
+
+from tests.frame.tree import ROOT
+
+WORDS = runpy.run_path(str(ROOT / ".ci" / "words.py"))
+
+
+def test_pages_use_none_of_the_words() -> None:
+    found = {
+        (path.relative_to(ROOT).as_posix(), *hit)
+        for path in WORDS["pages"]()
+        for hit in WORDS["found"](path.read_text(encoding="utf-8"))
+    }
+
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("*Pays* is what pays\nonce: an artifact", 1),
+        ("To tell two values of a unit known to be present apart, the exponent is 2 epsilon", 1),
+        ("first\nA value that a catch-all or clamping takes in becomes that level", 2),
+        ("You can simply run it", 1),
+        ("In order to run", 1),
+    ],
+)
+def test_riddles_and_empty_words_are_found(text: str, line: int) -> None:
+    assert [hit[0] for hit in WORDS["found"](text)] == [line]
+
+
+def test_code_is_not_read() -> None:
+    assert not list(WORDS["found"]("```sh\nsimply\n```\n`simply` [x](simply.md)\n"))
+
+
+def test_every_word_has_a_better_one() -> None:
+    assert all(better for better in WORDS["BETTER"].values())
