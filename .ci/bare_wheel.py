@@ -14,7 +14,10 @@ import tempfile
 import venv
 from pathlib import Path
 
-SCHEMA = """
+SCHEMA = """format = "gibbous-schema/1"
+null = ""
+ignore = []
+
 [unit]
 kind = "row"
 
