@@ -93,8 +93,8 @@ def _place(home: str) -> str:
     """Where a file of the repository lies on the site."""
     if home in MOVED:
         return MOVED[home]
-    if home.startswith("docs/notebooks/"):
-        home = home.removesuffix(".py").removesuffix(".md") + ".md"
+    if home.startswith("docs/notebooks/") and home.endswith(".py"):
+        home = home.removesuffix(".py") + ".md"
     return home.removeprefix("docs/") if home.startswith("docs/") else f"source/{home}.md"
 
 
