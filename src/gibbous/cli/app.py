@@ -234,7 +234,7 @@ def verify(
     release_verbs.verify(release, ledger, key, screen)
 
 
-for _function, _words in measuring_verbs.VERBS:
+for _function, _words in (*measuring_verbs.VERBS, studio_verb.VERB):
     verb(app, _words, _function.__name__.removeprefix("flow_"))(_function)  # `map` is a builtin
 
 
@@ -340,9 +340,6 @@ def demo(
     from gibbous.cli import demo_verb
 
     demo_verb.run(out, method, overwrite, screen)
-
-
-verb(app, "All of this in a browser of this machine.")(studio_verb.studio)
 
 
 @verb(app, "Compile the kernels once.")

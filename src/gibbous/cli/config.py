@@ -80,7 +80,8 @@ KEYS: dict[str, Kind] = {
 TOP = tuple(key for key in KEYS if "." not in key)
 ELSEWHERE = {  # sections of the same file that other verbs read
     "evaluate": ("keys", "sensitive", "targets", "holdout", "path"),
-    "audit": (), "studio": ("sep", "encoding", "decimal"),
+    "audit": (),
+    "studio": ("sep", "encoding", "decimal"),
 }
 SECTIONS: dict[str, tuple[str, ...]] = {
     section: tuple(k.partition(".")[2] for k in KEYS if k.startswith(f"{section}."))

@@ -47,3 +47,6 @@ def _in_words(folder: Path, address: str, following: Path) -> None:
 def _as_json(folder: Path, address: str, following: Path) -> None:
     show.as_json({"folder": str(folder), "address": address, "next": str(following)})
     sys.stdout.flush()
+
+
+VERB = (studio, "All of this in a browser of this machine.")
