@@ -25,9 +25,12 @@ LOOKS = {"light": ("light", WIDE), "dark": ("dark", WIDE), "narrow": ("light", N
 def settled(page: Any, patience: float = 400) -> None:
     """Wait until no job runs on this screen."""
     deadline = time.monotonic() + patience
+    page.wait_for_timeout(400)  # the form that was sent is answered by another page
+    page.wait_for_load_state("load")
     while page.locator('[data-state="running"]').count():
         assert time.monotonic() < deadline, page.url
         page.wait_for_timeout(500)
+    page.wait_for_timeout(400)
     page.wait_for_load_state("networkidle")
 
 

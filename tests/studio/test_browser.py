@@ -226,6 +226,7 @@ def test_l8_twelve_hostile_names_and_levels_are_shown_as_text(
     spend(visit)
     settled(page)
     visit.go("release")
+    visit.press("Verify")
     for name in NAMES:
         assert page.locator("thead bdi").get_by_text(name, exact=True).count() == 1
     assert visit.said == []

@@ -234,7 +234,7 @@ def verify(
     release_verbs.verify(release, ledger, key, screen)
 
 
-for _function, _words in (*measuring_verbs.VERBS, *studio_verb.VERBS):
+for _function, _words in (*measuring_verbs.VERBS, studio_verb.VERB):
     verb(app, _words, _function.__name__.removeprefix("flow_"))(_function)  # `map` is a builtin
 
 

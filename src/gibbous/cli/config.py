@@ -78,9 +78,8 @@ KEYS: dict[str, Kind] = {
     "engine.conf": Kind("KEY=VALUE, or a table in the file", lambda v: isinstance(v, Mapping)),
 }
 TOP = tuple(key for key in KEYS if "." not in key)
-ELSEWHERE = {  # sections of the same file that other verbs read
+ELSEWHERE: dict[str, tuple[str, ...]] = {"audit": ()} | {  # sections that other verbs read
     "evaluate": ("keys", "sensitive", "targets", "holdout", "path"),
-    "audit": (),
     "studio": ("sep", "encoding", "decimal"),
 }
 SECTIONS: dict[str, tuple[str, ...]] = {

@@ -49,4 +49,4 @@ def _as_json(folder: Path, address: str, following: Path) -> None:
     sys.stdout.flush()
 
 
-VERBS = ((studio, "All of this in a browser of this machine."),)
+VERB = (studio, "All of this in a browser of this machine.")
