@@ -32,7 +32,7 @@ from gibbous.structure.bought_columns import (
     grid_column,
     outline,
 )
-from tests.discovery.conftest import PLENTY, bought, engine_of, visits
+from tests.discovery.conftest import PLENTY, bought, bought_from, engine_of, visits
 
 
 @pytest.fixture(scope="module")
@@ -126,13 +126,47 @@ def test_purchases_are_those_of_the_plan_and_fit_the_total() -> None:
     bought_schema(curator, known, parts)
 
     assert accountant.within(plan.total, [spend.claim for spend in plan.spends])
-    listed = [spend.claim for spend in plan.spends[:4]]
-    assert all(
-        paid.rho <= told.rho and paid.delta <= told.delta
-        for paid, told in zip(curator.spent, listed, strict=False)
+    kinds, usual, others = (spend.claim for spend in plan.spends[:3])
+    rest = curator.spent[2:]
+    assert 0.99 * kinds.rho < curator.spent[0].rho <= kinds.rho
+    assert 0.99 * usual.rho < curator.spent[1].rho <= usual.rho
+    assert 0 < curator.spent[1].delta <= usual.delta
+    assert 0.99 * others.rho < sum(paid.rho for paid in rest) <= others.rho
+    assert 0 < sum(paid.delta for paid in rest) <= others.delta
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_what_is_left_is_divided_without_a_rest_and_no_noise_is_above_the_plan(rows: int) -> None:
+    unit = Unit("person", "p", rows) if rows > 1 else Unit()
+    known = Discovery(("p", "a", "b", "c", "d"), unit)
+    whole = Parts(Fraction(1, 100), Fraction(1, 10**7), known, "add_remove")
+    columns = whole.columns
+
+    for again in range(columns + 1):
+        for numbers in range(columns + 1):
+            left = whole.divided(again, numbers)
+            assert sum(left.shares.values()) == sum(whole.shares.values()) == 1
+            assert min(left.shares.values()) >= 0
+            for what in ("bounds", "cuts") if numbers else ():
+                assert left.noise(what, numbers).sigma <= whole.noise(what, columns).sigma
+            if again:
+                second, worst = left.selecting(again, "rare"), whole.selecting(columns, "rare")
+                assert second.threshold <= worst.threshold < whole.selecting(columns).threshold
+                assert 2 * second.cost(again, "add_remove", rows).delta <= whole.tails
+
+
+def test_a_second_look_finds_levels_that_the_first_one_misses() -> None:
+    """Levels of 90 rows each: far above the threshold of the second look, far below that of the first."""
+    rare = [f"rare {i // 90}" for i in range(1_800)]
+    frame = pl.DataFrame(
+        {"code": ["usual"] * 6_000 + rare} | {f"sex {i}": ["F", "M"] * 3_900 for i in range(39)}
     )
-    assert curator.spent[0].rho > 0.99 * listed[0].rho
-    assert curator.spent[1].delta > 0
+    known = Discovery(tuple(frame.columns), Unit())
+    parts = Parts(Fraction(1, 4), Fraction(1, 10**9), known, "add_remove")
+
+    assert parts.selecting(40).threshold > 120
+    assert parts.divided(15, 0).selecting(15, "rare").threshold < 60
+    assert len(bought_from(frame, known, rho=0.25)["code"].levels) == 21
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -147,7 +181,7 @@ def test_the_whole_is_priced_as_written_down_by_hand(relation: str, rows: int) -
 
     factor = {"add_remove": 1, "replace_one": 2}[relation]
     square = 3 * rows * rows * factor
-    assert float(noise.sigma) ** 2 == pytest.approx(square / (2 * 0.15 * 0.01), rel=1e-9)
+    assert float(noise.sigma) ** 2 == pytest.approx(square / (2 * 0.1 * 0.01), rel=1e-9)
     assert accountant.within(
         paid.plan(known.schema(), None).total,
         [spend.claim for spend in paid.plan(known.schema(), None).spends],

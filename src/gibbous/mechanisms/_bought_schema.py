@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 from gibbous.core.claim import Relation, zcdp
 from gibbous.core.column import Column
 from gibbous.core.discovery import Discovery
-from gibbous.core.exact import exact
 from gibbous.core.plan import Spend
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
@@ -26,6 +25,7 @@ from gibbous.structure.bought_columns import (
     clear_of_noise,
     cut_column,
     grid_column,
+    incomplete,
     levels_column,
     nothing_column,
     outline,
@@ -34,8 +34,15 @@ from gibbous.structure.bought_columns import (
 from gibbous.structure.contexts import margins
 
 PROOF = "docs/proofs/discovery.md"
-SHARES = {"kinds": 0.15, "levels": 0.5, "bounds": 0.2, "cuts": 0.15}
-"""Of the rho of discovery, each for the columns that need it."""
+SHARES = {
+    "kinds": Fraction(10, 100),
+    "levels": Fraction(20, 100),
+    "rare": Fraction(32, 100),
+    "bounds": Fraction(20, 100),
+    "cuts": Fraction(18, 100),
+}
+"""Of the rho of discovery; the last three are divided again when it is known which columns need them."""
+LOOKS = 2  # at levels: delta is halved
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,7 @@ class Parts:
         known: what is public.
         relation: of the run.
         method: at what is left; None where nothing is.
+        shares: of rho, for each purchase.
     """
 
     rho: Fraction
@@ -55,6 +63,7 @@ class Parts:
     known: Discovery
     relation: Relation
     method: Mechanism | None = None
+    shares: Mapping[str, Fraction] = field(default_factory=lambda: SHARES)
 
     @property
     def columns(self) -> int:
@@ -65,37 +74,61 @@ class Parts:
         """Noise for one table a column."""
         return gaussian_for(self._rho(what), columns, self.relation, self.known.unit.max_rows)
 
-    def selecting(self, columns: int) -> Thresholded:
-        """Noise for the texts of so many columns, and the threshold above which they are kept."""
+    def selecting(self, columns: int, what: str = "levels") -> Thresholded:
+        """Noise for the texts of so many columns, and the threshold above which they are kept.
+
+        Args:
+            what: "levels", the first look, or "rare", the second.
+        """
         most = self.known.unit.max_rows
-        return selecting_for(self._rho("levels"), self.tails, columns, self.relation, most)
+        return selecting_for(self._rho(what), self.tails / LOOKS, columns, self.relation, most)
+
+    def divided(self, again: int, numbers: int) -> Parts:
+        """What is left after the first look at levels, divided by what is needed then.
+
+        Bounds and cut points keep their shares a column, and the second look gets the rest; without a
+        column to look at again, they get all.
+
+        Args:
+            again: columns to be looked at again.
+            numbers: columns that need bounds, at most.
+        """
+        own = {what: self.shares[what] for what in ("bounds", "cuts")}
+        left = self.shares["rare"] + sum(own.values())
+        used = Fraction(numbers, self.columns) if again else left / sum(own.values())
+        own = {what: used * share for what, share in own.items()}
+        return replace(self, shares={**self.shares, **own, "rare": left - sum(own.values())})
 
     def misses(self) -> tuple[tuple[str, float], ...]:
         """What is not found, where all columns are asked for their texts."""
-        least = self.selecting(self.columns).threshold
+        least = self.selecting(self.columns, "rare").threshold
         return (("levels held by fewer rows than about this are missed", float(least)),)
 
     def spends(self) -> tuple[Spend, ...]:
         """The purchases, at the noise that they have where they are made of all columns."""
-        words = {
-            "kinds": "kinds, missing cells and decimals of",
-            "levels": "levels of",
-            "bounds": "bounds of numbers and days of",
-            "cuts": "cut points of numbers and days of",
-        }
+        words = (
+            (("kinds",), "kinds, missing cells and decimals of", Fraction(0)),
+            (("levels",), "usual levels of", self.tails / LOOKS),
+            (
+                ("rare", "bounds", "cuts"),
+                "rarer levels, bounds and cut points of",
+                self.tails / LOOKS,
+            ),
+        )
         found = []
-        for what, text in words.items():
-            noise = self.noise(what, self.columns)
-            claim = zcdp(self._rho(what), relation=self.relation, source=PROOF)
-            detail = f"gaussian noise, sigma {noise.info().scale:.6g} counts or less"
-            if what == "levels":
-                claim = replace(claim, delta=self.tails)
-                detail += f", kept above {self.selecting(self.columns).threshold} or less"
+        for parts, text, tails in words:
+            rho = sum((self._rho(what) for what in parts), Fraction(0))
+            claim = replace(zcdp(rho, relation=self.relation, source=PROOF), delta=tails)
+            sigma = max(self.noise(what, self.columns).info().scale for what in parts)
+            detail = f"gaussian noise, sigma {sigma:.6g} counts or less"
+            if tails:
+                least = self.selecting(self.columns, parts[0]).threshold
+                detail += f", levels kept above {least} or less"
             found.append(Spend(f"{text} {self.columns} columns", claim, detail))
         return tuple(found)
 
     def _rho(self, what: str) -> Fraction:
-        return self.rho * exact(SHARES[what])
+        return self.rho * self.shares[what]
 
 
 def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schema:
@@ -103,7 +136,7 @@ def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schem
     plans, columns = _outlined(curator, known, parts), dict[str, Column]()
     for name, levels in known.levels:
         columns[name] = stated_column(plans[name], levels)
-    atoms = _with_levels(curator, known, parts, plans, columns)
+    parts, atoms = _with_levels(curator, parts, plans, columns)
     numbers = [
         plan for name, plan in plans.items() if name not in columns and plan.kind != "levels"
     ]
@@ -137,32 +170,56 @@ def _outlined(curator: TextCurator, known: Discovery, parts: Parts) -> dict[str,
 
 def _with_levels(
     curator: TextCurator,
-    known: Discovery,
     parts: Parts,
     plans: Mapping[str, Outline],
     columns: dict[str, Column],
-) -> dict[str, list[int]]:
-    """Add the columns of levels; of the others that were asked, whole numbers that many rows have."""
+) -> tuple[Parts, dict[str, list[int]]]:
+    """Add the columns of levels: those that one look shows whole, and the others after a second look.
+
+    Returns:
+        What is left of the budget; of columns that were asked and have no levels, whole numbers that
+        many rows have.
+    """
+    atoms: dict[str, list[int]] = {}
+
+    def settle(names: Sequence[str], sigma: float) -> None:
+        for name in names:
+            column = levels_column(plans[name], kept[name], sigma)
+            if column is not None:
+                columns[name] = column
+            elif plans[name].integer:
+                atoms[name] = [int(text) for text in kept[name]]
+
     asked = [
         name
         for name, plan in plans.items()
         if name not in columns and (plan.kind == "levels" or (plan.integer and not plan.stated))
     ]
-    if not asked:
-        return {}
-    noise, whole = parts.selecting(len(asked)), {n for n in asked if plans[n].integer}
+    noise = parts.selecting(max(len(asked), 1))
+    sigma, kept = noise.info().scale, _texts(curator, plans, asked, noise)
+    again = [name for name in asked if incomplete(plans[name], kept[name], sigma)]
+    settle([name for name in asked if name not in again], sigma)
+    numbers = [n for n, plan in plans.items() if n not in columns and plan.kind != "levels"]
+    left = parts.divided(len(again), len(numbers))
+    if again:
+        noise = left.selecting(len(again), "rare")
+        for name, more in _texts(curator, plans, again, noise).items():
+            kept[name] = {**kept[name], **more}
+        settle(again, noise.info().scale)
+    return left, atoms
+
+
+def _texts(
+    curator: TextCurator, plans: Mapping[str, Outline], names: list[str], noise: Thresholded
+) -> dict[str, dict[str, int]]:
+    """The texts that are kept of columns, whole numbers in one form."""
 
     def written(name: str, texts: Any) -> Any:
-        return whole_text(texts) if name in whole else plain_text(texts)
+        return whole_text(texts) if plans[name].integer else plain_text(texts)
 
-    atoms = {}
-    for name, kept in zip(asked, curator.noisy_texts(asked, noise, written), strict=True):
-        column = levels_column(plans[name], kept, noise.info().scale)
-        if column is not None:
-            columns[name] = column
-        elif name in whole:
-            atoms[name] = [int(text) for text in kept]
-    return atoms
+    if not names:
+        return {}
+    return dict(zip(names, curator.noisy_texts(names, noise, written), strict=True))
 
 
 def _with_bounds(

@@ -18,6 +18,7 @@ from gibbous.structure.narrow_bins import merged_edges, narrow_edges
 FEW = 20  # whole numbers with at most so many texts may be levels
 RANGE = 32  # whole numbers in so short a range are levels, too
 MOST_LEVELS = 1_000
+LOST = 0.005  # share of cells without a level up to which nothing is done about them
 BINS = 16
 MOST_BINS = 128  # with those of whole numbers that may be codes
 NARROW = 256
@@ -213,17 +214,27 @@ def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Colum
         kept: text -> noisy number of rows.
         sigma: standard deviation of one number.
     """
-    most = sorted(kept, key=lambda text: -kept[text])[:MOST_LEVELS]
-    lost = plan.present - sum(kept[text] for text in most)
-    noise = 2 * math.hypot(plan.sigma, sigma * math.sqrt(len(most)))
+    most, lost, noise = _lost(plan, kept, sigma)
     if plan.integer:
-        if not 2 <= len(most) <= FEW or lost > max(noise, 0.005 * plan.present):
+        if not 2 <= len(most) <= FEW or lost > max(noise, LOST * plan.present):
             return None
         numbers = tuple(sorted(map(int, most)))
         return _listed(plan, numbers, None)
     if not most:
         return None
     return _listed(plan, tuple(most), other_label(most) if lost > noise else None)
+
+
+def incomplete(plan: Outline, kept: Mapping[str, int], sigma: float) -> bool:
+    """Whether texts that were not kept may hold rows, so that a second look is worth its price.
+
+    Args:
+        kept, sigma: as for `levels_column`.
+    """
+    most, lost, noise = _lost(plan, kept, sigma)
+    if plan.integer and not 2 <= len(most) <= FEW:
+        return False
+    return lost > max(noise / 4, LOST * plan.present)
 
 
 def stated_column(plan: Outline, levels: Sequence[str | int | float | bool]) -> Column:
@@ -255,6 +266,13 @@ def other_label(levels: Sequence[str]) -> str:
     while label in taken:
         label += "_"
     return label
+
+
+def _lost(plan: Outline, kept: Mapping[str, int], sigma: float) -> tuple[list[str], float, float]:
+    """The most frequent texts, how many cells have none of them, and twice the deviation of that."""
+    most = sorted(kept, key=lambda text: -kept[text])[:MOST_LEVELS]
+    lost = plan.present - sum(kept[text] for text in most)
+    return most, lost, 2 * math.hypot(plan.sigma, sigma * math.sqrt(len(most)))
 
 
 def _listed(plan: Outline, levels: tuple[str | int, ...], other: str | None) -> Column:

@@ -21,7 +21,10 @@ from urllib.parse import quote
 import pytest
 
 import gibbous as gb
+from gibbous.core.discovery import Discovery
 from gibbous.privacy.ledger import Ledger
+from tests.discovery.conftest import bought_from, visits
+from tests.discovery.test_sources import facts
 from tests.needs import need, program
 from tests.read.databases.test_sources import FRAME, SCHEMA, assert_counted
 from tests.read.refusal import MARKER, refused
@@ -79,6 +82,21 @@ def test_a_table_of_a_server_counts_and_is_named_as_its_rows_are_anywhere(
     server: str, tmp_path: Path
 ) -> None:
     assert_counted(f"{server}::stays", tmp_path)
+
+
+def test_a_schema_is_bought_from_a_server_as_from_the_same_rows_anywhere(server: str) -> None:
+    """At a budget at which noise changes no fact but cut points."""
+    from adbc_driver_postgresql import dbapi
+
+    rows = visits(1500)
+    with dbapi.connect(server) as held, held.cursor() as cursor:
+        cursor.adbc_ingest("visits", rows.to_arrow(), mode="create")
+        held.commit()
+    known = Discovery(tuple(rows.columns), gb.Unit("person", "patient", 2))
+
+    bought = bought_from(f"{server}::visits", known, rho=1e6)
+
+    assert facts(bought) == facts(bought_from(rows, known, rho=1e6))
 
 
 def test_a_connection_that_is_lost_while_rows_come_costs_nothing_and_shows_none(
