@@ -30,7 +30,6 @@ def main() -> None:
         os.environ["GIBBOUS_BENCH_RESULTS"] = f"{folder}/results.jsonl"
         import accuracy
         import polars as pl
-
         from gibbous.cli.demo_data import demo_file
 
         pl.read_csv(demo_file(), infer_schema_length=None).write_parquet(f"{folder}/{NAME}.parquet")

@@ -97,7 +97,7 @@ def _field(column: Column, dtype: pl.DataType, number: int) -> _Table:
     ]  # fmt: skip
     metadata = [(n, t if isinstance(t, str) else json.dumps(t)) for n, t in texts(column)]
     if isinstance(dtype, pl.Enum | pl.Categorical):
-        index = _Table(((0, "int", 32), (1, "bool", False)))
+        index = _Table(((0, "int", 32), (1, "bool", True)))
         ordered = column.kind == "ordinal"
         coding = _Table(((0, "long", number), (1, "ref", index), (2, "bool", ordered)))
         fields.append((4, "ref", coding))
