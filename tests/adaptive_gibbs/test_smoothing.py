@@ -95,6 +95,32 @@ def test_shares_of_a_column_are_a_distribution() -> None:
         assert shares.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("levels", [5, 20, 60])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_where_noise_is_loud_shares_are_nearer_than_the_projection(
+    levels: int, ordered: bool
+) -> None:
+    rng, far = np.random.default_rng(levels), []
+    for _ in range(30):
+        truth = rng.dirichlet(np.full(levels, 0.7))
+        counts, total = 500 * truth + rng.normal(0, 1500, levels), max(1.0, rng.normal(500, 500))
+        found = one_way(counts, 1500.0, total, ordered=ordered), simplex(counts, total) / total
+        far.append([np.abs(one - truth).sum() / 2 for one in found])
+
+    shrunk, projected = np.mean(far, axis=0)
+    assert shrunk < 0.75 * projected
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_where_noise_is_quiet_shares_are_projected(ordered: bool) -> None:
+    counts = np.array([400.0, 320.0, 10.0, -4.0, 90.0, 184.0])
+
+    shares = one_way(counts, 5.0, 1000.0, ordered=ordered)
+
+    expected = simplex(smoothed(counts, 5.0) if ordered else counts, 1000.0)
+    assert shares == pytest.approx(expected / expected.sum())
+
+
 def test_cells_known_better_than_the_grid_of_ratios_keep_what_was_measured() -> None:
     rng = np.random.default_rng(0)
     true = rng.dirichlet(np.full(100, 0.5)) * 40_000

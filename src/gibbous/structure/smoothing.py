@@ -34,6 +34,8 @@ LEAST_PART = 0.003  # of the most that a cell can be
 SMALLEST, LARGEST = 0.02, 1000.0
 TINY = 1e-9
 EXPECTED = 3.0  # cells' worth of the law of ratios that is expected before a table is seen
+LOUD = 0.25  # noise of all levels of a column, in shares, from which on levels are shrunk to each other
+LOUD_EVEN_SO = 1.5  # the same of what smoothing leaves, about two levels' worth
 NOTHING, BELOW, ABOVE = 0.2, 1.2, 0.6  # its share at 0; how slowly it falls in log ratio from 1
 
 
@@ -151,6 +153,10 @@ def _expected(ratios: np.ndarray) -> np.ndarray:
 def one_way(counts: np.ndarray, sigma: float, total: float, *, ordered: bool) -> np.ndarray:
     """Shares of one column: smoothed along ordered levels where the noise asks for it, then projected.
 
+    Where noise is loud, the projection would put all records on the few levels that drew most of it.
+    Levels are posterior means then, compared with even ones, and what the noisy total lacks goes to
+    the levels that are known least.
+
     Args:
         counts: noisy, float64 (levels,).
         sigma: standard deviation of one cell's noise, in counts.
@@ -159,8 +165,16 @@ def one_way(counts: np.ndarray, sigma: float, total: float, *, ordered: bool) ->
     Returns:
         float64 (levels,), >= 0, sum 1.
     """
-    smooth = smoothed(counts, sigma) if ordered else counts
-    near = simplex(smooth, total)
+    levels = len(counts)
+    if ordered and sigma * math.sqrt(2 * levels) <= LOUD_EVEN_SO * total:
+        near = smoothed(counts, sigma)
+    elif sigma * levels <= LOUD * total:
+        near = counts
+    else:
+        means, errors = estimated(counts, sigma, [np.full(levels, total / levels)])
+        variances = errors**2 + TINY
+        near = means + variances * ((total - means.sum()) / variances.sum())
+    near = simplex(near, total)
     shares: np.ndarray = near / near.sum()
     return shares
 
