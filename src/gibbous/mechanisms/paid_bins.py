@@ -275,9 +275,9 @@ def _bought(curator: CuratorLike, split: _Split) -> dict[int, Steps]:
     fine = {j: finer_edges(schema.columns[j], split.edges[j], first[j], sigma) for j in split.finer}
     again = _counts(curator, fine, split.noise) if fine else {}
     return {
-        j: finer_steps(cut, first[j], fine[j], again[j], sigma)
+        j: finer_steps(schema.columns[j], cut, first[j], fine[j], again[j], sigma)
         if j in fine
-        else steps_of(cut, first[j], sigma)
+        else steps_of(schema.columns[j], cut, first[j], sigma)
         for j, cut in split.edges.items()
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,11 +11,16 @@ import numpy as np
 
 from gibbous.core.exact import exact
 from gibbous.core.schema import Column
-from gibbous.structure.dyadic import dyadic
+from gibbous.structure.dyadic import PRICE, dyadic
+from gibbous.structure.stretches import stretches
 
 CELLS = 2**16  # of one column, cut finer
 PARTS = 4096  # of one narrow bin
+VALUES = 256  # whole numbers in so short a range are even in their number
 FILLED = 6.0  # standard deviations of the noise from which on a narrow bin is cut finer
+DECADES = 10_000  # widths of the first narrow bins, where a logarithm needs a scale and has none
+ROUNDS = 3  # of dividing a bin's rows between stretches that stand out and the rest
+_THIN = 1e-4  # of the largest measure: that of a single value between wider bins
 
 
 def unit_of(column: Column) -> Fraction:
@@ -89,7 +95,7 @@ class Steps:
     counts: np.ndarray
 
 
-def steps_of(narrow: tuple[float, ...], counts: np.ndarray, sigma: float) -> Steps:
+def steps_of(column: Column, narrow: tuple[float, ...], counts: np.ndarray, sigma: float) -> Steps:
     """The law on narrow bins alone.
 
     Args:
@@ -97,10 +103,11 @@ def steps_of(narrow: tuple[float, ...], counts: np.ndarray, sigma: float) -> Ste
         counts: noisy, of the bins between and, at the end, of the upper bound alone.
         sigma: standard deviation of the noise of one count.
     """
-    return Steps(narrow, dyadic(counts, sigma))
+    return Steps(narrow, stretches(counts, sigma, measure_of(column, narrow)))
 
 
 def finer_steps(
+    column: Column,
     narrow: tuple[float, ...],
     counts: np.ndarray,
     fine: tuple[float, ...],
@@ -109,10 +116,11 @@ def finer_steps(
 ) -> Steps:
     """The law on narrow bins, and within those that were cut finer on even stretches of their parts.
 
-    What was counted twice is averaged by its variance.
+    What was counted twice is averaged by its variance. A narrow bin keeps its rows: those that no
+    part shows clearly are spread over the rest of it.
 
     Args:
-        narrow, counts, sigma: as for `steps_of`.
+        column, narrow, counts, sigma: as for `steps_of`.
         fine: edges; those of `narrow` are among them.
         parts: noisy, of the finer bins, with the same noise.
     """
@@ -120,17 +128,60 @@ def finer_steps(
     ends = np.append(starts[1:], len(parts))
     sizes = ends - starts
     twice = (counts + np.add.reduceat(parts, starts) / sizes) / (1 + 1 / sizes)
-    whole = dyadic(twice, sigma)
+    whole = stretches(twice, sigma, measure_of(column, narrow))
     edges, found = list[float](), list[np.ndarray]()
     for start, end, mass in zip(starts.tolist(), ends.tolist(), whole.tolist(), strict=True):
-        inside = np.ones(end - start)
-        if end - start > 1:
-            inside = dyadic(parts[start:end], sigma)
-            inside = inside if inside.any() else np.ones(end - start)
+        inside = inside_of(parts[start:end], mass, sigma)
         marks = np.flatnonzero(np.diff(inside, prepend=np.nan) != 0)
         edges += [fine[start + mark] for mark in marks.tolist()]
-        found.append(np.add.reduceat(inside, marks) * (mass / inside.sum()))
+        found.append(np.add.reduceat(inside, marks))
     return Steps(tuple(edges), np.concatenate(found))
+
+
+def inside_of(parts: np.ndarray, mass: float, sigma: float) -> np.ndarray:
+    """Rows of one narrow bin over its parts: stretches that clearly stand out, the rest evenly.
+
+    Args:
+        parts: noisy, float64 (parts,).
+        mass: rows of the bin, >= 0.
+        sigma: standard deviation of the noise of one part.
+    Returns:
+        float64 (parts,), >= 0, sum `mass`.
+    """
+    even = np.full(len(parts), mass / len(parts))
+    if len(parts) == 1 or mass <= 0:
+        return even
+    price, level, found = PRICE + 2 * math.log(CELLS), float(even[0]), even
+    for _ in range(ROUNDS):
+        above = dyadic(parts - level, sigma, price)
+        clear = above > 0
+        found = np.where(clear, above + level, 0.0)
+        if not clear.any():
+            return even
+        if clear.all() or found.sum() >= mass:
+            break
+        level = (mass - float(found.sum())) / int((~clear).sum())
+        found[~clear] = level
+    shares: np.ndarray = found * (mass / found.sum())
+    return shares
+
+
+def measure_of(column: Column, narrow: Sequence[float]) -> np.ndarray:
+    """What smooth columns are about even in: steps of a logarithm, or widths where values are few.
+
+    Args:
+        narrow: edges of bins, increasing; the last one is the upper bound, which is a bin of its own.
+    Returns:
+        float64 (bins,), > 0.
+    """
+    low, high = float(narrow[0]), float(narrow[-1])
+    ends = np.array([*narrow, just_above(column, high)], dtype=np.float64)
+    if column.kind == "date" or (unit_of(column) == 1 and high - low <= VALUES):
+        sizes = np.diff(ends)
+    else:
+        first = 1.0 if column.integer else low if low > 0 else (high - max(low, 0.0)) / DECADES
+        sizes = np.diff(np.sign(ends) * np.log1p(np.abs(ends) / first))
+    return np.asarray(np.maximum(sizes, _THIN * sizes.max()))
 
 
 def _values(column: Column, narrow: tuple[float, ...]) -> np.ndarray:

@@ -13,17 +13,16 @@ from gibbous.core.exact import exact
 from gibbous.core.recode import Edges
 from gibbous.core.schema import Column, Within
 from gibbous.structure.bin_counts import equal_edges, quantile_edges
-from gibbous.structure.dyadic import dyadic
-from gibbous.structure.fine_bins import just_above, just_below
+from gibbous.structure.fine_bins import DECADES, just_above, just_below, measure_of
 from gibbous.structure.smoothing import denoised
+from gibbous.structure.stretches import stretches
 
 Grid = Literal["auto", "equal", "log", "schema"]
 
-DECADES = 10_000  # widths of the first narrow bins, where a logarithm needs a scale and has none
 DIGITS = 6  # of a cut point on a logarithmic grid: these are read by people
 CLEARLY = 3.0  # standard deviations of the noise by which two halves of a stretch differ
 UNITS = 10**7  # weights of all steps of a column together, about
-COARSE = 2  # so many times fewer narrow bins, where they are cut finer afterwards
+COARSE = 4  # so many times fewer narrow bins, where they are cut finer afterwards
 LEAST = 4  # bins, of which one may be a single value that many rows have
 
 
@@ -186,7 +185,8 @@ def redrawn_weights(column: Column, normal: np.ndarray) -> tuple[int, ...]:
     """
     assert column.within is not None
     noisy = np.array(column.within.weights, dtype=np.float64) + column.within.noise * normal
-    found = dyadic(noisy, column.within.noise)
+    steps = measure_of(column, column.within.edges)[: len(noisy)]
+    found = stretches(noisy, column.within.noise, steps)
     return _weights(column.edges, column.within.edges, found / max(1.0, found.sum()))
 
 

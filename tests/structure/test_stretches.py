@@ -1,0 +1,98 @@
+"""The guess on stretches against every division there is; tails, gaps, bins cut finer."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gibbous.core.schema import Column
+from gibbous.structure.dyadic import dyadic
+from gibbous.structure.fine_bins import inside_of, measure_of
+from gibbous.structure.stretches import EMPTY, RATES, stretches
+
+PRICE = 6.0
+
+
+def best(counts: np.ndarray) -> np.ndarray:
+    """The guess of least cost over all stretches and forms, by trying them all."""
+    cells = len(counts)
+
+    def one(first: int, last: int) -> tuple[float, np.ndarray]:
+        own = counts[first:last]
+        fits = [(float((own**2).sum()) + EMPTY, np.zeros(len(own)))]
+        for rate in RATES:
+            form = np.exp(-((rate * np.arange(len(own))) ** 2))
+            for shape in (form, form[::-1]):
+                fit = shape * max(float(shape @ own) / float(shape @ shape), 0.0)
+                fits.append((float(((own - fit) ** 2).sum()) + PRICE, fit))
+        return min(fits, key=lambda fit: fit[0])
+
+    tried = []
+    for many in range(cells):
+        for cut in itertools.combinations(range(1, cells), many):
+            each = [one(a, b) for a, b in itertools.pairwise((0, *cut, cells))]
+            guess = np.concatenate([fit for _, fit in each])
+            tried.append((sum(cost for cost, _ in each), guess))
+    return min(tried, key=lambda one: one[0])[1]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_division_costs_less(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.normal(scale=2.0, size=6) + rng.choice([0, 0, 5, 9], 6)
+
+    assert stretches(counts, 1.0, price=PRICE) == pytest.approx(best(counts))
+
+
+def test_a_fading_tail_below_the_noise_keeps_its_rows() -> None:
+    """Half a bell whose last cells are below the noise: its sum beyond them, means of 40 draws."""
+    cells = np.arange(60)
+    true = 900.0 * np.exp(-((0.08 * cells) ** 2))
+    tail = slice(16, None)
+    rng = np.random.default_rng(4)
+    noisy = [true + rng.normal(scale=60.0, size=60) for _ in range(40)]
+
+    kept, cut = (
+        np.mean([guess(counts, 60.0)[tail].sum() for counts in noisy]) / true[tail].sum()
+        for guess in (stretches, dyadic)
+    )
+
+    assert abs(kept - 1) < 0.1
+    assert abs(kept - 1) < abs(cut - 1)
+
+
+def test_noise_alone_is_nothing_and_a_single_value_stays_alone() -> None:
+    counts = np.random.default_rng(1).normal(scale=10.0, size=500)
+    counts[[0, 400]] += (5_000.0, 300.0)
+
+    found = stretches(counts, 10.0)
+
+    assert np.delete(found, [0, 400]).sum() < 10.0  # one standard deviation of the noise
+    assert found[400] == pytest.approx(counts[400], abs=1.0)
+    assert stretches(np.array([-3.0]), 1.0).tolist() == [0.0]
+
+
+def test_a_bin_that_is_cut_finer_keeps_the_rows_that_no_part_shows() -> None:
+    """One heap of 900 among 4,000 rows: dropping what lies below the noise would move them onto it."""
+    parts = np.random.default_rng(2).normal(loc=4.0, scale=40.0, size=1_000)
+    parts[123] += 900.0
+
+    found = inside_of(parts, 4_900.0, 40.0)
+
+    assert found.sum() == pytest.approx(4_900)
+    assert found[123] == pytest.approx(900, abs=4 * 40)
+    assert np.delete(found, 123) == pytest.approx((4_900 - found[123]) / 999)
+    assert inside_of(parts[:100], 400.0, 40.0).tolist() == [4.0] * 100
+
+
+def test_a_logarithmic_grid_is_measured_in_equal_steps() -> None:
+    money = Column("x", "numeric", edges=(1, 10**6), decimals=2)
+    whole = Column("x", "numeric", edges=(0, 100), integer=True)
+
+    steps = measure_of(money, (1.0, 10.0, 100.0, 1000.0, 10.0**6))
+
+    assert steps[1:3] == pytest.approx([np.log(101 / 11), np.log(1001 / 101)])
+    assert (measure_of(whole, tuple(map(float, range(101)))) == 1).all()
+    assert (measure_of(money, (1.0, 1.01, 10.0, 10.0**6)) > 0).all()
