@@ -17,10 +17,12 @@ from gibbous.core.tables import Counts
 from gibbous.mechanisms._modips_statistics import Truncated
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.dirichlet import WHOLE
+from gibbous.sampling import cdf_rows
 from gibbous.sampling.flows.flow_rows import FlowRows, plain_urns, shared_out
 from gibbous.sampling.gibbs_rows import GibbsRows, ResetBlocks
 from gibbous.sampling.imputation.imputed_rows import ImputedRows
 from gibbous.sampling.urn_rows import PriorRows, SmoothedRows, UrnRows, occupied
+from gibbous.structure.cdf_grid import CdfGrid
 
 
 def log_law(draw: object, counts: Sequence[Counts], rows: Codes) -> float:
@@ -46,6 +48,19 @@ def log_law(draw: object, counts: Sequence[Counts], rows: Codes) -> float:
     if hasattr(draw, "log_law"):
         return float(draw.log_law(counts, rows))
     return math.nan
+
+
+def function_law(
+    grid: CdfGrid, counts: np.ndarray, epsilon: Fraction, function: np.ndarray
+) -> float:
+    """The log probability of one distribution function: the sum over the bands that hold it."""
+    low, high, ratio = cdf_rows.bands(grid, counts, epsilon)
+    weights = cdf_rows.band_weights(low, high, ratio)
+    *_, (_, ways) = cdf_rows.paths(low, high)
+    held = ((low <= function) & (function <= high)).all(axis=1)
+    return math.log(float((weights / ways.sum(axis=1))[held].sum())) - math.log(
+        float(weights.sum())
+    )
 
 
 def truncation(noise: object, one: np.ndarray, two: np.ndarray) -> Fraction:

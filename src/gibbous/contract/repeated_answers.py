@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbous.contract.laws import function_law
 from gibbous.contract.losses import Purchase, both_have, named_cells
 from gibbous.contract.runs import curated, described
 from gibbous.contract.saboteurs import patched
@@ -26,8 +27,9 @@ from gibbous.core.tables import Cells, Counts, Dense, NoiseInfo, Sparse
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
-from gibbous.sampling import blocks, public_rows
+from gibbous.sampling import blocks, cdf_rows, public_rows
 from gibbous.sampling.imputation import imputed_rows as imputed
+from gibbous.structure.cdf_grid import CdfGrid
 
 
 class Answers:
@@ -75,6 +77,7 @@ class Answers:
                 (blocks, "draw_levels", self._levels),
                 (imputed, "draw_levels", self._levels),
                 (public_rows, "draw_levels", self._levels),
+                (cdf_rows, "draw_function", self._function),
             )
             for owner, name, door in doors:
                 answer = _through(door, getattr(owner, name))
@@ -214,6 +217,21 @@ class Answers:
             logs = np.log(own.astype(np.float64)) - np.log(sums[slots, -1].astype(np.float64))
         mine.levels.append((levels, logs))
         return np.asarray(levels)
+
+    def _function(
+        self, honest: Any, grid: CdfGrid, counts: np.ndarray, epsilon: Fraction, words: Words64
+    ) -> np.ndarray:
+        mine = self._open
+        if mine is None:
+            return np.asarray(honest(grid, counts, epsilon, words))
+        if self._second:
+            function = self._twin.levels[len(mine.levels)][0]
+        elif self._rare:  # all mass in the first group
+            function = np.full(grid.groups, grid.steps)
+        else:
+            function = np.asarray(honest(grid, counts, epsilon, lambda count: _fresh(count)))
+        mine.levels.append((function, np.array([function_law(grid, counts, epsilon, function)])))
+        return function
 
     def _words(self, count: int) -> np.ndarray:
         """Fresh words on the first side; the same ones, and more where more are asked for, on the second."""

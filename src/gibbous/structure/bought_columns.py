@@ -323,19 +323,15 @@ def _ends(counts: np.ndarray, sigma: float) -> tuple[int, int]:
             full[start + int(np.argmax(counts[start : start + width]))] = True
         first = int(np.argmax(clear))
         best = max(best, (float(clear[first]), first, first + width - 1))
-    places = np.flatnonzero(full)
-    if not len(places):
+    if not full.any():
         return best[1:]
-    last = _outward(counts, int(places[-1]), sigma)
-    first = len(counts) - 1 - _outward(counts[::-1], len(counts) - 1 - int(places[0]), sigma)
-    return first, last
+    first, last = (int(place) for place in np.flatnonzero(full)[[0, -1]])
+    back = len(counts) - 1
+    return back - _outward(counts[::-1], back - first, sigma), _outward(counts, last, sigma)
 
 
 def _outward(counts: np.ndarray, last: int, sigma: float) -> int:
-    """The last cell of stretches that follow each other from a cell on and hold rows, as it seems.
-
-    A tail thins out: what begins beside a full cell needs less to be believed than what stands alone.
-    """
+    """The last cell of stretches beside each other that hold rows: a tail that thins out is believed."""
     for width in (1, 2, 4, 8, 16):
         beyond = counts[last + 1 : last + 1 + width]
         if len(beyond) == width and beyond.sum() > NEXT * sigma * math.sqrt(width):
