@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ from gibbous.engines import records_in, text_engine
 from gibbous.mechanisms._discovery import SchemaAlone
 from gibbous.pipeline import IN_THIS_PROCESS
 from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.ledger.files import make_private_folder
 from gibbous.privacy.spend import Charge, curator_of
 from gibbous.promise import ledger_of, planned
 from gibbous.read.schema_write import schema_toml
+from gibbous.write.durable_files import replace_file
 from gibbous.write.in_memory import InMemory
+from gibbous.write.kept import SHORT, folder_beside
 
 
 @guarded
@@ -35,6 +39,7 @@ def discover_schema(
     relation: Relation = "add_remove",
     ledger: Ledger | str | Path | None = None,
     options: Any = None,
+    fresh: bool = False,
     progress: Progress = silent,
 ) -> Schema:
     """Spend a claim on the schema of a table alone: kinds, levels, bounds and cut points.
@@ -43,6 +48,8 @@ def discover_schema(
         source, ledger, options, progress: as for `synthesize`.
         known: what is public; its share is not used.
         epsilon, delta, relation: of everything that is bought.
+        fresh: charge again, for new noise, where the same was bought of the same records before: what
+            was bought is kept beside the ledger and returned at no cost otherwise.
     Guarantee:
         (epsilon, delta)-DP, charged to the ledger before counting. Proven: docs/proofs/discovery.md.
     Raises:
@@ -54,10 +61,31 @@ def discover_schema(
     engine = text_engine(IN_THIS_PROCESS, source, options)
     draft, request = InMemory(Output()), Request(source, privacy, options=options)
     draft.label = "schema"
-    with records_in(request, costs, charged, engine, progress) as dataset:
+    asked = {"known": known.to_json(), "epsilon": str(paid.epsilon), "delta": str(paid.delta)}
+
+    def place(dataset: bytes) -> Path | None:
+        if charged.path is None:
+            return None
+        facts = json.dumps(asked | {"relation": relation, "dataset": dataset.hex()}, sort_keys=True)
+        digest = hashlib.sha256(facts.encode()).hexdigest()
+        return folder_beside(charged.path) / f"schema-{digest[:SHORT]}.toml"
+
+    def bought_before(dataset: bytes) -> bool:
+        kept = place(dataset)
+        return kept is not None and kept.is_file() and not fresh
+
+    with records_in(request, costs, charged, engine, progress, bought_before) as dataset:
+        kept = place(dataset)
+        if kept is not None and bought_before(dataset):
+            progress("bought", 1, 1)
+            return Schema.load(kept)
         charge = Charge(charged, dataset, draft)
         hold = draft.hold(charged, lambda: charge.reserve(privacy, costs, engine))
         with curator_of(privacy, costs, engine, progress=progress) as curator:
             schema = paid.bought(curator)
-        hold.commit(hashlib.sha256(schema_toml(schema).encode()).hexdigest())
+        text = schema_toml(schema).encode()
+        if kept is not None:  # before the commit: whoever is stopped here finds what was paid for
+            make_private_folder(kept.parent)
+            replace_file(kept, text)
+        hold.commit(hashlib.sha256(text).hexdigest())
     return schema

@@ -257,3 +257,31 @@ def test_bins_are_paid_for_by_the_release_that_cuts_them_and_not_by_the_next(
 
     assert "paid before" not in first.receipt["guarantee"]
     assert "what was paid before for bins of age adds to it" in second.receipt["guarantee"]
+
+
+def test_the_same_schema_of_the_same_records_is_bought_once(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"sex": ["F", "M"] * 400, "age": [str(v % 80) for v in range(800)]})
+    known, ledger = gb.Discovery(("sex", "age"), gb.Unit()), gb.Ledger.open(tmp_path / "l.db")
+
+    def bought(source: pl.DataFrame = frame, epsilon: float = 2, **more: bool) -> gb.Schema:
+        return gb.discover_schema(source, known, epsilon=epsilon, delta=1e-6, ledger=ledger, **more)
+
+    def paid() -> int:
+        return len(list(ledger.entries()))
+
+    first = bought()
+    once = paid()
+    again = bought(
+        frame.sample(fraction=1, shuffle=True, seed=1)
+    )  # the same records in another order
+    kept = next((tmp_path / "l.db.releases").glob("schema-*.toml"))
+
+    assert again == first
+    assert paid() == once
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert bought(fresh=True).names == first.names
+    assert paid() == 2 * once
+    assert bought(epsilon=3).names == first.names
+    assert bought(frame.head(700)).names == first.names
+    assert paid() == 4 * once
+    assert gb.releases(ledger) == ()

@@ -215,7 +215,7 @@ class Schema:
             source: a path, a frame, or a table of a database.
             known: what is public of it.
             epsilon, delta: of everything that is bought.
-            more: `relation`, `ledger`, `options` and `progress`, as for `synthesize`.
+            more: `relation`, `ledger`, `options`, `fresh` and `progress`, as for `synthesize`.
         Guarantee:
             (epsilon, delta)-DP, charged to the ledger first. Proven: docs/proofs/discovery.md.
         """
