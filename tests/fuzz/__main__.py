@@ -1,4 +1,4 @@
-"""`./dev fuzz [TARGET ...] [--minutes N]`: run targets, one after the other; 1 when something was found."""
+"""`./dev fuzz [TARGET ...] [--minutes N]`: run targets, one after the other; 1 if something was found, or nothing tried."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def _run(name: str, engine: str, patches: tuple[str, ...], seconds: float, out: 
     one = campaign.Campaign(name, engine, patches, None if patches else KEPT / name)
     one.run(seconds, enough=1 if patches else campaign.MOST)
     print(f"{name}: {one.executions:,} inputs in {one.seconds:.0f} s ({engine})", flush=True)
+    if (
+        not one.executions
+    ):  # no verdict: a starved or broken worker looks like a clean pass otherwise
+        print("  nothing was tried: give it more minutes, or an idle machine", flush=True)
+        return 1
     for finding in one.findings:
         small = campaign.minimized(finding, lambda data: campaign.outcome(name, data, patches))
         path = campaign.save(small, out / name)
