@@ -1,4 +1,4 @@
-"""`./dev fuzz [TARGET ...] [--minutes N]`: run targets, one after the other; 1 if something was found, or nothing tried."""
+"""`./dev fuzz [TARGET ...] [--minutes N]`: run targets in turn; 1 if something was found, or nothing tried."""
 
 from __future__ import annotations
 
