@@ -1,4 +1,4 @@
-"""`./dev fuzz [TARGET ...] [--minutes N]`: run targets in turn; 1 if something was found, or nothing tried."""
+"""`./dev fuzz [TARGET ...] [--minutes N]`: run targets in turn; 1 if one found something or tried nothing."""
 
 from __future__ import annotations
 
