@@ -45,6 +45,7 @@ def codebook_html(schema: Schema) -> str:
         overview=overview(schema),
         codes=codes,
         combinations=[(sentence,) for sentence in combinations(schema)],
+        rules=[(rule.words(),) for rule in schema.rules],
     )
     return page + "\n"
 
