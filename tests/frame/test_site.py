@@ -135,9 +135,9 @@ def test_figures_of_the_readme_are_those_of_the_bench(site: ModuleType) -> None:
 
     assert f"differ by {ours['tv2']:.3f} on average" in readme
     assert f"reaches {theirs['tv2']:.3f} with" in readme
-    assert (
-        f"{round(theirs['cpu_seconds'] / ours['cpu_seconds'], -1):.0f} times the CPU time" in readme
-    )
+    # 796 s on a quiet machine, 1,740 beside other work: the page says so, and the README takes the less.
+    assert "more than 60 times the CPU time" in readme
+    assert min(796.0, theirs["cpu_seconds"]) / ours["cpu_seconds"] > 60
     assert f"in {100 * min(held):.1f} to {100 * max(held):.1f} % of 2,000" in readme
     assert f"{methods} methods, each" in readme
     assert "264 MB" in (DOCS / "reference" / "benchmarks.md").read_text()
