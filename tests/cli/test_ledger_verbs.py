@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gibbous.write.package import Package
 from tests.cli.conftest import Cli, Done
 
 SCHEMA = """format = "gibbous-schema/1"
@@ -125,3 +126,23 @@ def test_F_no_lock_is_made_beside_a_file_that_is_no_ledger(data: Path, cli: Cli)
 
     assert (done.code, "is not a ledger" in done.err) == (7, True)
     assert sorted(Path().iterdir()) == before
+
+
+def test_show_tells_how_a_stopped_run_goes_on_and_the_same_command_does(
+    data: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Package, "write_sets", stopped)
+        assert release(cli, "d.csv").code == 130
+    after = cli("ledger", "show").out
+    again = release(cli, "d.csv")
+    done = cli("ledger", "show").out
+
+    assert "tables paid, rows unfinished. Resume with the command" in after
+    assert "at no further cost (" in after
+    assert again.code == 0
+    assert "unfinished" not in done
+    assert done.count("epsilon = 0.5") == after.count("epsilon = 0.5")
