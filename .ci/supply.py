@@ -31,8 +31,10 @@ EXTRAS = (
     "postgresql",
     "sign",
     "formats",
+    "studio",
     "contract",
 )
+NEVER = "sys_platform == 'emscripten'"  # a browser is no platform of ours
 ALONE = ("docs", "supply")  # tools with an environment each
 BUILD = ("hatchling", "editables", "setuptools", "wheel")
 FILES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -63,7 +65,7 @@ def lock() -> None:
     for name, (extras, more) in FILES.items():
         flags = [word for extra in extras for word in ("--extra", extra)]
         blocks = _compiled(["-c", "constraints.txt", *flags, "pyproject.toml"], more)
-        kept = [block for known, block in blocks.items() if known not in before]
+        kept = [block for known, block in blocks.items() if known not in before and NEVER not in block]
         before |= blocks.keys()
         (LOCKS / f"{name}.txt").write_text(HEAD + "".join(kept))
     for asked in ALONE:
