@@ -65,7 +65,9 @@ def lock() -> None:
     for name, (extras, more) in FILES.items():
         flags = [word for extra in extras for word in ("--extra", extra)]
         blocks = _compiled(["-c", "constraints.txt", *flags, "pyproject.toml"], more)
-        kept = [block for known, block in blocks.items() if known not in before and NEVER not in block]
+        kept = [
+            block for known, block in blocks.items() if known not in before and NEVER not in block
+        ]
         before |= blocks.keys()
         (LOCKS / f"{name}.txt").write_text(HEAD + "".join(kept))
     for asked in ALONE:
