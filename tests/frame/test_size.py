@@ -12,6 +12,7 @@ PARAMETERS = 8
 LINES_OF_ALL = 89_200
 
 FACES = {
+    "schema_discovery.py::discover_schema",
     "contract/auditor/run.py::audit",
     "disintegrate/__init__.py::engine",
     "estimator.py::__init__",
