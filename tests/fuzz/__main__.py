@@ -38,9 +38,7 @@ def _run(name: str, engine: str, patches: tuple[str, ...], seconds: float, out: 
     one = campaign.Campaign(name, engine, patches, None if patches else KEPT / name)
     one.run(seconds, enough=1 if patches else campaign.MOST)
     print(f"{name}: {one.executions:,} inputs in {one.seconds:.0f} s ({engine})", flush=True)
-    if (
-        not one.executions
-    ):  # no verdict: a starved or broken worker looks like a clean pass otherwise
+    if not (one.executions or one.findings):  # a starved worker looks like a clean pass otherwise
         print("  nothing was tried: give it more minutes, or an idle machine", flush=True)
         return 1
     for finding in one.findings:
