@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_reports import ARGUMENTS
-from tests.needs import BROWSERS, need, program
+from tests.browser.test_reports import browser
 from tests.studio.pictures import NARROW, SCREENS, WIDE, settled
 from tests.studio.serving import Served, served
+
+__all__ = ["browser"]  # the fixture
 
 pytestmark = pytest.mark.browser
 
@@ -23,18 +24,6 @@ NAMES = (
     "{% raw %}", "</textarea><b>bold</b>", "javascript:alert(1)", "=cmd|' /C calc'!A0", "a&amp;b",
     "--help", "%3Cscript%3E", "on click",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Headless Chromium; skips where there is none."""
-    need("Chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program(*BROWSERS), args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 class Visit:

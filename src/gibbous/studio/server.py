@@ -50,25 +50,26 @@ def run(
     listening = _bound(port)
     address = f"http://{HOST}:{listening.getsockname()[1]}"
     opener = scratch / "open.html"
-    door = Door(address.removeprefix("http://"), lambda token: _renewed(opener, address, token))
-    studio = Studio(place, Jobs(scratch / "jobs", place.folder), door, board is not None)
-    tell(board or place.folder, f"{address}/enter#{door.token}", opener)
-    if browser:
-        webbrowser.open(opener.as_uri())  # the token is in the file, not in an argument
-    settings = uvicorn.Config(
-        application(studio), log_level="warning", access_log=False, server_header=False,
-        date_header=False, limit_concurrency=CONNECTIONS, timeout_keep_alive=20,
-        timeout_graceful_shutdown=3, ws="none", lifespan="off", http="h11",
-    )  # fmt: skip
+    jobs = Jobs(scratch / "jobs", place.folder)
     # uvicorn takes Ctrl-C and lets answers end; the watchdog of the command line would leave before.
     woken = signal.set_wakeup_fd(-1)
     try:
+        door = Door(address.removeprefix("http://"), lambda token: _renewed(opener, address, token))
+        studio = Studio(place, jobs, door, board is not None)
+        tell(board or place.folder, f"{address}/enter#{door.token}", opener)
+        if browser:
+            webbrowser.open(opener.as_uri())  # the token is in the file, not in an argument
+        settings = uvicorn.Config(
+            application(studio), log_level="warning", access_log=False, server_header=False,
+            date_header=False, limit_concurrency=CONNECTIONS, timeout_keep_alive=20,
+            timeout_graceful_shutdown=3, ws="none", lifespan="off", http="h11",
+        )  # fmt: skip
         uvicorn.Server(settings).run(sockets=[listening])
     finally:
         signal.set_wakeup_fd(woken)
         listening.close()
         opener.unlink(missing_ok=True)
-        if not studio.jobs.running():
+        if not jobs.running():
             place.sweep()
             if board is not None:
                 shutil.rmtree(scratch, ignore_errors=True)
