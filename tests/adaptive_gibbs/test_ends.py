@@ -96,6 +96,7 @@ def test_cells_of_all_triples_are_counted_without_listing_them() -> None:
     assert cells_of_triples((4, 5)) == 0
 
 
+@pytest.mark.slow
 def test_a_fit_ends_no_further_from_its_tables_than_it_began() -> None:
     sizes = (40, 40, 40, 40, 40)
     rows = np.repeat(np.random.default_rng(1).integers(0, 40, (4_000, 1)), 5, axis=1)

@@ -38,6 +38,7 @@ def test_every_public_name_has_a_place_in_the_api(site: ModuleType) -> None:
     )
 
 
+@pytest.mark.slow
 def test_every_code_in_the_source_is_on_the_page_of_errors(site: ModuleType) -> None:
     """Against a search that knows nothing of calls: constants in capitals that begin a list of sentences."""
     page = site.errors.page(SRC)

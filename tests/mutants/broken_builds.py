@@ -18,7 +18,7 @@ from gibbous.contract.runs import described
 from gibbous.contract.saboteurs import patched
 from gibbous.core.errors import GibbousError
 from gibbous.core.schema import Column, Schema
-from gibbous.privacy.calibrate import stable
+from gibbous.privacy.calibrate import gdp, stable
 from tests.blinded import blinded
 
 Check = Callable[[], object]
@@ -60,14 +60,11 @@ def faults(*places: tuple[object, str, Any]) -> Iterator[None]:
 
 
 def forget_prices() -> None:
-    """Prices of thresholds are remembered between calls; a broken build must compute its own."""
-    for function in (
-        stable.stable_geometric_cost,
-        stable.stable_geometric,
-        stable.stable_gaussian_cost,
-        stable.stable_gaussian,
-    ):
-        function.cache_clear()
+    """Prices are remembered between calls; a broken build must compute its own."""
+    for module in (stable, gdp):
+        for function in vars(module).values():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()
 
 
 def people(rows: int = 60) -> pl.DataFrame:

@@ -165,6 +165,7 @@ def kill_steps(tmp_path: Path, stride: int) -> range:
     return range(1, total + 1, stride)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_killed_anywhere_is_charged_once_and_loses_nothing(tmp_path: Path) -> None:
     for last in kill_steps(tmp_path, 3):
         (tmp_path / str(last)).mkdir()
@@ -322,7 +323,9 @@ ORDERS = {  # what each kernel runs, one after the other
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "order", [o if o == "rerun" else pytest.param(o, marks=pytest.mark.slow) for o in ORDERS]
+)
 def test_a_notebook_of_forty_cells_in_any_order_spends_once_a_request(
     order: str, tmp_path: Path
 ) -> None:

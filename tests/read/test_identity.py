@@ -183,6 +183,7 @@ def test_C_any_writing_reading_and_schema_gives_the_name_computed_row_by_row(
     assert keeps(table, how, tmp_path_factory.mktemp("c", numbered=True), named)
 
 
+@pytest.mark.slow
 def test_C_the_fuzz_catches_a_name_that_hangs_on_the_null_text(tmp_path: Path) -> None:
     case = st.tuples(tables(), writings)
     quick = settings(max_examples=5_000, deadline=None, database=None, phases=[Phase.generate])

@@ -38,6 +38,7 @@ _WIDE = 20  # mu from which the second term of delta is left out
 _SLACK = Fraction(1, 10**45)  # beyond the error of what is known to 1e-50 of itself
 
 
+@lru_cache(maxsize=512, typed=True)
 def square_of_gaussian(sigma: Number) -> Fraction | None:
     """mu^2 of one count plus discrete Gaussian noise, the count changing by 1; rounded up.
 
@@ -121,6 +122,7 @@ def mu_squared_for(epsilon: Number, delta: Number) -> Fraction:
     return largest(lambda square: _delta(square, target) <= goal, low, high)
 
 
+@lru_cache(maxsize=512, typed=True)
 def sigma_for(mu_squared: Number, squared_shift: Number) -> Fraction:
     """Smallest sigma of discrete Gaussian noise within a budget, in 32 binary digits; at least 1/2.
 

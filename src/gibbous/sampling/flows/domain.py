@@ -188,8 +188,11 @@ def virtual_records(scheme: Scheme, origins: int, group: int, n: int) -> float:
         group: the destination.
         n: records, and people drawn.
     """
-    domain, share, weight = _domain(scheme, Ground.of(scheme, origins), group)
-    found = profile(weight, len(domain))
+    if not scheme.local:  # every destination has the whole domain, which may be too large to list
+        found = profile(scheme.weights(origins), origins)
+    else:
+        domain, share, weight = _domain(scheme, Ground.of(scheme, origins), group)
+        found = profile(weight, len(domain))
     if scheme.keep:
         kept = float(share.sum() if weight is None else (weight * share).sum() / found.least)
         return shrunken_alpha(scheme, share, weight, n, n) * kept
