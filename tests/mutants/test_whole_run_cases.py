@@ -164,6 +164,7 @@ def test_c18_fifty_random_pairs_publish_the_same_but_noise() -> None:
     compare(50, 1, None)
 
 
+@pytest.mark.slow
 def test_c18_every_file_of_a_package_is_the_same_but_noise(tmp_path: Path) -> None:
     compare(14, 2, tmp_path)
 

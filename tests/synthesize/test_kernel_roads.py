@@ -51,6 +51,7 @@ def run(home: Path, **settings: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_every_road_gives_the_same_bytes_and_a_copied_cache_needs_no_numba(tmp_path: Path) -> None:
     first = run(tmp_path / "one")
     shutil.copytree(tmp_path / "one", tmp_path / "two", copy_function=shutil.copyfile)
