@@ -201,7 +201,7 @@ def test_a_method_that_looks_at_numbers_is_refused_before_anything_is_charged(
     "method", [gb.PerSet(method="noisy_pegs"), gb.Parallel(method="noisy_pegs")]
 )
 def test_a_combinator_is_paid_in_the_account_of_the_facts(method: Any) -> None:
-    frame = pl.DataFrame({"sex": ["F", "M"] * 400, "age": [str(v % 80) for v in range(800)]})
+    frame = pl.DataFrame({"sex": ["F", "M"] * 4_000, "age": [str(v % 80) for v in range(8_000)]})
 
     release = gb.synthesize(
         frame, gb.Discovery(("sex", "age"), gb.Unit()), method, rows=20, sets=2,
@@ -215,7 +215,7 @@ def test_a_combinator_is_paid_in_the_account_of_the_facts(method: Any) -> None:
 def test_a_schema_that_was_bought_before_is_named_beside_a_total_that_does_not_hold_its_price(
     tmp_path: Path,
 ) -> None:
-    frame = pl.DataFrame({"sex": ["F", "M"] * 400, "age": [str(v % 80) for v in range(800)]})
+    frame = pl.DataFrame({"sex": ["F", "M"] * 4_000, "age": [str(v % 80) for v in range(8_000)]})
     known, ledger = gb.Discovery(("sex", "age"), gb.Unit()), gb.Ledger.open(tmp_path / "l.db")
     method = gb.NoisyPegs(epsilon=2, delta=1e-6)
 
@@ -260,7 +260,7 @@ def test_bins_are_paid_for_by_the_release_that_cuts_them_and_not_by_the_next(
 
 
 def test_the_same_schema_of_the_same_records_is_bought_once(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"sex": ["F", "M"] * 400, "age": [str(v % 80) for v in range(800)]})
+    frame = pl.DataFrame({"sex": ["F", "M"] * 4_000, "age": [str(v % 80) for v in range(8_000)]})
     known, ledger = gb.Discovery(("sex", "age"), gb.Unit()), gb.Ledger.open(tmp_path / "l.db")
 
     def bought(source: pl.DataFrame = frame, epsilon: float = 2, **more: bool) -> gb.Schema:
@@ -282,6 +282,6 @@ def test_the_same_schema_of_the_same_records_is_bought_once(tmp_path: Path) -> N
     assert bought(fresh=True).names == first.names
     assert paid() == 2 * once
     assert bought(epsilon=3).names == first.names
-    assert bought(frame.head(700)).names == first.names
+    assert bought(frame.head(7_000)).names == first.names
     assert paid() == 4 * once
     assert gb.releases(ledger) == ()

@@ -123,15 +123,20 @@ class Engine(Protocol):
         ...
 
 
+How = Callable[[Any, Any], np.ndarray]
+"""(texts, column) -> a code or number of each text: public, and of one text at a time."""
+
+
 @runtime_checkable
 class TextRecords(Protocol):
     """What an engine has that holds cells as text, before there is a schema."""
 
-    def coded(self, schema: Schema, how: Callable[[Any, Any], np.ndarray]) -> Engine:
+    def coded(self, schema: Schema, how: How, numbers: How | None = None) -> Engine:
         """An engine with the codes of the same rows under a public schema.
 
         Args:
             how: (texts, column) -> code of each text, a public function of one text at a time.
+            numbers: the number of each text in a column of bounds alone, to be kept beside its code.
         """
         ...
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 How = Callable[[Any, Column], np.ndarray]
-"""(texts, column) -> int32 code of each text: a public function of one text at a time."""
+"""(texts, column) -> int32 code, or float64 number, of each text: public, and of one text at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -87,23 +87,30 @@ class TextEngine(LocalEngine):
     ) -> None:
         """Nothing: a table of classes fits everywhere."""
 
-    def coded(self, schema: Schema, how: How) -> LocalEngine:
+    def coded(self, schema: Schema, how: How, numbers: How | None = None) -> LocalEngine:
         """An engine with the codes of the same rows under a public schema.
 
         Args:
             schema: whose columns are among those that were read.
             how: the code of a text in a column; it refuses none.
+            numbers: the number of a text in a column of bounds alone, to be kept beside its code.
         """
-        columns = [
-            how(self._cells[column.name].texts, column).astype(np.uint32)[
-                self._cells[column.name].places
-            ]
-            for column in schema
+        values = [self._rows(how, column).astype(np.uint32) for column in schema]
+        kept = [
+            (place, self._rows(numbers, column))
+            for place, column in enumerate(schema)
+            if numbers is not None and column.binned and column.bins == 1
         ]
-        codes = np.stack(columns).astype(schema.code_dtype())
+        codes = np.stack(values).astype(schema.code_dtype())
         engine = LocalEngine(threads=self.threads, memory_limit=self.memory_limit)
-        engine.take(Codes(schema, codes.T, secret=True))
+        engine.take(Codes(schema, codes.T, secret=True, numbers=tuple(kept)))
         return engine
+
+    def _rows(self, how: How, column: Column) -> np.ndarray:
+        """What a rule makes of the text of each row."""
+        cells = self._cells[column.name]
+        found: np.ndarray = how(cells.texts, column)[cells.places]
+        return found
 
     def texts(
         self, names: Sequence[str], how: Callable[[str, Any], Any]

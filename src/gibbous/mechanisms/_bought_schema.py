@@ -1,4 +1,4 @@
-"""A schema bought: what is public and its budget in; kinds, levels, bounds and bins by noisy counts out."""
+"""A schema bought: what is public and its budget in; kinds, levels and bounds by noisy counts out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from gibbous.structure.bought_columns import (
     Outline,
     bounded_column,
     clear_of_noise,
-    cut_column,
     grid_column,
     incomplete,
     levels_column,
@@ -35,13 +34,12 @@ from gibbous.structure.contexts import margins
 
 PROOF = "docs/proofs/discovery.md"
 SHARES = {
-    "kinds": Fraction(10, 100),
-    "levels": Fraction(20, 100),
-    "rare": Fraction(32, 100),
-    "bounds": Fraction(20, 100),
-    "cuts": Fraction(18, 100),
+    "kinds": Fraction(12, 100),
+    "levels": Fraction(24, 100),
+    "rare": Fraction(40, 100),
+    "bounds": Fraction(24, 100),
 }
-"""Of the rho of discovery; the last three are divided again when it is known which columns need them."""
+"""Of the rho of discovery; the last two are divided again when it is known which columns need them."""
 LOOKS = 2  # at levels: delta is halved
 
 
@@ -86,18 +84,16 @@ class Parts:
     def divided(self, again: int, numbers: int) -> Parts:
         """What is left after the first look at levels, divided by what is needed then.
 
-        Bounds and cut points keep their shares a column, and the second look gets the rest; without a
-        column to look at again, they get all.
+        Bounds keep their share a column, and the second look gets the rest; without a column to look
+        at again, they get all.
 
         Args:
             again: columns to be looked at again.
             numbers: columns that need bounds, at most.
         """
-        own = {what: self.shares[what] for what in ("bounds", "cuts")}
-        left = self.shares["rare"] + sum(own.values())
-        used = Fraction(numbers, self.columns) if again else left / sum(own.values())
-        own = {what: used * share for what, share in own.items()}
-        return replace(self, shares={**self.shares, **own, "rare": left - sum(own.values())})
+        left = self.shares["rare"] + self.shares["bounds"]
+        own = self.shares["bounds"] * Fraction(numbers, self.columns) if again else left
+        return replace(self, shares={**self.shares, "bounds": own, "rare": left - own})
 
     def misses(self) -> tuple[tuple[str, float], ...]:
         """What is not found, where all columns are asked for their texts."""
@@ -109,11 +105,7 @@ class Parts:
         words = (
             (("kinds",), "kinds, missing cells and decimals of", Fraction(0)),
             (("levels",), "usual levels of", self.tails / LOOKS),
-            (
-                ("rare", "bounds", "cuts"),
-                "rarer levels, bounds and cut points of",
-                self.tails / LOOKS,
-            ),
+            (("rare", "bounds"), "rarer levels and bounds of", self.tails / LOOKS),
         )
         found = []
         for parts, text, tails in words:
@@ -132,7 +124,7 @@ class Parts:
 
 
 def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schema:
-    """Spend: kinds, levels, bounds and cut points, each with its share of `parts`."""
+    """Spend: kinds, levels and bounds, each with its share of `parts`."""
     plans, columns = _outlined(curator, known, parts), dict[str, Column]()
     for name, levels in known.levels:
         columns[name] = stated_column(plans[name], levels)
@@ -178,7 +170,7 @@ def _with_levels(
 
     Returns:
         What is left of the budget; of columns that were asked and have no levels, whole numbers that
-        many rows have.
+        many rows have, the most frequent first.
     """
     atoms: dict[str, list[int]] = {}
 
@@ -188,7 +180,7 @@ def _with_levels(
             if column is not None:
                 columns[name] = column
             elif plans[name].integer:
-                atoms[name] = [int(text) for text in kept[name]]
+                atoms[name] = [int(t) for t in sorted(kept[name], key=lambda t: -kept[name][t])]
 
     asked = [
         name
@@ -228,7 +220,7 @@ def _with_bounds(
     plans: list[Outline],
     atoms: Mapping[str, list[int]],
 ) -> dict[str, Column]:
-    """Columns of numbers and days: bounds first, then bins."""
+    """Columns of numbers and days, between bounds."""
     grids = Schema(tuple(map(grid_column, plans)), curator.schema.unit)
     noise = parts.noise("bounds", len(plans))
     tables = curator.coded(grids, lenient_codes).noisy_counts(margins(grids), noise)
@@ -236,18 +228,7 @@ def _with_bounds(
         bounded_column(plan, _cells(table)[:-1], float(noise.sigma), atoms.get(plan.name, ()))
         for plan, table in zip(plans, tables, strict=True)
     )
-    bounded = [column for column in tried if column is not None]
-    narrow = [column for column in bounded if column.binned]
-    found = {column.name: column for column in bounded}
-    if narrow:
-        schema = Schema(tuple(narrow), curator.schema.unit)
-        noise = parts.noise("cuts", len(narrow))
-        tables = curator.coded(schema, lenient_codes).noisy_counts(margins(schema), noise)
-        for column, table in zip(narrow, tables, strict=True):
-            found[column.name] = cut_column(
-                column, _cells(table), float(noise.sigma), atoms.get(column.name, ())
-            )
-    return found
+    return {column.name: column for column in tried if column is not None}
 
 
 def _cells(table: Table) -> np.ndarray:

@@ -17,10 +17,11 @@ from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
-from gibbous.encode.cell_text import lenient_codes
+from gibbous.encode.cell_text import column_numbers, lenient_codes
 from gibbous.mechanisms import _inner
 from gibbous.mechanisms._bought_schema import PROOF, Parts, bought_schema
 from gibbous.mechanisms._budget import in_account
+from gibbous.mechanisms.paid_bins import numbers_as_they_are
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.text_curator import TextCurator
 
@@ -66,12 +67,14 @@ class Discovering:
         """Cost before data: the total of the method inside at the whole budget.
 
         Args:
-            schema: the placeholder of `Discovery.schema`, or what was bought.
+            schema: the placeholder of `Discovery.schema`; or what was bought or released, and then the
+                parts are those of its columns.
         """
         parts, total = self.parts(rows, sets), self._known(rows, sets).total
         assert parts.method is not None
         with in_account("zcdp"):
-            inside = parts.method.plan(schema, rows, sets)
+            alone = _bounds_alone(schema)
+            inside = numbers_as_they_are(parts.method, alone).plan(alone, rows, sets)
         source = f"{PROOF}; {total.source}"
         return replace(
             inside,
@@ -90,7 +93,8 @@ class Discovering:
             return parts.method.run(curator, rows, sets)
         schema = bought_schema(curator, self.known, parts)
         with in_account("zcdp"):
-            return parts.method.run(curator.coded(schema, lenient_codes), rows, sets)
+            method = numbers_as_they_are(parts.method, schema)
+            return method.run(curator.coded(schema, lenient_codes, column_numbers), rows, sets)
 
     def parts(self, rows: int | None = None, sets: int = 1) -> Parts:
         """How the budget is divided; the same for all data.
@@ -126,6 +130,15 @@ class Discovering:
                 "Use adaptive_gibbs (the default), or declare a schema.",
             )
         return known
+
+
+def _bounds_alone(schema: Schema) -> Schema:
+    """The schema that was bought, where bins and the law inside of them were bought after it."""
+    columns = (
+        replace(c, edges=(c.edges[0], c.edges[-1]), within=None) if c.within is not None else c
+        for c in schema
+    )
+    return replace(schema, columns=tuple(columns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gibbous.core.errors import PrivacyRefused
-from gibbous.core.protocols import Noise, TextRecords
+from gibbous.core.protocols import How, Noise, TextRecords
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Sparse
 from gibbous.privacy.curator import Curator
@@ -52,17 +50,18 @@ class TextCurator(Curator):
             kept.append({texts[place]: number for place, number in numbers})
         return tuple(kept)
 
-    def coded(self, schema: Schema, how: Callable[[Any, Any], np.ndarray]) -> Curator:
+    def coded(self, schema: Schema, how: How, numbers: How | None = None) -> Curator:
         """The same run with its records coded under a public schema, and the same budget; free.
 
         Args:
             schema: from public facts and from what was bought.
-            how: (texts, column) -> code of each text: public, and a function of one text at a time.
+            how: the code of each text: public, and a function of one text at a time.
+            numbers: as `how`, the number of each text in a column of bounds alone.
         Returns:
             A view; it is closed with this curator.
         """
         view = Curator(
-            self._text().coded(schema, how),
+            self._text().coded(schema, how, numbers),
             self._purse.budget,
             schema,
             relation=self._relation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
@@ -13,24 +13,19 @@ import numpy as np
 
 from gibbous.core.column import FACTS, Column, Source
 from gibbous.encode.cell_text import CLASSES, DAYS, EITHER, PLACES
-from gibbous.structure.narrow_bins import merged_edges, narrow_edges
 
 FEW = 20  # whole numbers with at most so many texts may be levels
 RANGE = 32  # whole numbers in so short a range are levels, too
 MOST_LEVELS = 1_000
 LOST = 0.005  # share of cells without a level up to which nothing is done about them
-BINS = 16
-MOST_BINS = 128  # with those of whole numbers that may be codes
-NARROW = 256
 CODES = 10  # so many whole numbers with gaps between them may be codes
-NARROW_CODES = 4096  # whole numbers that may be codes
+MOST_CODES = 64  # that have a bin of their own
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
 SPOILED = 0.05  # share of other cells from which on a column is no column of days
 SURE = 5.0  # standard deviations above which a stretch of the grid is not empty
 NEXT = 3.0  # the same of a stretch that begins where the cells that stand out end
 OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are none
 SPURIOUS = 0.01  # probability that any column of a table gets a missing level that it does not need
-SKEWED = 50.0  # upper bound over the usual magnitude from which on bins grow in equal ratios
 
 _FIRST_YEAR, _LAST_YEAR = 1850, 2150
 _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
@@ -142,12 +137,13 @@ def bounded_column(
 ) -> Column | None:
     """A column of numbers or days between bounds, from noisy counts on its grid; None without bounds.
 
-    Whole numbers in a short range become levels; others get narrow bins, to be counted and merged.
-    There are no bounds where many more cells were counted than lie between the ends that stand out.
+    Whole numbers in a short range become levels. Those that may be codes get cut points, so that a
+    code that many rows have is a bin; all other numbers have bounds alone. There are no bounds where
+    many more cells were counted than lie between the ends that stand out.
 
     Args:
         counts: float64 (cells of `grid_column`,).
-        atoms: whole numbers that were bought: each is within the bounds, and a narrow bin of its own.
+        atoms: whole numbers that were bought, the most frequent first: each is within the bounds.
     """
     edges = grid_column(plan).edges
     low, high = _ends(counts, sigma)
@@ -160,17 +156,23 @@ def bounded_column(
     if whole:
         last -= 1
     first, last = min((first, *atoms)), max((last, *atoms))
-    facts: tuple[tuple[str, Source], ...] = bought("bounds", "bins", "missing", kind=plan.stated)
+    facts: tuple[tuple[str, Source], ...] = bought("bounds", "missing", kind=plan.stated)
     if plan.integer and last - first < RANGE:
         levels = tuple(range(int(first), int(last) + 1))
         kind: Literal["ordinal", "binary"] = "binary" if len(levels) == 2 else "ordinal"
         facts = bought("levels", "missing", kind=plan.stated)
         return Column(plan.name, kind, levels, missing=plan.missing, sources=facts)
     last = max(last, first + 1)
-    plain = Column(
+    cuts: set[float] = set()
+    if gaps(atoms):
+        facts = bought("bounds", "bins", "missing", kind=plan.stated)
+        cuts = {
+            float(edge) for atom in atoms[:MOST_CODES] for edge in (atom, atom + 1) if edge < last
+        }
+    return Column(
         plan.name,
         "date" if plan.kind == "date" else "numeric",
-        edges=(first, last),
+        edges=tuple(sorted({float(first), float(last)} | cuts)),
         integer=plan.integer,
         decimals=plan.decimals if plan.kind == "numeric" and not plan.integer else None,
         clamp=True,
@@ -178,25 +180,6 @@ def bounded_column(
         date_format=plan.form,
         sources=facts,
     )
-    grid = "log" if plan.kind == "numeric" and _skewed(edges, counts, low, high) else "equal"
-    most = NARROW_CODES if gaps(atoms) else NARROW
-    fine = set(narrow_edges(plain, grid, most))  # type: ignore[arg-type]
-    fine |= {float(edge) for atom in atoms for edge in (atom, atom + 1) if edge < last}
-    return replace(plain, edges=tuple(sorted(fine)))
-
-
-def cut_column(
-    narrow: Column, counts: np.ndarray, sigma: float, atoms: Sequence[int] = ()
-) -> Column:
-    """Narrow bins merged to bins of about equal noisy mass, with the law of numbers inside of them.
-
-    Args:
-        counts: float64 (narrow bins, and more codes that are not looked at,).
-        atoms: as for `bounded_column`; each may have a bin of its own where they may be codes.
-    """
-    bins = min(MOST_BINS, BINS + (len(atoms) if gaps(atoms) else 0))
-    merged = merged_edges(narrow.edges, counts[: narrow.bins], sigma, bins, within=True)
-    return replace(narrow, edges=merged.edges, within=merged.within)
 
 
 def gaps(atoms: Sequence[int]) -> bool:
@@ -337,12 +320,3 @@ def _outward(counts: np.ndarray, last: int, sigma: float) -> int:
         if len(beyond) == width and beyond.sum() > NEXT * sigma * math.sqrt(width):
             return _outward(counts, last + 1 + int(np.argmax(beyond)), sigma)
     return last
-
-
-def _skewed(edges: Sequence[float], counts: np.ndarray, low: int, high: int) -> bool:
-    """Whether the usual magnitude is far below the largest one."""
-    ends = np.abs(np.array(edges[low : high + 2]))
-    size, mass = np.maximum(ends[:-1], ends[1:]), np.maximum(counts[low : high + 1], 0.0)
-    order = np.argsort(size)
-    half = np.searchsorted(np.cumsum(mass[order]), 0.5 * mass.sum())
-    return bool(size.max() > SKEWED * size[order][min(int(half), len(size) - 1)])

@@ -169,7 +169,7 @@ def merged_edges(
     joined = np.append(counts[:-2], counts[-2:].sum()) if capped else counts
     edges = _cut(narrow, joined, sigma, bins)
     steps = (*narrow, narrow[-1]) if capped else narrow
-    if not within or len(steps) == len(edges):
+    if not within:
         return Edges(edges, "discovered")
     noise = float(f"{UNITS * sigma / max(1.0, float(counts.sum())):.6g}")
     shares = counts / max(1.0, float(counts.sum())) if smooth else narrow_shares(counts, sigma)
