@@ -118,6 +118,17 @@ def test_a_model_is_fitted_without_the_records(finished: Visitor) -> None:
     assert "sex[T.M]" in page
     assert r"\begin{tabular}" in page
     assert "sex[T.M]," in html.unescape(page)
+    assert '<option value="sex=F" selected>F</option>' in page
+
+    again = {"reference[]": "sex=M", "formula": "income ~ age + sex", "family": "gaussian"}
+    finished.do("analyse/fit", **again, once="again")
+    finished.settle()
+    page = finished.get("analyse").text
+
+    assert "sex[T.F]" in page
+    assert '<option value="sex=M" selected>M</option>' in page
+    assert "--reference sex=M" in page
+    assert "reference={&#39;sex&#39;: &#39;M&#39;}" in page
 
 
 @pytest.mark.slow

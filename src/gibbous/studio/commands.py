@@ -190,12 +190,16 @@ def evaluated(
     )
 
 
-def inferred(release: str, formula: str, family: str) -> Command:
-    """Fit a model to every set, and combine."""
+def inferred(
+    release: str, formula: str, family: str, references: Sequence[tuple[str, str]] = ()
+) -> Command:
+    """Fit a model to every set, and combine; references are columns with the level to compare with."""
+    flags = [word for name, level in references for word in ("--reference", f"{name}={level}")]
+    more = f", reference={dict(references)!r}" if references else ""
     return Command(
-        ("infer", "--family", family, "--", release, formula),
+        ("infer", "--family", family, *flags, "--", release, formula),
         _python(
-            f"fit = load_release({release!r}).glm({formula!r}, {family!r})\nprint(fit.summary())",
+            f"fit = load_release({release!r}).glm({formula!r}, {family!r}{more})\nprint(fit.summary())",
             before="from gibbous.infer import load_release",
         ),
     )

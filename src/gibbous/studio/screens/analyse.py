@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from gibbous.core.errors import UsageError
@@ -29,9 +30,10 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     answer = studio.jobs.answer(job)
     schema = load_schema(studio.place.release / "schema.toml")
     formula = job.words[-1] if job else ""
-    command = commands.inferred(
-        release, formula or "y ~ a + b", job.words[2] if job else "gaussian"
-    )
+    family = job.words[2] if job else "gaussian"
+    chosen = _chosen(job.words[3:-3]) if job else []
+    command = commands.inferred(release, formula or "y ~ a + b", family, chosen)
+    compared = (answer or {}).get("references", {})
     rows = [[_figure(one.get(h)) for h in HEADERS] for one in (answer or {}).get("estimates", [])]
     return {
         "release": release,
@@ -39,7 +41,16 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "columns": [(c.name, c.kind, [str(v) for v in c.levels[:60]]) for c in schema],
         "job": job,
         "formula": formula,
-        "family": job.words[2] if job else "gaussian",
+        "family": family,
+        "references": [
+            (
+                c.name,
+                [(level, f"{c.name}={level}") for level in map(str, c.levels)],
+                compared[c.name],
+            )
+            for c in schema
+            if c.name in compared and "=" not in c.name  # which ends the name in a command
+        ],
         "answer": answer,
         "heads": HEADERS,
         "rows": rows,
@@ -48,6 +59,12 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "command": command.shell,
         "python": command.python,
     }
+
+
+def _chosen(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Columns and levels of COLUMN=LEVEL."""
+    pairs = (word.partition("=") for word in words if "=" in word)
+    return [(name, level) for name, _, level in pairs]
 
 
 def _figure(value: Any) -> str:
@@ -80,7 +97,9 @@ def _fit(studio: Studio, form: Form) -> str:
             "Its left side is explained by its right side.",
             "For example: income ~ age + sex.",
         )
-    command = commands.inferred(release, formula, form.text("family", 20) or "gaussian")
+    family = form.text("family", 20) or "gaussian"
+    chosen = [(n, level) for n, level in _chosen(form.many.get("reference", [])) if n in formula]
+    command = commands.inferred(release, formula, family, chosen)
     studio.jobs.start(command, "analyse", form.get("once", ""))
     return "analyse"
 
