@@ -104,6 +104,14 @@ class Synthesizer:
         # A ledger is the record of one installation: a clone charges the same one.
         return type(self)(**self.get_params(deep=False))
 
+    def __sklearn_tags__(self) -> Any:
+        # Asked by scikit-learn alone. It takes tables with a schema, which an array has not.
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        tables = InputTags(two_d_array=False, string=True, categorical=True, allow_nan=True)
+        target = TargetTags(required=False)
+        return Tags(None, target, non_deterministic=True, no_validation=True, input_tags=tables)
+
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle holds: parameters and public results; of a ledger its path alone."""
         held = dict(self.__dict__)

@@ -45,7 +45,7 @@ OWNERS = {
     "rich": ("cli",),
     "pytest": ("contract",),
     "scipy": ("contract", "evaluation", "studies"),
-    "sklearn": ("evaluation",),
+    "sklearn": ("evaluation", "estimator.py"),
     "formulaic": ("evaluation",),
     "altair": ("reporting", "studies"),
     "jinja2": ("write", "studio/pages.py"),

@@ -172,6 +172,9 @@ CHECKS = (  # of scikit-learn; those that fit arrays without a schema or a ledge
     "check_estimator_repr",
     "check_parameters_default_constructible",
     "check_mixin_order",
+    "check_estimator_tags_renamed",
+    "check_valid_tag_types",
+    "check_estimators_unfitted",
 )
 
 
@@ -180,6 +183,20 @@ def test_the_checks_of_scikit_learn_that_need_no_arrays_pass(name: str) -> None:
     checks = pytest.importorskip("sklearn.utils.estimator_checks", reason="an optional companion")
 
     getattr(checks, name)("Synthesizer", gb.Synthesizer(gb.NoisyPegs(epsilon=1, delta=1e-6)))
+
+
+@pytest.mark.filterwarnings("ignore:Can't test estimator")
+def test_scikit_learn_asks_for_no_array_and_shows_it_in_a_pipeline() -> None:
+    checks = pytest.importorskip("sklearn.utils.estimator_checks", reason="an optional companion")
+    pipeline = pytest.importorskip("sklearn.pipeline", reason="an optional companion")
+    made = gb.Synthesizer(gb.NoisyPegs(epsilon=1, delta=1e-6))
+
+    found = checks.check_estimator(made, on_fail=None, on_skip=None)
+
+    assert {one["status"] for one in found} <= {"passed", "skipped"}
+    assert "Synthesizer" in pipeline.Pipeline([("rows", made)])._repr_html_()
+    made.__sklearn_tags__().input_tags.two_d_array = True  # of that call alone
+    assert not made.__sklearn_tags__().input_tags.two_d_array
 
 
 def test_scikit_learn_clones_it_without_its_fit() -> None:
