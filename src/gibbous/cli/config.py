@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -224,12 +225,10 @@ def read_config(path: Path) -> dict[str, object]:
 
 def _is_table(text: Any, folder: Path) -> bool:
     """Whether a source names a table: scheme://..., file::table, or catalog.db.table; no path."""
-    if not isinstance(text, str):
-        return False
-    if "://" in text or "::" in text:
-        return True
+    if not isinstance(text, str) or "://" in text or "::" in text:
+        return isinstance(text, str)
     plain = "/" in text or Path(text).suffix.lower() in FILES or "*" in text
-    return not plain and text.count(".") in (1, 2) and not (folder / text).exists()
+    return not plain and text.count(".") in (1, 2) and not os.path.exists(folder / text)
 
 
 def method_of(values: Values, fixed: Mapping[str, Any] | None = None) -> Mechanism:
