@@ -4,10 +4,10 @@
     python bench/discovery.py --table                              # what was measured so far, as Markdown
 
 Each file is cut to its first 50,000 rows and written as CSV. The draft is `infer_schema`, accepted, with
-bounds alone for numbers: it read the records for free, so it is what a good declaration would be, or better. TV2 is the mean total
-variation distance of all 2-way margins between records and rows, in 16 quantiles of the records and the
-levels of the draft, over the columns that both releases have; KS and the error of the share of zeros are
-of the bought one. One line a run in bench/results/discovery.jsonl.
+bounds alone for numbers: it read the records for free, so it is what a good declaration would be, or
+better. TV2 is the mean total variation distance of all 2-way margins between records and rows, in 16
+quantiles of the records and the levels of the draft, over the columns that both releases have; KS and the
+error of the share of zeros are of the bought one. One line a run in bench/results/discovery.jsonl.
 """
 
 from __future__ import annotations
