@@ -43,6 +43,7 @@ def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("bare")
+@pytest.mark.slow
 def test_the_demo_makes_shows_and_verifies_a_release_and_its_noisy_margin(
     cli: Cli, home: Path
 ) -> None:

@@ -110,6 +110,7 @@ def storm(folder: Path, name: str, kills: int, *, each: int, seed: int) -> None:
     place.finish()
 
 
+@pytest.mark.slow
 def test_i4_h3_three_kills_of_the_command_cost_once_and_show_nothing_half(tmp_path: Path) -> None:
     storm(tmp_path, "sbhg", 3, each=3, seed=1)
 

@@ -230,6 +230,7 @@ def _second(dying: Any) -> Any:
     return record
 
 
+@pytest.mark.slow
 def test_fifty_sets_are_charged_once_and_verified(tmp_path: Path) -> None:
     ledger = gb.Ledger.ephemeral()
 
