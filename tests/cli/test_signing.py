@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -47,6 +48,22 @@ def test_a_board_reads_whole_signed_paid_in_this_order(cli: Cli, work: Path) -> 
     assert lines[-2] == "  ok: the ledger holds this reservation and this commit in its chain"
     assert lines[-1].endswith(f"; signed by '{NAME}' ({fingerprint}).")
     assert "five horses" not in done.out + made.out
+
+
+def test_the_passphrase_is_read_from_standard_input_where_it_is_asked_for(
+    cli: Cli, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def given(text: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+    run = ("synthesize", "in.csv", "-s", "schema.toml", "-m", "laplace", "-e", "1", "-n", "20")
+    signed = (*run, "--out", "rel", "--sign", "office", "--passphrase-file", "-")
+    given("five horses\r\nmore\n")
+    assert cli("keys", "new", "office", "--name", NAME, "--passphrase-file", "-").code == 0
+    given("")
+    assert "is encrypted, and no passphrase was given" in cli(*signed).err
+    given("five horses")
+    assert cli(*signed).code == 0
 
 
 @pytest.mark.parametrize("quiet", [(), ("--quiet",)], ids=["all lines", "quiet"])

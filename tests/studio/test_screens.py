@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
+from gibbous.core.errors import UsageError
 from gibbous.read.schema_file import load_schema
 from gibbous.studio import commands
 from gibbous.studio.app import Studio
 from gibbous.studio.door import Door
 from gibbous.studio.jobs import Jobs
 from gibbous.studio.workplace import Workplace
+from gibbous.write.signature import SigningKey
 from tests.studio.conftest import HOST, SCHEMA, Visitor
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:starlette")
@@ -294,13 +296,41 @@ def test_m3_the_processes_of_jobs_show_no_secret(described: Studio, folder: Path
     visitor = Visitor(described)
 
     visitor.do("run/key", name="office", passphrase="correct horse", once="k")
-    job = described.jobs.newest("keys", "new")
     visitor.settle()
 
+    job = described.jobs.newest("keys", "new")
     assert job is not None
-    assert "correct horse" not in " ".join(job.words)
-    assert (folder / "sign.key").exists()
-    assert not (folder / ".studio" / "passphrase").exists()
+    assert job.state == "done"
+    with pytest.raises(UsageError, match="encrypted"):
+        SigningKey.load(folder / "sign.key")
+    for path in folder.rglob("*"):
+        assert path.is_dir() or b"correct horse" not in path.read_bytes(), path
+
+
+def test_m3_a_signed_run_goes_on_with_its_passphrase_which_no_file_keeps(
+    described: Studio, folder: Path
+) -> None:
+    visitor = Visitor(described)
+    visitor.do("run/key", name="office", passphrase="correct horse", once="k")
+    visitor.settle()
+    declared(visitor)
+    visitor.do("run/texts", sign="sign.key")
+    visitor.do("run/start", confirm="1", passphrase="wrong horse", once="r")
+    visitor.settle()
+    failed = described.jobs.newest("synthesize")
+    assert failed is not None
+    assert failed.state == "failed"
+    assert 'name="passphrase"' in visitor.get("run").text
+
+    visitor.do(f"jobs/{failed.id}/again", passphrase="correct horse")
+    visitor.settle()
+
+    done = described.jobs.newest("synthesize")
+    assert done is not None
+    assert (done.state, done.id != failed.id) == ("done", True)
+    assert (folder / "release" / "manifest.sig").exists()
+    for path in folder.rglob("*"):
+        assert path.is_dir() or b"correct horse" not in path.read_bytes(), path
 
 
 def test_l11_a_job_goes_on_without_its_studio_and_its_state_is_true(
@@ -325,7 +355,8 @@ def test_l11_a_job_that_was_killed_is_not_called_done(studio: Studio, folder: Pa
     job = studio.jobs.start(commands.draft("people.csv", "schema.toml", ()), "data")
     pid = json.loads((folder / ".studio" / "jobs" / job / "job.json").read_text())["pid"]
     os.kill(pid, signal.SIGKILL)
-    studio.jobs._own[job].wait()
+    while studio.jobs.running():
+        time.sleep(0.05)
     (folder / ".studio" / "jobs" / job / "code").unlink(missing_ok=True)
 
     assert Jobs(folder / ".studio" / "jobs", folder).get(job).state == "failed"  # type: ignore[union-attr]
@@ -357,7 +388,8 @@ def test_python_of_every_command_is_python() -> None:
         commands.verified("r", "k.pub"), commands.public_report("r"),
         commands.evaluated("a", "r", {"keys": ["x"]}, "h", reading),
         commands.inferred("r", "y ~ x", "gaussian"), commands.compared(), commands.account("a", reading),
-        commands.capped("a", "1", "1e-9", ()), commands.named("a", "n", ()), commands.new_key("k", "n", ""),
+        commands.capped("a", "1", "1e-9", ()), commands.named("a", "n", ()),
+        commands.new_key("k", "n", locked=False),
     ]  # fmt: skip
 
     for command in made:

@@ -253,7 +253,9 @@ class SignFlags:
     ] = None
     passphrase_file: Annotated[
         Path | None,
-        Option("--passphrase-file", help="Its first line opens the key; default: asked for."),
+        Option(
+            "--passphrase-file", help="Its first line opens the key (-: stdin); else asked for."
+        ),
     ] = None
 
 

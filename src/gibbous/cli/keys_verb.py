@@ -62,6 +62,8 @@ def opened(given: SignFlags) -> SigningKey | None:
 
 
 def _from(path: Path) -> str:
+    if str(path) == "-":
+        return sys.stdin.readline(MAX_BYTES).rstrip("\r\n") if sys.stdin else ""
     try:
         return read_text(path, MAX_BYTES).split("\n", 1)[0].rstrip("\r")
     except Unreadable as error:

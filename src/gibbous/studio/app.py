@@ -212,5 +212,5 @@ async def _cancel(studio: Studio, what: str, request: Request) -> Response:
     if what == "cancel":
         studio.jobs.cancel(job.id)
     else:
-        studio.jobs.again(job.id)
+        studio.jobs.again(job.id, form.text("passphrase", 500))
     return RedirectResponse(f"/{job.screen}", 303)

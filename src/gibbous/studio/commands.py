@@ -120,11 +120,11 @@ def planned(values: Mapping[str, Any], accept: bool) -> Command:
 
 
 def synthesized(
-    values: Mapping[str, Any], reading: Sequence[str], accept: bool, passphrase: str = ""
+    values: Mapping[str, Any], reading: Sequence[str], accept: bool, locked: bool = False
 ) -> Command:
     """Spend, and write the release."""
     more = ("--accept-inferred",) if accept else ()
-    secret = ("--passphrase-file", passphrase) if passphrase else ()
+    secret = ("--passphrase-file", "-") if locked else ()
     extra = ", accept_inferred=True" if accept else ""
     if values.get("output.sign"):
         extra += f", sign={values['output.sign']!r}"
@@ -248,9 +248,9 @@ def named(data: str, nickname: str, reading: Sequence[str]) -> Command:
     )
 
 
-def new_key(path: str, name: str, passphrase: str) -> Command:
+def new_key(path: str, name: str, locked: bool) -> Command:
     """A key to sign with."""
-    secret = ("--passphrase-file", passphrase) if passphrase else ("--no-passphrase",)
+    secret = ("--passphrase-file", "-") if locked else ("--no-passphrase",)
     return Command(
         ("keys", "new", path, "--name", name, *secret),
         _python(f"new_key(Path({path!r}), {name!r}, getpass())",

@@ -82,12 +82,14 @@ class Jobs:
         screen: str,
         once: str = "",
         then: Command | None = None,
+        secret: str = "",
     ) -> str:
         """Start a command, unless the same form already did, or another tab.
 
         Args:
             once: key of the form that asked; the same key starts nothing a second time.
             then: started when it ended well.
+            secret: handed over on standard input: in no file, no argument and no fact of the job.
         Returns:
             The id of the job.
         """
@@ -97,14 +99,16 @@ class Jobs:
                 busy = command.verb in SPENDERS and facts["words"][0] == command.verb
                 if same or (busy and self._state(job, facts)[0] == "running"):
                     return job
-            return self._start(command, screen, once, then)
+            return self._start(command, screen, once, then, secret)
 
-    def _start(self, command: Command, screen: str, once: str, then: Command | None) -> str:
+    def _start(
+        self, command: Command, screen: str, once: str, then: Command | None, secret: str
+    ) -> str:
         job = secrets.token_hex(8)
         folder = self._folder / job
         folder.mkdir(mode=0o700)
         argv = [sys.executable, "-P", "-m", "gibbous", *command.words]
-        secret = self._folder.parent / "pgpass"  # never in an argument
+        doors = self._folder.parent / "pgpass"  # never in an argument
         place = argv.index("--") if "--" in argv else len(argv)
         argv.insert(place, "--json")
         try:
@@ -112,11 +116,11 @@ class Jobs:
                 process = subprocess.Popen(
                     argv,
                     cwd=self._cwd,
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE if secret else subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
                     start_new_session=True,
-                    env=os.environ | ({"PGPASSFILE": str(secret)} if secret.exists() else {}),
+                    env=os.environ | ({"PGPASSFILE": str(doors)} if doors.exists() else {}),
                 )
         except OSError:
             raise ResourceLimit(
@@ -125,6 +129,9 @@ class Jobs:
                 "Each job is a process of its own.",
                 "Close other programs, and try again.",
             ) from None
+        if process.stdin is not None:
+            with suppress(OSError), process.stdin as pipe:
+                pipe.write(secret.encode() + b"\n")
         facts = {
             "words": list(command.words),
             "shell": command.shell,
@@ -145,16 +152,15 @@ class Jobs:
     def _wait(
         self, job: str, process: subprocess.Popen[bytes], then: Command | None, screen: str
     ) -> None:
+        """What follows a job is under way before the job itself counts as ended."""
         code = process.wait()
-        with suppress(FileNotFoundError):
-            write(self._folder / job / "code", str(code))
-        if "--passphrase-file" in self._words(job):
-            (self._folder.parent / "passphrase").unlink(missing_ok=True)
-        if then is not None and code == 0:
-            self.start(then, screen)
-
-    def _words(self, job: str) -> list[str]:
-        return next((facts["words"] for name, facts in self._all() if name == job), [])
+        try:
+            if then is not None and code == 0:
+                self.start(then, screen)
+            with suppress(OSError):  # the folder is gone, or the disk is full
+                write(self._folder / job / "code", str(code))
+        finally:
+            del self._own[job]
 
     def _all(self) -> list[tuple[str, dict[str, Any]]]:
         """Every job with its facts, the newest first."""
@@ -195,12 +201,12 @@ class Jobs:
                 with suppress(ProcessLookupError):
                     os.kill(facts["pid"], signal.SIGINT)
 
-    def again(self, job: str) -> None:
+    def again(self, job: str, secret: str = "") -> None:
         """Start the command of a job that stopped: what was paid for is not paid for again."""
         stopped = self.get(job)
         if stopped is not None and stopped.state in ("failed", "stopped"):
             command = Command(stopped.words, stopped.python)
-            self.start(command, stopped.screen, once=f"again-{job}", then=stopped.then)
+            self.start(command, stopped.screen, f"again-{job}", stopped.then, secret)
 
     def running(self) -> bool:
         """Whether any job runs."""
@@ -227,14 +233,11 @@ class Jobs:
         try:
             code: int | None = int((self._folder / job / "code").read_text("utf-8"))
         except (OSError, ValueError):
-            own = self._own.get(job)
-            code = own.poll() if own is not None else None
-            if code is None:
-                if own is not None or _born(facts["pid"]) == facts["born"] != "":
-                    return "running", None
-                # It ended while no studio watched: what it printed says how.
-                whole = _tail(self._folder / job / "out.json").rstrip().endswith(("}", "]"))
-                return ("done" if whole else "failed"), None
+            if job in self._own or _born(facts["pid"]) == facts["born"] != "":
+                return "running", None
+            # It ended while no studio watched: what it printed says how.
+            whole = _tail(self._folder / job / "out.json").rstrip().endswith(("}", "]"))
+            return ("done" if whole else "failed"), None
         if code == 0:
             return "done", 0
         return ("stopped" if code in (130, 143, -2, -15) else "failed"), code

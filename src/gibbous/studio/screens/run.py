@@ -9,14 +9,12 @@ from gibbous.core.request import FORMATS
 from gibbous.studio import accounts, commands
 from gibbous.studio.screens.budget import DELTA, plan_of
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
-from gibbous.studio.workplace import write
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
 TEXTS = ("issuer", "contact", "date", "license")
-SECRET = "passphrase"  # noqa: S105 - the name of a file
 
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
@@ -90,14 +88,10 @@ def _texts(studio: Studio, form: Form) -> str:
 
 
 def _key(studio: Studio, form: Form) -> str:
-    """A key to sign with, without or with a passphrase, which goes through a private file."""
-    name = form.text("name", 100)
-    file = studio.place.scratch / SECRET
+    """A key to sign with, without or with a passphrase."""
     secret = form.text("passphrase", 500)
-    if secret:
-        write(file, secret + "\n")
-    command = commands.new_key("sign.key", name, studio.place.short(file) if secret else "")
-    studio.jobs.start(command, "run", form.get("once", ""))
+    command = commands.new_key("sign.key", form.text("name", 100), bool(secret))
+    studio.jobs.start(command, "run", form.get("once", ""), secret=secret)
     return "run"
 
 
@@ -123,14 +117,10 @@ def _start(studio: Studio, form: Form) -> str:
     values = place.request()
     place.save({"privacy.delta": values.get("privacy.delta", float(DELTA)), "output.path":
                 values.get("output.path", "release")})  # fmt: skip
-    secret = form.text("passphrase", 500)
-    file = place.scratch / SECRET
-    if secret:
-        write(file, secret + "\n")
-    used = place.short(file) if secret and values.get("output.sign") else ""
-    command = commands.synthesized(place.request(), place.reading(), accept, used)
+    secret = form.text("passphrase", 500) if values.get("output.sign") else ""
+    command = commands.synthesized(place.request(), place.reading(), accept, bool(secret))
     then = commands.account(data, place.reading())
-    studio.jobs.start(command, "run", form.get("once", ""), then=then)
+    studio.jobs.start(command, "run", form.get("once", ""), then, secret)
     return "run"
 
 
