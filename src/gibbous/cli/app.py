@@ -315,9 +315,7 @@ def keys_new(
     name: Annotated[str, Option("--name", help="Who signs with it: public text.")],
     passphrase_file: Annotated[
         Path | None,
-        Option(
-            "--passphrase-file", help="Its first line locks the key (-: stdin); else asked for."
-        ),
+        Option("--passphrase-file", help="Its first line locks the key; -: stdin; else asked."),
     ] = None,
     plain: Annotated[
         bool, Option("--no-passphrase", help="Leave the private key without a passphrase.")

@@ -253,9 +253,7 @@ class SignFlags:
     ] = None
     passphrase_file: Annotated[
         Path | None,
-        Option(
-            "--passphrase-file", help="Its first line opens the key (-: stdin); else asked for."
-        ),
+        Option("--passphrase-file", help="Its first line opens the key; -: stdin; else asked."),
     ] = None
 
 
