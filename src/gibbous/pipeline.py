@@ -136,7 +136,7 @@ def synthesize(
         out: folder of the release package; None keeps it beside the ledger (`releases` lists it), and
             the same request on the same data then returns it again at no cost.
         format: "parquet", or "csv" for CSV beside it.
-        overwrite: replace an existing `out`.
+        overwrite: replace an existing `out`; from its tables, at no cost, where it is of the same purchase.
         ledger: the ledger, its path, or None for this user's default.
         new_data: why these are data of other people than those of a capped account that was read
             from the same path or has the same columns; recorded in the ledger.
@@ -148,7 +148,7 @@ def synthesize(
         accept_inferred, understand, budget, risk: see `plan`.
         strict: charge again where an earlier run of the same request was killed after its
             reservation and before its tables were complete; otherwise that reservation pays.
-        fresh: charge again, for new noise, where a kept release answers the request already.
+        fresh: charge again, for new noise, where a release answers the request already.
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
         imprint: issuer, contact, date and license: public text for certificate, METHODS.md and report.
         sign: the private key that signs the release, or the path of one without a passphrase.

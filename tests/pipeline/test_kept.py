@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 import gibbous as gb
 from gibbous.core.errors import BudgetExhausted, ParameterError, UsageError
 from gibbous.privacy.ledger import Ledger
+from gibbous.write import manifest
 from gibbous.write.package import Package
 from gibbous.write.verify import verify
 from tests.mutants.broken_builds import faults
@@ -346,3 +348,111 @@ def test_a_notebook_of_forty_cells_in_any_order_spends_once_a_request(
     assert len(charges) == PURCHASES
     assert {len(digests) for digests in charges.values()} == {1}
     assert all(isinstance(gb.load(path).sets[0], pl.DataFrame) for path in kept)
+
+
+def again(folder: Path, **more: Any) -> gb.Release:
+    """One cell of a notebook that writes its own folder, and replaces it."""
+    return ask(folder, out=folder / "out", overwrite=True, **more)
+
+
+def charges(folder: Path) -> list[str]:
+    return [e.id for e in Ledger.read(folder / LEDGER).entries() if e.kind == "reserve"]
+
+
+def test_a_cell_that_replaces_its_own_folder_pays_once(tmp_path: Path) -> None:
+    first = again(tmp_path)
+    for more in ({}, {"rows": 35}, {"seed": 4}, {"format": "csv"}):
+        second = again(tmp_path, **more)
+        assert second.bought_before
+        assert second.receipt["digest"] == first.receipt["digest"]
+        assert len(second.sets[0]) == more.get("rows", 20)
+        verify(tmp_path / "out", ledger=Ledger.read(tmp_path / LEDGER))
+
+    assert charges(tmp_path) == [first.receipt["ledger"]["reservation"]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"method": gb.Laplace(epsilon=2)},
+        {"method": gb.Laplace(epsilon=1, relation="replace_one")},
+        {"sets": 2},
+        {"fresh": True},
+        {"ledger": "other.sqlite"},
+    ],
+    ids=["epsilon", "relation", "sets", "fresh", "ledger"],
+)
+def test_a_folder_of_another_purchase_is_replaced_by_one_that_is_paid(
+    tmp_path: Path, other: dict[str, Any]
+) -> None:
+    if "ledger" in other:
+        other = {"ledger": tmp_path / other["ledger"]}
+    first, second = again(tmp_path), again(tmp_path, **other)
+
+    assert not second.bought_before
+    assert second.receipt["digest"] != first.receipt["digest"]
+    assert second.receipt["ledger"]["reservation"] != first.receipt["ledger"]["reservation"]
+
+
+def test_a_folder_of_other_records_is_replaced_by_one_that_is_paid(tmp_path: Path) -> None:
+    again(tmp_path)
+    other = gb.synthesize(
+        table(91), SCHEMA, METHOD, rows=20, engine="numpy", ledger=tmp_path / LEDGER,
+        out=tmp_path / "out", overwrite=True,
+    )  # fmt: skip
+
+    assert not other.bought_before
+    assert len(charges(tmp_path)) == 2
+
+
+def test_rows_that_are_drawn_from_records_are_paid_for_each_time(tmp_path: Path) -> None:
+    rows = [again(tmp_path, method=gb.Pegs(epsilon=90)) for _ in range(2)]
+
+    assert [one.bought_before for one in rows] == [False, False]
+    assert len(charges(tmp_path)) == 2
+
+
+def forged(folder: Path) -> None:
+    """Other tables than those that were paid for, in a folder whose seals are whole."""
+    other = again(folder / "elsewhere", ledger=folder / "theirs.sqlite")
+    assert other.path is not None
+    receipt = (folder / "out" / "ledger.json").read_bytes()
+    shutil.rmtree(folder / "out")
+    shutil.copytree(other.path, folder / "out")
+    (folder / "out" / "ledger.json").write_bytes(receipt)
+    for seal in manifest.SEALS:
+        (folder / "out" / seal).unlink(missing_ok=True)
+    manifest.seal(folder / "out")
+
+
+def forgery_is_paid_for(folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    first = again(folder)
+    forged(folder)
+    found = again(folder)
+
+    assert found.receipt["digest"] != gb.load(folder / "elsewhere" / "out").receipt["digest"]
+    assert not found.bought_before
+    assert found.receipt["ledger"]["reservation"] != first.receipt["ledger"]["reservation"]
+    verify(folder / "out", ledger=Ledger.read(folder / LEDGER))
+
+
+def test_tables_that_were_not_paid_for_are_not_taken(tmp_path: Path) -> None:
+    forgery_is_paid_for(tmp_path)
+
+
+def _trusts_the_folder(
+    self: Package, ledger: Ledger, reserve: Callable[[], Any], *, strict: bool = False
+) -> Any:
+    """A hold that believes what the folder says of its reservation."""
+    self._hold = ledger.find(self.request, str(self._partial.state["reservation"])) or reserve()
+    self._partial.save(reservation=self._hold.id)
+    return self._hold
+
+
+def test_a_hold_that_trusts_the_folder_is_caught(tmp_path: Path) -> None:
+    with (
+        faults((Package, "hold", _trusts_the_folder)),
+        pytest.raises((AssertionError, gb.GibbousError)),
+    ):
+        forgery_is_paid_for(tmp_path)

@@ -164,7 +164,7 @@ def request_of(values: Values, options: ReadOptions | None = None, /, **given: A
         schema, method = flows.schema, flows.method
         engine = None if options is None else flows.engine(options)
         performance = dataclasses.replace(performance, engine=engine)
-    promise = ("budget", "accept_inferred", "understand", "ledger", "new_data", "strict")
+    promise = ("budget", "accept_inferred", "understand", "ledger", "new_data", "strict", "fresh")
     said = {name: given[name] for name in promise if given.get(name) is not None}
     risk = values.get("privacy.risk")
     privacy = privacy_of(schema, method or method_of(values), risk=risk, **said)

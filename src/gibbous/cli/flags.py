@@ -52,10 +52,7 @@ NewData = Annotated[
 ]
 EngineName = Annotated[
     str | None,
-    Option(
-        "--engine",
-        help="local or spark; default: what fits the source. duckdb and numpy mean local.",
-    ),
+    Option("--engine", help="local (duckdb and numpy: the same) or spark; default: what fits."),
     "engine.name",
 ]
 Partitions = Annotated[
@@ -199,6 +196,9 @@ class LedgerFlags:
     ] = None
     strict: Annotated[
         bool, Option("--strict", help="Charge anew where a killed run left a charge and no tables.")
+    ] = False
+    fresh: Annotated[
+        bool, Option("--fresh", help="With --overwrite: charge again, for new noise.")
     ] = False
 
 

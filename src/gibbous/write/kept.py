@@ -102,24 +102,14 @@ class Purchase:
 def purchase_of(
     privacy: Privacy, output: Output, plan: Plan, *, dataset: bytes, ledger: Path
 ) -> Purchase:
-    """What a request pays for: the newest of it, or with `fresh` a new one.
+    """What a request without a folder of its own pays for: the newest of it, or with `fresh` a new one.
 
     Args:
         plan: of the run; it holds the method and its parameters.
         dataset: keyed fingerprint of the records.
         ledger: path of the ledger that pays.
     """
-    tables = privacy.method.about.releases == "tables" and plan.claim.unit == "artifact"
-    bought = {
-        "dataset": dataset.hex(),
-        "schema": schema_json(privacy.schema),
-        "method": plan.mechanism,
-        "params": plan.params,
-        "total": plan.total.to_json(),
-        "protects": privacy.protects,
-        "sets": plan.sets,
-        "rows": None if tables else plan.rows,
-    }
+    tables, bought = _pays_for_tables(privacy, plan), _bought(privacy, plan, dataset)
     drawn = {
         "rows": output.rows,
         "seed": output.seed,
@@ -134,6 +124,24 @@ def purchase_of(
 
     newest = next(n for n in itertools.count() if not numbered(n + 1).begun)
     return numbered(newest + (privacy.fresh and bool(numbered(newest).finished)))
+
+
+def _pays_for_tables(privacy: Privacy, plan: Plan) -> bool:
+    """Whether rows are drawn from what is paid for, at no further cost."""
+    return privacy.method.about.releases == "tables" and plan.claim.unit == "artifact"
+
+
+def _bought(privacy: Privacy, plan: Plan, dataset: bytes) -> dict[str, Any]:
+    return {
+        "dataset": dataset.hex(),
+        "schema": schema_json(privacy.schema),
+        "method": plan.mechanism,
+        "params": plan.params,
+        "total": plan.total.to_json(),
+        "protects": privacy.protects,
+        "sets": plan.sets,
+        "rows": None if _pays_for_tables(privacy, plan) else plan.rows,
+    }
 
 
 def begin_kept(output: Output, purchase: Purchase) -> Package:
@@ -196,7 +204,7 @@ class Drafts:
         """The draft of a run on these records; see `begin` and `begin_kept`."""
         output = self.request.output
         if self.target is not None:
-            return begin(self.target, output, request=self._digest(dataset))
+            return self._begin_at(self.target, dataset)
         if self.ledger.path is None:
             return InMemory(output)
         while True:
@@ -206,11 +214,34 @@ class Drafts:
             package.leave()  # another run finished it meanwhile: this one is asked for anew
 
     def _digest(self, dataset: bytes) -> bytes:
-        privacy, output = self.request.privacy, self.request.output
+        privacy = self.request.privacy
         if self.target is not None:
-            return request_digest(privacy, output, self.plan, dataset=dataset, target=self.target)
+            if not _pays_for_tables(privacy, self.plan):
+                return self._request(self.target, dataset)
+            bought = _bought(privacy, self.plan, dataset)
+            return _digest(bought | {"target": os.fsencode(self.target).hex()})
         assert self.ledger.path is not None
         return self._purchase(dataset, self.ledger.path).digest
+
+    def _request(self, target: Path, dataset: bytes) -> bytes:
+        privacy, output = self.request.privacy, self.request.output
+        return request_digest(privacy, output, self.plan, dataset=dataset, target=target)
+
+    def _begin_at(self, target: Path, dataset: bytes) -> Package:
+        """The draft of a folder; where it replaces a release of the same purchase, from its tables.
+
+        Whether they are is not for the folder to say: `Package.hold` asks the ledger.
+        """
+        output, request = self.request.output, self._request(target, dataset)
+        with contextlib.ExitStack() as stack:
+            package = begin(target, output, request=request, paid=self._digest(dataset))
+            stack.enter_context(package)
+            replaced = package.release is None and package.result is None and target.exists()
+            if replaced and not self.request.privacy.fresh:
+                with contextlib.suppress(GibbousError):
+                    package.take(load(target))
+            stack.pop_all()
+        return package
 
     def _purchase(self, dataset: bytes, ledger: Path) -> Purchase:
         privacy, output = self.request.privacy, self.request.output

@@ -42,7 +42,7 @@ from gibbous.write.sidecars import SIDECARS
 from gibbous.write.table_files import read_tables, write_tables
 
 
-def begin(target: Path, output: Output, *, request: bytes) -> Package:
+def begin(target: Path, output: Output, *, request: bytes, paid: bytes | None = None) -> Package:
     """Start a package, or go on with that of a run that was killed.
 
     Args:
@@ -50,6 +50,7 @@ def begin(target: Path, output: Output, *, request: bytes) -> Package:
         output: its seed, or None, draws one for a new run (a resumed run keeps its own); whether an
             existing release is replaced at the end.
         request: what `request_digest` returned.
+        paid: by which the ledger knows what is paid for; None where that is the request.
     Raises:
         OutputNotWritten, ResourceLimit: another run writes there, or the folder cannot be made.
     """
@@ -60,7 +61,7 @@ def begin(target: Path, output: Output, *, request: bytes) -> Package:
             seed = drawn_seed() if output.seed is None else output.seed
             growing = partial.acquire(target, request, seed)
             stack.callback(growing.close)
-            package = Package(growing, target, request, output)
+            package = Package(growing, target, paid or request, output)
         except OSError as error:
             raise not_written(_place_of(error, target), error) from None
         stack.pop_all()
@@ -76,7 +77,7 @@ class Package:
     """A release while it is written; use it in a `with` block, which cleans up after errors.
 
     Attributes:
-        request: digest of everything that was asked for.
+        request: digest of what is paid for.
         label: what the ledger calls it.
         result: tables (or drawn rows) that are complete on disk, from this run or a killed one; None
             before the draw.
@@ -139,7 +140,8 @@ class Package:
         Raises:
             BudgetExhausted, PrivacyRefused, LedgerUnusable, ResourceLimit: see `Ledger.reserve`.
         """
-        found, state = ledger.find(self.request), self._partial.state
+        state = self._partial.state
+        found = ledger.find(self.request, str(state["reservation"]))
         mine = found is not None and found.id == state["reservation"]
         fits = found is not None and found.sha256 in (None, state["digest"])
         if self.result is not None and not (mine and fits):

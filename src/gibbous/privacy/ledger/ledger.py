@@ -52,8 +52,8 @@ class Ledger:
         Args:
             path: the file; None is $GIBBOUS_HOME/ledger.sqlite, else gibbous/ledger.sqlite in the
                 user's data folder.
-            anchor: a second small file, best elsewhere, that remembers the newest head;
-                $GIBBOUS_ANCHOR names one, too. One beside the ledger is always kept.
+            anchor: a second small file, best elsewhere, for the newest head; $GIBBOUS_ANCHOR
+                names one, too. One beside the ledger is always kept.
             allow_network: accept a network file system.
         Raises:
             LedgerUnusable: damaged, cut, rolled back, newer, not writable, or on a network.
@@ -112,11 +112,10 @@ class Ledger:
         """Name a data set as this ledger does, before its first release too; reads it, spends nothing.
 
         Args:
-            source: a path or a frame, as for `gibbous.synthesize`.
+            source, options: as for `gibbous.synthesize`.
             schema: that of the release, to be held against the columns; it changes no name.
-            options: how files are read (`gibbous.read.source.ReadOptions`).
         Returns:
-            The keyed fingerprint of the records, 32 bytes: what `cap`, `link` and `account` take.
+            The keyed fingerprint, 32 bytes: what `cap`, `link` and `account` take.
         Raises:
             InputRejected, SchemaMismatch, ResourceLimit: the source cannot be read.
         """
@@ -181,19 +180,20 @@ class Ledger:
         protects: str = "one row",
         new_data: str | None = None,
     ) -> None:
-        """Raise what `reserve` would raise, and write nothing."""
+        """Raise what `reserve` would raise; write nothing."""
         new_data = datasets.reason(new_data)
         accounts.admit(self.entries(), dataset, claim, protects, new_data)
 
-    def find(self, request: bytes) -> Hold | None:
-        """The newest reservation for exactly this request, to be used by one process at a time.
+    def find(self, request: bytes, identity: str = "") -> Hold | None:
+        """The newest reservation for exactly this request, or that of `identity` if it is one.
+
+        It is used by one process at a time.
 
         Returns:
-            A committed one; or an open one whose process has ended, which is now ours. None when
-            there is none, or when its process still runs.
+            A committed one; or an open one whose process has ended, now ours; or None.
         """
-        links = (link for link in reversed(self._store.links()) if "request" in link.private)
-        link = next((link for link in links if link.private["request"] == request.hex()), None)
+        links = [k for k in self._store.links() if k.private.get("request") == request.hex()]
+        link = next((k for k in links if k.public["id"] == identity), links[-1] if links else None)
         if link is None:
             return None
         try:
