@@ -14,7 +14,7 @@ from pathlib import Path
 from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema
 from gibbous.write.rows import heard_by_python_alone
-from gibbous.write.rows import write_rows
+from gibbous.write.rows import write_files
 
 def handler(number):
     facts = ctypes.create_string_buffer(1024)
@@ -38,7 +38,7 @@ def batches():
 
 path = Path(sys.argv[1])
 try:
-    write_rows(batches(), schema, path, format="parquet", seed=1)
+    write_files(batches(), schema, {"parquet": path}, seed=1)
 except KeyboardInterrupt:
     print("interrupted", path.exists(), handler(signal.SIGINT) == before)
 """

@@ -16,8 +16,9 @@ from gibbous.core.tables import Dense, Goal, LogLinear, Merged, NoiseInfo, Recip
 from gibbous.sampling.loglinear import laws, margins
 from gibbous.sampling.loglinear import model_rows as rows
 from gibbous.sampling.loglinear.tree_rows import first_rows, tree
-from gibbous.sampling.sample import sample, sample_reference, stream
+from gibbous.sampling.sample import sample, stream
 from tests.loglinear import made
+from tests.synthesize.made import sample_reference
 
 SIZES = (2, 3, 4, 9)
 SCHEMA = made.schema(SIZES, {0: (1,), 1: (2,)}, {2: (1,), 3: (0, 8)})

@@ -14,7 +14,7 @@ from gibbous.privacy.calibrate.gibbs import alpha_from_eps0, draws, eps0_from_al
 from gibbous.privacy.calibrate.rounding import positive, probability, smallest
 from gibbous.privacy.calibrate.scales import l1_sensitivity, l2_squared, steps
 from gibbous.privacy.calibrate.stable import refused_threshold, too_large_delta
-from gibbous.privacy.calibrate.tails import normal_quantile_up
+from gibbous.privacy.calibrate.tails import normal_tail
 from gibbous.privacy.calibrate.zcdp import range_to_zcdp, rho_from_approx
 
 
@@ -155,4 +155,16 @@ def gaussian_threshold(
     sigma = math.sqrt(l2_squared(tables, relation) / (2 * float(rho_from_approx(target, part))))
     rest = float(goal - part) / (1.0 + math.exp(float(target)))
     tail = -math.expm1(math.log1p(-rest) / tables)
-    return sigma, sigma * normal_quantile_up(tail)
+    return sigma, sigma * _normal_quantile_up(tail)
+
+
+def _normal_quantile_up(tail: float) -> float:
+    """The value with P(Z > value) = tail, by bisection; for tails down to 1e-300."""
+    low, high = -40.0, 40.0
+    for _ in range(90):
+        middle = (low + high) / 2
+        if normal_tail(middle) > tail:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -9,7 +9,7 @@ from gibbous.core.claim import approximate, pure
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.tables import Dense, Sparse
 from gibbous.privacy import accountant
-from gibbous.privacy.calibrate.tails import geometric_tail
+from gibbous.privacy.calibrate.tails import geometric_tail_exact
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import (
     Gaussian,
@@ -137,10 +137,10 @@ def test_f8_a_unique_cell_survives_as_often_as_its_price_says():
     kept = noise.add(seen([1] * cells)).values.size / cells
 
     error = (share * (1 - share) / cells) ** 0.5
-    assert share == pytest.approx(float(geometric_tail(1, 3)), rel=1e-12)
+    assert share == pytest.approx(float(geometric_tail_exact(Fraction(1), 3)), rel=1e-12)
     assert abs(kept - share) < 4.9 * error
-    assert abs(kept - float(geometric_tail(1, 2))) > 4.9 * error
-    assert abs(kept - float(geometric_tail(1, 4))) > 4.9 * error
+    assert abs(kept - float(geometric_tail_exact(Fraction(1), 2))) > 4.9 * error
+    assert abs(kept - float(geometric_tail_exact(Fraction(1), 4))) > 4.9 * error
 
 
 def test_thresholded_noise_that_is_incomplete_or_hopeless_is_refused():

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from gibbous.core.codes import Codes
 from gibbous.core.context import Context, Key, Radix, keys_of, levels_of
 from gibbous.core.schema import Column, Impossible, Schema
 from gibbous.core.tables import Cells, Counts, Dense, NoiseInfo, Sparse, Table
+from gibbous.sampling.sample import Source, _run, prepared
 
 NOISE = NoiseInfo("gaussian", 2.0)
 
@@ -106,3 +108,11 @@ def rows_like(sizes: Sequence[int], count: int, seed: int) -> np.ndarray:
         follow = (rows[:, j - 1] + j) % size if j else fresh
         rows[:, j] = np.where(generator.random(count) < 0.7, follow, fresh)
     return rows
+
+
+def sample_reference(
+    tables: Source, rows: int, *, seed: int, set_index: int = 0, start: int = 0
+) -> Codes:
+    """What `sample` must equal, by the numpy twins alone."""
+    found = prepared(tables, set_index)
+    return _run(found, seed, set_index, compiled=False).rows(start, rows, 1)

@@ -8,10 +8,11 @@ import pytest
 from gibbous.core.request import PART_ROWS
 from gibbous.core.tables import Recipe, Tables
 from gibbous.sampling.loglinear.model_rows import ModelRows
-from gibbous.sampling.sample import CHUNK, sample, sample_reference, stream
+from gibbous.sampling.sample import CHUNK, sample, stream
 from tests.loglinear import made as models
 from tests.loglinear import test_rows as loglinear
 from tests.synthesize import test_cell_model_rows as numbers
+from tests.synthesize.made import sample_reference
 from tests.synthesize.test_sample import chain, gibbs, joint
 
 FAR = 10**10 + 7  # past what 32 bits count

@@ -10,8 +10,9 @@ import pytest
 from gibbous.core.context import Context
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Table, Tables
 from gibbous.sampling.mixed_rows import PATTERN, part_shares, places
-from gibbous.sampling.sample import prepared, sample, sample_reference, stream
+from gibbous.sampling.sample import prepared, sample, stream
 from tests.mechanisms.linked_columns import SCHEMA
+from tests.synthesize.made import sample_reference
 
 JOINT = Context((0, 1, 2), (), (2, 3, 2), ())
 

@@ -17,8 +17,8 @@ from gibbous.sampling import program as program_module
 from gibbous.sampling import sample as sample_module
 from gibbous.sampling import warmup
 from gibbous.sampling.program import prepare
-from gibbous.sampling.sample import sample, sample_reference, stream
-from tests.synthesize.made import NOISE, context_of, noisy, rows_like, schema_of
+from gibbous.sampling.sample import sample, stream
+from tests.synthesize.made import NOISE, context_of, noisy, rows_like, sample_reference, schema_of
 
 SIZES = (3, 4, 2, 5, 3)
 ROWS = rows_like(SIZES, 2000, seed=1)

@@ -22,11 +22,11 @@ from gibbous.core.tables import Dense, NoiseInfo, Recipe, Sparse, Table, Tables
 from gibbous.encode.decode import decode
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.privacy.ledger import Ledger
-from gibbous.sampling.sample import sample_reference
 from gibbous.write import kept, package, parts
 from gibbous.write.certificate import Facts
 from gibbous.write.output_path import check_output
 from gibbous.write.signature import SigningKey
+from tests.synthesize.made import sample_reference
 
 DATASET = bytes(range(32))
 SCHEMA = Schema(

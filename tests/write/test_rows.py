@@ -14,7 +14,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
 from gibbous.write import rows as writer
-from gibbous.write.rows import guard, write_rows
+from gibbous.write.rows import guard, write_files
 from tests.write import made
 
 EVIL = ("=1+1", "+cmd", "-2+3", "@SUM(A1)", "\tx", "\rx", "\0x", "'=x", "plain", "", "-5", "+1.5e3")
@@ -28,7 +28,7 @@ def texts(levels: tuple[str, ...], *, null: str = "(none)", missing: bool = Fals
 
 def write(codes: Codes, path: Path, format: str, *, raw: bool = False, cut: int = 7) -> int:
     batches = [Codes(codes.schema, codes.values[i : i + cut]) for i in range(0, codes.rows, cut)]
-    return write_rows(batches, codes.schema, path, format=format, seed=3, csv_raw=raw).guarded_cells
+    return write_files(batches, codes.schema, {format: path}, seed=3, csv_raw=raw).guarded_cells
 
 
 def cells(path: Path) -> list[list[str]]:
@@ -96,7 +96,7 @@ def test_m9_files_have_no_index_and_no_writer_metadata_that_varies(tmp_path: Pat
 
 def test_n7_no_rows_give_a_file_with_a_header(tmp_path: Path) -> None:
     for kind in ("parquet", "csv"):
-        done = write_rows([], made.SCHEMA, tmp_path / kind, format=kind, seed=1)
+        done = write_files([], made.SCHEMA, {kind: tmp_path / kind}, seed=1)
         assert done.rows == 0
 
     assert pl.read_parquet(tmp_path / "parquet").columns == list(made.SCHEMA.names)

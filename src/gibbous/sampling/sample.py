@@ -98,14 +98,6 @@ def stream(
     progress("rows", rows, rows)
 
 
-def sample_reference(
-    tables: Source, rows: int, *, seed: int, set_index: int = 0, start: int = 0
-) -> Codes:
-    """What `sample` must equal, by the numpy twin alone."""
-    found = prepared(tables, set_index)
-    return _run(found, seed, set_index, compiled=False).rows(start, rows, 1)
-
-
 def prepared(tables: Source, set_index: int = 0) -> Prepared:
     """What drawing rows needs of a release, made once for many calls.
 

@@ -47,37 +47,6 @@ class RowsWritten:
     changed: tuple[int, ...] = ()
 
 
-def write_rows(
-    batches: Iterable[Codes],
-    schema: Schema,
-    path: Path,
-    *,
-    format: str,
-    seed: int,
-    set_index: int = 0,
-    csv_raw: bool = False,
-    progress: Progress = silent,
-) -> RowsWritten:
-    """Decode rows and write one file, mode 0600, on disk when this returns.
-
-    Args:
-        batches: the rows, in order; how they are cut does not change a byte.
-        path: a new file.
-        format: "parquet" or "csv".
-        seed: sampling seed; places numbers and days within their bins.
-        set_index: which synthetic set.
-        csv_raw: leave text that a spreadsheet would read as a formula as it is.
-        progress: told ("write", rows, 0).
-    Raises:
-        UsageError: unknown format.
-        OutputNotWritten, ResourceLimit: the file cannot be written; the disk is full.
-    """
-    paths = {format: path}
-    return write_files(
-        batches, schema, paths, seed=seed, first=(set_index, 0), csv_raw=csv_raw, progress=progress
-    )
-
-
 def write_files(
     batches: Iterable[Codes],
     schema: Schema,
@@ -92,13 +61,18 @@ def write_files(
     """Decode rows once and write one file a format; a few slices of rows are in memory at a time.
 
     Args:
-        paths: format -> a new file.
+        batches: the rows, in order; how they are cut does not change a byte.
+        paths: format ("parquet" or "csv") -> a new file, mode 0600, on disk when this returns.
+        seed: of sampling; places numbers and days within their bins.
         first: number of the set, and of the first row within it, both from 0.
+        csv_raw: leave text that a spreadsheet would read as a formula as it is.
         types: of columns that have the type of the input; see `decode`.
+        progress: told ("write", rows, 0).
     Returns:
         The rows, and the guarded cells of the CSV file.
     Raises:
-        UsageError, OutputNotWritten, ResourceLimit: as `write_rows`.
+        UsageError: unknown format.
+        OutputNotWritten, ResourceLimit: a file cannot be written; the disk is full.
     """
     from gibbous.encode.decode import decoded
 

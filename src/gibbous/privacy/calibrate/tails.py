@@ -15,8 +15,8 @@ _SUMMED = 5000.0  # sigma up to which the discrete Gaussian is summed term by te
 _FAINT = 600  # beyond e**-600, float64 sums have no digits left
 
 
-def geometric_tail(scale: Number, cut: int) -> Fraction:
-    """P(X > cut) for two-sided geometric X of scale b, rounded up at the 24th digit.
+def geometric_tail_exact(scale: Fraction, cut: int) -> Fraction:
+    """P(X > cut) for two-sided geometric X of scale b, to 60 digits, not rounded.
 
     With r = e^(-1/b): r^(cut + 1) / (1 + r) for cut >= 0, and 1 - r^(-cut) / (1 + r) below.
 
@@ -24,11 +24,6 @@ def geometric_tail(scale: Number, cut: int) -> Fraction:
         scale: b in counts, > 0.
         cut: in counts.
     """
-    return price(max(geometric_tail_exact(positive("scale", scale), cut), TINY))
-
-
-def geometric_tail_exact(scale: Fraction, cut: int) -> Fraction:
-    """The same to 60 digits, not rounded."""
     with localcontext(Context(prec=80, Emin=-(10**12), Emax=10**12)):
         step = 1 / decimal(scale)
         top = (-(abs(cut + 1) if cut >= 0 else -cut) * step).exp()
@@ -66,18 +61,6 @@ def gaussian_tail(sigma: Number, cut: int) -> Fraction:
 def normal_tail(value: float) -> float:
     """P(Z > value) for standard normal Z."""
     return 0.5 * math.erfc(value / math.sqrt(2.0))
-
-
-def normal_quantile_up(tail: float) -> float:
-    """The value with P(Z > value) = tail, by bisection; for tails down to 1e-300."""
-    low, high = -40.0, 40.0
-    for _ in range(90):
-        middle = (low + high) / 2
-        if normal_tail(middle) > tail:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def _faint_tail(sigma: Fraction, start: int) -> Fraction:
