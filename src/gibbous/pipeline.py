@@ -19,6 +19,7 @@ from gibbous.core.release import Release
 from gibbous.core.request import (
     NONE_GIVEN,
     PART_ROWS,
+    PRIVATE,
     Imprint,
     Output,
     Performance,
@@ -101,6 +102,7 @@ def synthesize(
     seed: int | None = None,
     out: str | Path | None = None,
     format: str = "parquet",
+    mode: int | str = PRIVATE,
     overwrite: bool = False,
     ledger: Ledger | str | Path | None = None,
     new_data: str | None = None,
@@ -136,6 +138,7 @@ def synthesize(
         out: folder of the release package; None keeps it beside the ledger (`releases` lists it), and
             the same request on the same data then returns it again at no cost.
         format: "parquet", or "csv" for CSV beside it.
+        mode: permissions of its files: 0o600, or 0o640 for a group that reads them.
         overwrite: replace an existing `out`; from its tables, at no cost, where it is of the same purchase.
         ledger: the ledger, its path, or None for this user's default.
         new_data: why these are data of other people than those of a capped account that was read
@@ -186,6 +189,7 @@ def synthesize(
         out,
         imprint,
         signing_key(sign),
+        mode=mode,
     )
     performance = Performance(engine, partitions)
     return release(Request(source, privacy, output, performance, options), progress)

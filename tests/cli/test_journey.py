@@ -528,3 +528,16 @@ def test_columns_of_another_shape_are_no_metadata(cli: Cli, home: Path) -> None:
 
     assert done.code == 2
     assert "in none of the formats that are read" in done.err
+
+
+def test_a_release_is_written_for_a_group_that_reads_it(cli: Cli, work: Path) -> None:
+    spend = ("synthesize", "in.csv", "--schema", "schema.toml", "-e", "1", "-d", "1e-6", *QUICK)
+
+    wrong = cli(*spend, "--mode", "0660", "-o", "one")
+    done = cli(*spend, "--mode", "0640", "-o", "one")
+    more = cli("synthesize", "--tables", "one", "-n", "5", "--mode", "0640", "-o", "five.csv")
+
+    assert (wrong.code, "0640 (a group may read)" in wrong.err) == (2, True)
+    assert (done.code, more.code) == (0, 0), done.err + more.err
+    assert {path.stat().st_mode & 0o777 for path in Path("one").iterdir()} == {0o640, 0o750}
+    assert Path("five.csv").stat().st_mode & 0o777 == 0o640

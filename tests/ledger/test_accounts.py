@@ -315,6 +315,25 @@ def test_C_a_forged_link_breaks_the_chain(ledger: gb.Ledger) -> None:
         gb.Ledger.read(ledger.path)
 
 
+@pytest.mark.parametrize(
+    "links", [[(NEW, OLD), (OLD, NEW)], [(OLD, OLD)], [(NEW, OLD), (NEW, THIRD)]]
+)
+def test_links_in_a_circle_or_twice_are_refused_by_whoever_reads_them(
+    ledger: gb.Ledger, links: list[tuple[bytes, bytes]]
+) -> None:
+    """Chained as they should be by somebody with the file: no reader follows them for ever."""
+    charge(ledger, OLD)
+    with ledger._store.appending() as writer:
+        for one, other in links:
+            private = {"dataset": one.hex(), "into": other.hex(), "at": ""}
+            writer.append({"kind": "link"}, private)
+    ledger.close()
+
+    for opened in (gb.Ledger.open, gb.Ledger.read):
+        with pytest.raises(LedgerUnusable, match="does not say what was charged"):
+            opened(ledger.path).accounts()
+
+
 # -- nicknames -----------------------------------------------------------------------------------
 
 

@@ -18,17 +18,15 @@ from gibbous.cli.flags import (
     LedgerFlags,
     LedgerPath,
     MachineFlags,
-    OutputFlags,
-    Overwrite,
     Partitions,
     ReadingFlags,
     RequestFlags,
     SchemaFile,
     ScreenFlags,
-    SignFlags,
     TextFlags,
     verb,
 )
+from gibbous.cli.output_flags import OutputFlags, Overwrite, SignFlags
 from gibbous.cli.show import print_version
 from gibbous.core.keywords import DEFAULT_METHOD
 

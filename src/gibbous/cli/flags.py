@@ -60,7 +60,6 @@ Partitions = Annotated[
     Option("--partitions", min=1, help="Spark: into how many parts work is cut."),
     "engine.partitions",
 ]
-Overwrite = Annotated[bool, Option("--overwrite", help="Replace an existing output.")]
 Names = Annotated[list[str] | None, Option(help="Columns, separated by commas; repeatable.")]
 
 
@@ -200,61 +199,6 @@ class LedgerFlags:
     fresh: Annotated[
         bool, Option("--fresh", help="With --overwrite: charge again, for new noise.")
     ] = False
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class OutputFlags:
-    """What is written, and how."""
-
-    seed: Annotated[
-        int | None, Option("--seed", help="Seeds sampling only; noise has no seed."), "output.seed"
-    ] = None
-    out: Annotated[
-        Path | None, Option("--out", "-o", help="Folder of the release."), "output.path"
-    ] = None
-    format: Annotated[
-        str | None, Option("--format", help="parquet or csv; default parquet."), "output.format"
-    ] = None
-    csv_raw: Annotated[
-        bool, Option("--csv-raw", help="Do not guard CSV text cells against formula injection.")
-    ] = False
-    overwrite: Overwrite = False
-    part_rows: Annotated[
-        int | None,
-        Option("--part-rows", min=1, help="Most rows of one file of a set; default 4,194,304."),
-        "output.part_rows",
-    ] = None
-    issuer: Annotated[
-        str | None,
-        Option("--issuer", help="Who publishes the release: public text in METHODS.md."),
-        "output.issuer",
-    ] = None
-    contact: Annotated[
-        str | None, Option("--contact", help="Where questions go; public text."), "output.contact"
-    ] = None
-    date: Annotated[
-        str | None, Option("--date", help="Day of publication, YYYY-MM-DD; public."), "output.date"
-    ] = None
-    license: Annotated[
-        str | None,
-        Option("--license", help="Under which the rows may be used; public text."),
-        "output.license",
-    ] = None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SignFlags:
-    """Who signs what is written."""
-
-    sign: Annotated[
-        Path | None,
-        Option("--sign", help="Private key that signs it (Ed25519, OpenSSH's form)."),
-        "output.sign",
-    ] = None
-    passphrase_file: Annotated[
-        Path | None,
-        Option("--passphrase-file", help="Its first line opens the key; -: stdin; else asked."),
-    ] = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,7 +15,8 @@ from gibbous.privacy.ledger import Ledger
 from gibbous.write.signature import HEAD, MAX_BYTES, NotSigned, PublicKey, public_keys, signer_of
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import MachineFlags, SignFlags
+    from gibbous.cli.flags import MachineFlags
+    from gibbous.cli.output_flags import SignFlags
 
 FORMAT = "gibbous-ledger-head/1"
 

@@ -12,7 +12,8 @@ from gibbous.core.errors import UsageError
 from gibbous.write.signature import MAX_BYTES, SigningKey, new_key
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import ScreenFlags, SignFlags
+    from gibbous.cli.flags import ScreenFlags
+    from gibbous.cli.output_flags import SignFlags
 
 
 def new(

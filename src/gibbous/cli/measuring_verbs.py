@@ -14,14 +14,13 @@ from gibbous.cli.flags import (
     Epsilon,
     GeographyFile,
     Names,
-    Overwrite,
     ReadingFlags,
     Relation,
     SchemaFile,
     ScreenFlags,
     Settings,
-    SignFlags,
 )
+from gibbous.cli.output_flags import Overwrite, SignFlags
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

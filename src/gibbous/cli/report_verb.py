@@ -14,8 +14,9 @@ from gibbous.core.errors import UsageError
 from gibbous.core.extras import require
 
 if TYPE_CHECKING:
-    from gibbous.cli.flags import ReadingFlags, ScreenFlags, SignFlags
+    from gibbous.cli.flags import ReadingFlags, ScreenFlags
     from gibbous.cli.measuring_verbs import ReportFlags
+    from gibbous.cli.output_flags import SignFlags
     from gibbous.evaluation.findings import Findings
     from gibbous.reporting.evaluate_and_report import Audience
 

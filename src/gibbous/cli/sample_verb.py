@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from gibbous.cli import show
 from gibbous.cli.config import Values, parts_of, spark_conf
-from gibbous.cli.flags import EngineFlags, OutputFlags, RequestFlags, SignFlags, keyed, unkeyed
+from gibbous.cli.flags import EngineFlags, RequestFlags, keyed, unkeyed
 from gibbous.cli.keys_verb import opened
+from gibbous.cli.output_flags import OutputFlags, SignFlags
 from gibbous.cli.progress import Bars
 from gibbous.cli.synthesize_verb import Flags, folder_of
 from gibbous.core.errors import UsageError
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
     from gibbous.core.release import Release
 
-OUTPUT = ("output.seed", "output.format", "output.path", "output.part_rows", "output.sign")
+WRITTEN = ("seed", "format", "mode", "path", "part_rows", "sign")
+OUTPUT = tuple(f"output.{name}" for name in WRITTEN)
 ROWS = ("output.rows", *OUTPUT, "engine.name", "engine.partitions", "engine.master", "engine.conf")
 
 
@@ -45,7 +47,7 @@ def run(
     named |= {"--config"} if asked.config or asked.setting else set()
     if known is None:
         assert tables is not None
-        _only(named, ROWS, "--rows, --seed, --format, --out")
+        _only(named, ROWS, "--rows, --seed, --format, --mode, --out")
         _whole_rows(tables, asked, written, computing, signing, screen)
         return
     if tables is None:
@@ -62,7 +64,7 @@ def run(
             "One row is drawn for each given row.",
             "Leave --rows out, or give as many rows as you want.",
         )
-    _only(named, OUTPUT, "--seed, --format, --part-rows, --out")
+    _only(named, OUTPUT, "--seed, --format, --mode, --part-rows, --out")
     with at_most(computing.threads):
         _given_rows(tables, known, (written, signing), reading, screen)
 

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING
 
 from gibbous.cli import show
 from gibbous.cli.config import request_of, resolve
-from gibbous.cli.flags import (
-    ConsentFlags,
-    EngineFlags,
-    LedgerFlags,
-    OutputFlags,
-    RequestFlags,
-    SignFlags,
-    keyed,
-    unkeyed,
-)
+from gibbous.cli.flags import ConsentFlags, EngineFlags, LedgerFlags, RequestFlags, keyed, unkeyed
+from gibbous.cli.output_flags import OutputFlags, SignFlags
 from gibbous.cli.parameters import number
 from gibbous.cli.progress import Bars
 from gibbous.core.errors import UsageError

@@ -7,6 +7,7 @@ that computes a release is given the first two alone, and so is the digest of a 
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -129,6 +130,21 @@ class Imprint:
 
 
 NONE_GIVEN = Imprint()
+PRIVATE = 0o600  # mode of a file that its owner alone reads
+READABLE = (PRIVATE, 0o640, 0o604, 0o644)
+
+
+def _checked_mode(given: object) -> int:
+    with contextlib.suppress(ValueError):
+        mode = int(given, 8) if isinstance(given, str) else given
+        if _is_whole(mode) and mode in READABLE:
+            return int(mode)
+    raise UsageError(
+        "MODE",
+        f"The mode is {given!r}.",
+        "It is 0600, 0640 (a group may read), 0604 or 0644 in octal: nobody else may ever write.",
+        "For example mode=0o640.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +164,8 @@ class Output:
         sign: the private key that signs a package, or the path of one without a passphrase; None
             leaves it unsigned.
         types: (name, type) of columns of the input, which those of the output are to have.
+        mode: permissions of its files, as a number or in octal text: 0600, 0640, 0604 or 0644; folders
+            that can be read can be entered.
 
     Raises:
         UsageError: a value is none of these.
@@ -164,8 +182,10 @@ class Output:
     imprint: Imprint = NONE_GIVEN
     sign: Any = field(default=None, repr=False)
     types: tuple[tuple[str, str], ...] = ()
+    mode: int | str = PRIVATE
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mode", _checked_mode(self.mode))
         if not ((self.rows is None or _is_whole(self.rows, 0)) and _is_whole(self.sets, 1)):
             raise UsageError(
                 "ROWS",

@@ -101,7 +101,8 @@ def into_release(
             durable_files.write_bytes(fresh / name, text.encode("utf-8", "replace"))
         manifest.seal(fresh, sign=sign)
         manifest.check(fresh)
-        durable_files.move_into_place(fresh, release, overwrite=True)
+        mode = durable_files.mode_of(release)
+        durable_files.move_into_place(fresh, release, overwrite=True, mode=mode)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return Path(folder) / NAME

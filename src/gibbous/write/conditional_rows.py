@@ -139,7 +139,9 @@ def write_conditional(
         amended = rules_of_receipt(release.schema, changed)
         _describe(growing.package, release, tables, written, names, amended)
         manifest.seal(growing.package, known=written.sums, sign=output.sign)
-        durable_files.move_into_place(growing.package, target, overwrite=output.overwrite)
+        durable_files.move_into_place(
+            growing.package, target, overwrite=output.overwrite, mode=output.mode
+        )
     finally:
         growing.remove()
     return load(target)

@@ -50,7 +50,8 @@ def save_copy(folder: Path, out: str | Path, *, overwrite: bool = False, sign: A
         for made in {(growing.package / name).parent for name in names}:
             durable_files.sync_folder(made)
         manifest.check(growing.package)
-        durable_files.move_into_place(growing.package, target, overwrite=overwrite)
+        mode = durable_files.mode_of(folder)
+        durable_files.move_into_place(growing.package, target, overwrite=overwrite, mode=mode)
         durable_files.sync_name(target)
     finally:
         growing.remove()

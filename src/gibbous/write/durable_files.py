@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, BinaryIO
 from gibbous.core import durable
 from gibbous.core.documents import Unreadable, json_value, read_bytes
 from gibbous.core.errors import GibbousError, ModelRejected, OutputNotWritten, ResourceLimit
+from gibbous.core.request import PRIVATE, READABLE
 
 NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2)
 _AT_FDCWD = -100
@@ -157,16 +159,35 @@ def remove_folder(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def move_into_place(source: Path, target: Path, *, overwrite: bool) -> None:
+def share(path: Path, mode: int) -> None:
+    """Give a file, or all files of a folder, this mode; folders that can be read can be entered."""
+    if mode == PRIVATE:
+        return  # everything is made so
+    for one in (path, *path.rglob("*")):
+        one.chmod(mode | 0o100 | (mode & 0o044) >> 2 if one.is_dir() else mode)
+
+
+def mode_of(folder: Path) -> int:
+    """The mode that the files of a release were given."""
+    mode = stat.S_IMODE((folder / "manifest.json").stat().st_mode)
+    return next((one for one in READABLE if one == mode), PRIVATE)
+
+
+def move_into_place(
+    source: Path, target: Path, *, overwrite: bool, mode: int | str = PRIVATE
+) -> None:
     """Give a finished folder its final name in one step; `sync_name` makes the name durable.
 
     With `overwrite` and an existing target, the two folders exchange their names: at no moment is
     the target missing. The old one is then at `source`.
 
+    Args:
+        mode: of its files, for those who may read it from now on.
     Raises:
         OutputNotWritten: the target appeared meanwhile, or the file system refuses.
     """
     try:
+        share(source, int(mode))
         if overwrite and target.exists():
             if not _renameat2(source, target, EXCHANGE):
                 _exchange_by_steps(source, target)

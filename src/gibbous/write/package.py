@@ -248,7 +248,10 @@ class Package:
         for name, text in release_texts(receipt.to_json(), facts.schema, tables).items():
             durable_files.write_bytes(package / name, text)
         manifest.seal(package, known=self._sets.sums, sign=self._output.sign)
-        durable_files.move_into_place(package, self._target, overwrite=self._output.overwrite)
+        given = self._output
+        durable_files.move_into_place(
+            package, self._target, overwrite=given.overwrite, mode=given.mode
+        )
         self._done = True
         try:
             durable_files.sync_name(self._target)

@@ -76,7 +76,7 @@ def write_sampled(
     sets = Sets(release.tables, digest, replace(output, seed=seed), growing, workers)
     try:
         _fill(growing, sets, release, output.sign, progress)
-        durable_files.move_into_place(growing.package, target, overwrite=False)
+        durable_files.move_into_place(growing.package, target, overwrite=False, mode=output.mode)
     except BaseException:
         # Parts that took long are kept for the same command; a single file is quickly drawn again.
         growing.close() if len(sets.job.items()) > 1 else growing.remove()
@@ -115,6 +115,7 @@ def write_file(
             types=output.types,
             progress=progress,
         )
+        durable_files.share(fresh, int(output.mode))
         os.link(fresh, target)  # unlike a rename, this replaces nothing
     except FileExistsError:
         raise durable_files.exists(target) from None

@@ -15,7 +15,7 @@ from gibbous.privacy.calibrate.gdp import epsilon_of, mu_squared_for
 from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp, rho_from_approx
 from gibbous.privacy.ledger import datasets
 from gibbous.privacy.ledger.datasets import DIGITS
-from gibbous.privacy.ledger.entries import ACCOUNTS, Cap, Entry
+from gibbous.privacy.ledger.entries import ACCOUNTS, Cap, Entry, account_name
 
 _IN = {"zcdp": "rho", "gdp": "mu"}
 _SUMS = {
@@ -89,7 +89,7 @@ def admit(
         )
     caps = caps_of(entries)
     datasets.refuse_other_content(entries, caps, dataset, new_data)
-    cap = caps.get(datasets.account_name(datasets.links_of(entries), dataset))
+    cap = caps.get(account_name(datasets.links_of(entries), dataset))
     if cap is None:
         return
     postings = postings_of(entries, dataset)
@@ -241,7 +241,7 @@ def _left(cap: Cap, postings: Sequence[Posting]) -> tuple[Fraction, Fraction]:
 def account_of(entries: Sequence[Entry], dataset: bytes) -> Account:
     """What one data set, with those linked to it, has spent and may still spend."""
     links = datasets.links_of(entries)
-    name = datasets.account_name(links, dataset)
+    name = account_name(links, dataset)
     postings, cap = postings_of(entries, dataset), caps_of(entries).get(name)
     sums: dict[tuple[str, str, str], Claim] = {}
     for posting in postings:
@@ -269,7 +269,7 @@ def caps_of(entries: Sequence[Entry]) -> dict[bytes, Cap]:
     caps: dict[bytes, Cap] = {}
     for entry in entries:
         if entry.cap is not None:
-            caps[datasets.account_name(links, entry.dataset)] = entry.cap
+            caps[account_name(links, entry.dataset)] = entry.cap
         elif entry.into is not None:
             links[entry.dataset] = entry.into
             joined = _tighter(caps.pop(entry.dataset, None), caps.get(entry.into))
@@ -285,7 +285,7 @@ def joinable(entries: Sequence[Entry], new: bytes, old: bytes) -> tuple[bytes, b
         PrivacyRefused: a cap of either cannot sum what both have released.
     """
     links = datasets.links_of(entries)
-    mine, into = datasets.account_name(links, new), datasets.account_name(links, old)
+    mine, into = account_name(links, new), account_name(links, old)
     if not any(e.dataset == old for e in entries):
         raise UsageError(
             "NOACCOUNT",
@@ -312,11 +312,11 @@ def postings_of(entries: Sequence[Entry], dataset: bytes) -> tuple[Posting, ...]
     """Charges of one data set and of those linked to it, oldest first."""
     digests = {e.id: e.sha256 for e in entries if e.kind == "commit"}
     links = datasets.links_of(entries)
-    name = datasets.account_name(links, dataset)
+    name = account_name(links, dataset)
     return tuple(
         Posting(e.id, e.seq, e.claim, e.mechanism, e.label, e.protects, digests.get(e.id), e.at)
         for e in entries
-        if e.claim is not None and datasets.account_name(links, e.dataset) == name
+        if e.claim is not None and account_name(links, e.dataset) == name
     )
 
 

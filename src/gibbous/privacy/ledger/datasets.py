@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gibbous.core.dataset import DataSet
 from gibbous.core.errors import PrivacyRefused, UsageError
+from gibbous.privacy.ledger.entries import account_name
 
 if TYPE_CHECKING:
     from gibbous.privacy.ledger.entries import Entry
@@ -60,13 +61,6 @@ def file_stamp(source: object, key: bytes) -> str:
 def links_of(entries: Sequence[Entry]) -> dict[bytes, bytes]:
     """Account -> the account that it was linked to; each at most once, and never in a circle."""
     return {e.dataset: e.into for e in entries if e.into is not None}
-
-
-def account_name(links: dict[bytes, bytes], dataset: bytes) -> bytes:
-    """The fingerprint under which the account of a data set is kept: the one linked to last."""
-    while dataset in links:
-        dataset = links[dataset]
-    return bytes(dataset)
 
 
 def of_account(entries: Sequence[Entry], dataset: bytes) -> tuple[Entry, ...]:

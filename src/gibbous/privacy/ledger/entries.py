@@ -79,15 +79,17 @@ class Entry:
     stamp: str = ""
 
 
-def parse(links: Sequence[Link], known: tuple[Entry, ...] = ()) -> tuple[Entry, ...]:
-    """Entries of verified links, after those that are known already.
+def parse(chain: Sequence[Link], known: tuple[Entry, ...] = ()) -> tuple[Entry, ...]:
+    """Entries of a verified chain, after those that are known already.
 
     Raises:
+        ValueError, KeyError, TypeError: an entry is none, or links accounts in a circle.
         LedgerUnusable: an entry is of a kind that only a newer gibbous writes.
     """
     entries = list(known)
     reserved = {e.id: e.dataset for e in known if e.kind == "reserve"}
-    for link in links[1 + len(known) :]:
+    links = {e.dataset: e.into for e in known if e.into is not None}
+    for link in chain[1 + len(known) :]:
         kind, identity = link.public["kind"], link.public.get("id", "")
         if kind == "commit":
             dataset = reserved[identity]
@@ -95,10 +97,22 @@ def parse(links: Sequence[Link], known: tuple[Entry, ...] = ()) -> tuple[Entry, 
             dataset = bytes.fromhex(link.private["dataset"])
         if kind == "reserve":
             reserved[identity] = dataset
+        elif kind == "link":
+            into = bytes.fromhex(link.private["into"])
+            if dataset in links or account_name(links, into) == dataset:
+                raise ValueError("an account that is linked twice, or to itself")
+            links[dataset] = into
         entries.append(
             Entry(link.seq, kind, identity, dataset, **_public(link), **_private(link.private))
         )
     return tuple(entries)
+
+
+def account_name(links: dict[bytes, bytes], dataset: bytes) -> bytes:
+    """The fingerprint under which the account of a data set is kept: the one linked to last."""
+    while dataset in links:
+        dataset = links[dataset]
+    return bytes(dataset)
 
 
 def _public(link: Link) -> dict[str, Any]:
