@@ -35,6 +35,7 @@ from gibbous.promise import ledger_of, planned, privacy_of
 from gibbous.write.certificate import Facts
 from gibbous.write.frame_kinds import frame_kind
 from gibbous.write.kept import Drafts
+from gibbous.write.labelled_files import written_by
 from gibbous.write.output_path import check_output
 from gibbous.write.sampled_rows import write_sampled
 from gibbous.write.signature import SigningKey, signing_key
@@ -137,7 +138,7 @@ def synthesize(
             records it.
         out: folder of the release package; None keeps it beside the ledger (`releases` lists it), and
             the same request on the same data then returns it again at no cost.
-        format: "parquet", or "csv" for CSV beside it.
+        format: "parquet", or what stands beside it: "csv", "sav" (SPSS), "dta" (Stata) or "xlsx".
         mode: permissions of its files: 0o600, or 0o640 for a group that reads them.
         overwrite: replace an existing `out`; from its tables, at no cost, where it is of the same purchase.
         ledger: the ledger, its path, or None for this user's default.
@@ -208,6 +209,7 @@ def release(request: Request, progress: Progress = silent) -> Release:
     frames, key = frame_kind(source), signing_key(request.output.sign)
     output = replace(request.output, sign=key, types=frames.types)
     request = replace(request, output=output)
+    written_by(output.format)  # its library is there, before anything is spent
     check_memory(costs.memory_bytes, memory_limit(request.performance))
     if not output.out:
         values = (output.rows or 0) * output.sets * len(privacy.schema)
@@ -257,7 +259,7 @@ def sample_more(
         PrivacyRefused: the release has no tables: its rows were paid for one by one.
         OutputNotWritten: `out` exists or cannot be written.
     """
-    target = check_output(output.out or "")
+    target, _ = check_output(output.out or ""), written_by(output.format)
     output = replace(output, sign=signing_key(output.sign))
     with at_most(performance.threads):
         engine = engine_of(performance)

@@ -112,7 +112,7 @@ def test_d3_an_unknown_key_is_answered_with_the_nearest(release_toml: Path) -> N
         ('schema = "s"\n[output]\nrows = -1', "whole number, >= 0"),
         ('schema = "s"\n[output]\nsets = 0', "whole number, >= 1"),
         ('schema = "s"\n[output]\nsets = true', "whole number, >= 1"),
-        ('schema = "s"\n[output]\nformat = "xlsx"', "'parquet' or 'csv'"),
+        ('schema = "s"\n[output]\nformat = "ods"', "one of parquet, csv, sav, dta, xlsx"),
         ('schema = "s"\n[mechanism]\nname = 3', "a name"),
         ('schema = "s"\noutput = 3', "has no key 'output'"),
         ("schema", "not TOML"),

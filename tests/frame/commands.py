@@ -92,6 +92,11 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
         "tests/read/test_codebooks.py::test_labels_of_spss_and_stata_are_declared",
     ),
     (
+        r"gibbous synthesize .*--format (sav|dta|xlsx)\b",
+        "needs the extra formats",
+        "tests/write/test_labelled_files.py::test_spss_reads_every_value_and_every_label",
+    ),
+    (
         r"gibbous synthesize \S+ .*--engine spark",
         "needs a Spark cluster",
         "tests/spark/test_commands.py::",

@@ -152,7 +152,7 @@ def test_the_methods_text_names_sums_and_the_law_of_the_numbers(copies: int) -> 
     made, _ = ran(method, RECORDS, sets=copies)
     facts = Facts(MIXED, method.plan(MIXED, None, copies), method.about, "add_remove")
 
-    text = methods_text(facts, made, sets=copies, csv=False, raw=False)
+    text = methods_text(facts, made, sets=copies, files={})
 
     assert "5 tables of sums" in text
     assert "normal law within each cell" in text

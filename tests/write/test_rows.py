@@ -115,7 +115,7 @@ def test_a_file_is_private_and_never_overwritten(tmp_path: Path) -> None:
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        write(made.codes(5, 1), tmp_path / "a", "xlsx")
+        write(made.codes(5, 1), tmp_path / "a", "ods")
     assert not list(tmp_path.iterdir())
 
 

@@ -22,7 +22,9 @@ class OutputFlags:
         Path | None, Option("--out", "-o", help="Folder of the release."), "output.path"
     ] = None
     format: Annotated[
-        str | None, Option("--format", help="parquet or csv; default parquet."), "output.format"
+        str | None,
+        Option("--format", help="parquet; or csv, sav, dta, xlsx beside it."),
+        "output.format",
     ] = None
     mode: Annotated[
         str | None, Option("--mode", help="0640: a group may read it; default 0600."), "output.mode"

@@ -147,7 +147,7 @@ def page(mechanism: Mechanism, schema: Schema, *, rows: int | None = None, sets:
     """METHODS.md of a run, as far as it is known before the run."""
     plan = mechanism.plan(schema, rows, sets)
     facts = Facts(schema, plan, mechanism.about, relation_of(mechanism))
-    return methods_text(facts, None, sets=sets, csv=False, raw=False)
+    return methods_text(facts, None, sets=sets, files={})
 
 
 def promised(text: str) -> Promise:

@@ -24,7 +24,8 @@ from gibbous.core.schema import Schema
 if TYPE_CHECKING:
     from gibbous.privacy.ledger import Ledger
 
-FORMATS = ("parquet", "csv")
+FORMATS = ("parquet", "csv", "sav", "dta", "xlsx")
+EXCEL_ROWS = 1_048_575  # of a sheet, below the names
 PART_ROWS = 1 << 22
 LONGEST = 200  # characters of one value of an imprint
 
@@ -155,7 +156,7 @@ class Output:
         rows: rows a set; None for the noisy number of rows.
         sets: synthetic sets, >= 1.
         seed: of sampling from public tables; None draws one.
-        format: "parquet", or "csv" for CSV beside it.
+        format: "parquet", or what stands beside it: "csv", "sav" (SPSS), "dta" (Stata) or "xlsx".
         csv_raw: write CSV text cells without the guard against spreadsheet formulas.
         part_rows: most rows of one file of a set; larger sets are folders of such files.
         overwrite: replace an existing release.
@@ -204,7 +205,7 @@ class Output:
             raise UsageError(
                 "FORMAT",
                 f"The format is {self.format!r}.",
-                "It is 'parquet' or 'csv'.",
+                f"It is one of {', '.join(FORMATS)}.",
                 "Correct format.",
             )
         if not _is_whole(self.part_rows, 1):
@@ -220,11 +221,13 @@ class Output:
         for name in ("rows", "sets", "seed", "part_rows"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else int(value))
+        if self.format == "xlsx":
+            object.__setattr__(self, "part_rows", min(self.part_rows, EXCEL_ROWS))
 
     @property
     def formats(self) -> tuple[str, ...]:
         """Formats of each file of a set."""
-        return FORMATS if self.format == "csv" else FORMATS[:1]
+        return tuple(dict.fromkeys((FORMATS[0], self.format)))
 
 
 @dataclass(frozen=True, slots=True)

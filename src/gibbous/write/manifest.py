@@ -32,9 +32,9 @@ SET = r"synthetic_[1-9][0-9]{0,5}"
 TABLES = r"tables/((set|part)_[0-9]{3,4}/){0,2}"  # of a set, or of a part of the records
 FURTHER = "rows.json"  # instead of a certificate: further rows of a release
 _ROLES = {
-    rf"{SET}\.(parquet|csv)": "synthetic rows",
+    rf"{SET}\.(parquet|csv|sav|dta|xlsx)": "synthetic rows",
     rf"{SET}/part-[0-9]{{5}}\.parquet": "synthetic rows, one part of a set",
-    rf"{SET}_csv/part-[0-9]{{5}}\.csv": "synthetic rows, one part of a set",
+    rf"{SET}_(csv|sav|dta|xlsx)/part-[0-9]{{5}}\.(csv|sav|dta|xlsx)": "synthetic rows, one part of a set",
     r"schema\.toml": "public schema",
     rf"{TABLES}tables\.json": "noisy tables: contexts and recipe",
     rf"{TABLES}(table|extra)_[0-9]{{3,6}}\.parquet": "noisy table",
@@ -48,7 +48,7 @@ _ROLES = {
     r"report\.public\.html": "public report",
     r"report\.public\.json": "public report, as data",
 }
-_FOLDER = re.compile(rf"tables(/(set|part)_[0-9]{{3,4}}){{0,2}}|{SET}(_csv)?")
+_FOLDER = re.compile(rf"tables(/(set|part)_[0-9]{{3,4}}){{0,2}}|{SET}(_csv|_sav|_dta|_xlsx)?")
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
 

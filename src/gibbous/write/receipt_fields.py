@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gibbous.write.durable_files import rejected
+from gibbous.write.labelled_files import LIBRARY
 
 NUMBER = (int, float)
 CLAIM = {
@@ -52,6 +53,7 @@ RECEIPT: dict[str, Any] = {
         "guarded_cells": [int],
         "part_rows?": int,
         "types?": {"*": str},
+        "labelled?": {"format": tuple(LIBRARY), "library": str, "version": str},
     },
     "rules?": [{"rule": str, "rows_changed": [int]}],
     "given?": {"columns": [str], "covered": bool},

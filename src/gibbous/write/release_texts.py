@@ -45,13 +45,11 @@ def release_texts(
         schema: of the release.
         tables: the published tables; None when the rows were what was paid for.
     """
-    written = receipt["files"]
     methods = methods_text(
         facts_of(receipt, schema),
         tables,
         sets=receipt["sets"],
-        csv=written["csv"],
-        raw=written["csv_raw"],
+        files=receipt["files"],
         in_parts=max(receipt["rows"]) > part_rows_of(receipt),
         given=tuple(receipt.get("given", {}).get("columns", ())),
         rules=changed_words(receipt.get("rules", ()), receipt["rows"]),
@@ -66,8 +64,7 @@ def methods_text(
     tables: Tables | None,
     *,
     sets: int,
-    csv: bool,
-    raw: bool,
+    files: Mapping[str, Any],
     in_parts: bool = False,
     given: tuple[str, ...] = (),
     rules: Sequence[tuple[str, str]] = (),
@@ -77,8 +74,7 @@ def methods_text(
     Args:
         tables: the published tables; None when the rows were what was paid for.
         sets: number of synthetic sets.
-        csv: whether CSV files were written.
-        raw: whether they are without the guard against formulas.
+        files: what the certificate says of the files of the sets.
         in_parts: whether a set is a folder of files.
         given: columns that were not drawn, but given by whoever ran it.
     """
@@ -98,8 +94,9 @@ def methods_text(
         tables=tables,
         tabled=tables is not None,
         sets=sets,
-        csv=csv,
-        raw=raw,
+        csv=files.get("csv"),
+        labelled=files.get("labelled", {}).get("format"),
+        raw=files.get("csv_raw"),
         in_parts=in_parts,
         given=given,
         rules=rules,

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gibbous.core.codes import Codes, empty_codes
 from gibbous.core.errors import UsageError
@@ -19,11 +19,11 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
 from gibbous.write.arrow_schema import file_metadata
 from gibbous.write.durable_files import new_file
+from gibbous.write.labelled_files import LIBRARY, labelled
 
 if TYPE_CHECKING:
     import polars as pl
 
-Format = Literal["parquet", "csv"]
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 _ROW_GROUP = 1 << 18
@@ -62,7 +62,7 @@ def write_files(
 
     Args:
         batches: the rows, in order; how they are cut does not change a byte.
-        paths: format ("parquet" or "csv") -> a new file, mode 0600, on disk when this returns.
+        paths: format -> a new file, mode 0600, on disk when this returns.
         seed: of sampling; places numbers and days within their bins.
         first: number of the set, and of the first row within it, both from 0.
         csv_raw: leave text that a spreadsheet would read as a formula as it is.
@@ -81,7 +81,7 @@ def write_files(
             raise UsageError(
                 "FORMAT",
                 f"The format is {kind!r}.",
-                "It is 'parquet' or 'csv'.",
+                f"It is one of {', '.join(_WRITERS)}.",
                 "Correct --format.",
             )
     rows, guarded, changed = 0, 0, [0] * len(schema.rules)
@@ -161,7 +161,9 @@ def heard_by_python_alone() -> Iterator[None]:
         system.sigaction(int(signal.SIGINT), before, None)
 
 
-_WRITERS: dict[str, Any] = {"parquet": _parquet, "csv": _csv}
+_WRITERS: dict[str, Any] = {"parquet": _parquet, "csv": _csv} | {
+    form: partial(labelled, form=form) for form in LIBRARY
+}
 
 
 class _Csv:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbous.core.codes import Codes
-from gibbous.core.errors import GibbousError, ModelRejected
+from gibbous.core.errors import EngineFailure, GibbousError, ModelRejected
 from gibbous.core.schema import Schema
 from gibbous.encode.encode import encode
 from gibbous.read.conform import plain
 from gibbous.read.csv_text import last_end
 from gibbous.read.files import BLOCK
 from gibbous.write.durable_files import rejected
+from gibbous.write.labelled_files import same_rows, written_by
 from gibbous.write.parquet_guard import guarded_slices, metadata
 from gibbous.write.rows import guard, guarded_name
+from gibbous.write.set_files import names_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,6 +68,35 @@ def check_both(
         yield codes, frame
     if any(rest.height for rest in texts):
         raise _other_shape(csv)
+
+
+def check_labelled(folder: Path, receipt: Mapping[str, Any], schema: Schema) -> str:
+    """Write the labelled files again from the Parquet files, and compare.
+
+    Returns:
+        Why that was not done; empty where it was.
+    Raises:
+        ModelRejected: one holds something else.
+    """
+    told = receipt["files"]["labelled"]
+    form, writer = str(told["format"]), f"{told['library']} {told['version']}"
+    try:
+        here = written_by(form)["labelled"]["version"]
+    except EngineFailure:
+        here = "none"
+    if here != told["version"]:
+        return f"the {form} files were not compared: {writer} wrote them, here it is {here}"
+    numbers = range(1, receipt["sets"] + 1)
+    pairs = [
+        pair
+        for i in numbers
+        for pair in zip(names_of(receipt, i), names_of(receipt, i, form), strict=True)
+    ]
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, beside in pairs:
+            if not same_rows(folder / name, folder / beside, schema, Path(scratch)):
+                raise rejected("LABELLED", f"{beside!r} does not hold the rows of {name!r}")
+    return ""
 
 
 def _texts(path: Path, schema: Schema, *, raw: bool) -> Iterator[pl.DataFrame]:

@@ -17,6 +17,7 @@ from gibbous.core.protocols import Progress, Workers
 from gibbous.core.request import Output
 from gibbous.core.tables import Tables
 from gibbous.write import durable_files
+from gibbous.write.labelled_files import written_by
 from gibbous.write.partial import Partial, fresh_name
 from gibbous.write.parts import (
     TOKEN,
@@ -84,6 +85,7 @@ class Sets:
             "csv_raw": output.csv_raw,
             "guarded_cells": [guarded[number] for number in range(output.sets)],
             "part_rows": output.part_rows,
+            **written_by(output.format),
         } | ({"types": dict(output.types)} if output.types else {})
 
     def changed(self) -> tuple[tuple[int, ...], ...]:

@@ -26,7 +26,7 @@ from gibbous.write.glossary import NO_COST
 from gibbous.write.release_digest import digest_of
 from gibbous.write.release_signature import UNSIGNED, Signer, check_signature
 from gibbous.write.release_texts import check_release_texts
-from gibbous.write.set_check import check_both, check_set
+from gibbous.write.set_check import check_both, check_labelled, check_set
 from gibbous.write.set_files import names_of, part_rows_of, part_span
 from gibbous.write.signature import PublicKey, public_keys
 
@@ -135,7 +135,7 @@ def verify(
     if any(name.startswith("report.public.") for name in sizes):
         gaps.append(check_report(folder))
         checks += [] if gaps[1] else ["so is the public report"]
-    _check_sets(folder, receipt, schema, sizes, tables, progress)
+    gaps.append(_check_sets(folder, receipt, schema, sizes, tables, progress))
     checks.append(f"every row of {receipt['sets']} sets lies in the schema")
     if schema.rules:
         checks.append(f"and keeps its rules, {len(schema.rules)} in number")
@@ -177,7 +177,7 @@ def _verify_further(folder: Path, trusted: Sequence[PublicKey], progress: Progre
         uncovered = tuple(str(fact) for fact in release["uncovered"])
         if not words.startswith(total.words()) or origin["cost"] != NO_COST:
             raise rejected("WORDS", "its words do not state the total of its release")
-    _check_sets(folder, origin, schema, sizes, None, progress, paid=False)
+    gap = _check_sets(folder, origin, schema, sizes, None, progress, paid=False)
     sources = f"its rows cost nothing: they say they are from the tables of release {reservation}"
     checks = (
         *sealed,
@@ -186,7 +186,17 @@ def _verify_further(folder: Path, trusted: Sequence[PublicKey], progress: Progre
     )
     rows, covered = tuple(origin["rows"]), f"none of its own; its release: {words}"
     return VerifyReport(
-        folder, total, covered, 1, rows, 0, uncovered, reservation, checks, signer=signer
+        folder,
+        total,
+        covered,
+        1,
+        rows,
+        0,
+        uncovered,
+        reservation,
+        checks,
+        (gap,) * bool(gap),
+        signer,
     )
 
 
@@ -199,16 +209,19 @@ def _check_sets(
     progress: Progress,
     *,
     paid: bool | None = None,
-) -> None:
+) -> str:
     """Every row of every set.
 
     Args:
         paid: whether the rows are what the ledger entry was made for; None where there are no tables.
+    Returns:
+        What could not be compared; empty where everything was.
     """
     paid = tables is None if paid is None else paid
     bare = replace(schema, unit=Unit(), ignore=())
     csv, raw = (bool(receipt["files"].get(key)) for key in ("csv", "csv_raw"))
-    forms = ("parquet", "csv") if csv else ("parquet",)
+    beside = receipt["files"].get("labelled", {}).get("format")
+    forms = ["parquet", *["csv"] * csv, *[beside] * bool(beside)]
     numbered = range(1, receipt["sets"] + 1)
     expected = {name for i in numbered for form in forms for name in names_of(receipt, i, form)}
     if {name for name in sizes if name.startswith("synthetic_")} != expected:
@@ -226,6 +239,7 @@ def _check_sets(
         progress("verify", done, total)
     if paid:
         _check_drawn(drawn_codes, schema, receipt)
+    return check_labelled(folder, receipt, schema) if beside else ""
 
 
 def _checked(
