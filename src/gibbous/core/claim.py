@@ -22,6 +22,12 @@ Relation = Literal["add_remove", "replace_one"]
 Basis = Literal["proven", "published", "heuristic"]
 
 NUMBERS = ("epsilon", "delta", "rho", "mu_squared", "l")
+_WORDS = {
+    "kind": get_args(Kind),
+    "unit": get_args(Unit),
+    "relation": get_args(Relation),
+    "basis": get_args(Basis),
+}
 _WEAKER: tuple[Basis, ...] = ("proven", "published", "heuristic")
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -165,10 +171,13 @@ class Claim:
         Raises:
             ValueError, KeyError: the data are not a claim.
         """
-        if data["kind"] not in KINDS:
-            raise ValueError("unknown kind of claim")
+        for key, known in _WORDS.items():
+            if data[key] not in known:
+                raise ValueError(f"unknown {key} of a claim")
+        if not isinstance(data["source"], str):
+            raise ValueError("a source that is no text")
         return Claim(
-            kind=data["kind"],
+            kind=data["kind"],  # type: ignore[arg-type]
             **{key: from_text(data[key]) for key in NUMBERS if key != "mu_squared"},
             mu_squared=from_text(data.get("mu_squared", "0")),
             unit=data["unit"],  # type: ignore[arg-type]

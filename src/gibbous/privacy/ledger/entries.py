@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.dataset import DataSet
@@ -14,6 +15,7 @@ from gibbous.core.errors import LedgerUnusable
 from gibbous.core.exact import from_text, text
 from gibbous.privacy.ledger.chain import Link
 
+_IDENTITY = re.compile(r"r-[0-9a-z]{1,64}")  # the name of a file, too
 ACCOUNTS = ("sum", "zcdp", "gdp")
 
 
@@ -91,6 +93,8 @@ def parse(chain: Sequence[Link], known: tuple[Entry, ...] = ()) -> tuple[Entry, 
     links = {e.dataset: e.into for e in known if e.into is not None}
     for link in chain[1 + len(known) :]:
         kind, identity = link.public["kind"], link.public.get("id", "")
+        if kind in ("reserve", "commit") and not _IDENTITY.fullmatch(identity):
+            raise ValueError("no name of a reservation")
         if kind == "commit":
             dataset = reserved[identity]
         else:
@@ -120,19 +124,24 @@ def _public(link: Link) -> dict[str, Any]:
     public, private = link.public, link.private
     match public["kind"]:
         case "reserve":
-            same = {key: public[key] for key in ("mechanism", "protects", "rows")}
-            return same | {"claim": Claim.from_json(public["claim"]), "label": private["label"]}
+            texts = {key: _text(public[key]) for key in ("mechanism", "protects")}
+            texts["label"] = _text(private["label"])
+            return texts | {
+                "rows": _rows(public["rows"]),
+                "claim": Claim.from_json(public["claim"]),
+            }
         case "commit":
-            return {"sha256": public["sha256"]}
+            return {"sha256": _text(public["sha256"])}
         case "cap":
             numbers = from_text(public["epsilon"]), from_text(public["delta"])
             how = public.get("account", "sum")
-            if how in ACCOUNTS:
-                return {"cap": Cap(*numbers, public["relation"], public["protects"], how)}
+            unit = None if public["protects"] is None else _text(public["protects"])
+            if how in ACCOUNTS and public["relation"] in get_args(Relation):
+                return {"cap": Cap(*numbers, public["relation"], unit, how)}
         case "link":
             return {"into": bytes.fromhex(private["into"])}
         case "name":
-            return {"nickname": private["nickname"]}
+            return {"nickname": _text(private["nickname"])}
     raise LedgerUnusable(
         "NEWER",
         f"Entry {link.seq} of the ledger is of a kind that this gibbous does not know.",
@@ -144,11 +153,23 @@ def _public(link: Link) -> dict[str, Any]:
 def _private(private: dict[str, Any]) -> dict[str, Any]:
     """What the private part of any entry may hold besides the name of the data set."""
     columns = private.get("columns")
-    texts = {key: private.get(key, "") for key in ("new_data", "place", "stamp")}
+    texts = {key: _text(private.get(key, "")) for key in ("new_data", "place", "stamp")}
     return texts | {
-        "at": private["at"],
-        "columns": None if columns is None else frozenset(columns),
+        "at": _text(private["at"]),
+        "columns": None if columns is None else frozenset(map(_text, columns)),
     }
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _rows(value: object) -> int | None:
+    if value is not None and type(value) is not int:
+        raise TypeError("no number of rows")
+    return value
 
 
 def public_cap(cap: Cap) -> dict[str, Any]:

@@ -28,9 +28,8 @@ from gibbous.privacy.ledger.store import Store
 class Ledger:
     """What every data set has spent, and the most it may: the one thing here that has state.
 
-    Make it by `open` (a file, used by many processes at once) or `ephemeral` (in memory). A data set
-    is named by 32 bytes, the keyed fingerprint of its records: `accounts` lists those that are
-    known. Epsilon is in nats, all sums are exact fractions.
+    Made by `open` (a file, used by many processes at once) or `ephemeral` (in memory). A data set is
+    named by 32 bytes, the keyed fingerprint of its records. Epsilon is in nats, sums are exact.
 
     Raises:
         LedgerUnusable: whenever entries are read and do not form the chain that they should.
@@ -109,7 +108,7 @@ class Ledger:
     def dataset(
         self, source: object, *, schema: Schema | None = None, options: object = None
     ) -> DataSet:
-        """Name a data set as this ledger does, before its first release too; reads it, spends nothing.
+        """Name a data set as this ledger does; reads it, spends nothing.
 
         Args:
             source, options: as for `gibbous.synthesize`.
@@ -137,8 +136,7 @@ class Ledger:
 
         Args:
             dataset: keyed fingerprint of the records; a `DataSet` also says where they came from.
-            claim: total of everything that will be released.
-            mechanism: registered name.
+            claim, mechanism: total of all that will be released; registered name.
             request: digest of what exactly is asked for; `find` looks for it.
             rows: rows of all sets, if public.
             protects: the privacy unit in words.
@@ -192,7 +190,7 @@ class Ledger:
         Returns:
             A committed one; or an open one whose process has ended, now ours; or None.
         """
-        links = [k for k in self._store.links() if k.private.get("request") == request.hex()]
+        links = [k for k in self._links() if k.private.get("request") == request.hex()]
         link = next((k for k in links if k.public["id"] == identity), links[-1] if links else None)
         if link is None:
             return None
@@ -246,8 +244,7 @@ class Ledger:
     def link(self, new: bytes, old: bytes) -> None:
         """Join two accounts: what both have spent is one sum from now on, under one cap.
 
-        The cap is that of either; of two, the smaller epsilon and the smaller delta. A link is never
-        taken back.
+        The cap is that of either; of two, the smaller epsilon and delta. No link is taken back.
 
         Args:
             new: the data set that is another version of the old one, or of some of its people.
@@ -285,15 +282,14 @@ class Ledger:
         return datasets.named(self.entries(), words)
 
     def recall(self, stamp: str) -> bytes | None:
-        """The data set that a file was read as, if it is unchanged since.
+        """The data set that a file was read as, if it is unchanged since: to refuse before reading.
 
-        With it a request can be refused before the file is opened. It never stands for the
-        fingerprint: what is read then has to be the same data set.
+        It never stands for the fingerprint: what is read then has to be the same data set.
 
         Args:
             stamp: `file_stamp` of the file now; empty for what is not a file.
         """
-        links = reversed(self._store.links()) if stamp else ()
+        links = reversed(self._links()) if stamp else ()
         known = (link.private["dataset"] for link in links if link.private.get("stamp") == stamp)
         return next(map(bytes.fromhex, known), None)
 
@@ -331,10 +327,14 @@ class Ledger:
         """Position in the chain of the entry with this hash, from 0; None where there is none."""
         return next((a.seq for a in self._store.links() if a.hash.hex() == head), None)
 
+    def _links(self) -> Sequence[Link]:
+        self._parse(found := self._store.links())
+        return found
+
     def _parse(self, links: Sequence[Link]) -> tuple[Entry, ...]:
         try:
             self._known = parse(links, self._known)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise damaged(self.path, "an entry does not say what was charged") from None
         return self._known[: len(links) - 1]
 
