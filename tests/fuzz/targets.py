@@ -376,7 +376,11 @@ def _arguments(data: bytes) -> bool:
         call, given = document["call"], dict(document["with"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return False
-    if not isinstance(call, str) or call not in _CALLS:
+    if (
+        not isinstance(call, str)
+        or call not in _CALLS
+        or not all(isinstance(k, str) for k in given)
+    ):
         return False
     return _taken(lambda: _CALLS[call](given))
 
