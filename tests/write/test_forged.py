@@ -24,7 +24,7 @@ from gibbous.core.tables import Tables
 from gibbous.mechanisms import registry
 from gibbous.pipeline import synthesize
 from gibbous.privacy.ledger import Ledger
-from gibbous.write import load, release_texts
+from gibbous.write import load, manifest, release_texts
 from gibbous.write.certificate_check import check_price
 from gibbous.write.verify import verify
 from tests.hostile import ABORT
@@ -48,7 +48,9 @@ def rewritten(rel: Path) -> None:
     """Papers that go with whatever the certificate says now, sealed."""
     receipt, schema = json.loads((rel / "ledger.json").read_text()), load.read_schema(rel)
     tables = load.released_tables(rel, schema, receipt)
-    for name, text in release_texts.release_texts(receipt, schema, tables).items():
+    for name, text in release_texts.release_texts(
+        receipt, schema, tables, manifest.digests(rel)
+    ).items():
         (rel / name).write_bytes(text)
     reseal(rel)
 

@@ -14,6 +14,7 @@ import gibbous as gb
 from gibbous.cli.config import imprint_of, resolve
 from gibbous.core.errors import ModelRejected, UsageError
 from gibbous.core.request import LONGEST, Imprint
+from gibbous.write import manifest
 from gibbous.write.load import load
 from gibbous.write.release_texts import release_texts
 from tests.frame.tree import ROOT
@@ -113,7 +114,8 @@ def test_B8_the_page_is_a_function_of_what_the_folder_holds(folder: Path, name: 
     release = load(folder / name)
     receipt = release.receipt.to_json()
 
-    made = release_texts(receipt, release.schema, release.tables)
+    sums = manifest.digests(folder / name)
+    made = release_texts(receipt, release.schema, release.tables, sums)
 
     assert made["METHODS.md"].decode() == (folder / name / "METHODS.md").read_text()
 

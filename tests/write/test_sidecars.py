@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import subprocess
 from pathlib import Path
@@ -12,8 +13,10 @@ from xml.etree import ElementTree
 import pytest
 
 from gibbous.core.schema import Column, Schema, Unit
+from gibbous.privacy.ledger import Ledger
 from gibbous.write.sidecars import SIDECARS, sidecars
 from tests.needs import need
+from tests.write import made
 
 DAY = datetime.date(2020, 1, 1).toordinal()
 SCHEMA = Schema(
@@ -42,6 +45,7 @@ RECEIPT: dict[str, Any] = {
     "files": {"csv": True, "part_rows": 10},
     "imprint": {"issuer": "Office", "date": "2026-05-01", "license": "CC-BY-4.0"},
 }
+SUMS = {f"synthetic_{n}.{form}": f"{n}" * 64 for n in (1, 2) for form in ("csv", "parquet")}
 CSV = 'age,"the ""sex""",severity,visit,cost,ill\n3,f,hi,2020-01-02,1.25,true\n,m,,2020-01-03,2,false\n'
 
 
@@ -50,7 +54,7 @@ def test_every_description_is_well_formed_whatever_names_and_levels_are() -> Non
     schema = Schema((Column(odd, "nominal", levels=(odd, "b")), *SCHEMA.columns[1:]), name=odd)
 
     for one in (SCHEMA, schema):
-        texts = {n: t.encode("utf-8", "replace") for n, t in sidecars(RECEIPT, one).items()}
+        texts = {n: t.encode("utf-8", "replace") for n, t in sidecars(RECEIPT, one, SUMS).items()}
         assert texts.keys() == SIDECARS.keys()
         for name in ("croissant.json", "datacite.json", "datapackage.json"):
             json.loads(texts[name])
@@ -59,7 +63,7 @@ def test_every_description_is_well_formed_whatever_names_and_levels_are() -> Non
 
 
 def test_the_data_package_says_types_limits_and_levels() -> None:
-    package = json.loads(sidecars(RECEIPT, SCHEMA)["datapackage.json"])
+    package = json.loads(sidecars(RECEIPT, SCHEMA, SUMS)["datapackage.json"])
 
     assert [one["path"] for one in package["resources"]] == ["synthetic_1.csv", "synthetic_2.csv"]
     fields = package["resources"][0]["schema"]["fields"]
@@ -70,10 +74,22 @@ def test_the_data_package_says_types_limits_and_levels() -> None:
     assert fields[0]["constraints"] == {"required": False, "minimum": 0, "maximum": 100}
     assert fields[2]["constraints"]["enum"] == ["lo", "hi"]
     assert fields[3]["constraints"]["minimum"] == "2020-01-01"
+    assert [one["hash"] for one in package["resources"]] == ["sha256:" + n * 64 for n in "12"]
+
+
+def test_a_file_is_named_with_its_digest_in_croissant(tmp_path: Path) -> None:
+    made.write(tmp_path / "rel", Ledger.ephemeral())
+    croissant = json.loads((tmp_path / "rel" / "croissant.json").read_text())
+
+    file = croissant["distribution"][0]
+    data = (tmp_path / "rel" / file["contentUrl"]).read_bytes()
+    assert (file["@type"], file["sha256"]) == ("cr:FileObject", hashlib.sha256(data).hexdigest())
+    source = croissant["recordSet"][0]["field"][0]["source"]
+    assert source["fileObject"] == {"@id": file["@id"]}
 
 
 def test_a_release_of_parts_is_described_by_all_of_its_files() -> None:
-    texts = sidecars(RECEIPT | {"files": {"csv": False, "part_rows": 2}}, SCHEMA)
+    texts = sidecars(RECEIPT | {"files": {"csv": False, "part_rows": 2}}, SCHEMA, SUMS)
 
     package, croissant = json.loads(texts["datapackage.json"]), json.loads(texts["croissant.json"])
     folder = "synthetic_1/part-0000"
@@ -82,7 +98,7 @@ def test_a_release_of_parts_is_described_by_all_of_its_files() -> None:
 
 
 def test_ddi_has_the_labels_of_columns_and_categories() -> None:
-    book = ElementTree.fromstring(sidecars(RECEIPT, SCHEMA)["ddi.xml"])
+    book = ElementTree.fromstring(sidecars(RECEIPT, SCHEMA, SUMS)["ddi.xml"])
 
     space = {"d": "ddi:codebook:2_5"}
     variables = book.findall("d:dataDscr/d:var", space)
@@ -95,7 +111,7 @@ def test_ddi_has_the_labels_of_columns_and_categories() -> None:
 
 
 def test_datacite_names_issuer_year_and_license() -> None:
-    found = json.loads(sidecars(RECEIPT, SCHEMA)["datacite.json"])
+    found = json.loads(sidecars(RECEIPT, SCHEMA, SUMS)["datacite.json"])
 
     assert found["creators"][0]["name"] == found["publisher"]["name"] == "Office"
     assert (found["publicationYear"], found["rightsList"]) == ("2026", [{"rights": "CC-BY-4.0"}])
@@ -108,7 +124,8 @@ def test_frictionless_reads_rows_by_the_data_package(tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / f"synthetic_{number}.csv").write_text(CSV, "utf-8")
     path = tmp_path / "datapackage.json"
-    path.write_text(sidecars(RECEIPT, SCHEMA)["datapackage.json"], "utf-8")
+    sums = dict.fromkeys(SUMS, hashlib.sha256(CSV.encode()).hexdigest())
+    path.write_text(sidecars(RECEIPT, SCHEMA, sums)["datapackage.json"], "utf-8")
 
     report = frictionless.Package(str(path)).validate()
 
@@ -121,7 +138,7 @@ def test_mlcroissant_takes_the_description(tmp_path: Path) -> None:
     import mlcroissant
 
     path = tmp_path / "croissant.json"
-    path.write_text(sidecars(RECEIPT, SCHEMA)["croissant.json"], "utf-8")
+    path.write_text(sidecars(RECEIPT, SCHEMA, SUMS)["croissant.json"], "utf-8")
 
     found = mlcroissant.Dataset(str(path))
 
@@ -132,7 +149,7 @@ def test_mlcroissant_takes_the_description(tmp_path: Path) -> None:
 def test_r_reads_factors_labels_days_and_missing(tmp_path: Path) -> None:
     need("R")
     (tmp_path / "synthetic_1.csv").write_text(CSV, "utf-8")
-    (tmp_path / "read.R").write_text(sidecars(RECEIPT, SCHEMA)["read.R"], "utf-8")
+    (tmp_path / "read.R").write_text(sidecars(RECEIPT, SCHEMA, SUMS)["read.R"], "utf-8")
     ask = (
         'source("read.R", encoding = "UTF-8"); x <- read_set(1); cat(is.ordered(x$severity), '
         'is.ordered(x[[2]]), levels(x[[2]])[1], class(x$visit), attr(x$age, "label"), '

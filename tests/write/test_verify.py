@@ -284,7 +284,9 @@ def test_k7_a_forged_chain_is_found_by_the_ledger_that_paid(tmp_path: Path) -> N
     verify(rel, ledger=tmp_path / "home" / "ledger.sqlite")
     edit(rel, "ledger.json", lambda receipt: forged(receipt, "2"))
     receipt = json.loads((rel / "ledger.json").read_text())
-    for name, text in release_texts(receipt, made.SCHEMA, load(rel).tables).items():
+    for name, text in release_texts(
+        receipt, made.SCHEMA, load(rel).tables, manifest.digests(rel)
+    ).items():
         (rel / name).write_bytes(text)
     reseal(rel)
 

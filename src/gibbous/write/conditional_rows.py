@@ -180,7 +180,7 @@ def _describe(
     durable_files.write_bytes(folder / "schema.toml", schema_toml(release.schema).encode())
     write_tables(tables, folder / "tables")
     durable_files.write_json(folder / "ledger.json", fresh)
-    for name, text in release_texts(fresh, release.schema, tables).items():
+    for name, text in release_texts(fresh, release.schema, tables, written.sums).items():
         durable_files.write_bytes(folder / name, text)
 
 

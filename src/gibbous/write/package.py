@@ -245,7 +245,9 @@ class Package:
         for name in ("ledger.json", "METHODS.md", "codebook.html", *SIDECARS):
             (package / name).unlink(missing_ok=True)  # of a killed run
         durable_files.write_json(package / "ledger.json", receipt.to_json())
-        for name, text in release_texts(receipt.to_json(), facts.schema, tables).items():
+        for name, text in release_texts(
+            receipt.to_json(), facts.schema, tables, self._sets.sums
+        ).items():
             durable_files.write_bytes(package / name, text)
         manifest.seal(package, known=self._sets.sums, sign=self._output.sign)
         given = self._output

@@ -15,7 +15,7 @@ from gibbous.core.cell_model import CellModel
 from gibbous.core.documents import read_bytes
 from gibbous.core.schema import Schema, Unit, fact_words
 from gibbous.core.tables import Table, Tables
-from gibbous.write import glossary
+from gibbous.write import glossary, manifest
 from gibbous.write.certificate import (
     Facts,
     assumptions,
@@ -36,7 +36,7 @@ MAX_METHODS = 4 << 20  # bytes
 
 
 def release_texts(
-    receipt: Mapping[str, Any], schema: Schema, tables: Tables | None
+    receipt: Mapping[str, Any], schema: Schema, tables: Tables | None, sums: Mapping[str, str]
 ) -> dict[str, bytes]:
     """What is written for people, by file name.
 
@@ -44,6 +44,7 @@ def release_texts(
         receipt: the certificate, as it stands in ledger.json.
         schema: of the release.
         tables: the published tables; None when the rows were what was paid for.
+        sums: file of a set -> its digest (SHA-256, hex).
     """
     methods = methods_text(
         facts_of(receipt, schema),
@@ -55,7 +56,7 @@ def release_texts(
         rules=changed_words(receipt.get("rules", ()), receipt["rows"]),
     )
     texts = {"METHODS.md": methods, "codebook.html": codebook_html(schema)}
-    texts |= sidecars(receipt, schema)
+    texts |= sidecars(receipt, schema, sums)
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 
@@ -133,7 +134,7 @@ def check_release_texts(
     if os.path.lexists(folder / "METHODS.md"):
         with untrusted("METHODS.md", "SIZE"):
             read_bytes(folder / "METHODS.md", MAX_METHODS)
-    texts = release_texts(receipt, schema, tables)
+    texts = release_texts(receipt, schema, tables, manifest.digests(folder))
     differ = [name for name, text in texts.items() if not holds(folder / name, text)]
     if not differ:
         return ""

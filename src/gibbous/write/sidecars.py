@@ -17,8 +17,9 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from gibbous.core.schema import Column, Schema
 from gibbous.encode.levels import output_labels
 from gibbous.write.rendering import render
-from gibbous.write.set_files import names_of, part_rows_of, set_folder
+from gibbous.write.set_files import names_of
 
+_PARQUET = "application/vnd.apache.parquet"
 UNKNOWN = ":unav"  # DataCite's word for what nobody said
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TYPES = {"Boolean": "boolean", "Int64": "integer", "UInt64": "integer", "Float64": "number"}
@@ -35,10 +36,12 @@ class Described:
     Attributes:
         receipt: the certificate, as in ledger.json.
         schema: of the release.
+        sums: file of a set -> its digest (SHA-256, hex).
     """
 
     receipt: Mapping[str, Any]
     schema: Schema
+    sums: Mapping[str, str]
 
     @property
     def title(self) -> str:
@@ -65,9 +68,9 @@ class Described:
         return range(1, self.receipt["sets"] + 1)
 
 
-def sidecars(receipt: Mapping[str, Any], schema: Schema) -> dict[str, str]:
-    """Every description of a release, by file name."""
-    facts = Described(receipt, schema)
+def sidecars(receipt: Mapping[str, Any], schema: Schema, sums: Mapping[str, str]) -> dict[str, str]:
+    """Every description of a release, by file name; see `Described`."""
+    facts = Described(receipt, schema, sums)
     return {name: made(facts) for name, made in SIDECARS.items()}
 
 
@@ -84,18 +87,17 @@ def croissant(facts: Described) -> str:
     """Croissant 1.0 in JSON-LD."""
     sets, records = [], []
     for number in facts.numbers:
-        name, whole = (
-            f"synthetic_{number}",
-            max(facts.receipt["rows"]) <= part_rows_of(facts.receipt),
-        )
-        where = f"{name}.parquet" if whole else f"{set_folder(number, 'parquet')}/*.parquet"
+        name, files = f"synthetic_{number}", names_of(facts.receipt, number)
+        kind = "fileObject" if len(files) == 1 else "fileSet"
         sets.append(
-            {
-                "@type": "cr:FileSet", "@id": f"{name}-files", "name": f"{name}-files",
-                "encodingFormat": "application/vnd.apache.parquet", "includes": where,
-            }
-        )  # fmt: skip
-        fields = [_croissant_field(name, c, at) for at, c in enumerate(facts.schema, 1)]
+            {"@id": f"{name}-files", "name": f"{name}-files", "encodingFormat": _PARQUET}
+            | (
+                {"@type": "cr:FileObject", "contentUrl": files[0], "sha256": facts.sums[files[0]]}
+                if kind == "fileObject"
+                else {"@type": "cr:FileSet", "includes": f"{name}/*.parquet"}
+            )
+        )
+        fields = [_croissant_field(name, kind, c, at) for at, c in enumerate(facts.schema, 1)]
         records.append({"@type": "cr:RecordSet", "@id": name, "name": name, "field": fields})
     document = {
         "@context": _CONTEXT,
@@ -112,12 +114,12 @@ def croissant(facts: Described) -> str:
     return _json({name: value for name, value in document.items() if value})
 
 
-def _croissant_field(record: str, column: Column, at: int) -> dict[str, Any]:
+def _croissant_field(record: str, kind: str, column: Column, at: int) -> dict[str, Any]:
     about = ". ".join(filter(None, (column.label, column.description)))
     return {
         "@type": "cr:Field", "@id": f"{record}/V{at}", "name": column.name,
         "dataType": _CROISSANT[value_type(column)],
-        "source": {"fileSet": {"@id": f"{record}-files"}, "extract": {"column": column.name}},
+        "source": {kind: {"@id": f"{record}-files"}, "extract": {"column": column.name}},
     } | ({"description": about} if about else {})  # fmt: skip
 
 
@@ -132,8 +134,7 @@ def datacite(facts: Described) -> str:
         "types": {"resourceTypeGeneral": "Dataset", "resourceType": "Synthetic microdata"},
         "descriptions": [{"description": facts.text, "descriptionType": "Abstract"}],
         "rightsList": [{"rights": rights}] if rights else [],
-        "formats": ["application/vnd.apache.parquet"]
-        + ["text/csv"] * facts.receipt["files"]["csv"],
+        "formats": [_PARQUET] + ["text/csv"] * facts.receipt["files"]["csv"],
         "schemaVersion": "http://datacite.org/schema/kernel-4",
     }
     return _json({name: value for name, value in document.items() if value})
@@ -149,6 +150,8 @@ def datapackage(facts: Described) -> str:
         path = files[0] if len(files) == 1 else list(files)
         table = {"fields": fields, "missingValues": [facts.schema.null]}
         named = {"name": f"synthetic_{number}", "path": path, "format": form}
+        if len(files) == 1:
+            named["hash"] = f"sha256:{facts.sums[files[0]]}"
         resources.append(named | {"profile": "tabular-data-resource", "schema": table})
     document: dict[str, Any] = {"name": "synthetic-data", "title": facts.title}
     document |= {"description": facts.text, "resources": resources}

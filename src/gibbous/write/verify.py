@@ -126,6 +126,7 @@ def verify(
         checks.append(f"{receipt['tables']} tables are those the ledger entry was made for")
         check_price(tables, total, schema.unit.max_rows if schema.unit else 1)
         checks.append("the noise in the tables is at least what the price asks for")
+    labelled = _check_sets(folder, receipt, schema, sizes, tables, progress)
     with refusing("RECEIPT", "ledger.json does not describe a release"):
         gaps = [check_release_texts(folder, receipt, schema, tables)]
     if not gaps[0]:
@@ -135,7 +136,7 @@ def verify(
     if any(name.startswith("report.public.") for name in sizes):
         gaps.append(check_report(folder))
         checks += [] if gaps[1] else ["so is the public report"]
-    gaps.append(_check_sets(folder, receipt, schema, sizes, tables, progress))
+    gaps.append(labelled)
     checks.append(f"every row of {receipt['sets']} sets lies in the schema")
     if schema.rules:
         checks.append(f"and keeps its rules, {len(schema.rules)} in number")
