@@ -14,8 +14,9 @@ import pytest
 
 import gibbous as gb
 from gibbous.cli import evaluate_verb, report_verb
-from gibbous.cli.flags import ReadingFlags, ScreenFlags, SignFlags
+from gibbous.cli.flags import ReadingFlags, ScreenFlags
 from gibbous.cli.measuring_verbs import EvaluateFlags, ReportFlags
+from gibbous.cli.output_flags import SignFlags
 from gibbous.core.errors import UsageError
 from gibbous.flows import Geography, flow_schema, load_geography, places
 from gibbous.reporting import flow_map

@@ -13,13 +13,12 @@ from gibbous.cli.flags import (
     ConsentFlags,
     EngineFlags,
     LedgerFlags,
-    OutputFlags,
     ReadingFlags,
     RequestFlags,
     ScreenFlags,
-    SignFlags,
 )
 from gibbous.cli.flow_request import flow_request
+from gibbous.cli.output_flags import OutputFlags, SignFlags
 from gibbous.core.errors import UsageError
 from gibbous.read.source import ReadOptions
 from gibbous.structure.contexts import joint

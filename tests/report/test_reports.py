@@ -363,6 +363,31 @@ def test_evaluate_gives_findings_that_write_their_report(nasty: Path, tmp_path: 
     assert twin["findings"][1]["value"] == found["tv2"].value
 
 
+def test_the_internal_report_says_what_columns_and_levels_mean(tmp_path: Path) -> None:
+    schema = gb.Schema(
+        (
+            gb.Column("sx", "binary", levels=(1, 2), label="Sex",
+                      level_labels=((1, "male"), (2, "fem<b>ale"))),
+            gb.Column("grp", "nominal", levels=("a", "b")),
+        ),
+        unit=gb.Unit("row"),
+    )  # fmt: skip
+    frame = pl.DataFrame({"sx": [1, 2, 1, 2] * 9, "grp": ["a", "b", "b", "b"] * 9})
+
+    found = evaluate_and_report.evaluate(frame, frame, schema, only=("tv1",))
+    text = found.report(tmp_path / "r.html").read_text()
+    odd = Findings(found.items, dict(found.facts) | {"labels": [1, ["x"]]})
+
+    assert found.facts["labels"] == [
+        ["sx", "", "Sex"],
+        ["sx", "1", "male"],
+        ["sx", "2", "fem<b>ale"],
+    ]
+    assert "What columns and levels mean" in text
+    assert "fem&lt;b&gt;ale" in text
+    assert internal_report(odd, tmp_path / "odd.html").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from gibbous.cli import report_verb
-from gibbous.cli.flags import ReadingFlags, ScreenFlags, SignFlags
+from gibbous.cli.flags import ReadingFlags, ScreenFlags
 from gibbous.cli.measuring_verbs import ReportFlags
+from gibbous.cli.output_flags import SignFlags
 from gibbous.core.errors import OutputNotWritten, UsageError
 from tests.report import hostile_findings
 

@@ -173,6 +173,13 @@ def _ends(column: Column) -> tuple[float, ...]:
     return column.edges[:1] + column.edges[-1:]
 
 
+def _labels(schema: Schema) -> dict[str, Any]:
+    """(column, level or "", what it means), where labels were declared."""
+    found = [[c.name, "", c.label] for c in schema if c.label]
+    found += [[c.name, str(level), text] for c in schema for level, text in c.level_labels]
+    return {"labels": found} if found else {}
+
+
 def _facts(
     tables: Subject, sources: Sequence[Any], options: Options, left: Mapping[str, str]
 ) -> dict[str, Any]:
@@ -186,6 +193,7 @@ def _facts(
             "holdout": tables.holdout.rows if tables.holdout else None,
         },
         "columns": list(tables.schema.names),
+        **_labels(tables.schema),
         "sets": len(tables.sets),
         "seed": tables.seed,
         **{role: list(getattr(options, role)) for role in roles},

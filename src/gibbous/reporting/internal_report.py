@@ -240,7 +240,13 @@ def _release(release: Release | None) -> Iterator[Block]:
 
 
 def _facts(findings: Findings) -> Iterator[Block]:
-    rows = tuple((str(k).replace("_", " "), _shown(v)) for k, v in _lasting(findings))
+    labels = findings.facts.get("labels")
+    if isinstance(labels, list):
+        meant = tuple(tuple(map(str, one)) for one in labels if isinstance(one, list))
+        meant = tuple(one for one in meant if len(one) == 3)  # column, level, label
+        head = ("column", "level", "label")
+        yield Grid("What columns and levels mean", head, meant, folded=len(meant) > 12)
+    rows = tuple((k.replace("_", " "), _shown(v)) for k, v in _lasting(findings) if k != "labels")
     rows = tuple((k, v) for k, v in rows if v)
     if rows:
         yield Grid("Facts of the evaluation", ("fact", "value"), rows)
