@@ -13,7 +13,8 @@ gibbous demo
 ```
 
 This page is made from the program by `python -m tests.cli.reference > docs/reference/cli.md`; a test
-fails when the two differ. A verb is a Python function, and its flags are keywords of the same names; but
+fails when the two differ. `man gibbous` has the same, where the package is installed into a prefix that
+`man` searches. A verb is a Python function, and its flags are keywords of the same names; but
 `--i-understand` is `understand=`, and how text is read (`--sep`, `--encoding`, `--decimal`,
 `--on-bad-line`) is `options=`.
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 from typer.main import get_command
 
 from gibbous.cli.app import app
+from tests.cli import manual
 from tests.cli.reference import page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +37,20 @@ def test_the_reference_page_is_the_programs_own() -> None:
     shown = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
 
     assert shown == page(), "run: python -m tests.cli.reference > docs/reference/cli.md"
+
+
+def test_the_manual_page_is_the_programs_own_and_reads_without_a_warning() -> None:
+    path = ROOT / "docs/reference/gibbous.1"
+
+    assert path.read_text(encoding="utf-8") == manual.page(), "run: python -m tests.cli.manual"
+    if (groff := shutil.which("groff")) is not None:
+        done = subprocess.run(
+            [groff, "-man", "-Tutf8", "-ww", str(path)], capture_output=True, text=True, check=True
+        )
+        assert done.stderr == ""
+        plain = re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
+        for words in ("ledger cap DATA", "--epsilon, -e", "5 privacy parameter or claim refused"):
+            assert words in " ".join(plain.replace("\u2010", "-").split())
 
 
 def test_every_command_line_of_the_documentation_is_accepted_by_the_parser() -> None:
