@@ -51,14 +51,14 @@ def test_a14_codes_with_leading_zeros_stay_text() -> None:
     assert found.levels == ("01", "02", "10")
 
 
-def test_few_whole_numbers_are_levels_and_many_are_bins() -> None:
+def test_few_whole_numbers_are_levels_and_many_have_bounds_alone() -> None:
     few, many = text(["2", "10", "9"] * 9), text(MANY * 2)
 
     assert isinstance(few, Column)
     assert few.levels == (2, 9, 10)
     assert isinstance(many, Column)
     assert many.integer
-    assert (many.edges[0], many.edges[-1], many.bins) == (0, 99, 16)
+    assert many.edges == (0, 99)
 
 
 def test_decimals_are_those_of_the_data() -> None:

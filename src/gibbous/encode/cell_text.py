@@ -25,12 +25,29 @@ DAYS = (
     "%d.%m.%Y",
     "%d-%b-%Y",
     "%d%b%Y",
-    "%Y-%m-%d 00:00:00",
-    "%Y-%m-%dT00:00:00",
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M",
+    "%m/%d/%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%d.%m.%Y %H:%M",
 )
-"""Forms of days, in the order in which they are tried."""
-EITHER = {"%m/%d/%Y": "%d/%m/%Y", "%m-%d-%Y": "%d-%m-%Y"}
+"""Forms of days, some with a time of day that is cut off, in the order in which they are tried."""
+EITHER = {
+    "%m/%d/%Y": "%d/%m/%Y",
+    "%m-%d-%Y": "%d-%m-%Y",
+    "%m/%d/%Y %H:%M:%S": "%d/%m/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M": "%d/%m/%Y %H:%M",
+}
 """Forms that many days share with another one: such a day is in a class of its own."""
+
+CLOCK = "clock"
+HOURS = tuple(f"{hour:02}:00" for hour in range(24))
+"""Levels of a column of clock times: each is read as its hour."""
 
 _EITHER = tuple(f"{form} or {EITHER[form]}" for form in EITHER)
 CLASSES = (
@@ -40,6 +57,7 @@ CLASSES = (
     "more decimals",
     *DAYS,
     *_EITHER,
+    CLOCK,
     "padded",
     "text",
 )
@@ -48,6 +66,8 @@ CLASSES = (
 _WHOLE = r"^[+-]?(0|[1-9][0-9]{0,14})(\.0+)?$"
 _POINTED = r"^[+-]?(0|[1-9][0-9]{0,14})?\.([0-9]*?)0*$"
 _PADDED = r"^[+-]?0[0-9]+(\.[0-9]*)?$"
+_CLOCK = r"^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?$"
+_AFTER_TIME = r"(:[0-9]{2})(\.[0-9]+)?( ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?$"
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -75,11 +95,14 @@ def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
     settle(_like(cells, _PADDED), CLASSES.index("padded"))
     settle(_like(cells, _POINTED), 1 + np.minimum(places, PLACES + 1))
     settle(_like(cells, NUMBER) & np.isfinite(_floats(cells)), 2 + PLACES)
+    if not free.any():
+        return out
     for form, other in EITHER.items():
         both = (_ordinals(cells, form) > 0) & (_ordinals(cells, other) > 0)
         settle(both, CLASSES.index(f"{form} or {other}"))
     for form in DAYS:
         settle(_ordinals(cells, form) > 0, CLASSES.index(form))
+    settle(_like(cells, _CLOCK), CLASSES.index(CLOCK))
     return out
 
 
@@ -103,7 +126,7 @@ def lenient(column: Column) -> bool:
 
 def column_codes(values: pl.Series, column: Column) -> np.ndarray:
     """`lenient_codes` of a whole column, of any type: once a distinct value."""
-    texts = as_cells(values).to_frame("text")
+    texts = as_cells(values, column.date_format).to_frame("text")
     distinct = texts["text"].unique()
     codes = pl.DataFrame({"text": distinct, "code": lenient_codes(distinct, column)})
     joined = texts.join(codes, on="text", how="left", nulls_equal=True, maintain_order="left")
@@ -114,14 +137,20 @@ def column_codes(values: pl.Series, column: Column) -> np.ndarray:
 def column_numbers(values: pl.Series, column: Column) -> np.ndarray:
     """Numbers of a binned column within its bounds, float64 (rows,); the lower bound for what is none."""
     low, high = float(column.edges[0]), float(column.edges[-1])
-    read = _read(plain_text(as_cells(values)), column)
+    read = _read(plain_text(as_cells(values, column.date_format)), column)
     return np.clip(np.where(np.isfinite(read), read, low), low, high)
 
 
-def as_cells(values: pl.Series) -> pl.Series:
-    """A column of any type as the text of its cells."""
+def as_cells(values: pl.Series, form: str | None = None) -> pl.Series:
+    """A column of any type as the text of its cells.
+
+    Args:
+        form: of days that are no text; None: ISO 8601.
+    """
+    if form and values.dtype == pl.Date:
+        values = values.cast(pl.Datetime)
     if isinstance(values.dtype, pl.Datetime):
-        return values.dt.to_string("%Y-%m-%d %H:%M:%S")
+        return values.dt.to_string(form or "%Y-%m-%d %H:%M:%S")
     return values.cast(pl.String)
 
 
@@ -165,6 +194,9 @@ def _read(cells: pl.Series, column: Column) -> np.ndarray:
 def _level_codes(cells: pl.Series, column: Column) -> np.ndarray:
     """Codes of levels, -1 for what is none; numbers beyond a run of whole numbers are moved to its ends."""
     levels = column.levels
+    if levels == HOURS:
+        hours = cells.str.extract(_CLOCK, 1).cast(pl.Int32, strict=False).fill_null(-1)
+        return np.array(hours.to_numpy(), dtype=np.int32)
     if any(type(level) is not int for level in levels):
         known = {str(level): code for code, level in enumerate(levels)}
         return np.array([known.get(text, -1) for text in cells.to_list()], dtype=np.int32)
@@ -199,7 +231,13 @@ def _floats(cells: pl.Series) -> np.ndarray:
 
 
 def _ordinals(cells: pl.Series, form: str) -> np.ndarray:
-    """Days in one form as proleptic ordinals, 0 for what is none; years 1 to 9999."""
+    """Days in one form as proleptic ordinals, 0 for what is none; years 1 to 9999.
+
+    Of a form with a time of day, fractions of a second and a zone are cut off before: the day is that
+    which is written.
+    """
+    if "%M" in form:
+        cells = cells.str.replace(_AFTER_TIME, "${1}")
     days = cells.str.to_date(form, strict=False, exact=True).to_physical().cast(pl.Int64)
     ordinals = (days + _EPOCH).fill_null(0).to_numpy()
     return np.where((ordinals > 0) & (ordinals <= datetime.date.max.toordinal()), ordinals, 0)

@@ -16,13 +16,14 @@ from gibbous.core.plan import Spend
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Table
-from gibbous.encode.cell_text import CLASSES, classes, lenient_codes, plain_text, whole_text
+from gibbous.encode.cell_text import CLASSES, CLOCK, classes, lenient_codes, plain_text, whole_text
 from gibbous.privacy.noise import Gaussian, Thresholded, gaussian_for, selecting_for
 from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.bought_columns import (
     Outline,
     bounded_column,
     clear_of_noise,
+    clock_column,
     grid_column,
     incomplete,
     levels_column,
@@ -128,6 +129,7 @@ def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schem
     plans, columns = _outlined(curator, known, parts), dict[str, Column]()
     for name, levels in known.levels:
         columns[name] = stated_column(plans[name], levels)
+    columns |= {name: clock_column(plan) for name, plan in plans.items() if plan.kind == CLOCK}
     parts, atoms = _with_levels(curator, parts, plans, columns)
     numbers = [
         plan for name, plan in plans.items() if name not in columns and plan.kind != "levels"

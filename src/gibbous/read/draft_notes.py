@@ -98,7 +98,7 @@ def _numbers(column: Column, values: pl.Series) -> list[str]:
         if _FILLED.fullmatch(f"{end:.15g}") and _stands_apart(end, other, values):
             parts.append(
                 f"{end:g} stands far from all other values. If it means missing, make it so and "
-                "draft again: it stretches the bins."
+                "draft again: it stretches the bounds."
             )
     return parts
 

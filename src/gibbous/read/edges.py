@@ -10,9 +10,8 @@ from gibbous.core.exact import exact
 from gibbous.core.schema import FACTS, Source
 
 _DIRECTIVES = re.compile(r"%(.)")
-
-
 _DAY_FORMATS = ({"Y", "m", "d"}, {"Y", "b", "d"}, {"Y", "B", "d"}, {"Y", "j"})
+_TIMES = set("HIMSp")
 
 
 def facts(binned: bool) -> tuple[str, ...]:
@@ -57,10 +56,15 @@ def calendar(lower: int, upper: int, by: str) -> tuple[float, ...]:
     return (lower, *cuts, upper)
 
 
-def day_format(form: str) -> bool:
-    """Whether a strptime format names one day: year, month and day, each once, and nothing else."""
+def day_format(form: str, *, timed: bool = False) -> bool:
+    """Whether a strptime format names one day: year, month and day, each once, and nothing else.
+
+    Args:
+        timed: whether a time of day may follow, which is cut off.
+    """
     used = _DIRECTIVES.findall(form)
-    return len(used) == len(set(used)) and set(used) in _DAY_FORMATS
+    days = set(used) - (_TIMES if timed else set())
+    return len(used) == len(set(used)) and days in _DAY_FORMATS
 
 
 def all_inferred(*, binned: bool) -> tuple[tuple[str, Source], ...]:

@@ -24,7 +24,7 @@ from gibbous.read.source import ReadOptions, usable_columns
 from gibbous.read.text_forms import FEW, NUMBER, as_missing, day_forms, nothings, number_form
 
 MAX_LEVELS = 10_000
-BINS = 16
+BINS = 1
 _EPOCH = 719_163
 _EXACT = 2**53
 _WHOLE = r"^-?(0|[1-9][0-9]{0,17})$"
@@ -69,7 +69,7 @@ def infer_schema(
         source: a path or a frame, as for `read_columns`.
         options: how files are read.
         null: the text that means missing in CSV.
-        bins: bins of a numeric column.
+        bins: bins of a numeric column; 1 leaves it with bounds alone, so that bins are bought.
     Returns:
         The schema of `propose`.
     Guarantee:

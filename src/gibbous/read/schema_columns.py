@@ -141,11 +141,12 @@ def _bins(table: Fields, kind: str) -> dict[str, Any]:
     found["within"] = _within(table, ends[0], ends[1], value)
     if date:
         form = table.text("format")
-        if form is not None and not day_format(form):
+        if form is not None and not day_format(form, timed=True):
             raise table.wrong(
                 "format",
                 "does not name one day",
-                "It has year (%Y), month (%m, %b or %B) and day (%d), each once, or %Y and %j",
+                "It has year (%Y), month (%m, %b or %B) and day (%d), each once, or %Y and %j; "
+                "a time of day (%H, %I, %M, %S, %p) is cut off",
             )
         return found | {"date_format": form}
     decimals = table.whole("decimals", 0)

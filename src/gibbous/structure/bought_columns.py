@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from gibbous.core.column import FACTS, Column, Source
-from gibbous.encode.cell_text import CLASSES, DAYS, EITHER, PLACES
+from gibbous.encode.cell_text import CLASSES, CLOCK, DAYS, EITHER, HOURS, PLACES
 
 FEW = 20  # whole numbers with at most so many texts may be levels
 RANGE = 32  # whole numbers in so short a range are levels, too
@@ -40,7 +40,7 @@ class Outline:
 
     Attributes:
         name: of the column.
-        kind: numbers, days, or texts that are levels.
+        kind: numbers, days, clock times, or texts that are levels.
         missing: whether noisy counts show missing cells (or, of numbers and days, others that do not
             parse).
         present: noisy number of cells that are not missing.
@@ -52,7 +52,7 @@ class Outline:
     """
 
     name: str
-    kind: Literal["numeric", "date", "levels"]
+    kind: Literal["numeric", "date", "clock", "levels"]
     missing: bool
     present: float
     sigma: float = 0.0
@@ -84,16 +84,16 @@ def outline(
     clear = clear_of_noise(1) if clear is None else clear
     numbers, text = float(counts[_NUMBERS].sum()), float(counts[-2:].sum())
     form, days = _usual_form(counts)
-    some = (numbers, "numeric"), (days, "date"), (max(text, 6 * sigma), "levels")
-    kind = max(some)[1]
+    fits = {"numeric": numbers, "date": days, CLOCK: float(counts[CLASSES.index(CLOCK)])}
+    some = fits | {"levels": max(text, 6 * sigma)}
+    kind = max(some, key=lambda kind: some[kind])
     if kind == "numeric" and text > max(LETTERS * present, 5 * sigma):
         kind = "levels"
-    if kind == "date" and present - days > max(SPOILED * present, 6 * sigma):
+    if kind in ("date", CLOCK) and present - fits[kind] > max(SPOILED * present, 6 * sigma):
         kind = "levels"
     kind = stated or kind
-    fits = {"numeric": numbers, "date": days}.get(kind, rows)
     cells = _NUMBERS.stop - _NUMBERS.start if kind == "numeric" else 2
-    spoiled = rows - fits > clear * sigma * math.sqrt(1 + cells)
+    spoiled = rows - fits.get(kind, rows) > clear * sigma * math.sqrt(1 + cells)
     places = _decimals(counts, sigma)
     return Outline(
         name,
@@ -226,6 +226,13 @@ def stated_column(plan: Outline, levels: Sequence[str | int | float | bool]) -> 
     kind: Literal["nominal", "binary"] = "binary" if len(levels) == 2 else "nominal"
     other = other_label([str(level) for level in levels])
     return Column(plan.name, kind, tuple(levels), missing=plan.missing, other=other, sources=facts)
+
+
+def clock_column(plan: Outline) -> Column:
+    """The hours of a day, which are public; that the column holds clock times was bought."""
+    return Column(
+        plan.name, "ordinal", HOURS, missing=plan.missing, sources=bought("levels", "missing")
+    )
 
 
 def nothing_column(name: str) -> Column:

@@ -264,11 +264,12 @@ class _Parquet:
 
 
 def _days_as_declared(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
-    """Days as text in the form that the schema declares, so that it describes the file."""
+    """Days as text in the form that the schema declares, so that it describes the file; at midnight."""
     import polars as pl
 
     forms = {c.name: c.date_format for c in schema if c.date_format}
-    return frame.with_columns(pl.col(name).dt.to_string(form) for name, form in forms.items())
+    days = (pl.col(name).cast(pl.Datetime).dt.to_string(form) for name, form in forms.items())
+    return frame.with_columns(days)
 
 
 def _guarded_names(frame: pl.DataFrame) -> int:
