@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,18 @@ RISK = (
     "Each risk on an axis of its own, beside what others score: a value near that of outsiders, or of "
     "rows without association, does not come from single records being in the data."
 )
+MOST = 10  # columns, and pairs, that stand first
+WORST = (
+    ("marginal_distance", ("column",), "Columns"),
+    ("tv2", ("first", "second"), "Pairs of columns"),
+)  # finding, its keys, what they are
+CARDS = (
+    ("tv1", "Distance of columns"),
+    ("tv2", "Distance of pairs"),
+    ("tstr", "Train on synthetic rows, test on records"),
+    ("membership_distance", "Membership test"),
+)
+REFERENCES = ("real", "bootstrap", "holdout", "independent")
 DRAWN = ("tv1", "association", "correlation", "coefficients", "ci_overlap")  # details with a figure
 
 
@@ -83,22 +95,21 @@ def internal_page(
     other = [f for f in findings if f.group not in groups]
     sections = [
         Section("summary", "Summary", tuple(_summary(findings))),
+        Section("worst", "Worst columns and pairs", tuple(_worst(findings))),
         Section("glance", "All findings", tuple(_glance(findings, groups, other))),
-        Section("utility", "Utility", tuple(_utility(findings, groups["utility"]))),
-        Section(
-            "risk",
-            "Risk",
-            tuple(_strips("risk", "Risk beside its references", groups["risk"], RISK)),
+        _folded("utility", "Utility", _utility(findings, groups["utility"])),
+        _folded(
+            "risk", "Risk", _strips("risk", "Risk beside its references", groups["risk"], RISK)
         ),
-        Section(
+        _folded(
             "more",
             "Inference and flows",
-            tuple(_strips("other", "Other findings", other, "Each finding on an axis of its own.")),
+            _strips("other", "Other findings", other, "Each finding on an axis of its own."),
         ),
         Section("flows", "Maps of flows", tuple(_flows(release, mapped))),
         Section("map", "Risk-utility map", tuple(_map(study, axes))),
         Section("release", "What was released", tuple(_release(release))),
-        Section("definitions", "Definitions", (evidence.definitions(findings.items),)),
+        _folded("definitions", "Definitions", [evidence.definitions(findings.items)]),
         Section("facts", "What was compared", tuple(_facts(findings))),
     ]
     headline = (
@@ -116,6 +127,34 @@ def internal_page(
         twin={**findings.to_json(), "facts": dict(_lasting(findings))},
         foot="CONFIDENTIAL. Delete this file when the decision it was made for is taken.",
     )
+
+
+def _folded(name: str, title: str, blocks: Iterable[Block]) -> Section:
+    """A long section, behind a heading that opens it and says what is there."""
+    found = tuple(blocks)
+    kinds = (("figure", "figures"), ("table", "tables"), ("terms", "definitions"))
+    sizes = [(b.kind, len(b.items) if b.kind == "terms" else 1) for b in found]
+    counts = [(sum(n for own, n in sizes if own == kind), words) for kind, words in kinds]
+    said = ", ".join(f"{n} {words if n > 1 else words[:-1]}" for n, words in counts if n)
+    return Section(name, title, found, f"Open {said or 'this part'}")
+
+
+def _worst(findings: Findings) -> Iterator[Block]:
+    """The columns and the pairs that are furthest from the records."""
+    for name, keys, title in WORST:
+        rows = [row for finding in findings.named(name)[:1] for row in finding.detail or ()]
+        rows = [row for row in rows if isinstance(row.get("distance"), int | float)]
+        rows.sort(key=lambda row: -row["distance"])
+        cells = tuple(
+            tuple(row.get(key) for key in (*keys, "distance", "bootstrap", "independent"))
+            for row in rows[:MOST]
+        )
+        if cells:
+            head = (*keys, "distance", "records resampled", "unrelated columns")
+            shown = (
+                f"the {MOST} furthest of {len(rows)}" if len(rows) > MOST else "the furthest first"
+            )
+            yield Grid(f"{title}: {shown}", head, cells)
 
 
 def _check_outside(release: Release | str | Path | None, target: Path) -> None:
@@ -151,6 +190,12 @@ def _top(findings: Findings) -> Iterator[tuple[str, str]]:
         if findings.facts.get(name):
             yield name.capitalize(), _shown(findings.facts[name])
     yield "Findings", str(len(findings))
+    for name, title in CARDS:
+        for finding in findings.named(name)[:1]:
+            if not math.isnan(finding.value):
+                null = dict(finding.null)
+                kept = [f"{k} {short(null[k])}" for k in REFERENCES if null.get(k) is not None]
+                yield title, short(finding.value) + (f" ({', '.join(kept)})" if kept else "")
 
 
 def _summary(findings: Findings) -> Iterator[Block]:

@@ -154,11 +154,12 @@ Block = Text | Notice | Bullets | Code | Terms | Grid | Figure
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what is under it."""
+    """A heading and what is under it; with `folded`, words that open what is hidden at first."""
 
     name: str
     title: str
     blocks: tuple[Block, ...]
+    folded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +190,9 @@ class Page:
 def to_json(content: Section | Block) -> dict[str, Any]:
     """A section, or what is in it, as plain JSON values: everything but the drawings."""
     match content:
-        case Section(name, title, blocks):
-            return {"name": name, "title": title, "blocks": [to_json(block) for block in blocks]}
+        case Section(name, title, blocks, folded):
+            head = {"name": name, "title": title} | ({"folded": folded} if folded else {})
+            return head | {"blocks": [to_json(block) for block in blocks]}
         case Text(words, strong, kind) | Notice(words, strong, kind):
             return {"kind": kind, "text": f"{strong} {words}".strip()}
         case Bullets(items, kind):
