@@ -186,7 +186,7 @@ class Ledger:
 
         A committed one; or an open one whose process has ended, now ours; or None.
         """
-        links = [k for k in self._links() if k.private.get("request") == request.hex()]
+        links = [k for k in self._reserves() if k.private.get("request") == request.hex()]
         mine = [k for k in self.bought(request[32:]) if k.public["id"] == identity]
         if not (mine or links):
             return None
@@ -204,7 +204,7 @@ class Ledger:
     def bought(self, purchase: bytes) -> Sequence[Link]:
         """Reservations that paid for this purchase, whatever else was asked for."""
         wanted = purchase.hex() or "none"
-        return [k for k in self._links() if str(k.private.get("request"))[64:] == wanted]
+        return [k for k in self._reserves() if str(k.private.get("request"))[64:] == wanted]
 
     def cap(
         self,
@@ -288,7 +288,7 @@ class Ledger:
         It never stands for the fingerprint: what is read then has to be the same data set. `stamp`
         is the `file_stamp` of the file now; empty for what is not a file.
         """
-        links = reversed(self._links()) if stamp else ()
+        links = reversed(self._store.links()) if stamp else ()
         known = (link.private["dataset"] for link in links if link.private.get("stamp") == stamp)
         return next(map(bytes.fromhex, known), None)
 
@@ -326,9 +326,9 @@ class Ledger:
         """Position in the chain of the entry with this hash, from 0; None where there is none."""
         return next((a.seq for a in self._store.links() if a.hash.hex() == head), None)
 
-    def _links(self) -> Sequence[Link]:
-        self._parse(found := self._store.links())
-        return found
+    def _reserves(self) -> Sequence[Link]:
+        self._parse(links := self._store.links())
+        return [link for link in links if link.public["kind"] == "reserve"]
 
     def _parse(self, links: Sequence[Link]) -> tuple[Entry, ...]:
         try:
