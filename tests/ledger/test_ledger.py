@@ -216,6 +216,10 @@ def test_h3_find_gives_an_open_reservation_only_when_its_process_is_gone(ledger:
     other = Ledger.open(ledger.path)
     assert other.find(b"same") is None
     assert other.find(b"another") is None
+    with other._store.appending() as writer:
+        private = {"dataset": DATA.hex(), "nickname": "a", "at": "", "request": b"another".hex()}
+        writer.append({"kind": "name"}, private)
+    assert other.find(b"another") is None  # no reservation, whatever it says of a request
 
     living.release()
     found = other.find(b"same")

@@ -89,7 +89,10 @@ def test_h4_an_anchor_named_by_the_environment_counts(
 def test_h5_a_truncated_file_is_refused(tmp_path: Path) -> None:
     path = settled(tmp_path)
     whole = path.read_bytes()
-    for size in (1, 99, 100, 4096, 8192, len(whole) - 4096, len(whole) - 1):
+    last = (
+        len(whole.rstrip(b"\0")) - 1
+    )  # SQLite reads zeros beyond the end: cut a byte that is none
+    for size in (1, 99, 100, 4096, 8192, len(whole) - 4096, last):
         path.write_bytes(whole[:size])
 
         with pytest.raises(LedgerUnusable):

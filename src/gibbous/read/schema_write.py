@@ -202,7 +202,7 @@ def _advice(column: Column) -> str:
         "kind": f"check the kind ({column.kind})",
         "levels": "list every level that can occur, not only those seen",
         "bounds": "give bounds from public knowledge",
-        "bins": "leave bins at 1 (they are bought) or choose bins or cuts",
+        "bins": "choose bins or cuts, or bins = 1 so that they are bought",
         "missing": "say whether it can be missing",
     }
     todo = "; ".join(words for fact, words in parts.items() if fact in inferred)

@@ -192,9 +192,11 @@ class Drafts:
     target: Path | None
 
     def paid(self, dataset: bytes) -> bool:
-        """Whether this ledger has paid for the same request on these records, by a run that has ended."""
+        """Whether this ledger has paid for the same purchase on these records."""
         if self.target is None and self.ledger.path is None:
             return False
+        if self.target is not None and self.ledger.bought(self._bought(self.target, dataset)):
+            return True
         hold = self.ledger.find(self._digest(dataset))
         if hold is not None:
             hold.release()
@@ -214,18 +216,24 @@ class Drafts:
             package.leave()  # another run finished it meanwhile: this one is asked for anew
 
     def _digest(self, dataset: bytes) -> bytes:
-        privacy = self.request.privacy
         if self.target is not None:
-            if not _pays_for_tables(privacy, self.plan):
-                return self._request(self.target, dataset)
-            bought = _bought(privacy, self.plan, dataset)
-            return _digest(bought | {"target": os.fsencode(self.target).hex()})
+            return self._request(self.target, dataset)
         assert self.ledger.path is not None
         return self._purchase(dataset, self.ledger.path).digest
 
     def _request(self, target: Path, dataset: bytes) -> bytes:
+        """What was asked for, and what that pays for."""
         privacy, output = self.request.privacy, self.request.output
-        return request_digest(privacy, output, self.plan, dataset=dataset, target=target)
+        asked = request_digest(privacy, output, self.plan, dataset=dataset, target=target)
+        return asked + self._bought(target, dataset)
+
+    def _bought(self, target: Path, dataset: bytes) -> bytes:
+        """Digest of what a release in this folder pays for; empty where that is the very rows."""
+        privacy = self.request.privacy
+        if not _pays_for_tables(privacy, self.plan):
+            return b""
+        bought = _bought(privacy, self.plan, dataset)
+        return _digest(bought | {"target": os.fsencode(target).hex()})
 
     def _begin_at(self, target: Path, dataset: bytes) -> Package:
         """The draft of a folder; where it replaces a release of the same purchase, from its tables.
@@ -234,7 +242,7 @@ class Drafts:
         """
         output, request = self.request.output, self._request(target, dataset)
         with contextlib.ExitStack() as stack:
-            package = begin(target, output, request=request, paid=self._digest(dataset))
+            package = begin(target, output, request=request)
             stack.enter_context(package)
             replaced = package.release is None and package.result is None and target.exists()
             if replaced and not self.request.privacy.fresh:

@@ -42,15 +42,14 @@ from gibbous.write.sidecars import SIDECARS
 from gibbous.write.table_files import read_tables, write_tables
 
 
-def begin(target: Path, output: Output, *, request: bytes, paid: bytes | None = None) -> Package:
+def begin(target: Path, output: Output, *, request: bytes) -> Package:
     """Start a package, or go on with that of a run that was killed.
 
     Args:
         target: what `check_output` returned.
         output: its seed, or None, draws one for a new run (a resumed run keeps its own); whether an
             existing release is replaced at the end.
-        request: what `request_digest` returned.
-        paid: by which the ledger knows what is paid for; None where that is the request.
+        request: what `request_digest` returned, and what `Ledger.find` knows a purchase by.
     Raises:
         OutputNotWritten, ResourceLimit: another run writes there, or the folder cannot be made.
     """
@@ -61,7 +60,7 @@ def begin(target: Path, output: Output, *, request: bytes, paid: bytes | None = 
             seed = drawn_seed() if output.seed is None else output.seed
             growing = partial.acquire(target, request, seed)
             stack.callback(growing.close)
-            package = Package(growing, target, paid or request, output)
+            package = Package(growing, target, request, output)
         except OSError as error:
             raise not_written(_place_of(error, target), error) from None
         stack.pop_all()
@@ -77,7 +76,7 @@ class Package:
     """A release while it is written; use it in a `with` block, which cleans up after errors.
 
     Attributes:
-        request: digest of what is paid for.
+        request: digest of everything that was asked for; see `Ledger.find`.
         label: what the ledger calls it.
         result: tables (or drawn rows) that are complete on disk, from this run or a killed one; None
             before the draw.

@@ -75,7 +75,7 @@ class Ledger:
 
     @staticmethod
     def ephemeral() -> Ledger:
-        """A ledger in memory, for studies on public data and for tests: forgotten at the end."""
+        """A ledger in memory, for studies on public data and for tests."""
         return Ledger(Store(None))
 
     def __repr__(self) -> str:
@@ -137,10 +137,9 @@ class Ledger:
         Args:
             dataset: keyed fingerprint of the records; a `DataSet` also says where they came from.
             claim, mechanism: total of all that will be released; registered name.
-            request: digest of what exactly is asked for; `find` looks for it.
+            request: digest of what exactly is asked for, 32 bytes, and that of what it pays for.
             rows: rows of all sets, if public.
-            protects: the privacy unit in words.
-            label: for people; stays in the ledger.
+            protects, label: the privacy unit in words; for people, stays in the ledger.
             new_data: why these are data of other people than those of any capped account that they
                 look like; recorded.
         Returns:
@@ -183,27 +182,29 @@ class Ledger:
         accounts.admit(self.entries(), dataset, claim, protects, new_data)
 
     def find(self, request: bytes, identity: str = "") -> Hold | None:
-        """The newest reservation for exactly this request, or that of `identity` if it is one.
+        """That of `identity` if it paid for the same purchase; else the newest for this very request.
 
-        It is used by one process at a time.
-
-        Returns:
-            A committed one; or an open one whose process has ended, now ours; or None.
+        A committed one; or an open one whose process has ended, now ours; or None.
         """
-        links = [k for k in self._links() if k.private.get("request") == request.hex()]
-        link = next((k for k in links if k.public["id"] == identity), links[-1] if links else None)
-        if link is None:
+        links = [k for k in self._reserves() if k.private.get("request") == request.hex()]
+        mine = [k for k in self.bought(request[32:]) if k.public["id"] == identity]
+        if not (mine or links):
             return None
+        link = (mine or links)[-1]
         try:
             alive = self._store.live(link.public["id"])
         except BlockingIOError:
             return None
-        # Read after the lock: it may be new.
-        commit = commit_of(self._store.links(), link.public["id"])
+        commit = commit_of(self._store.links(), link.public["id"])  # after the lock: it may be new
         if commit is not None and alive is not None:
             alive.end()
             alive = None
         return Hold(self, link, commit, alive)
+
+    def bought(self, purchase: bytes) -> Sequence[Link]:
+        """Reservations that paid for this purchase, whatever else was asked for."""
+        wanted = purchase.hex() or "none"
+        return [k for k in self._reserves() if str(k.private.get("request"))[64:] == wanted]
 
     def cap(
         self,
@@ -242,9 +243,9 @@ class Ledger:
         _warn(datasets.spent_elsewhere(entries, dataset, new_data))
 
     def link(self, new: bytes, old: bytes) -> None:
-        """Join two accounts: what both have spent is one sum from now on, under one cap.
+        """Join two accounts for good: what both have spent is one sum, under one cap.
 
-        The cap is that of either; of two, the smaller epsilon and delta. No link is taken back.
+        The cap is that of either; of two, the smaller epsilon and delta.
 
         Args:
             new: the data set that is another version of the old one, or of some of its people.
@@ -284,12 +285,10 @@ class Ledger:
     def recall(self, stamp: str) -> bytes | None:
         """The data set that a file was read as, if it is unchanged since: to refuse before reading.
 
-        It never stands for the fingerprint: what is read then has to be the same data set.
-
-        Args:
-            stamp: `file_stamp` of the file now; empty for what is not a file.
+        It never stands for the fingerprint: what is read then has to be the same data set. `stamp`
+        is the `file_stamp` of the file now; empty for what is not a file.
         """
-        links = reversed(self._links()) if stamp else ()
+        links = reversed(self._store.links()) if stamp else ()
         known = (link.private["dataset"] for link in links if link.private.get("stamp") == stamp)
         return next(map(bytes.fromhex, known), None)
 
@@ -327,9 +326,9 @@ class Ledger:
         """Position in the chain of the entry with this hash, from 0; None where there is none."""
         return next((a.seq for a in self._store.links() if a.hash.hex() == head), None)
 
-    def _links(self) -> Sequence[Link]:
-        self._parse(found := self._store.links())
-        return found
+    def _reserves(self) -> Sequence[Link]:
+        self._parse(links := self._store.links())
+        return [link for link in links if link.public["kind"] == "reserve"]
 
     def _parse(self, links: Sequence[Link]) -> tuple[Entry, ...]:
         try:
