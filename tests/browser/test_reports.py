@@ -95,6 +95,7 @@ def test_every_figure_is_drawn_and_has_its_numbers(
     browser: Any, reports: dict[str, Path], audience: str
 ) -> None:
     with Visit(browser, reports[audience]) as visit:
+        visit.page.evaluate("document.querySelectorAll('.part').forEach(d => { d.open = true })")
         figures = visit.page.query_selector_all("figure")
 
         assert len(figures) >= 3
@@ -195,6 +196,19 @@ def test_the_banner_stays_in_sight_and_covers_no_target(
         assert "CONFIDENTIAL" in banner.inner_text()
         assert banner.bounding_box()["y"] == 0
         assert heading.bounding_box()["y"] >= banner.bounding_box()["height"]
+
+
+def test_the_internal_report_prints_short_until_its_parts_are_opened(
+    browser: Any, reports: dict[str, Path]
+) -> None:
+    with Visit(browser, reports["internal"]) as visit:
+        short = _pages(visit.page.pdf(format="A4", print_background=True))
+        order = visit.page.evaluate("[...document.querySelectorAll('section')].map(s => s.id)")
+        visit.page.evaluate("document.querySelectorAll('.part').forEach(d => { d.open = true })")
+        long = _pages(visit.page.pdf(format="A4", print_background=True))
+
+    assert len(short) <= 8 < len(long)
+    assert order[:3] == ["summary", "worst", "glance"]
 
 
 def test_the_watermark_is_on_every_printed_page(

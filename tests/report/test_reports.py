@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -27,6 +28,7 @@ from gibbous.reporting import (
 from gibbous.reporting import internal_report as internal_summary
 from gibbous.reporting import public_report as public_summary
 from gibbous.reporting.internal_report import internal_page, internal_report
+from gibbous.reporting.labels import short
 from gibbous.reporting.page_parts import Figure
 from gibbous.reporting.public_report import opened, public_page, public_report
 from gibbous.reporting.release_report import verify
@@ -361,6 +363,34 @@ def test_evaluate_gives_findings_that_write_their_report(nasty: Path, tmp_path: 
     twin = json.loads(html_page.twin_path(path).read_text())
     assert [f["name"] for f in twin["findings"]] == ["tv1", "tv2"]
     assert twin["findings"][1]["value"] == found["tv2"].value
+
+
+def test_the_internal_report_begins_with_scores_and_what_is_furthest(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    names = [f"c{i:02}" for i in range(12)]
+    schema = gb.Schema(
+        tuple(gb.Column(n, "binary", levels=("a", "b")) for n in names), gb.Unit("row")
+    )
+    real = pl.DataFrame({name: rng.choice(["a", "b"], 400) for name in names})
+    synthetic = real.with_columns(
+        c07=pl.lit("a"), c03=pl.Series(rng.choice(["a", "b"], 400, p=[0.8, 0.2]))
+    )
+
+    found = evaluate_and_report.evaluate(
+        real, synthetic, schema, only=("tv1", "tv2", "marginal_distance")
+    )
+    page = internal_page(found)
+    columns, pairs = next(s.blocks for s in page.sections if s.name == "worst")
+
+    assert [s.name for s in page.sections[:3]] == ["summary", "worst", "glance"]
+    assert [row[0] for row in columns.rows[:2]] == ["c07", "c03"]
+    assert len(columns.rows) == len(pairs.rows) == 10
+    assert {"c07", "c03"} >= set(pairs.rows[0][:2])
+    assert [row[2] for row in pairs.rows] == sorted((row[2] for row in pairs.rows), reverse=True)
+    assert dict(page.facts)["Distance of pairs"].startswith(
+        short(found["tv2"].value) + " (bootstrap "
+    )
+    assert {s.name: s.folded for s in page.sections}["utility"].startswith("Open 3 figures, 2 tables")
 
 
 def test_the_internal_report_says_what_columns_and_levels_mean(tmp_path: Path) -> None:
