@@ -541,3 +541,16 @@ def test_a_release_is_written_for_a_group_that_reads_it(cli: Cli, work: Path) ->
     assert (done.code, more.code) == (0, 0), done.err + more.err
     assert {path.stat().st_mode & 0o777 for path in Path("one").iterdir()} == {0o640, 0o750}
     assert Path("five.csv").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_release_that_is_made_again_says_that_it_is_free(cli: Cli, work: Path) -> None:
+    spend = ("synthesize", "in.csv", "--schema", "schema.toml", "-e", "1", "-d", "1e-6", *QUICK)
+    first = cli(*spend, "-o", "one")
+    again = cli(*spend, "-o", "one", "--overwrite")
+    other = cli(*spend, "-o", "one", "--overwrite", "--fresh", "--json")
+    third = cli(*spend, "-o", "one", "--overwrite", "--json")
+
+    assert "earlier run" not in first.out
+    assert "; paid for by an earlier run, this one is free. " in _last(again)
+    assert [json.loads(done.out)["bought_before"] for done in (other, third)] == [False, True]
+    assert "spent: epsilon = 2," in " ".join(cli("ledger", "show").out.split())

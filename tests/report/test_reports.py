@@ -390,7 +390,9 @@ def test_the_internal_report_begins_with_scores_and_what_is_furthest(tmp_path: P
     assert dict(page.facts)["Distance of pairs"].startswith(
         short(found["tv2"].value) + " (bootstrap "
     )
-    assert {s.name: s.folded for s in page.sections}["utility"].startswith("Open 3 figures, 2 tables")
+    assert {s.name: s.folded for s in page.sections}["utility"].startswith(
+        "Open 3 figures, 2 tables"
+    )
 
 
 def test_the_internal_report_says_what_columns_and_levels_mean(tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
                 "plan": plan.to_json(),
                 "claim": release.claim.to_json(),
                 "rows": rows,
+                "bought_before": release.bought_before,
                 "uncovered": list(uncovered),
                 "receipt": release.receipt.to_json(),
             }
@@ -89,9 +90,9 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
         for warning in (*plan.warnings, *_not_found(release)):
             show.line(f"  warning: {warning}")
         show.line(f"  next: gibbous verify {show.quoted(out)}")
-    show.line(
-        f"total cost: {show.cost_words(plan, release.schema, uncovered)}. {_sets(rows)} in {out}."
-    )
+    paid = "; paid for by an earlier run, this one is free" if release.bought_before else ""
+    cost = show.cost_words(plan, release.schema, uncovered)
+    show.line(f"total cost: {cost}{paid}. {_sets(rows)} in {out}.")
 
 
 def _not_found(release: Release) -> Iterator[str]:
