@@ -62,7 +62,8 @@ class Command:
 COMMANDS = {
     "tables": Command((*TABLES, "--format", "csv", "--out", "release")),
     "rows": Command((*_FIRST, "--method", "pegs", "--epsilon", "0.5", *_SIZE, "--out", "release")),
-    "replaced": Command((*TABLES, "--overwrite", "--out", "release"), first="tables"),
+    "replaced": Command((*TABLES, "--overwrite", "--fresh", "--out", "release"), first="tables"),
+    "redrawn": Command((*TABLES, "--overwrite", "--out", "release"), spends=0, first="tables"),
     "further": Command(
         ("synthesize", "--tables", "release", "--rows", "20", "--seed", "3", "--out", "more"),
         out="more", spends=0, first="tables",

@@ -246,8 +246,12 @@ class Drafts:
             stack.enter_context(package)
             replaced = package.release is None and package.result is None and target.exists()
             if replaced and not self.request.privacy.fresh:
-                with contextlib.suppress(GibbousError):
-                    package.take(load(target))
+                try:
+                    release = load(target)
+                except GibbousError as error:
+                    partial.refuse_unread(target, error)  # damaged: it is replaced, and charged
+                else:
+                    package.take(release)
             stack.pop_all()
         return package
 
