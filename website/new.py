@@ -1,7 +1,7 @@
-"""`./dev new mechanism|metric NAME`: source, page, proof, test and listings of something new, ready to change.
+"""`./dev new mechanism|metric|verb NAME`: source, page, test and listings of something new, ready to change.
 
-What it writes is whole: the mechanism passes the contract, the metric is computed. It overwrites nothing, and
-prints what is left to do.
+What it writes is whole: the mechanism (with a proof) passes the contract, the metric is computed, the verb runs.
+It overwrites nothing, and prints what is left to do.
 """
 
 from __future__ import annotations
@@ -117,6 +117,76 @@ def test_it_is_the_largest_difference_of_shares() -> None:
     assert found["{name}"].value == pytest.approx(0.5)
 '''
 
+VERB = '''"""`gibbous {name}`: how many rows each set of a release has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from gibbous.cli import show
+from gibbous.cli.flags import ScreenFlags
+
+
+def {name}(
+    release: Annotated[Path, Argument(help="A release folder.")], screen: ScreenFlags
+) -> None:
+    """Print the number of rows of each set of a release; it needs the folder alone, and spends nothing."""
+    from gibbous.write.load import load
+
+    rows = [frame.height for frame in load(release).sets]
+    if screen.json:
+        show.as_json({{"release": str(release), "rows": rows}})
+        return
+    if not screen.quiet:
+        show.table(("set", "rows"), list(enumerate(rows, 1)))
+    show.line(f"{{show.counted(sum(rows), 'row')}} in {{show.counted(len(rows), 'set')}} of {{release}}.")
+
+
+VERB = ({name}, "Rows of each set.")
+'''
+VERB_PAGE = """# Count the rows of a release
+
+```sh
+gibbous {name} release
+```
+
+Say what the verb is for, in three sentences. What it reads, what it spends. What it does not do.
+"""
+VERB_TEST = '''"""`gibbous {name}` against the sets as polars reads them."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+
+import gibbous as gb
+from tests.cli.conftest import Cli
+
+SCHEMA = gb.Schema((gb.Column("x", "binary", levels=("a", "b")),), gb.Unit("row"))
+
+
+def test_it_counts_the_rows_of_every_set(cli: Cli) -> None:
+    records = pl.DataFrame({{"x": ["a", "b"] * 50}})
+    method = gb.NoisyPegs(epsilon=1, delta=1e-6)
+    made = gb.synthesize(records, SCHEMA, method, rows=70, sets=2, seed=1, out="release")
+
+    done = cli("{name}", "release", "--json")
+
+    assert done.code == 0
+    assert json.loads(done.out)["rows"] == [frame.height for frame in made.sets]
+
+
+def test_a_folder_that_is_no_release_is_refused(cli: Cli) -> None:
+    done = cli("{name}", "nothing")
+
+    assert done.code == 8
+    assert "error[GB8-" in done.err
+'''
+
 
 def mechanism(name: str) -> list[str]:
     """One file, an entry point, proof, page, test, and a row in each listing."""
@@ -161,7 +231,32 @@ def metric(name: str) -> list[str]:
     ]
 
 
-KINDS: dict[str, Callable[[str], list[str]]] = {"mechanism": mechanism, "metric": metric}
+def verb(name: str) -> list[str]:
+    """One file, its registration, page and test, and a row in each listing."""
+    if "_" in name:
+        raise ValueError("a verb is one word of small letters and digits, such as tallies")
+    told = {"name": name}
+    _write(f"src/gibbous/cli/{name}_verb.py", VERB.format(**told))
+    _write(f"docs/how-to/{name}.md", VERB_PAGE.format(**told))
+    _write(f"tests/cli/test_{name}_verb.py", VERB_TEST.format(**told))
+    _insert("src/gibbous/cli/app.py", "studio_verb\n", f"{name}_verb, ")
+    _insert("src/gibbous/cli/app.py", "studio_verb.VERB)", f"{name}_verb.VERB, ")
+    row = f"- [Count the rows of a release](how-to/{name}.md)\n"
+    _insert("docs/README.md", "- [Compare methods]", row)
+    _insert("tests/cli/test_mistakes.py", '        "evaluate", "report"', f'        "{name}",\n')
+    return [
+        "./dev fix",
+        f"./dev test tests/cli/test_{name}_verb.py tests/cli/test_mistakes.py",
+        "./dev test tests/cli/test_pages.py    # its message says how the reference is written anew",
+        "Then change it into yours: CONTRIBUTING.md, Add a verb",
+    ]
+
+
+KINDS: dict[str, Callable[[str], list[str]]] = {
+    "mechanism": mechanism,
+    "metric": metric,
+    "verb": verb,
+}
 
 
 def main(words: list[str]) -> int:
@@ -179,6 +274,9 @@ def main(words: list[str]) -> int:
         left = KINDS[kind](name)
     except FileExistsError as error:
         print(f"dev: {error.filename} is there already; choose another name", file=sys.stderr)
+        return 2
+    except ValueError as error:
+        print(f"dev: {error}", file=sys.stderr)
         return 2
     print("What is left to do:", *left, sep="\n  ")
     return 0
