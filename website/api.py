@@ -6,7 +6,7 @@ import gibbous
 from gibbous.mechanisms import registry
 
 GROUPS = {
-    "Plan and release": "plan synthesize Synthesizer Release Plan Imprint load releases verify",
+    "Plan and release": "plan synthesize from_tables Synthesizer Release Plan Imprint load releases verify",
     "Schemas": "Schema Column Unit Rule Discovery load_schema infer_schema import_schema discover_schema",
     "Claims, ledger, signatures": "Claim Ledger SigningKey GibbousError",
     "Evaluate and compare": "evaluate evaluate_flows report flow_map compare Study audit",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gibbous.evaluation.flows import evaluate_flows as evaluate_flows
     from gibbous.frontier.compare import compare as compare
     from gibbous.frontier.study import Study as Study
+    from gibbous.given_tables import from_tables as from_tables
     from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs as AdaptiveGibbs
     from gibbous.mechanisms.block_pegs import BlockPegs as BlockPegs
     from gibbous.mechanisms.bootstrap import Bootstrap as Bootstrap
@@ -98,6 +99,7 @@ _OTHERS = {
     "gibbous.evaluation.flows": "evaluate_flows",
     "gibbous.frontier.compare": "compare",
     "gibbous.frontier.study": "Study",
+    "gibbous.given_tables": "from_tables",
     "gibbous.mechanisms.registry": "methods",
     "gibbous.pipeline": "plan synthesize",
     "gibbous.promise": "load_schema",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from gibbous import disintegrate
 from gibbous.core.dataset import DataSet
@@ -14,6 +15,7 @@ from gibbous.core.machine import default_limit
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Engine, Progress, Workers
 from gibbous.core.request import Performance, Request
+from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.datasets import file_place, file_stamp
 from gibbous.read.files import changed
@@ -80,6 +82,29 @@ def text_engine(performance: Performance, source: Any = None, options: Any = Non
         memory_limit=performance.memory,
         scratch=performance.scratch,
     )
+
+
+class NoRecords:
+    """In place of an engine, for tables that were made elsewhere: it has a name, and no records.
+
+    Args:
+        digest: of the tables; it names them.
+    """
+
+    name: ClassVar[str] = "none"
+
+    def __init__(self, digest: str) -> None:
+        self.memory_limit, self._digest = default_limit(), digest
+
+    def scan(self, source: Any, schema: Schema, *, key: bytes, **how: Any) -> bytes:
+        """The name of the tables; nothing is opened."""
+        return hmac.new(key, b"tables" + bytes.fromhex(self._digest), "sha256").digest()
+
+    def workers(self) -> None:
+        """This process alone."""
+
+    def close(self) -> None:
+        """There is nothing to forget."""
 
 
 def memory_limit(performance: Performance) -> int:

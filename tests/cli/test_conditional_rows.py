@@ -173,7 +173,7 @@ def test_given_rows_that_cannot_be_used_are_refused_before_anything_is_written(
         ("pegs", (), "releases of adaptive_gibbs"),
         ("paid", (), "no public tables"),
         ("model", ("--rows", 3), "--rows was given beside --given"),
-        ("model", ("--sets", 3), "describe a new release"),
+        ("model", ("--sets", 3), "describe a new purchase"),
         ("model", ("--out", "out.csv"), "a file as --out"),
         (None, (), "--given was given without --tables"),
     ],

@@ -69,6 +69,7 @@ def prepare(folder: Path) -> None:
     (folder / "domain.json").write_text(json.dumps(domain))
     table.select("sex", "age").head(20).write_csv(folder / "known.csv")
     (folder / "codebook.csv").write_text(CODEBOOK)
+    _counts(folder / "counts")
     _flows(folder)
     _database(folder / "clinic.db", table)
     method = gb.AdaptiveGibbs(epsilon=1, delta=1e-6)
@@ -79,6 +80,22 @@ def prepare(folder: Path) -> None:
             table, SCHEMA, method, rows=200, sets=2, seed=7, out=folder / name, ledger=ledger
         )
     ledger.close()
+
+
+def _counts(folder: Path) -> None:
+    """Noisy tables that somebody else made, and the schema of their columns."""
+    folder.mkdir()
+    levels = (
+        gb.Column("region", "nominal", levels=("north", "south")),
+        gb.Column("stage", "ordinal", levels=(0, 1)),
+    )
+    gb.Schema(levels, unit=gb.Unit()).save(folder.with_name("counts.schema.toml"))
+    lines = ["region,stage,count", "north,0,4913", "north,1,5102", "south,0,2204", "south,1,1187"]
+    (folder / "region_stage.csv").write_text("\n".join(lines) + "\n")
+    (folder / "tables.toml").write_text(
+        'maker = "Office"\n[claim]\nepsilon = 1.0\ndelta = 1e-6\n'
+        '[[table]]\nfile = "region_stage.csv"\nnoise = "gaussian"\nscale = 12.0\n'
+    )
 
 
 def people() -> pl.DataFrame:

@@ -37,6 +37,7 @@ NAMES = METHODS | {
     "evaluate_flows",
     "flow_map",
     "import_schema",
+    "from_tables",
     "infer_schema",
     "load",
     "load_schema",

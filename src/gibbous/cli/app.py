@@ -26,7 +26,7 @@ from gibbous.cli.flags import (
     TextFlags,
     verb,
 )
-from gibbous.cli.output_flags import OutputFlags, Overwrite, SignFlags
+from gibbous.cli.output_flags import OutputFlags, Overwrite, SignFlags, TablesFlags
 from gibbous.cli.show import print_version
 from gibbous.core.keywords import DEFAULT_METHOD
 
@@ -186,26 +186,17 @@ def synthesize(
     signing: SignFlags,
     reading: ReadingFlags,
     screen: ScreenFlags,
+    tables: TablesFlags,
     data: Annotated[
         str | None, Argument(help="CSV, Parquet (file, folder, pattern), or a table of the engine.")
-    ] = None,
-    tables: Annotated[
-        Path | None, Option("--tables", help="Draw more rows from a release; costs nothing.")
-    ] = None,
-    given: Annotated[
-        Path | None,
-        Option(
-            "--given",
-            help="With --tables: file of known columns, one row drawn for each of its rows.",
-        ),
     ] = None,
 ) -> None:
     """Spend a budget on the data and write a release folder: rows, tables, receipt, METHODS.md."""
     flags = (asked, written, charging, consent, computing, signing)
-    if tables is not None or given is not None:
+    if tables.named:
         from gibbous.cli import sample_verb
 
-        sample_verb.run(tables, given, data, flags, reading, screen)
+        sample_verb.run(tables, data, flags, reading, screen)
     else:
         from gibbous.cli import synthesize_verb
 

@@ -1,4 +1,4 @@
-"""The flags that say what is written, and who signs it."""
+"""The flags that say what is written, who signs it, and of which tables that are there already."""
 
 from __future__ import annotations
 
@@ -69,3 +69,25 @@ class SignFlags:
         Path | None,
         Option("--passphrase-file", help="Its first line opens the key; -: stdin; else asked."),
     ] = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TablesFlags:
+    """Tables that rows are drawn from, in place of data; they are there already, and cost nothing."""
+
+    tables: Annotated[
+        Path | None, Option("--tables", help="Draw more rows from a release; costs nothing.")
+    ] = None
+    given: Annotated[
+        Path | None,
+        Option("--given", help="With --tables: file of known columns, one row drawn for each."),
+    ] = None
+    from_tables: Annotated[
+        Path | None,
+        Option("--from-tables", help="Folder of noisy tables made elsewhere; needs --schema."),
+    ] = None
+
+    @property
+    def named(self) -> bool:
+        """Whether there are any."""
+        return any(vars(self).values())

@@ -1,4 +1,4 @@
-"""`gibbous synthesize --tables`: rows from the tables of a release, whole or to go with given columns."""
+"""`gibbous synthesize --tables` and `--from-tables`: rows from tables that are there already."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gibbous.cli import show
 from gibbous.cli.config import Values, parts_of, spark_conf
 from gibbous.cli.flags import EngineFlags, RequestFlags, keyed, unkeyed
 from gibbous.cli.keys_verb import opened
-from gibbous.cli.output_flags import OutputFlags, SignFlags
+from gibbous.cli.output_flags import OutputFlags, SignFlags, TablesFlags
 from gibbous.cli.progress import Bars
-from gibbous.cli.synthesize_verb import Flags, folder_of
+from gibbous.cli.synthesize_verb import Flags, finish, folder_of
 from gibbous.core.errors import UsageError
 from gibbous.core.machine import at_most
 from gibbous.core.request import FORMATS
@@ -23,28 +23,39 @@ if TYPE_CHECKING:
 
 WRITTEN = ("seed", "format", "mode", "path", "part_rows", "sign")
 OUTPUT = tuple(f"output.{name}" for name in WRITTEN)
+MADE = ("schema", "output.rows", "output.sets")
 ROWS = ("output.rows", *OUTPUT, "engine.name", "engine.partitions", "engine.master", "engine.conf")
 
 
 def run(
-    tables: Path | None,
-    known: Path | None,
+    where: TablesFlags,
     data: str | None,
     flags: Flags,
     reading: ReadingFlags,
     screen: ScreenFlags,
 ) -> None:
-    """Draw from the public tables of a release: post-processing, costs nothing.
+    """Draw from public tables: post-processing, costs nothing.
 
     Args:
-        tables: folder of the release.
-        known: file of given columns; None draws whole rows.
+        where: folder of the release, and file of given columns (none: whole rows are drawn); or the
+            folder of tables made elsewhere.
         data: must not be given.
         flags: only those of the output (and the engine of whole rows) may be among them.
     """
     asked, written, computing, signing = flags[0], flags[1], flags[4], flags[5]
+    tables, known = where.tables, where.given
     named = {*keyed(*flags), *(["data"] if data is not None else [])}
     named |= {"--config"} if asked.config or asked.setting else set()
+    if where.from_tables is not None:
+        if tables is not None or known is not None:
+            raise _alone()
+        _only(
+            named,
+            (*OUTPUT, *MADE),
+            "--schema, --rows, --sets, --seed, --format, --mode, --sign, --out",
+        )
+        _made_elsewhere(where.from_tables, asked, written, signing, screen)
+        return
     if known is None:
         assert tables is not None
         _only(named, ROWS, "--rows, --seed, --format, --mode, --out")
@@ -73,10 +84,43 @@ def _only(named: Collection[str], allowed: tuple[str, ...], listed: str) -> None
     if not set(named) <= set(allowed):
         raise UsageError(
             "TABLES",
-            "--tables was given together with flags that describe a new release.",
-            f"Rows drawn from a release take only {listed}.",
+            "Tables that are there already were given together with flags that describe a new purchase.",
+            f"Rows drawn from them take only {listed}.",
             "Leave out data, schema, method, budget, sets and configuration.",
         )
+
+
+def _alone() -> UsageError:
+    return UsageError(
+        "TABLES",
+        "--from-tables was given beside --tables or --given.",
+        "Noisy tables made elsewhere are made a release of first; more rows are drawn from that.",
+        "Run --from-tables DIR --schema FILE --out RELEASE, then --tables RELEASE.",
+    )
+
+
+def _made_elsewhere(
+    tables: Path,
+    asked: RequestFlags,
+    written: OutputFlags,
+    signing: SignFlags,
+    screen: ScreenFlags,
+) -> None:
+    values, target = keyed(asked, written), folder_of(written.out)
+    if "schema" not in values:
+        raise UsageError(
+            "NOSCHEMA",
+            "--from-tables was given without a schema.",
+            "Levels, bins and the privacy unit of the tables are declared in it.",
+            "Pass --schema FILE.",
+        )
+    output, _ = parts_of(values, **unkeyed(written), sign=opened(signing))
+    from gibbous.given_tables import released
+    from gibbous.promise import load_schema
+
+    with Bars(quiet=screen.quiet, json=screen.json) as bars:
+        release = released(tables, load_schema(values["schema"]), output, bars)
+    finish(release, target, screen)
 
 
 def _whole_rows(

@@ -91,6 +91,7 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
             show.line(f"  warning: {warning}")
         show.line(f"  next: gibbous verify {show.quoted(out)}")
     paid = "; paid for by an earlier run, this one is free" if release.bought_before else ""
+    paid = "; nothing was charged here" if plan.total.basis == "stated" else paid
     cost = show.cost_words(plan, release.schema, uncovered)
     show.line(f"total cost: {cost}{paid}. {_sets(rows)} in {out}.")
 

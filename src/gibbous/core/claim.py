@@ -19,7 +19,7 @@ Measure = Literal["pure", "zcdp", "gdp"]
 """What purchases are added up in: epsilon, rho, or the square of mu."""
 Unit = Literal["artifact", "block", "row", "dataset"]
 Relation = Literal["add_remove", "replace_one"]
-Basis = Literal["proven", "published", "heuristic"]
+Basis = Literal["proven", "published", "stated", "heuristic"]
 
 NUMBERS = ("epsilon", "delta", "rho", "mu_squared", "l")
 _WORDS = {
@@ -28,7 +28,7 @@ _WORDS = {
     "relation": get_args(Relation),
     "basis": get_args(Basis),
 }
-_WEAKER: tuple[Basis, ...] = ("proven", "published", "heuristic")
+_WEAKER: tuple[Basis, ...] = get_args(Basis)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -47,7 +47,8 @@ class Claim:
         unit: what pays once: the released artifact (rows are free after it), a block of rows, one
             row, or the whole data set.
         relation: the neighbor relation of the proof.
-        basis: proven here, published (only the paper says so), heuristic.
+        basis: proven here, published (only the paper says so), stated (only the maker of noisy tables
+            says so), heuristic.
         source: paper and equation, or the proof page.
         fixed: columns in which neighbors agree: they are public, and the claim does not cover them.
     """

@@ -111,10 +111,10 @@ def bought(known: Known, tables: Sequence[Table]) -> Known:
         values = table.cells.values.reshape(shape).astype(np.float64)
         entries.append((table.context.columns, values, max(table.noise.variance, 1e-6)))
     components = added(known.components, entries)
-    return _followed(replace(known, tables=(*known.tables, *tables), components=components))
+    return followed(replace(known, tables=(*known.tables, *tables), components=components))
 
 
-def _followed(known: Known) -> Known:
+def followed(known: Known) -> Known:
     """With shares and the number of rows made of the components."""
     rows, shares = max(1.0, known.components.total()), []
     for j, column in enumerate(known.seen.columns):
@@ -162,7 +162,7 @@ def grouped(known: Known, merged: Sequence[Merged | None]) -> Known:
             counts = np.bincount(one.groups, weights=counts)
         # The mean over groups: a group has the noise of each of its levels.
         entries.append(((j,), counts, sigma**2 * levels / len(counts)))
-    return _followed(replace(known, seen=seen, components=added(Components(), entries)))
+    return followed(replace(known, seen=seen, components=added(Components(), entries)))
 
 
 def begun(known: Known, limits: Limits) -> Known:

@@ -158,8 +158,8 @@ def _cost(plan: Plan) -> Iterator[Block]:
         )
     else:
         yield Text(
-            f"Everything in the release together cost {plan.total.amount()}. It was charged to the "
-            "ledger before the first record was counted."
+            f"Everything in the release together cost {plan.total.amount()}. "
+            f"{glossary.charged(plan)}"
         )
     figure = public_figures.spends(plan)
     if figure is not None:
@@ -179,7 +179,7 @@ def _method(receipt: Any) -> Iterator[Block]:
         ("Published", "with these parameters", receipt["published"]),
         ("Proven", "for this program", about["proven"]),
         ("Audited", "tested on the running program", about["audited"]),
-        ("Charged", "to the ledger", total.words()),
+        ("Charged", "to the ledger", "nothing here" if total.basis == "stated" else total.words()),
     ]
     if receipt["published"] == about["claimed"]:
         del rows[1]

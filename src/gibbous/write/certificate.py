@@ -24,6 +24,11 @@ LIBRARIES = ("gibbous", "numpy", "opendp", "polars", "numba")
 NOT_DP = "not differentially private"
 _CARD = ("name", "title", "paper", "claimed", "proven", "audited")  # what it says of the method
 
+_ELSEWHERE = (
+    "the noisy tables were made as their maker states: price, noise, and whom they protect",
+    "facts marked declared in schema.toml were known without looking at the data",
+    "other releases of the same data add to this one; whoever holds the data sums them",
+)
 _ASSUMED = (
     "the person who ran it, their account, the kernel and its random source are trusted",
     "facts marked declared in schema.toml were known without looking at the data",
@@ -171,7 +176,8 @@ def earlier(schema: Schema, plan: Plan) -> str:
 
 def assumptions(schema: Schema, plan: Plan, given: tuple[str, ...] = ()) -> list[str]:
     """What must hold for the guarantee to hold."""
-    assumed, unit, claim = list(_ASSUMED), schema.unit, plan.total
+    unit, claim = schema.unit, plan.total
+    assumed = list(_ELSEWHERE if claim.basis == "stated" else _ASSUMED)
     if unit is not None and unit.kind == "person":
         assumed.append(
             f"column {unit.column} identifies persons; of each, at most {unit.max_rows} rows were kept, "

@@ -51,7 +51,9 @@ def check_certificate(receipt: dict[str, Any], schema: Schema, total: Claim) -> 
     _check_proof(receipt, total)
     named = f"columns that were given, and that no guarantee covers, are named: {', '.join(given)}"
     return [
-        "the parts of the cost add up to the total, which is what was charged",
+        "the total is what the maker of the tables states; nothing was charged for this release"
+        if total.basis == "stated"
+        else "the parts of the cost add up to the total, which is what was charged",
         *([named] if given else []),
         "the ledger entries hash as they say, for this claim and this digest",
     ]

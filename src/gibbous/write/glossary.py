@@ -50,6 +50,7 @@ MEANINGS = {
     "job; whoever has several of them is several units",
     "proven": "a proof for this program is part of its documentation",
     "published": "only the paper says so; there is no proof for this program",
+    "stated": "whoever made the noisy tables says so; it cannot be checked without the records",
     "heuristic": "an estimate without a proof",
     "declared, inferred": "a fact of the schema that was known without looking at the data; one that "
     "was read off them",
@@ -111,6 +112,14 @@ def tests(total: Claim) -> str:
         "delta: a test that takes 1 % of the units that are not in the data for ones that are finds at "
         f"most {found:g} % of those that are."
     )
+
+
+def charged(plan: Plan) -> str:
+    """What was done about the price, in a sentence."""
+    if plan.total.basis == "stated":
+        maker = plan.params["maker"]
+        return f"So states {maker}, who made the tables. Nothing was charged to a ledger here."
+    return "It was charged to the ledger before the first record was counted."
 
 
 def of_two(total: Claim) -> str:
