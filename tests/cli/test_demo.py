@@ -21,10 +21,34 @@ def test_the_demo_schema_declares_everything_and_holds_the_data(cli: Cli) -> Non
                demo_data.demo_file())  # fmt: skip
 
     assert done.code == 0, done.err
+    assert schema.ignore == (demo_data.PERSON,)
     assert schema.inferred() == ()
     assert schema.unit is not None
     assert schema.unit.kind == "row"
     assert len(schema) == 10
+
+
+def test_years_of_a_person_lie_in_one_file_and_are_as_many_as_the_experiment_had(
+    tmp_path: Path,
+) -> None:
+    import polars as pl
+
+    sizes = demo_data.write_records(tmp_path / "records.csv", tmp_path / "holdout.csv")
+    records, holdout = (
+        pl.read_csv(tmp_path / name, infer_schema=False) for name in ("records.csv", "holdout.csv")
+    )
+    persons = [set(table["person"]) for table in (records, holdout)]
+    same = ["lncoins", "idp", "lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp"]
+
+    assert sizes == (records.height, len(persons[0]))
+    assert records.height + holdout.height == demo_data.ROWS
+    assert not persons[0] & persons[1]
+    assert abs(len(persons[1]) / (len(persons[0]) + len(persons[1])) - 0.2) < 0.001
+    for table in (records, holdout):
+        years = table.group_by("person").len()["len"]
+        assert years.max() == demo_data.YEARS
+        assert float((years == 3).mean() + (years == 5).mean()) > 0.8  # type: ignore[operator]
+        assert (table.group_by("person").agg(pl.struct(same).n_unique())[same[0]] == 1).all()
 
 
 @pytest.fixture
@@ -53,33 +77,37 @@ def test_the_demo_makes_shows_and_verifies_a_release_and_its_noisy_margin(
 
     assert done.code == 0, done.err
     for words in (
-        "20,190 real person-years",
-        "the privacy unit is one row",
-        "epsilon = 1, delta = 1e-06",
+        "16,143 real person-years of 4,648 persons",
+        "A person is protected with all their years",
+        "--id person:5 --numeric mdvis,",
+        "epsilon = 3, delta = 1e-06",
         "\n  choosing and measuring\n",  # no terminal: a line a stage
         "noisy table",
         "gibbous verify gibbous-demo",
         'pip install "gibbous[report]"',
     ):
         assert words in done.out
-    assert done.out.splitlines()[-1].startswith("Verified. Total cost: epsilon = 1")
+    assert done.out.splitlines()[-1].startswith("Verified. Total cost: epsilon = 3")
     assert checked.code == 0
     assert (home / "demo-ledger.sqlite").exists()
     assert not (home / "ledger.sqlite").exists()
     assert again.code == 0
     assert "in gibbous-demo-2." in again.out
-    assert not list(Path().glob("*internal*"))
+    assert sorted(path.name for path in Path("gibbous-demo-internal").iterdir()) == [
+        "holdout.csv",
+        "records.csv",
+    ]
     _check_margin(done.out)
 
 
 def _check_margin(text: str) -> None:
     """Both columns are shares of public tables: they add up to one and are close to each other."""
-    table = text.split("share of rows, both columns public:\n")[1].splitlines()[1:14]
+    table = text.split("share of rows, both columns public:\n")[1].split("\n\n")[0].splitlines()[1:]
     shares = [tuple(map(float, line.split()[-2:])) for line in table]
     for column in zip(*shares, strict=True):
         assert sum(column) == pytest.approx(1, abs=0.01)
-    # 20,190 rows and noise of tens of counts: sampling and noise together stay under 0.03.
-    assert max(abs(a - b) for a, b in shares) < 0.03
+    # 16,143 rows and noise of tens of counts: sampling and noise together stay under 0.04.
+    assert max(abs(a - b) for a, b in shares) < 0.04
 
 
 @pytest.mark.slow
@@ -99,7 +127,7 @@ def test_the_demo_ends_with_both_reports(cli: Cli) -> None:
     text = json.loads((inside / "report.internal.json").read_text())
     names = {found["name"] for found in text["findings"]}
     assert {"tv1", "tv4", "association", "coefficients", "tstr", "intruder_mode", "cap"} <= names
-    assert text["facts"]["rows"]["real"] == 2_000
+    assert text["facts"]["rows"]["real"] + text["facts"]["rows"]["holdout"] == 2_000
     assert internal.read_text().count("<figure ") >= 6
     assert "CONFIDENTIAL" not in public.read_text()
 
@@ -111,7 +139,7 @@ def test_the_demo_of_a_row_method_pays_for_few_rows(cli: Cli) -> None:
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert found["rows"] == [200, 200]
-    assert found["plan"]["total"]["epsilon"] == "400"
+    assert found["plan"]["total"]["epsilon"] == "1200"
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,13 @@ from gibbous.cli import show
 from gibbous.cli.parameters import build_method
 from gibbous.cli.progress import WORDS, Bars
 from gibbous.cli.synthesize_verb import finish
+from gibbous.core.discovery import Discovery
+from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.core.release import Release
+from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import Dense, Table, Tables
 from gibbous.read import demo_data
+from gibbous.write.output_path import check_output
 
 if TYPE_CHECKING:
     import polars
@@ -25,14 +30,14 @@ if TYPE_CHECKING:
     from gibbous.cli.flags import ScreenFlags
     from gibbous.core.protocols import Mechanism, Progress
 
-EPSILON, DELTA, SETS, SEED = "1", "1e-6", 2, 7
+EPSILON, DELTA, SETS, SEED = "3", "1e-6", 2, 7
 PAID_ROWS = 200  # for methods that cost by the row
 SHOWN = 4
 COLUMN = "mdvis"
 # What an insurer's clerk would know of a family's plan, what they might want to know, and the
 # regression that the data set is known for.
 KEYS = ("lncoins", "idp", "lpi", "fmde")
-SENSITIVE, TARGET = "disea", "mdvis"
+SENSITIVE, TARGET = "disea", "physlm"
 FORMULA = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
 SLOW = ("lasso_path", "lasso_mse", "pmse_tree", "pmse_tree_ratio")  # a minute together, on one core
 EVALUATE = ("sklearn", "statsmodels", "formulaic")
@@ -44,18 +49,26 @@ def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> No
 
     Args:
         out: folder of the release; None takes ./gibbous-demo, or the next free name.
-        name: a method with a claim of differential privacy.
+        name: a method. For the default one nothing is declared; others get the declared schema.
     """
-    source, schema = demo_data.demo_file(), demo_data.demo_schema()
-    target = out or _free(Path("gibbous-demo"))
     method = _method(name)
+    demo_data.demo_file()  # it is there
+    target = out or _free(Path("gibbous-demo"))
+    check_output(target, overwrite=overwrite)
+    inside = _inside(target, overwrite)
+    source, holdout = inside / "records.csv", inside / "holdout.csv"
+    size = demo_data.write_records(source, holdout)
+    schema: Schema | Discovery = demo_data.demo_schema()
+    if name == DEFAULT_METHOD:
+        person = Unit("person", demo_data.PERSON, demo_data.YEARS)
+        schema = Discovery.of(source, person, numeric=demo_data.NUMBERS)
     rows = PAID_ROWS if method.about.releases == "rows" else None
     from gibbous.pipeline import synthesize
     from gibbous.privacy.ledger.files import default_path
     from gibbous.reporting.release_report import verify
 
     if not screen.silent:
-        _opening(source)
+        _opening(source, target, size, schema)
     began = time.perf_counter()
     with Bars(quiet=screen.silent) as drawn:
         bars = drawn if screen.silent or sys.stderr.isatty() else _Told(drawn)
@@ -78,7 +91,7 @@ def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> No
                 "The release is written. For the two reports it is compared with the real rows."
             )
             show.line()
-        reports = _reports(release, source, target, overwrite, bars)
+        reports = _reports(release, (source, holdout), target, inside, bars)
         verify(target, progress=bars)
         if bars is not drawn:
             show.line()
@@ -102,29 +115,53 @@ class _Told:
         self._bars(stage, done, total)
 
 
-def _opening(source: Path) -> None:
-    show.line(f"{demo_data.TITLE}: {demo_data.ROWS:,} real person-years, 10 columns")
-    show.line(f"  {source}")
-    show.line(
-        "  The file has no person id, so the privacy unit is one row: one person in one year."
-    )
-    show.line(f"  {SETS} synthetic sets are made with epsilon = {EPSILON}, delta = {DELTA}.")
+def _opening(source: Path, target: Path, size: tuple[int, int], schema: Schema | Discovery) -> None:
+    rows, persons = size
+    show.line(f"{demo_data.TITLE}: {rows:,} real person-years of {persons:,} persons, 10 columns")
+    show.line(f"  {source} (a fifth of the persons is held out, to compare with)")
+    if isinstance(schema, Discovery):
+        show.line(f"  A person is protected with all their years, {demo_data.YEARS} at most.")
+        show.line(
+            "  Nothing is declared but which columns are numbers: all else is bought, too. This is"
+        )
+        command = (
+            f"gibbous synthesize {show.quoted(source)} --header-is-public",
+            f"--id {demo_data.PERSON}:{demo_data.YEARS} --numeric {','.join(demo_data.NUMBERS)}",
+            f"--epsilon {EPSILON} --delta {DELTA} --sets {SETS} --out {show.quoted(target)}",
+        )
+        show.line("    " + " \\\n        ".join(command))
+    else:
+        show.line("  The schema is declared, and one row is protected: one person in one year.")
     show.line()
 
 
+def _inside(target: Path, overwrite: bool) -> Path:
+    """A private folder beside the release, for the records and what is compared with them."""
+    inside = target.with_name(f"{target.name}-internal")
+    if not (overwrite and inside.is_dir() and not inside.is_symlink()):
+        inside = _free(inside)
+    inside.mkdir(mode=0o700, exist_ok=True)
+    return inside
+
+
 def _reports(
-    release: Release, source: Path, target: Path, overwrite: bool, bars: Progress
+    release: Release, records: tuple[Path, Path], target: Path, inside: Path, bars: Progress
 ) -> tuple[Path, Path] | None:
-    """The public report inside the release, the internal one beside it; None without the extra."""
+    """The public report inside the release, the internal one beside it; None without the extra.
+
+    Args:
+        records: what was released, and what was held out.
+    """
     if any(importlib.util.find_spec(name) is None for name in (*EVALUATE, *REPORT)):
         return None
     from gibbous.evaluation.metrics import names
     from gibbous.reporting import evaluate_and_report
 
     found = evaluate_and_report.evaluate(
-        source,
+        records[0],
         release,
         release.schema,
+        holdout=records[1],
         keys=KEYS,
         sensitive=SENSITIVE,
         targets=TARGET,
@@ -135,12 +172,8 @@ def _reports(
     bars("report", 0, 2)
     public = evaluate_and_report.report(target, "public")
     bars("report", 1, 2)
-    inside = target.with_name(f"{target.name}-internal")
-    if not (overwrite and inside.is_dir() and not inside.is_symlink()):
-        inside = _free(inside)
-    inside.mkdir(mode=0o700, exist_ok=True)
     internal = inside / "report.internal.html"
-    evaluate_and_report.report(target, "internal", internal, findings=found, overwrite=overwrite)
+    evaluate_and_report.report(target, "internal", internal, findings=found, overwrite=True)
     bars("report", 2, 2)
     return public, internal
 
@@ -187,7 +220,10 @@ def _next(target: Path, *, more: bool) -> None:
     lines = [
         (f"gibbous verify {folder}", "needs no data; a review board has none"),
         (f"less {folder}/METHODS.md", "the guarantee in plain words"),
-        ("gibbous schema infer YOUR.csv -o schema.toml", "your own data"),
+        (
+            "gibbous synthesize YOUR.csv --unit row --header-is-public -e 1 -d 1e-6 -o out",
+            "your data",
+        ),
     ]
     if more:
         lines.insert(
@@ -207,8 +243,10 @@ def _promise(release: Release) -> list[str]:
     odds = float(np.exp(float(plan.total.epsilon)))
     lines = [plan.total.words()]
     if odds < 1e6:
+        unit = release.schema.unit
+        whose = "one person" if unit and unit.kind == "person" else "one person-year"
         lines.append(
-            "Whether one person-year is in the data or not, no event about the release becomes more"
+            f"Whether {whose} is in the data or not, no event about the release becomes more"
         )
         lines.append(
             f"than {odds:.2f} times as likely, but for a chance of {float(plan.total.delta):.0e}."
@@ -222,7 +260,7 @@ def _promise(release: Release) -> list[str]:
 
 def _margin(tables: Tables, release: Release) -> None:
     """Noisy beside synthetic shares of one column: two public facts, no real count."""
-    schema = tables.schema
+    schema = replace(tables.schema, unit=Unit())
     place = schema.index(COLUMN)
     found = next((t for t in tables.extra + tables.items if t.context.targets == (place,)), None)
     if found is None:

@@ -1,8 +1,9 @@
-"""Where the demonstration's data are: a file that statsmodels ships, and our declared schema for it."""
+"""The demonstration's data: a file that statsmodels ships, by persons, and our declared schema for it."""
 
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from gibbous.core.errors import EngineFailure
 from gibbous.core.schema import Schema
 
 ROWS = 20_190  # person-years, from the documentation of the data set
+YEARS = 5  # that a person took part at most
+PERSON = "person"
+NUMBERS = ("mdvis", "lncoins", "lpi", "fmde", "physlm", "disea")
+HELD_OUT = 5  # of so many persons one is held out, to compare with
 TITLE = "RAND health insurance experiment"
 PARTS = ("datasets", "randhie", "randhie.csv")
 
@@ -34,9 +39,31 @@ def demo_file() -> Path:
     )
 
 
+def write_records(records: Path, holdout: Path) -> tuple[int, int]:
+    """Write the experiment as two files, by persons: what is released, and what is held out.
+
+    The file has no identifier, but lists a person's years one after the other: consecutive rows that
+    differ in nothing but the visits are taken for one person, five years at most.
+
+    Returns:
+        Rows and persons of the first file.
+    """
+    import polars as pl
+
+    table = pl.read_csv(demo_file(), infer_schema=False)
+    same = pl.struct(pl.exclude(NUMBERS[0])).rle_id()
+    year = pl.int_range(pl.len()).over(same) // YEARS
+    table = table.with_columns(pl.struct(same.alias("of"), year.alias("at")).rle_id().alias(PERSON))
+    apart = pl.col(PERSON) % HELD_OUT == HELD_OUT - 1
+    kept = table.filter(~apart)
+    kept.write_csv(records)
+    table.filter(apart).write_csv(holdout)
+    return kept.height, kept[PERSON].n_unique()
+
+
 def demo_schema() -> Schema:
     """The declared schema of the experiment: codebook facts and our own caps, nothing read off it."""
     from gibbous.read.schema_file import load_schema
 
     with resources.as_file(resources.files("gibbous") / "data" / "randhie.schema.toml") as path:
-        return load_schema(path)
+        return replace(load_schema(path), ignore=(PERSON,))
