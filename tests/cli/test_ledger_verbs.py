@@ -72,6 +72,7 @@ def test_C_new_data_are_declared_with_a_reason_that_is_shown(data: Path, cli: Cl
     assert "declared new: the women of 2025" in shown.out
 
 
+@pytest.mark.slow
 def test_D_a_ledger_put_back_without_its_anchor_is_told_on_stderr_and_in_json(
     data: Path, cli: Cli, home: Path
 ) -> None:

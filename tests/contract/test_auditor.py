@@ -70,6 +70,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auditor_setups, "WIDE", 256)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_an_undivided_budget_is_refuted_by_canaries_in_several_tables_and_by_the_price() -> None:
     """Four tables at epsilon each: truly 4 epsilon. No noise is other than stated, no door open."""
@@ -82,6 +83,7 @@ def test_an_undivided_budget_is_refuted_by_canaries_in_several_tables_and_by_the
     assert 2.0 < (found.best.bound or 0) < 4.0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_levels_read_off_the_records_are_refuted_by_outputs_alone() -> None:
     found = audit(SeenLevels, runs=60)
@@ -107,6 +109,7 @@ def test_an_order_of_columns_read_off_the_counts_is_an_open_door() -> None:
     assert against(found) == {"doors"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_keys_of_empty_cells_leaked_beside_a_threshold_are_refuted() -> None:
     with breaks("keys of empty cells leaked"):

@@ -85,6 +85,7 @@ def test_too_few_runs_show_no_mu_and_say_that_they_catch_nothing() -> None:
     assert smallest_caught(3.0, 128, 4, 1e-6) == math.inf
 
 
+@pytest.mark.slow
 def test_an_audit_says_the_mu_that_it_shows_where_one_is_claimed_and_only_there() -> None:
     gaussian = audit("noisy_pegs", params={"relation": "add_remove", "parents": 0}, runs=4)
     pure = audit("laplace", params={"relation": "add_remove"}, runs=4)

@@ -62,6 +62,7 @@ def test_zeros_heaps_and_codes_come_back_from_a_csv_without_a_schema() -> None:
     assert (rows["code"].cast(pl.Int64).is_in(codes)).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_bins_are_paid_from_what_discovery_leaves() -> None:
     frame = spending()
     known = Discovery(tuple(frame.columns), Unit())

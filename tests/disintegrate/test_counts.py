@@ -136,6 +136,7 @@ def test_c6_a_domain_of_10_to_the_30_is_never_enumerated() -> None:
     assert engine.estimate([context], codes.rows) < 10 << 20
 
 
+@pytest.mark.slow
 def test_c17_the_order_of_rows_and_the_number_of_threads_change_nothing() -> None:
     schema = schema_of([5, 9, 33, 120, 40])
     rng = np.random.default_rng(6)
@@ -250,6 +251,7 @@ def test_c8_partial_counts_beyond_2_to_the_53_are_added_exactly(
     assert got.cells.values.max() == big * count_routes.SPLIT > 1 << 53
 
 
+@pytest.mark.slow
 def test_compiled_counts_do_not_depend_on_numba_num_threads() -> None:
     script = (
         "import numpy as np, hashlib\n"

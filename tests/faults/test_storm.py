@@ -57,6 +57,7 @@ def storm(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Storm:
     return Storm(tmp_path_factory.mktemp("tables"), runner, "tables")
 
 
+@pytest.mark.slow
 def test_G1_four_faults_of_a_run_are_told_as_they_are(storm: Storm) -> None:
     errors, kills, wrong = report(storm.cases(FEW))
 
@@ -64,6 +65,7 @@ def test_G1_four_faults_of_a_run_are_told_as_they_are(storm: Storm) -> None:
     assert (errors, kills) == (3, 1)
 
 
+@pytest.mark.slow
 def test_i12_each_removal_that_fails_is_told_as_it_is(storm: Storm) -> None:
     """EIO on unlink was a traceback once."""
     removals = [f for f in storm.faults if f.kind == "unlink" and f.mode == "once"]
@@ -74,6 +76,7 @@ def test_i12_each_removal_that_fails_is_told_as_it_is(storm: Storm) -> None:
     assert errors == 3
 
 
+@pytest.mark.slow
 def test_G1_a_build_that_says_wrongly_that_nothing_was_spent_is_caught(storm: Storm) -> None:
     patch = f"{saboteurs.__name__}.{saboteurs.says_nothing_was_spent.__name__}"
 

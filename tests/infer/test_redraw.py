@@ -172,6 +172,7 @@ def test_an_estimate_that_few_replicates_have_is_not_a_number_and_is_said() -> N
     assert any("do not exist" in text for text in found.notes)
 
 
+@pytest.mark.slow
 def test_the_shift_by_clipping_is_found_and_without_clipping_there_is_none() -> None:
     """Noise can only add to empty cells: E max(g, 0) is half of E|g|, for each of the four of c0."""
     rare = np.array([2_000, 0, 0, 0, 0, 0, 0, 0])

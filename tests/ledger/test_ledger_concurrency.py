@@ -100,6 +100,7 @@ def storm(path: Path, kills: int) -> None:
     assert len(states) <= len(reserved) + kills  # at most one unreported a kill
 
 
+@pytest.mark.slow
 def test_h3_kills_lose_no_reservation(tmp_path: Path) -> None:
     storm(tmp_path / "ledger.sqlite", 12)
 

@@ -160,6 +160,7 @@ def compare(count: int, seed: int, folder: Path | None) -> None:
         assert [k for k in found[0] if found[0][k] != found[1][k]] == []
 
 
+@pytest.mark.slow
 def test_c18_fifty_random_pairs_publish_the_same_but_noise() -> None:
     compare(50, 1, None)
 
@@ -356,6 +357,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_m2_scratch_of_a_killed_run_is_private_and_swept_at_the_next_start(tmp_path: Path) -> None:
     """kill -9 with the drawn tables on disk: 0700 and 0600 under umask 000, gone after the next run."""
     (tmp_path / "schema.toml").write_text(schema_toml(SCHEMA))

@@ -102,6 +102,7 @@ def test_spawned_workers_release_each_for_itself(tmp_path: Path) -> None:
     assert len(gb.Ledger.read(tmp_path / "ledger.sqlite").accounts()[0].releases) == 3
 
 
+@pytest.mark.slow
 def test_a_server_that_imports_and_opens_its_ledger_before_it_forks_works(tmp_path: Path) -> None:
     """Pre-fork: the master imports all, reads schema and plan, and opens the ledger; workers release."""
     program = f"""

@@ -321,6 +321,7 @@ def halved() -> Any:
     return one.apply()
 
 
+@pytest.mark.slow
 def test_half_the_noise_of_counts_is_refuted_by_mu_in_seconds() -> None:
     """mu 2 where 1 is claimed: the chance of a right guess is .84 where .69 is allowed, in 100 runs."""
     mechanism = gb.NoisyPegs(epsilon=5.0, parents=0)

@@ -52,6 +52,7 @@ def table(rows: int = ROWS) -> pl.DataFrame:
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, ROWS), max_size=6))
 def test_any_cut_gives_the_same_name_and_codes(cuts: list[int]) -> None:
     frame = table()

@@ -166,6 +166,7 @@ def test_a_person_is_the_unit_where_the_schema_says_so(tmp_path: Path) -> None:
     assert "any one person" in _shown(tmp_path / "release")
 
 
+@pytest.mark.slow
 def test_the_report_goes_into_the_release_which_stays_whole(release: Path) -> None:
     before = verify(release)
     digests = {p.name: p.read_bytes() for p in release.glob("synthetic_*")}

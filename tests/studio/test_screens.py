@@ -307,6 +307,7 @@ def test_m3_the_processes_of_jobs_show_no_secret(described: Studio, folder: Path
         assert path.is_dir() or b"correct horse" not in path.read_bytes(), path
 
 
+@pytest.mark.slow
 def test_m3_a_signed_run_goes_on_with_its_passphrase_which_no_file_keeps(
     described: Studio, folder: Path
 ) -> None:

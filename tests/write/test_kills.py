@@ -68,6 +68,7 @@ def steps(tmp_path: Path) -> int:
     return int(Child(run, tmp_path, 0, False).rest()[-1])
 
 
+@pytest.mark.slow
 def test_h3_i4_a_kill_at_durable_steps_costs_once_and_shows_nothing_half(tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     total = steps(tmp_path / "whole")
@@ -89,6 +90,7 @@ def test_h3_i4_a_kill_at_every_durable_step(tmp_path: Path) -> None:
         check(folder)
 
 
+@pytest.mark.slow
 def test_F_a_replacing_run_that_is_killed_after_the_exchange_is_charged_once(
     tmp_path: Path,
 ) -> None:
@@ -131,10 +133,12 @@ def storm(tmp_path: Path, kills: int, *, overwrite: bool = False) -> None:
         check(folder, overwrite=overwrite)
 
 
+@pytest.mark.slow
 def test_i4_random_kills(tmp_path: Path) -> None:
     storm(tmp_path, 3)
 
 
+@pytest.mark.slow
 def test_i4_random_kills_while_a_release_is_replaced(tmp_path: Path) -> None:
     storm(tmp_path, 2, overwrite=True)
 

@@ -132,6 +132,7 @@ def test_a_spreadsheet_holds_the_rows_and_the_labels_and_no_formula(tmp_path: Pa
     assert [c.value for c in list(book["columns"].rows)[1]][:2] == ["sex", "Sex of the person"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["sav", "dta", "xlsx"])
 def test_the_same_rows_give_the_same_bytes_at_another_hour(tmp_path: Path, form: str) -> None:
     frame = made(tmp_path / "out", form).sets[0]

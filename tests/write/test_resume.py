@@ -147,6 +147,7 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [flip, cut, Path.unlink])
 def test_a_part_that_is_not_what_was_noted_is_drawn_again(
     tmp_path: Path, whole: dict[str, bytes], damage: Callable[[Path], None]
@@ -182,6 +183,7 @@ def test_a_torn_note_and_files_nobody_noted_are_not_kept(
     check(tmp_path, whole)
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_the_parts_that_are_whole(
     tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +197,7 @@ def test_a_full_disk_keeps_the_parts_that_are_whole(
     check(tmp_path, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("charged", [False, True])
 def test_n1_a_run_that_needs_more_memory_is_refused_uncharged_or_goes_on_with_its_charge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, charged: bool
@@ -225,6 +228,7 @@ def test_n1_a_run_that_needs_more_memory_is_refused_uncharged_or_goes_on_with_it
     assert [entry.kind for entry in ledger.entries()] == ["reserve", "commit"]
 
 
+@pytest.mark.slow
 def test_parts_of_tables_that_were_drawn_again_are_not_kept(tmp_path: Path) -> None:
     left = stop_after(tmp_path, 15)
     (left / "package" / "tables" / "table_001.parquet").unlink()
