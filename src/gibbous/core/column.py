@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,10 +11,12 @@ import numpy as np
 
 from gibbous.core.column_texts import LABEL, LENGTHS, allowed_text, unfit_labels, unfit_text
 from gibbous.core.errors import UsageError
+from gibbous.core.exact import is_finite
 
 ColumnKind = Literal["nominal", "ordinal", "binary", "numeric", "date"]
 Source = Literal["declared", "discovered", "inferred"]
 Level = str | int | float | bool
+MOST_BITS = 4_096  # of a whole number that is a level
 FACTS = ("kind", "levels", "bounds", "bins", "missing")
 KINDS: tuple[ColumnKind, ...] = ("nominal", "ordinal", "binary", "numeric", "date")
 SOURCES: tuple[Source, ...] = ("declared", "discovered", "inferred")
@@ -210,7 +211,7 @@ class Column:
 
 def _check_edges(column: Column) -> None:
     edges = column.edges
-    finite = all(isinstance(e, int | float) and math.isfinite(e) for e in edges)
+    finite = all(is_finite(e) for e in edges)
     if len(edges) < 2 or not finite or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
         if (
             len(edges) == 2
@@ -259,7 +260,7 @@ def _check_within(column: Column, within: Within) -> None:
         and all(a < b for a, b in zip(edges[:-1], edges[1:-1], strict=False))
         and len(edges) > 1
         and edges[-2] <= edges[-1]
-        and math.isfinite(within.noise)
+        and is_finite(within.noise)
         and within.noise >= 0
         and (edges[0], edges[-1]) == (column.edges[0], column.edges[-1])
         and set(column.edges) <= set(edges)
@@ -280,6 +281,8 @@ def _check_levels(column: Column) -> None:
         raise _bad(column, "has no levels", "A categorical column lists them", "Add levels")
     if column.edges:
         raise _bad(column, "is categorical and has bounds", "It has levels", "Use kind = 'numeric'")
+    if any(isinstance(v, int) and v.bit_length() > MOST_BITS for v in column.levels):
+        raise _bad(column, "has a level of thousands of digits", "Levels are short", "Shorten it")
     seen = [(type(v) is bool, v) for v in column.levels]
     texts = [str(v) for v in column.levels]
     if len(set(seen)) < len(seen) or len(set(texts)) < len(texts):

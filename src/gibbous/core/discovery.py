@@ -8,6 +8,7 @@ from typing import Any
 
 from gibbous.core.column import Column, Level
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
+from gibbous.core.exact import shortly
 from gibbous.core.keywords import did_you_mean
 from gibbous.core.readers import readers
 from gibbous.core.schema import Schema, Unit
@@ -55,7 +56,7 @@ class Discovery:
         if not 0.01 <= self.share <= 0.9:
             raise ParameterError(
                 "SHARE",
-                f"The share of discovery is {self.share!r}.",
+                f"The share of discovery is {shortly(self.share)}.",
                 "It lies between 0.01 and 0.9: the method gets the rest.",
                 f"Leave it out for {SHARE}.",
             )

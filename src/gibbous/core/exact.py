@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
@@ -14,6 +15,20 @@ _LONGEST = 4_000  # characters of the exact text of a fraction
 _EXACT = re.compile(r"-?[0-9]+(\.[0-9]+|/0*[1-9][0-9]*)?")
 
 Number = int | float | Fraction | Decimal | str
+
+
+def shortly(value: object) -> str:
+    """A value in a message: as it is written, at most 60 characters; Python writes no endless number."""
+    try:
+        words = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return words if len(words) <= 60 else f"{words[:57]}..."
+
+
+def is_finite(value: object) -> bool:
+    """Whether it is a number that a float can hold: a whole number of any length is looked at safely."""
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
 
 
 def exact(value: Number) -> Fraction:

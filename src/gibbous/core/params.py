@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from gibbous.core.errors import ParameterError, UsageError
+from gibbous.core.exact import is_finite, shortly
 from gibbous.core.keywords import DEFAULT_METHOD, answering_class, did_you_mean
 
 OF_DEFAULT = ("target", "weights")  # parameters with flags of their own, of one method
@@ -24,7 +24,7 @@ class Rule:
     words: str
 
 
-positive = Rule(lambda v: math.isfinite(v) and v > 0, "> 0 and finite")
+positive = Rule(lambda v: is_finite(v) and v > 0, "> 0 and finite")
 probability = Rule(lambda v: 0 < v < 1, "> 0 and < 1")
 share = Rule(lambda v: 0 <= v <= 1, "between 0 and 1")
 anything = Rule(lambda v: True, "any value of its type")
@@ -32,7 +32,7 @@ anything = Rule(lambda v: True, "any value of its type")
 
 def at_least(lowest: float) -> Rule:
     """A finite number at or above `lowest`."""
-    return Rule(lambda v: math.isfinite(v) and v >= lowest, f">= {lowest:g}")
+    return Rule(lambda v: is_finite(v) and v >= lowest, f">= {lowest:g}")
 
 
 def one_of(*names: str) -> Rule:
@@ -107,7 +107,12 @@ def check(instance: Any) -> None:
             continue
         value = getattr(instance, f.name)
         hint = hints[f.name]
-        if isinstance(value, int) and not isinstance(value, bool) and hint is float:
+        if (
+            hint is float
+            and isinstance(value, int)
+            and not isinstance(value, bool)
+            and is_finite(value)
+        ):
             value = float(value)
             object.__setattr__(instance, f.name, value)
         rule: Rule = f.metadata["rule"]
@@ -115,7 +120,7 @@ def check(instance: Any) -> None:
             unit = f" {f.metadata['unit']}" if f.metadata["unit"] else ""
             raise ParameterError(
                 "PARAM",
-                f"{f.name} of {type(instance).__name__} is {value!r}.",
+                f"{f.name} of {type(instance).__name__} is {shortly(value)}.",
                 f"It must be {_must_be(hint, rule)}{unit and ' (unit:' + unit + ')'}.",
                 f"{f.metadata['help']} For example {f.name}={f.default!r}.",
             )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.claim import Relation
 from gibbous.core.errors import UsageError
-from gibbous.core.exact import Number
+from gibbous.core.exact import Number, shortly
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FORMATS = ("parquet", "csv", "sav", "dta", "xlsx")
 EXCEL_ROWS = 1_048_575  # of a sheet, below the names
 PART_ROWS = 1 << 22
+MOST_ROWS = 1 << 63
 LONGEST = 200  # characters of one value of an imprint
 
 
@@ -142,7 +143,7 @@ def _checked_mode(given: object) -> int:
             return int(mode)
     raise UsageError(
         "MODE",
-        f"The mode is {given!r}.",
+        f"The mode is {shortly(given)}.",
         "It is 0600, 0640 (a group may read), 0604 or 0644 in octal: nobody else may ever write.",
         "For example mode=0o640.",
     )
@@ -187,11 +188,12 @@ class Output:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", _checked_mode(self.mode))
-        if not ((self.rows is None or _is_whole(self.rows, 0)) and _is_whole(self.sets, 1)):
+        counts = (1 if self.rows is None else self.rows, self.sets)
+        if not (_is_whole(counts[0], 0) and _is_whole(self.sets, 1) and max(counts) < MOST_ROWS):
             raise UsageError(
                 "ROWS",
-                f"rows={self.rows} and sets={self.sets} were asked for.",
-                "They are whole numbers, rows >= 0 and sets >= 1.",
+                f"rows={shortly(self.rows)} and sets={shortly(self.sets)} were asked for.",
+                "They are whole numbers below 2^63, rows >= 0 and sets >= 1.",
                 "Correct the number of rows or of sets.",
             )
         if self.seed is not None and not _is_whole(self.seed):
@@ -211,7 +213,7 @@ class Output:
         if not _is_whole(self.part_rows, 1):
             raise UsageError(
                 "PARTROWS",
-                f"part_rows={self.part_rows!r} was asked for.",
+                f"part_rows={shortly(self.part_rows)} was asked for.",
                 "The rows of one file are a whole number >= 1.",
                 f"Leave it out for {PART_ROWS:,}.",
             )

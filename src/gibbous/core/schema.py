@@ -65,7 +65,7 @@ class Unit:
                 "Set [unit] kind in the schema.",
             )
         person = isinstance(self.column, str) if self.kind == "person" else self.column is None
-        if not person or type(self.max_rows) is not int or self.max_rows < 1:
+        if not person or type(self.max_rows) is not int or not 1 <= self.max_rows < 1 << 63:
             raise UsageError(
                 "UNIT",
                 "The privacy unit is incomplete.",

@@ -17,6 +17,7 @@ from gibbous.core.claim import Claim, Relation, approximate, gdp, pure, zcdp
 from gibbous.core.context import Context
 from gibbous.core.documents import Unreadable, read_bytes, read_text, toml
 from gibbous.core.errors import UsageError
+from gibbous.core.exact import is_finite
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Dense, NoiseInfo, Table
 from gibbous.read.fields import listed, shown
@@ -113,7 +114,7 @@ def _claim(stated: object, maker: str) -> Claim:
 
 def _price(name: str, value: object) -> Fraction:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value <= 0 or (name == "delta" and value >= 1):  # type: ignore[operator, arg-type]
+    if not number or not is_finite(value) or value <= 0 or (name == "delta" and value >= 1):  # type: ignore[operator]
         raise _bad(f"{name} of [claim] is no price", "It is a number > 0; delta is below 1")
     return Fraction(str(value))
 

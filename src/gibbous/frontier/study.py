@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
+from gibbous.core.exact import is_finite
 from gibbous.core.finding import Better
 from gibbous.core.json_values import plain
 from gibbous.frontier.grid import REFERENCES
@@ -322,4 +323,4 @@ def _by_repeat(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    return is_finite(value)

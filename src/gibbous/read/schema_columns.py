@@ -11,6 +11,7 @@ from typing import Any
 
 from gibbous.core.column_texts import LENGTHS
 from gibbous.core.errors import UsageError
+from gibbous.core.exact import is_finite
 from gibbous.core.schema import (
     FACTS,
     KINDS,
@@ -209,7 +210,7 @@ def _value(table: Fields, key: str, value: object, *, date: bool, whole: bool) -
         if day is None:
             raise table.wrong(key, "is not a day", "A date (1990-01-31) or ISO text")
         return day.toordinal()
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
         raise table.wrong(key, "is not a finite number", "Finite numbers")
     if whole and not -(2**63) <= value < 2**63:
         raise table.wrong(key, "does not fit 64 bits", "Whole numbers within -2^63 and 2^63 - 1")

@@ -20,6 +20,7 @@ import numpy as np
 
 from gibbous.core.cell_model import CellModel, Draws, NoisySum, Values
 from gibbous.core.context import Context
+from gibbous.core.exact import is_finite
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, NoiseInfo, Table
 from gibbous.sampling.cells.cell_index import cell_context, cell_sizes, numeric_columns
@@ -133,7 +134,7 @@ def _columns(columns: Any, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _positive(weight: Any) -> float:
-    if type(weight) not in (int, float) or not math.isfinite(weight) or weight <= 0:
+    if type(weight) not in (int, float) or not is_finite(weight) or weight <= 0:
         raise rejected("MODEL", "the weight of a goal of its model is not positive and finite")
     return float(weight)
 
@@ -187,7 +188,7 @@ def _read_cell_model(folder: Path, data: dict[str, Any], schema: Schema) -> Cell
         raise rejected("MODEL", "its model has other cells than the schema")
     prior, draws, values = data["prior"], data["draws"], data["values"]
     matrices = data["covariances"]
-    if type(prior) not in (int, float) or not math.isfinite(prior) or prior < 0:
+    if type(prior) not in (int, float) or not is_finite(prior) or prior < 0:
         raise rejected("MODEL", "the prior of its model is not a finite number >= 0")
     cells, width = math.prod(sizes), len(numbers)
     if draws not in get_args(Draws) or values not in get_args(Values):
@@ -277,7 +278,7 @@ def noise_of(data: dict[str, Any], name: str) -> NoiseInfo:
     law, scale, threshold = data["law"], data["scale"], data["threshold"]
     if law not in ("geometric", "gaussian"):
         raise rejected("NOISE", f"{name} has an unknown noise")
-    if type(scale) not in (int, float) or not math.isfinite(scale) or scale <= 0:
+    if type(scale) not in (int, float) or not is_finite(scale) or scale <= 0:
         raise rejected("NOISE", f"the noise scale of {name} is not positive and finite")
     if threshold is not None and type(threshold) is not int:
         raise rejected("NOISE", f"the threshold of {name} is not a whole number")

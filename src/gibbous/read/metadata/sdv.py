@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from gibbous.core.errors import UsageError
+from gibbous.core.exact import is_finite
 from gibbous.core.schema import Column, ColumnKind, Level, Schema
 from gibbous.read.edges import all_inferred, calendar, day_format, equal_width
 from gibbous.read.fields import listed, shown
@@ -182,7 +183,7 @@ def _ordinal(value: object, form: str) -> int | None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_finite(value) and not isinstance(value, bool)
 
 
 def _is_table(value: object) -> bool:
