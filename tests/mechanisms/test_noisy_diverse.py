@@ -24,6 +24,7 @@ from gibbous.privacy.curator import Curator
 from gibbous.sampling import conditionals
 from gibbous.sampling.program import Program, Step, prepare
 from gibbous.structure import choice
+from gibbous.write.certificate_check import check_diversity
 from gibbous.write.release_digest import recipe_json
 from gibbous.write.table_files import read_tables, write_tables
 
@@ -267,6 +268,21 @@ def test_the_plan_says_what_is_bounded_and_what_is_not() -> None:
     assert any("not what an attacker concludes" in text for text in plan.warnings)
     assert plan.total.is_dp
     assert "beside" not in NoisyPegs(epsilon=1).plan(SCHEMA, 100).to_json()
+
+
+def test_a_release_is_held_to_what_it_says_of_drawn_values() -> None:
+    method = NoisyPegs(epsilon=1, diverse={"illness": 2})
+    told = method.plan(SCHEMA, 100)
+    receipt = {"plan": told.to_json(), "total": told.total.to_json()}
+    kept = tiny((4, 0, 1, 2, 2, 2), 2.0, "entropy")
+    check_diversity(
+        Tables(SCHEMA, (), Recipe("ancestral", ()), parts=(kept, kept)), receipt, SCHEMA
+    )
+    less = tiny((4, 0, 1, 2, 2, 2), 1.5, "entropy")
+
+    for tables in (None, less, replace(kept, copies=(less,))):
+        with pytest.raises(ModelRejected, match="not drawn as diverse as it says"):
+            check_diversity(tables, receipt, SCHEMA)
 
 
 def test_combinators_hand_it_on() -> None:

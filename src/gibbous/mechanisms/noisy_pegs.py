@@ -7,20 +7,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from gibbous.core.claim import Measure, Relation, l_diverse, short
+from gibbous.core.claim import Measure, Relation
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
 from gibbous.core.params import Rule, at_least, check, one_of, param, probability
-from gibbous.core.plan import Plan, Spend
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Table, Tables
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms._budget import Budget, budget_of
 from gibbous.mechanisms.limits import budget
-from gibbous.perturb.diverse import Diverse
 from gibbous.structure.choice import (
     Caution,
     Margins,
@@ -32,7 +31,7 @@ from gibbous.structure.choice import (
 from gibbous.structure.contexts import Given, conditional, named, tidy, topological
 from gibbous.structure.contexts import margins as one_ways
 from gibbous.structure.reconcile import fitted_margins
-from gibbous.structure.sensitive import Sensitive, as_texts, sensitive_of
+from gibbous.structure.sensitive import Sensitive, as_texts, likeliest, sensitive_of, stated
 
 part = Rule(lambda v: 0 < v < 0.5, "> 0 and < 0.5")
 
@@ -187,23 +186,18 @@ class NoisyPegs:
 
     def _with_diversity(self, plan: Plan, schema: Schema) -> Plan:
         """The plan with what is promised of drawn values, and with what that leaves open."""
-        said: list[Spend] = []
-        worst: list[tuple[str, float]] = []
-        for column, l in self._sensitive(schema):  # noqa: E741
-            name, asked = repr(schema.names[column]), Diverse(exact(l), criterion=self.criterion)
-            claim = l_diverse(
-                exact(l), unit="row", relation=self.relation, source="docs/proofs/noisy_diverse.md"
+        sensitive = self._sensitive(schema)
+        said = stated(schema, sensitive, self.criterion, self.relation)
+        worst = tuple(
+            (
+                f"q*: largest probability of one drawn value of {schema.names[column]!r}",
+                likeliest(schema.sizes[column], least, self.criterion),
             )
-            most = asked.largest_probability(schema.sizes[column])
-            detail = (
-                f"given all other values of its row, its entropy is at least ln {l:g}, and no value is "
-                f"likelier than {short(Fraction(most))}"
-            )
-            said.append(Spend(f"each drawn value of {name}", claim, detail))
-            worst.append((f"q*: largest probability of one drawn value of {name}", most))
+            for column, least in sensitive
+        )
         return replace(
             plan,
-            beside=tuple(said),
+            beside=said,
             errors=(*plan.errors, *worst),
             warnings=(*plan.warnings, *((_NOT_OF_RECORDS,) if said else ())),
         )

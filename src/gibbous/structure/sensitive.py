@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
+from gibbous.core.claim import Relation, l_diverse, short
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
+from gibbous.core.exact import exact
 from gibbous.core.keywords import did_you_mean
+from gibbous.core.plan import Spend
 from gibbous.core.schema import Schema
+from gibbous.core.tables import Criterion
+from gibbous.privacy.calibrate.diversity import q_star
 
 Sensitive = tuple[tuple[int, float], ...]
 """(position of a column, l)."""
@@ -55,7 +61,7 @@ def sensitive_of(
             "DIVERSERULES",
             "diverse was asked for on a schema with rules or impossible combinations.",
             "Both can leave a value with fewer than l levels after it was drawn.",
-            "Remove [[impossible]] and [[rules]] from the schema, or leave diverse out.",
+            "Remove [[impossible]] and [[rule]] from the schema, or leave diverse out.",
         )
     for column, l in found:  # noqa: E741
         _check(schema, column, l)
@@ -67,6 +73,34 @@ def sensitive_of(
                 "Correct contexts=, or leave it out of diverse.",
             )
     return found
+
+
+def stated(
+    schema: Schema, sensitive: Sensitive, criterion: Criterion, relation: Relation
+) -> tuple[Spend, ...]:
+    """What is promised of drawn values, column by column: what a plan says and a release is held to.
+
+    Args:
+        sensitive, criterion: as a recipe has them.
+        relation: of the release.
+    """
+    said = []
+    for column, least in sensitive:
+        claim = l_diverse(
+            exact(least), unit="row", relation=relation, source="docs/proofs/noisy_diverse.md"
+        )
+        most = short(Fraction(likeliest(schema.sizes[column], least, criterion)))
+        detail = (
+            f"given all other values of its row, its entropy is at least "
+            f"ln {repr(float(least)).removesuffix('.0')}, and no value is likelier than {most}"
+        )
+        said.append(Spend(f"each drawn value of {schema.names[column]!r}", claim, detail))
+    return tuple(said)
+
+
+def likeliest(levels: int, l: float, criterion: Criterion) -> float:  # noqa: E741
+    """q*: the largest probability that the criterion lets one of `levels` levels have."""
+    return 1 / l if criterion == "max_probability" else q_star(levels, l)
 
 
 def _check(schema: Schema, column: int, l: float) -> None:  # noqa: E741
