@@ -75,6 +75,8 @@ def details(made: Plan) -> None:
     show.table(("expected", "value"), facts)
     if made.published:
         show.line(f"  the paper claims: {made.published}")
+    for said in made.beside:
+        show.line(f"  beside it: {said.what}: {said.detail}")
     for warning in made.warnings:
         show.line(f"  warning: {warning}")
 

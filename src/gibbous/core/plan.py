@@ -22,6 +22,10 @@ class Spend:
     claim: Claim
     detail: str = ""
 
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON values."""
+        return {"what": self.what, "claim": self.claim.to_json(), "detail": self.detail}
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
@@ -42,6 +46,7 @@ class Plan:
         errors: (name, value) expected errors, e.g. ("noise sd of one cell, counts", 17.4).
         warnings: for people, each a full sentence.
         numbers: positions of numeric columns whose numbers, not only their bins, are summed.
+        beside: what is promised of drawn values by post-processing, at no cost: no part of the total.
     """
 
     mechanism: str
@@ -57,6 +62,7 @@ class Plan:
     errors: tuple[tuple[str, float], ...] = ()
     warnings: tuple[str, ...] = field(default=())
     numbers: tuple[int, ...] = ()
+    beside: tuple[Spend, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Plan of {self.mechanism}: {self.headline()}>"
@@ -75,11 +81,13 @@ class Plan:
             f"total: {self.headline()}",
         ]
         lines += [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in facts]
+        lines += [f"  beside it: {said.what}: {said.detail}" for said in self.beside]
         return "\n".join([*lines, *(f"  warning: {text}" for text in self.warnings)])
 
     def _repr_html_(self) -> str:
         rows = [(spend.what, spend.claim.amount(), spend.detail) for spend in self.spends]
         rows += [(name, f"{value:.4g}", "expected") for name, value in self.errors]
+        rows += [(said.what, "no cost", said.detail) for said in self.beside]
         rows += [("warning", "", text) for text in self.warnings]
         title = f"{self.mechanism}, sets: {self.sets}; total: {self.headline()}"
         return html_table(title, ("what", "cost or value", "detail"), rows)
@@ -94,14 +102,12 @@ class Plan:
             "claim": self.claim.to_json(),
             "total": self.total.to_json(),
             "published": self.published,
-            "spends": [
-                {"what": s.what, "claim": s.claim.to_json(), "detail": s.detail}
-                for s in self.spends
-            ],
+            "spends": [spend.to_json() for spend in self.spends],
             "cells": self.cells,
             "memory_bytes": self.memory_bytes,
             "errors": dict(self.errors),
             "warnings": list(self.warnings),
+            **({"beside": [said.to_json() for said in self.beside]} if self.beside else {}),
         }
 
     def headline(self) -> str:

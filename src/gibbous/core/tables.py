@@ -186,6 +186,7 @@ class LogLinear:
 
 Fallback = Literal["prefix", "nearest", "reject"]
 Fit = Literal["clip", "rake"]
+Criterion = Literal["entropy", "max_probability"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,9 @@ class Recipe:
         fit: "clip" reads negative counts as 0; "rake" first fits the dense tables together: each to
             the nearest non-negative table of the noisy total, then to the noisy 1-way margins
             (structure.reconcile).
+        diverse: (column, l) of each column whose drawn conditionals are l-diverse: mixed with the
+            uniform law as far as needed. Such a column is the context of none, and l is above 1.
+        criterion: of these: entropy of at least ln l, or no level likelier than 1/l.
     """
 
     draw: Literal["ancestral", "gibbs", "loglinear", "cells"]
@@ -218,6 +222,8 @@ class Recipe:
     fallback: Fallback = "prefix"
     floor: int = 0
     fit: Fit = "clip"
+    diverse: tuple[tuple[int, float], ...] = ()
+    criterion: Criterion = "entropy"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from gibbous.core.claim import Measure, Relation
 from gibbous.core.context import Context
 from gibbous.core.exact import exact
 from gibbous.core.keywords import answering_class
 from gibbous.core.method_card import About
-from gibbous.core.params import Rule, at_least, check, param, probability
+from gibbous.core.params import Rule, at_least, check, one_of, param, probability
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import CuratorLike, Noise
 from gibbous.core.schema import Schema
@@ -31,6 +31,7 @@ from gibbous.structure.choice import (
 from gibbous.structure.contexts import Given, conditional, named, tidy, topological
 from gibbous.structure.contexts import margins as one_ways
 from gibbous.structure.reconcile import fitted_margins
+from gibbous.structure.sensitive import Sensitive, as_texts, likeliest, sensitive_of, stated
 
 part = Rule(lambda v: 0 < v < 0.5, "> 0 and < 0.5")
 
@@ -41,12 +42,16 @@ class NoisyPegs:
     """Buy noisy 1-way tables, choose context columns, release each conditional once with noise.
 
     The chosen contexts form an order of the columns, so one pass draws a row; contexts given by name
-    may form cycles, and rows are then drawn by Gibbs passes in schema order.
+    may form cycles, and rows are then drawn by Gibbs passes in schema order. A column named in `diverse`
+    is the context of none, and each conditional it is drawn from is mixed with the uniform law until
+    it is l-diverse: of the noisy tables, hence at no cost.
 
     Guarantee:
         (epsilon, delta)-DP for everything released, by zero-concentrated composition, add/remove or
         replace one; any number of rows and sets is free. No paper claims this mechanism: it is
         park2014's sampler with the noise on the tables. Proven here: docs/proofs/noisy_pegs.md.
+        With `diverse`: given all other values of its row, and the tables, the drawn value of such a
+        column has entropy >= ln l. That bounds no attacker (docs/proofs/noisy_diverse.md).
         Audited: contract, with half the noise and an undivided budget as saboteurs.
     Source:
         [park2014, s3] for disintegrate and synthesize; [sbhg, s3] for releasing tables; noise and
@@ -79,9 +84,17 @@ class NoisyPegs:
     cells: int = param(1 << 16, at_least(1), help="Largest conditional table, in cells.")
     sweeps: int = param(10, at_least(1), help="Passes a row where given contexts form cycles.")
     contexts: Given = param((), help="Public context columns by name; nothing is then chosen.")
+    diverse: tuple[str, ...] = param((), help="Columns to be drawn l-diverse, each with its l.")
+    criterion: Literal["entropy", "max_probability"] = param(
+        "entropy",
+        one_of("entropy", "max_probability"),
+        help="Of diverse columns: entropy of at least ln l, or no value likelier than 1/l.",
+    )
 
     def __post_init__(self) -> None:
         tidy(self)
+        if isinstance(self.diverse, Mapping | list | tuple | str):
+            object.__setattr__(self, "diverse", as_texts(self.diverse))
         check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
@@ -106,7 +119,7 @@ class NoisyPegs:
             ),
         )
         size = sorted(schema.sizes)[len(schema) // 2]
-        return _plans.table_plan(
+        plan = _plans.table_plan(
             self,
             rows,
             sets,
@@ -118,6 +131,7 @@ class NoisyPegs:
                 split.ones_noise.info(), rows, one_way=size * ones, two_way=size * size * cell
             ),
         )
+        return self._with_diversity(plan, schema)
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: 1-way tables, then the choice of contexts, then their tables with what is left."""
@@ -139,6 +153,8 @@ class NoisyPegs:
             sweeps=1 if acyclic else self.sweeps,
             kappa=1.0,
             fit="rake",
+            diverse=self._sensitive(schema),
+            criterion=self.criterion,
         )
         items = tuple(by_column.get(j, ones[j]) for j in network.order)
         return Tables(schema, items, recipe, tuple(ones[j] for j in sorted(by_column)))
@@ -160,8 +176,31 @@ class NoisyPegs:
             epsilon=split.pick_epsilon,
             accounting=split.budget.measure,
             caution=Caution(split.tables_noise().info().scale, max_cells=self.cells),
+            leaves=dict(self._sensitive(schema)),
         )
         return network, True
+
+    def _sensitive(self, schema: Schema) -> Sensitive:
+        given = named(schema, self.contexts) if self.contexts else ()
+        return sensitive_of(schema, self.diverse, given)
+
+    def _with_diversity(self, plan: Plan, schema: Schema) -> Plan:
+        """The plan with what is promised of drawn values, and with what that leaves open."""
+        sensitive = self._sensitive(schema)
+        said = stated(schema, sensitive, self.criterion, self.relation)
+        worst = tuple(
+            (
+                f"q*: largest probability of one drawn value of {schema.names[column]!r}",
+                likeliest(schema.sizes[column], least, self.criterion),
+            )
+            for column, least in sensitive
+        )
+        return replace(
+            plan,
+            beside=said,
+            errors=(*plan.errors, *worst),
+            warnings=(*plan.warnings, *((_NOT_OF_RECORDS,) if said else ())),
+        )
 
     def _conditional(self, schema: Schema, target: int, parents: Sequence[int]) -> Context:
         room = max(1, self.cells // schema.sizes[target])
@@ -181,6 +220,12 @@ class NoisyPegs:
         choice = whole * budget.choices(share)
         ones = whole * exact(self.margins) if most else whole
         return _Split(budget, len(schema), picks, most, ones, choice, whole - ones - choice)
+
+
+_NOT_OF_RECORDS = (
+    "diverse bounds how certain a drawn value is, not what an attacker concludes about a record: only "
+    "epsilon and delta bound that. The noisy tables are published too, and are not diverse."
+)
 
 
 @dataclass(frozen=True, slots=True)

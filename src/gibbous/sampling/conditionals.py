@@ -11,6 +11,7 @@ import numpy as np
 from gibbous.core.context import Context, Radix, strides
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.tables import Dense, Recipe, Table, Tables
+from gibbous.privacy.calibrate.diversity import diverse_law
 from gibbous.structure.reconcile import fitted_margins, reconcile
 
 NEAREST_PARENTS = 8  # the nearest key is searched among 2**parents projections
@@ -91,6 +92,7 @@ def conditionals(tables: Tables) -> tuple[Conditional, ...]:
 
     Counts at or below the floor, and impossible levels, are read as 0. A single target is smoothed
     by kappa counts of its column's noisy margin. A key without counts backs off as the recipe says.
+    Last, each law of a column that is to be diverse is made so (docs/proofs/noisy_diverse.md).
     """
     pulls = margins(tables)
     if tables.recipe.fit == "rake":
@@ -185,7 +187,7 @@ def _conditional(table: Table, tables: Tables, pulls: tuple[np.ndarray, ...]) ->
     shares = None
     if len(context.targets) == 1:
         pull = pulls[context.targets[0]]
-        shares = _smooth(starts, cells, weights, pull, recipe)
+        shares = _diverse(_smooth(starts, cells, weights, pull, recipe), context, recipe)
     last = -1 if recipe.fallback == "reject" and recipe.draw == "gibbs" else held
     sums = np.append(0.0, np.cumsum(weights)) if shares is None else np.zeros(0)
     return Conditional(
@@ -235,6 +237,16 @@ def _smooth(
     kappa = np.where(totals > 0, recipe.kappa, 1.0)
     shares: np.ndarray = (counts + kappa * pull) / (totals + kappa)
     return shares
+
+
+def _diverse(shares: np.ndarray, context: Context, recipe: Recipe) -> np.ndarray:
+    """The same laws, or l-diverse ones where the recipe asks for them, with room for how rows are drawn."""
+    asked = dict(recipe.diverse).get(context.targets[0])
+    if asked is None:
+        return shares
+    # Thresholds of alias tables are multiples of 2**-24, cells are found by 32 bits.
+    moved = 2.0**-23 + shares.shape[1] * 2.0**-32
+    return diverse_law(shares, asked, recipe.criterion, moved)
 
 
 def _prefixes(context: Context) -> Iterator[tuple[int, ...]]:

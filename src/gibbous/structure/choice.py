@@ -8,7 +8,7 @@ already picked is known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -134,6 +134,7 @@ def choose_network(
     epsilon: Fraction,
     caution: Caution,
     accounting: Measure = "zcdp",
+    leaves: Collection[int] = (),
 ) -> Network:
     """Spend: a tree that joins every column to one that is placed, then more parents where they pay.
 
@@ -144,6 +145,7 @@ def choose_network(
     Args:
         parents: most parents of a column; 0 leaves all columns apart.
         epsilon: of one pick; at most `network_picks(columns, parents)` picks are charged.
+        leaves: columns that become the parent of none.
     Guarantee:
         Each pick is epsilon-DP and epsilon^2/8-zCDP. docs/proofs/noisy_pegs.md.
     """
@@ -153,11 +155,12 @@ def choose_network(
     if parents == 0 or len(free) < 2:
         return Network((*still, *free), ((),) * len(schema))
     search = _Search(curator, margins, caution, epsilon, accounting)
-    order, chosen = _tree(search, free)
+    order, chosen = _tree(search, free, leaves)
     paid = sum(map(bool, chosen.values()))
     for reach in range(1, parents):
         for place, j in enumerate(order):
-            options = search.options(j, chosen[j], order[:place]) if len(chosen[j]) == reach else []
+            before = [c for c in order[:place] if c not in leaves]
+            options = search.options(j, chosen[j], before) if len(chosen[j]) == reach else []
             if len(options) > 1:
                 chosen[j] = search.parents(j, options)
                 paid += 1
@@ -316,7 +319,9 @@ class _Search:
         )
 
 
-def _tree(search: _Search, free: list[int]) -> tuple[list[int], dict[int, tuple[int, ...]]]:
+def _tree(
+    search: _Search, free: list[int], leaves: Collection[int]
+) -> tuple[list[int], dict[int, tuple[int, ...]]]:
     """Order and first parents: the strongest pair between placed and unplaced columns, repeatedly."""
     sizes = search.curator.schema.sizes
     order: list[int] = []
@@ -327,10 +332,10 @@ def _tree(search: _Search, free: list[int]) -> tuple[list[int], dict[int, tuple[
             (j, a)
             for j in free
             for a in placed
-            if j != a and j not in order and sizes[j] * sizes[a] <= search.limit
+            if j != a and j not in order and a not in leaves and sizes[j] * sizes[a] <= search.limit
         ]
         if not order:  # a pair stands for both of its directions
-            edges = [(j, a) for j, a in edges if j > a]
+            edges = [(j, a) for j, a in edges if j > a or j in leaves]
         if not edges:  # nothing that is affordable: the next column stands alone
             j = next(j for j in free if j not in order)
             order.append(j)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -265,12 +265,14 @@ def plan_of(data: Mapping[str, Any]) -> Plan:
         claim=claim_of(data, "claim"),
         total=claim_of(data, "total"),
         published=str(data["published"]),
-        spends=tuple(
-            Spend(str(s["what"]), Claim.from_json(s["claim"]), str(s["detail"]))
-            for s in data["spends"]
-        ),
+        spends=_spends(data["spends"]),
         cells=int(data["cells"]),
         memory_bytes=int(data["memory_bytes"]),
         errors=tuple((str(k), float(v)) for k, v in data["errors"].items()),
         warnings=tuple(str(w) for w in data["warnings"]),
+        beside=_spends(data.get("beside", ())),
     )
+
+
+def _spends(data: Iterable[Any]) -> tuple[Spend, ...]:
+    return tuple(Spend(str(s["what"]), Claim.from_json(s["claim"]), str(s["detail"])) for s in data)

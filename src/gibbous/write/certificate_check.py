@@ -16,13 +16,14 @@ from typing import Any
 from gibbous.core.claim import NUMBERS, Claim, pure
 from gibbous.core.errors import GibbousError, LedgerUnusable
 from gibbous.core.schema import Schema
-from gibbous.core.tables import NoiseInfo, Tables
+from gibbous.core.tables import NoiseInfo, Recipe, Tables
 from gibbous.privacy import accountant
 from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.privacy.calibrate.scales import geometric_epsilon
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.chain import chained
 from gibbous.privacy.noise import Gaussian
+from gibbous.structure.sensitive import stated
 from gibbous.write.certificate import (
     NOT_DP,
     assumptions,
@@ -85,6 +86,34 @@ def check_price(tables: Tables, total: Claim, max_rows: int) -> None:
                 "PRICE",
                 "the noise in its tables is too small for the price that it states; the tables cost more",
             )
+
+
+def check_diversity(tables: Tables | None, receipt: dict[str, Any], schema: Schema) -> None:
+    """Hold what a release says of drawn values against how its rows are drawn.
+
+    Args:
+        tables: as published; None where rows were drawn from records.
+        receipt: with the plan.
+        schema: of the release.
+    Raises:
+        ModelRejected: it says something else than its recipe keeps.
+    """
+    said, relation = plan_of(receipt["plan"]).beside, claim_of(receipt, "total").relation
+    recipes = (
+        [one.recipe for one in _drawn_from(tables)]
+        if tables is not None
+        else [Recipe("ancestral", ())]
+    )
+    for recipe in recipes:
+        if said != stated(schema, recipe.diverse, recipe.criterion, relation):
+            raise rejected("DIVERSITY", "its rows are not drawn as diverse as it says")
+
+
+def _drawn_from(tables: Tables) -> Iterator[Tables]:
+    """What rows are drawn from, each: sets of their own, and parts."""
+    for one in (replace(tables, copies=()), *tables.copies):
+        for part in one.parts or (one,):
+            yield from _drawn_from(part) if part is not one else (one,)
 
 
 def _covered(budget: Claim, noises: Counter[NoiseInfo], max_rows: int) -> bool:

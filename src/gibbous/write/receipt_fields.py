@@ -40,6 +40,7 @@ RECEIPT: dict[str, Any] = {
         "memory_bytes": int,
         "errors": {"*": (None, *NUMBER)},
         "warnings": [str],
+        "beside?": [{"what": str, "claim": CLAIM, "detail": str}],
     },
     "rows": [int],
     "sets": int,

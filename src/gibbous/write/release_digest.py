@@ -54,6 +54,8 @@ def as_written(codes: Codes, place: int, numbers: np.ndarray) -> np.ndarray:
 def recipe_json(tables: Tables) -> dict[str, Any]:
     """The recipe as plain JSON values."""
     recipe = tables.recipe
+    # A recipe that asks for no diversity reads as it did before there was any.
+    diverse = {"diverse": [list(one) for one in recipe.diverse], "criterion": recipe.criterion}
     return {
         "draw": recipe.draw,
         "order": list(recipe.order),
@@ -62,6 +64,7 @@ def recipe_json(tables: Tables) -> dict[str, Any]:
         "fallback": recipe.fallback,
         "floor": recipe.floor,
         "fit": recipe.fit,
+        **(diverse if recipe.diverse else {}),
     }
 
 

@@ -13,6 +13,7 @@ from gibbous.core.context import Context, Radix, strides
 from gibbous.core.schema import Schema
 from gibbous.core.tables import (
     Cells,
+    Criterion,
     Dense,
     Fallback,
     Fit,
@@ -283,8 +284,14 @@ def _recipe(
         fallback=data["fallback"],
         floor=data["floor"],
         fit=data.get("fit", "clip"),
+        diverse=tuple((column, least) for column, least in data.get("diverse", ())),
+        criterion=data.get("criterion", "entropy"),
     )
-    words = ((recipe.fallback, get_args(Fallback)), (recipe.fit, get_args(Fit)))
+    words: tuple[tuple[str, tuple[str, ...]], ...] = (
+        (recipe.fallback, get_args(Fallback)),
+        (recipe.fit, get_args(Fit)),
+        (recipe.criterion, get_args(Criterion)),
+    )
     if any(word not in allowed for word, allowed in words):
         raise rejected("RECIPE", "its recipe has an unknown word")
     whole = all(type(v) is int for v in (recipe.sweeps, recipe.floor, *recipe.order))
@@ -292,6 +299,7 @@ def _recipe(
         raise rejected("RECIPE", "its recipe has a number out of range")
     if type(recipe.kappa) not in (int, float) or not 0 <= recipe.kappa < math.inf:
         raise rejected("RECIPE", "its kappa is not a finite number >= 0")
+    _check_diverse(recipe, items, schema)
     if recipe.draw in MODELS or parted:
         if recipe.order or (parted and recipe.draw in MODELS):
             raise rejected("RECIPE", "its order names tables that no row is drawn from")
@@ -306,6 +314,18 @@ def _recipe(
     else:
         raise rejected("RECIPE", "its recipe draws in an unknown way")
     return recipe
+
+
+def _check_diverse(recipe: Recipe, items: tuple[Table, ...], schema: Schema) -> None:
+    # What a diverse column promises rests on its being drawn alone, by a table, and no one's context.
+    drawn = {table.context.targets for table in items}
+    contexts = {column for table in items for column in table.context.parents}
+    for column, l in recipe.diverse:  # noqa: E741
+        named = type(column) is int and 0 <= column < len(schema) and type(l) in (int, float)
+        if not named or not 1 < l <= schema.sizes[column]:
+            raise rejected("RECIPE", "its diversity names no column, or more levels than it has")
+        if (column,) not in drawn or column in contexts or recipe.fallback == "reject":
+            raise rejected("RECIPE", "its diversity does not hold for how the column is drawn")
 
 
 def _check_ancestral(recipe: Recipe, items: tuple[Table, ...], schema: Schema) -> None:

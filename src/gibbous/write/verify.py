@@ -20,7 +20,12 @@ from gibbous.encode.ruled_rows import rows_that_break
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import load, manifest
 from gibbous.write.certificate import claim_of
-from gibbous.write.certificate_check import check_certificate, check_ledger, check_price
+from gibbous.write.certificate_check import (
+    check_certificate,
+    check_diversity,
+    check_ledger,
+    check_price,
+)
 from gibbous.write.durable_files import refusing, rejected
 from gibbous.write.glossary import NO_COST
 from gibbous.write.release_digest import digest_of
@@ -126,6 +131,8 @@ def verify(
         checks.append(f"{receipt['tables']} tables are those the ledger entry was made for")
         check_price(tables, total, schema.unit.max_rows if schema.unit else 1)
         checks.append("the noise in the tables is at least what the price asks for")
+    with refusing("RECEIPT", "ledger.json does not describe a release"):
+        check_diversity(tables, receipt, schema)
     labelled = _check_sets(folder, receipt, schema, sizes, tables, progress)
     with refusing("RECEIPT", "ledger.json does not describe a release"):
         gaps = [check_release_texts(folder, receipt, schema, tables)]

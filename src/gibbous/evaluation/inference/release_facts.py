@@ -223,6 +223,12 @@ def _of_tables(tables: Tables) -> list[str]:
         sentences.append(
             f"Prior: each conditional is pulled to its margin by kappa = {recipe.kappa:g} counts."
         )
+    diverse = [tables.schema.names[column] for column, _ in recipe.diverse]
+    if diverse:
+        sentences.append(
+            f"Diversity: conditionals of {_listed(diverse)} are mixed with the uniform law, which weakens "
+            "what other columns say of it."
+        )
     return sentences
 
 

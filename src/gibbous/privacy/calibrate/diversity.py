@@ -22,7 +22,33 @@ def entropy_nats(probabilities: np.ndarray) -> np.ndarray:
     return np.asarray(-np.sum(probabilities * np.log(safe), axis=-1))
 
 
-def diverse_beta(counts: np.ndarray, l: float) -> np.ndarray:  # noqa: E741
+def diverse_law(
+    law: np.ndarray,
+    l: float,  # noqa: E741
+    criterion: str,
+    moved: float,
+) -> np.ndarray:
+    """Each key's law, mixed with the uniform one just so far that it stays l-diverse when it is drawn.
+
+    Args:
+        law: P, float64 (keys, levels).
+        l: 1 <= l <= levels.
+        criterion: "entropy" (>= ln l) or "max_probability" (<= 1/l).
+        moved: total variation distance by which rounding and drawing may move the law. Entropy is
+            then lost by at most moved ln(levels - 1) + h(moved) (Audenaert 2007); a law that is
+            mixed all the way is exactly uniform, and drawn so.
+    Returns:
+        float64 (keys, levels).
+    """
+    if criterion == "max_probability":
+        beta = max_probability_beta(law, l, moved)
+    else:
+        spread = math.log(max(law.shape[-1] - 1, 1)) - math.log(moved)
+        beta = diverse_beta(law, l, moved * spread - (1.0 - moved) * math.log1p(-moved))
+    return mixed_with_uniform(conditional(law), beta)
+
+
+def diverse_beta(counts: np.ndarray, l: float, spare: float = 0.0) -> np.ndarray:  # noqa: E741
     """The smallest beta with entropy((1 - beta) P + beta U) >= ln l, key by key.
 
     The entropy increases with beta, so bisection on beta in [0, 1] always ends; on alpha it would
@@ -32,6 +58,7 @@ def diverse_beta(counts: np.ndarray, l: float) -> np.ndarray:  # noqa: E741
     Args:
         counts: n[key, level] >= 0, (keys, levels).
         l: 1 <= l <= levels.
+        spare: nats beyond ln l.
     Returns:
         float64 (keys,); 1 for keys without records, whose law is uniform.
     Source:
@@ -39,7 +66,7 @@ def diverse_beta(counts: np.ndarray, l: float) -> np.ndarray:  # noqa: E741
     """
     _check_l(counts.shape[-1], l)
     levels, law = counts.shape[-1], conditional(counts)
-    goal = math.log(l) + _LOST * levels if l < levels else math.inf  # there, only beta = 1
+    goal = math.log(l) + _LOST * levels + spare if l < levels else math.inf  # there, only beta = 1
     uneven = law.max(axis=-1) > 1.0 / levels
     short = np.flatnonzero(uneven & (entropy_nats(law) < goal) & (l > 1))
     low, high = np.zeros(len(short)), np.ones(len(short))
@@ -52,7 +79,11 @@ def diverse_beta(counts: np.ndarray, l: float) -> np.ndarray:  # noqa: E741
     return beta
 
 
-def max_probability_beta(counts: np.ndarray, l: float) -> np.ndarray:  # noqa: E741
+def max_probability_beta(
+    counts: np.ndarray,
+    l: float,  # noqa: E741
+    spare: float = 0.0,
+) -> np.ndarray:
     """The smallest beta with every probability <= 1 / l: the stricter criterion.
 
     beta = max(0, (p_max - 1/l) / (p_max - 1/levels)).
@@ -60,12 +91,13 @@ def max_probability_beta(counts: np.ndarray, l: float) -> np.ndarray:  # noqa: E
     Args:
         counts: n[key, level] >= 0, (keys, levels).
         l: 1 <= l <= levels.
+        spare: of probability, below 1/l.
     Returns:
         float64 (keys,); 1 for keys without records.
     """
     _check_l(counts.shape[-1], l)
     levels, top = counts.shape[-1], conditional(counts).max(axis=-1)
-    most = 1.0 / l - (_LOST if l > 1 else 0.0)
+    most = 1.0 / l - (_LOST if l > 1 else 0.0) - spare
     over = np.maximum(top - most, 0.0)
     beta = np.divide(over, top - 1.0 / levels, out=np.zeros_like(over), where=top > 1.0 / levels)
     return np.asarray(np.where(counts.sum(axis=-1) > 0, np.minimum(beta, 1.0), 1.0))
