@@ -218,6 +218,12 @@ def test_l8_twelve_hostile_names_and_levels_are_shown_as_text(
     visit.press("Verify")
     for name in NAMES:
         assert page.locator("thead bdi").get_by_text(name, exact=True).count() == 1
+    visit.go("assess")
+    page.get_by_label("Column down").select_option(NAMES[1])
+    page.get_by_role("button", name="Show both beside the records").click()
+    page.locator("#crossed h3").wait_for(timeout=120_000)
+    assert page.locator("#crossed h3 bdi").all_inner_texts() == [NAMES[1], NAMES[11]]
+    assert page.locator("#crossed svg").count() == 3
     assert visit.said == []
     assert page.locator("img, main script, b").count() == 0
 

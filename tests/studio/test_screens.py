@@ -102,6 +102,40 @@ def test_l10_a_double_click_charges_once(finished: Visitor) -> None:
     assert len(account(finished).releases) == 1
 
 
+@pytest.mark.slow
+def test_the_sheet_says_how_long_the_last_run_took(finished: Visitor) -> None:
+    from gibbous.studio.pages import duration
+
+    job = finished.studio.jobs.newest("synthesize")
+    assert job is not None
+    seconds = finished.studio.jobs.took(job)
+    assert seconds is not None
+    assert 0.5 < seconds < 240
+    page = finished.get("run").text
+
+    assert f"{duration(seconds)}, as the last run of this method here did (300 rows" in page
+    finished.do("method/choose", method="noisy_pegs")
+    other = finished.get("run").text
+    finished.do("method/choose", method="adaptive_gibbs")
+    assert "not known before a first run of this method" in other
+
+
+def test_the_sheet_says_what_memory_the_plan_needs_and_that_no_run_was_timed(
+    described: Studio,
+) -> None:
+    visitor = Visitor(described)
+    declared(visitor)
+    from gibbous.studio.screens.budget import plan_of
+
+    made, _ = plan_of(described, {})
+    assert made is not None
+    page = visitor.get("run").text
+
+    assert f"{max(1, round(made.memory_bytes / 1e6)):,} MB beyond the records" in page
+    assert f"{made.cells:,} cells to count" in page
+    assert "not known before a first run of this method" in page
+
+
 def account(visitor: Visitor) -> Any:
     """What the ledger holds of the data set that is open; other tests may have spent on others."""
     from gibbous.studio.accounts import known
@@ -402,3 +436,28 @@ def test_python_of_every_command_is_python() -> None:
                 import gibbous
 
                 assert hasattr(gibbous, node.attr), command.python
+
+
+def test_a_table_of_a_database_is_drafted_and_held_against_its_draft(
+    studio: Studio, folder: Path
+) -> None:
+    import sqlite3
+
+    with sqlite3.connect(folder / "people.sqlite") as held:
+        held.execute("CREATE TABLE people (age INTEGER, sex TEXT)")
+        held.executemany(
+            "INSERT INTO people VALUES (?, ?)", [(20 + i % 15, "FM"[i % 2]) for i in range(60)]
+        )
+    held.close()
+    visitor = Visitor(studio)
+
+    visitor.do("data/database", address=f"sqlite://{folder}/people.sqlite::people", once="a")
+    visitor.settle()
+    schema = load_schema(folder / "schema.toml")
+    visitor.do("describe/check", once="c")
+    visitor.settle()
+
+    assert (schema.names, schema["sex"].levels) == (("age", "sex"), ("F", "M"))
+    assert len(schema.inferred()) > 3
+    held_against = studio.jobs.newest("schema", "check")
+    assert studio.jobs.answer(held_against)["conforms"] is True

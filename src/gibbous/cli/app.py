@@ -77,7 +77,7 @@ Data = Annotated[str, Argument(help="CSV or Parquet; or nickname, or fingerprint
 
 @verb(schema_app, "Draft a schema from the data.", "infer")
 def schema_infer(
-    data: Annotated[Path, Argument(help="CSV or Parquet.")],
+    data: Annotated[str, Argument(help="CSV or Parquet, or the address of a table.")],
     out: Annotated[Path, Option("--out", "-o", help="Schema file to write.")],
     reading: ReadingFlags,
     screen: ScreenFlags,
@@ -130,7 +130,9 @@ def schema_check(
     schema: Annotated[Path, Argument(help="Schema file.")],
     reading: ReadingFlags,
     screen: ScreenFlags,
-    data: Annotated[Path | None, Argument(help="CSV or Parquet to hold against it.")] = None,
+    data: Annotated[
+        str | None, Argument(help="CSV or Parquet to hold against it, or the address of a table.")
+    ] = None,
 ) -> None:
     """Read a schema, list facts that are not declared, and hold data against it. Spends nothing."""
     from gibbous.cli import schema_verbs

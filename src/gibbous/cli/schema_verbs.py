@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def infer(
-    data: Path,
+    data: str,
     out: Path,
     overwrite: bool,
     null: str,
@@ -127,7 +127,7 @@ def translate(
     )
 
 
-def check(path: Path, data: Path | None, reading: ReadingFlags, screen: ScreenFlags) -> None:
+def check(path: Path, data: str | None, reading: ReadingFlags, screen: ScreenFlags) -> None:
     """Read a schema file; with data, validate every value under it. Nothing leaves, nothing is spent.
 
     Raises:
@@ -138,10 +138,10 @@ def check(path: Path, data: Path | None, reading: ReadingFlags, screen: ScreenFl
     from gibbous.encode.ruled_rows import check_rules
     from gibbous.read.schema_file import load_schema
 
-    if data is not None and data.suffix == ".toml" and path.suffix != ".toml":
+    if data is not None and data.endswith(".toml") and path.suffix != ".toml":
         raise UsageError(
             "ORDER",
-            f"The schema given is {str(path)!r} and the data are {str(data)!r}.",
+            f"The schema given is {str(path)!r} and the data are {data!r}.",
             "The schema comes first, then the data.",
             f"Use `gibbous schema check {show.quoted(data)} {show.quoted(path)}`.",
         )
@@ -217,11 +217,17 @@ def write_text(path: Path, text: str, overwrite: bool) -> None:
             os.unlink(temporary)
 
 
-def _hold_against(schema: Schema, data: Path, options: ReadOptions, bars: Bars) -> None:
+def _hold_against(schema: Schema, data: str, options: ReadOptions, bars: Bars) -> None:
     from gibbous.encode.encode import encode
-    from gibbous.read.source import read_columns
+    from gibbous.read.source import is_table, read_columns, read_slices
 
     bars("read", 0, 2)
+    if is_table(data):
+        with read_slices(data, schema=schema, options=options) as (_, slices):
+            for part in slices:
+                encode(part, schema)
+        bars("read", 2, 2)
+        return
     frame = read_columns(data, schema=schema, options=options)
     bars("read", 1, 2)
     encode(frame, schema)

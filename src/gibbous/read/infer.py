@@ -20,7 +20,7 @@ from gibbous.core.schema import Column, ColumnKind, Schema
 from gibbous.read.draft_notes import remark
 from gibbous.read.edges import all_inferred, calendar, equal_width
 from gibbous.read.schema_write import schema_toml
-from gibbous.read.source import ReadOptions, usable_columns
+from gibbous.read.source import ReadOptions, is_table, usable_columns
 from gibbous.read.text_forms import FEW, NUMBER, as_missing, day_forms, nothings, number_form
 
 MAX_LEVELS = 10_000
@@ -66,7 +66,7 @@ def infer_schema(
     """Propose a schema from data; every fact in it is marked `inferred`.
 
     Args:
-        source: a path or a frame, as for `read_columns`.
+        source: a path or a frame, as for `read_columns`; or the address of a table, as for `read_slices`.
         options: how files are read.
         null: the text that means missing in CSV.
         bins: bins of a numeric column; 1 leaves it with bounds alone, so that bins are bought.
@@ -124,7 +124,10 @@ def propose(
             "A schema has at least one column.",
             "Write it by hand, or group the values before.",
         )
-    stem = Path(source).name.partition(".")[0] if isinstance(source, str | os.PathLike) else ""
+    stem = ""
+    if isinstance(source, str | os.PathLike):
+        table = str(source).rpartition("::")[2] if is_table(source) else ""
+        stem = table or Path(source).name.partition(".")[0]
     return Draft(Schema(tuple(columns), None, (), null, tuple(left), stem), notes)
 
 

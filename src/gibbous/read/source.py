@@ -223,7 +223,7 @@ def usable_columns(source: Any, options: ReadOptions | None) -> tuple[pl.DataFra
     """Read a source as `read_columns` does; columns of other types are left out, not refused.
 
     Args:
-        source: a path or a frame.
+        source: a path or a frame; or a table of a database, as for `read_slices`.
         options: how files are read.
     Returns:
         The frame, and the names of the columns that it lacks, in order.
@@ -232,7 +232,11 @@ def usable_columns(source: Any, options: ReadOptions | None) -> tuple[pl.DataFra
             look like a record.
     """
     options = options or ReadOptions()
-    if not isinstance(source, str | os.PathLike):
+    if is_table(source):
+        from gibbous.read.databases.sources import whole_table
+
+        frame, names = whole_table(source, options)
+    elif not isinstance(source, str | os.PathLike):
         names = frame_names(source)
         frame = from_frame(source, max_columns=options.max_columns, skip=frozenset(names))
     else:

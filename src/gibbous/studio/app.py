@@ -40,6 +40,7 @@ class Studio:
         board: only a release is shown, and nothing can be changed.
         upload_bytes: the most that one upload may hold.
         looked: counts of columns that were asked for since the start; never written.
+        crossed: the same of pairs of columns.
     """
 
     place: Workplace
@@ -48,6 +49,7 @@ class Studio:
     board: bool = False
     upload_bytes: int = uploads.MOST
     looked: dict[str, Any] = field(default_factory=dict)
+    crossed: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     @property
     def screens(self) -> tuple[Screen, ...]:

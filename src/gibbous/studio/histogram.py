@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,34 +29,62 @@ def counts(folder: Path, data: str, column: Column, reading: Sequence[str]) -> l
         "numeric": column.binned,
         "reading": list(reading),
     }
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "gibbous.studio.histogram"],
-        input=json.dumps(asked),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    if done.returncode:
-        raise InputRejected(
-            "UNCOUNTED",
-            f"Column {column.name!r} could not be counted.",
-            "The file is read as the schema says.",
-            "Hold the data against the schema first: it says what is wrong.",
-        )
-    counted: list[dict[str, Any]] = json.loads(done.stdout)
+    counted: list[dict[str, Any]] = answered("gibbous.studio.histogram", folder, asked)
     top = max((one["count"] for one in counted), default=1)
     return [one | {"share": 100 * one["count"] / top} for one in counted]
+
+
+def answered(module: str, folder: Path, asked: Mapping[str, Any]) -> Any:
+    """What a module of ours says of records, read by a process of its own; its complaints are withheld.
+
+    Args:
+        module: run as a program, it answers with `tell`.
+        folder: where paths are relative to.
+        asked: plain JSON values.
+    Raises:
+        InputRejected: the records could not be counted.
+    """
+    with suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", module],
+            input=json.dumps(asked),
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+    raise InputRejected(
+        "UNCOUNTED",
+        "The records could not be counted.",
+        f"The file is read as the schema says, within {SECONDS} seconds.",
+        "Hold the data against the schema first: it says what is wrong.",
+    )
+
+
+def tell(count: Callable[[dict[str, Any]], Any]) -> None:
+    """Answer what standard input asks; without a word where that fails: texts of libraries hold values."""
+    try:
+        sys.stdout.write(json.dumps(count(json.loads(sys.stdin.read()))))
+    except Exception:  # noqa: BLE001 - texts of libraries hold values of cells
+        sys.exit(1)
+
+
+def reading_of(asked: Mapping[str, Any]) -> Any:
+    """How text is read, of the flags that were asked with."""
+    from gibbous.read.source import ReadOptions
+
+    flags = asked["reading"]
+    return ReadOptions(**{f[2:]: text for f, text in zip(flags[::2], flags[1::2], strict=True)})
 
 
 def _count(asked: dict[str, Any]) -> list[dict[str, Any]]:
     import polars as pl
 
-    from gibbous.read.source import ReadOptions, read_columns
+    from gibbous.read.source import read_columns
 
-    told = dict(zip(asked["reading"][::2], asked["reading"][1::2], strict=True))
-    options = ReadOptions(**{flag[2:]: text for flag, text in told.items()})
-    values = read_columns(asked["data"], options=options)[asked["column"]]
+    values = read_columns(asked["data"], options=reading_of(asked))[asked["column"]]
     numbers = values.cast(pl.Float64, strict=False) if asked["numeric"] else values
     if asked["numeric"] and numbers.drop_nulls().len() and numbers.n_unique() > MOST:
         low, high = float(numbers.min() or 0), float(numbers.max() or 0)
@@ -71,7 +100,4 @@ def _count(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    try:
-        sys.stdout.write(json.dumps(_count(json.loads(sys.stdin.read()))))
-    except Exception:  # noqa: BLE001 - texts of libraries hold values of cells
-        sys.exit(1)
+    tell(_count)

@@ -194,6 +194,15 @@ class Jobs:
         except (OSError, ValueError):
             return None
 
+    def took(self, job: Job) -> float | None:
+        """Seconds from its start to the last word that it printed; None where it did not end well."""
+        if job.state != "done":
+            return None
+        begun, ended = (self._folder / job.id / name for name in ("job.json", "out.json"))
+        with suppress(OSError):
+            return max(0.0, ended.stat().st_mtime - begun.stat().st_mtime)
+        return None
+
     def cancel(self, job: str) -> None:
         """Ask a job to stop, as Ctrl-C does: nothing half-written is left."""
         for name, facts in self._all():

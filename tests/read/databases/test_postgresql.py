@@ -84,6 +84,14 @@ def test_a_table_of_a_server_counts_and_is_named_as_its_rows_are_anywhere(
     assert_counted(f"{server}::stays", tmp_path)
 
 
+def test_a_draft_of_a_table_is_that_of_a_file_of_its_rows(server: str, tmp_path: Path) -> None:
+    from gibbous.read.infer import propose
+
+    FRAME.write_parquet(tmp_path / "stays.parquet")
+
+    assert propose(f"{server}::stays") == propose(tmp_path / "stays.parquet")
+
+
 def test_a_schema_is_bought_from_a_server_as_from_the_same_rows_anywhere(server: str) -> None:
     """At a budget at which noise changes no fact but cut points."""
     from adbc_driver_postgresql import dbapi

@@ -465,3 +465,39 @@ def test_i5_an_interrupt_stops_a_query_at_once(tmp_path: Path) -> None:
     )
 
     assert (done.stdout.split(), done.returncode) == (["interrupted"], 0), done.stderr
+
+
+@pytest.mark.parametrize(("scheme", "made"), [("duckdb", duckdb_file), ("sqlite", sqlite_file)])
+def test_a_draft_of_a_table_is_that_of_a_file_of_its_rows(
+    scheme: str, made: Callable[..., Path], tmp_path: Path
+) -> None:
+    from gibbous.read.infer import propose
+
+    FRAME.write_parquet(tmp_path / "people.parquet")
+    path = made(tmp_path)
+
+    draft = propose(f"{scheme}://{path}::people")
+
+    assert draft == propose(tmp_path / "people.parquet")
+    assert draft.schema.name == "people"
+    assert set(draft.schema.names) | set(draft.schema.ignore) == set(FRAME.columns)
+
+
+def test_a_draft_leaves_out_columns_of_a_table_that_are_not_read(tmp_path: Path) -> None:
+    from gibbous.read.infer import propose
+
+    path = duckdb_file(tmp_path, "ALTER TABLE people ADD COLUMN many INTEGER[]")
+
+    draft = propose(f"duckdb://{path}::people")
+
+    assert "many" in draft.schema.ignore
+    assert "many" not in draft.schema.names
+
+
+def test_a_table_that_is_read_whole_keeps_to_the_limit_of_a_file(tmp_path: Path) -> None:
+    from gibbous.read.infer import propose
+
+    address = f"duckdb://{duckdb_file(tmp_path)}::people"
+
+    with refused(10, "TOOLARGE"):
+        propose(address, options=ReadOptions(max_bytes=500))

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from gibbous.core.errors import UsageError
+from gibbous.core.errors import ResourceLimit, UsageError
 from gibbous.core.schema import Schema
 from gibbous.read.conform import check_years, conform_names
 from gibbous.read.csv_file import ReadOptions
@@ -111,9 +111,47 @@ def table_slices(
         patience = Patience(threaded=rows.elsewhere)
         stack.callback(patience.close)
         count = patience.run(rows.count, rows.stop) if isinstance(source, str) else None
-        slices = _plain(rows, schema, options, patience)
+        slices = _plain(
+            rows, frozenset(schema.ignore), options, patience, lambda n: conform_names(n, schema)
+        )
         stack.callback(slices.close)  # what is still being read blocks its connection
         yield count, slices
+
+
+def whole_table(source: Any, options: ReadOptions) -> tuple[pl.DataFrame, list[str]]:
+    """Read a table whole, without a schema; columns of types that are not read are left out.
+
+    Args:
+        source: as for `table_slices`.
+        options: limits.
+    Returns:
+        The frame, and the names of all columns of the table, in order.
+    Raises:
+        UsageError, InputRejected, SchemaMismatch, EngineFailure: as `table_slices`.
+        ResourceLimit: it takes more memory than a file may.
+    """
+    import polars as pl
+
+    names: list[str] = []
+    parts: list[pl.DataFrame] = []
+    held = 0
+    with ExitStack() as stack:
+        rows = _rows(source, stack)
+        patience = Patience(threaded=rows.elsewhere)
+        stack.callback(patience.close)
+        slices = _plain(rows, None, options, patience, names.extend)
+        stack.callback(slices.close)
+        for part in slices:
+            held += int(part.estimated_size())
+            if held > options.limit:
+                raise ResourceLimit(
+                    "TOOLARGE",
+                    f"The table takes more than {options.limit:,} bytes.",
+                    "What is read whole fits into the limit.",
+                    "Pass a view with a sample of its rows, or buy the facts: they are read in slices.",
+                )
+            parts.append(part)
+    return pl.concat(parts), names
 
 
 def _rows(source: Any, stack: ExitStack) -> Rows:
@@ -125,12 +163,19 @@ def _rows(source: Any, stack: ExitStack) -> Rows:
 
 
 def _plain(
-    rows: Rows, schema: Schema, options: ReadOptions, patience: Patience
+    rows: Rows,
+    ignored: frozenset[str] | None,
+    options: ReadOptions,
+    patience: Patience,
+    check: Callable[[list[str]], object],
 ) -> Generator[pl.DataFrame, None, None]:
-    """Slices with the columns and types that a file of the same rows would give."""
-    import polars as pl
+    """Slices with the columns and types that a file of the same rows would give.
 
-    skip = frozenset(schema.ignore)
+    Args:
+        ignored: columns that are left out where their type is not read; None for any.
+        check: takes the names before a message about a type names a column.
+    """
+    import polars as pl
 
     def frames(columns: list[str]) -> Generator[pl.DataFrame, None, None]:
         with closing(rows.batches(columns)) as batches:
@@ -140,7 +185,8 @@ def _plain(
                 yield part
 
     first = patience.run(rows.head, rows.stop)
-    conform_names(frame_names(first), schema)  # before a message about a type names a column
+    check(frame_names(first))
+    skip = frozenset(frame_names(first)) if ignored is None else ignored
     head = from_frame(first, max_columns=options.max_columns, skip=skip)
     times = [name for name, dtype in head.schema.items() if whole_only([dtype])]
     if times and not all(_midnights(part, times) for part in frames(times)):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import UsageError
+from gibbous.reporting.labels import clipped
 from gibbous.studio import commands
+from gibbous.studio.looking import write_down
 from gibbous.studio.screens.screen import Screen, needed_data, needed_release, needed_schema
+from gibbous.studio.two_way import crossed
 from gibbous.studio.workplace import INTERNAL
 
 if TYPE_CHECKING:
@@ -14,6 +18,8 @@ if TYPE_CHECKING:
     from gibbous.studio.forms import Form
 
 CARDS = 6
+PANELS = ("real", "synthetic", "difference")
+PAIRS = 8  # offered, the furthest from the records first
 
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
@@ -34,6 +40,10 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "cards": _cards(answer),
         "ready": studio.place.inside(INTERNAL, "report.internal.html") is not None,
         "findings": studio.place.inside(INTERNAL, "findings.json") is not None,
+        "pairs": _worst(answer, schema.names),
+        "first": form.get("first", ""),
+        "second": form.get("second", ""),
+        "drawn": _drawn(studio.crossed.get((form.get("first", ""), form.get("second", "")))),
         "confidential": True,
         "command": command.shell,
         "python": command.python,
@@ -50,6 +60,71 @@ def _cards(answer: Any) -> list[dict[str, Any]]:
             found.append({"title": one.get("title") or one.get("name"), "value": value,
                           "beside": beside, "words": one.get("definition", "")})  # fmt: skip
     return found[:CARDS]
+
+
+def _worst(answer: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Pairs of columns, those furthest from the records first; none before a comparison."""
+    found = [one for one in (answer or {}).get("findings", []) if one.get("name") == "tv2"]
+    pairs = [
+        pair
+        for pair in (found[0].get("detail") or [] if found else [])
+        if isinstance(pair.get("distance"), int | float)
+        and {pair.get("first"), pair.get("second")} <= set(names)
+    ]
+    return sorted(pairs, key=lambda pair: -pair["distance"])[:PAIRS]
+
+
+def _drawn(found: Any) -> dict[str, Any] | None:
+    """Three panels of cells on one scale, and their numbers, the largest difference first."""
+    if found is None:
+        return None
+    cells = [
+        {"row": i, "column": j, "level": f"{row} · {column}", "real": real, "synthetic": synthetic,
+         "difference": synthetic - real}
+        for i, row in enumerate(found["rows"])
+        for j, column in enumerate(found["columns"])
+        for real, synthetic in [(found["real"][i][j], found["synthetic"][i][j])]
+    ]  # fmt: skip
+    top = max(max(one["real"], one["synthetic"]) for one in cells) or 1.0
+    apart = max(abs(one["difference"]) for one in cells) or 1.0
+    for one in cells:
+        one |= {name: _cell(one[name], apart if name == "difference" else top) for name in PANELS}
+    order = sorted(cells, key=lambda one: -one["difference"]["strength"])
+    return {
+        "panels": PANELS,
+        "rows": [clipped(label, 16) for label in found["rows"]],
+        "columns": [clipped(label, 16) for label in found["columns"]],
+        "cells": cells,
+        "numbers": [(one["level"], *(one[name]["words"] for name in PANELS)) for one in order],
+        "foot": 20 + 6 * max(len(clipped(label, 16)) for label in found["columns"]),
+        "apart": f"{100 * apart:.2f} %",
+        "distance": found["distance"],
+    }
+
+
+def _cell(share: float, most: float) -> dict[str, Any]:
+    return {
+        "words": f"{100 * share:.2f} %",
+        "strength": round(abs(share) / most, 3),
+        "side": "less" if share < 0 else "more",
+    }
+
+
+def _cross(studio: Studio, form: Form) -> str:
+    """Cross two columns of the records and of the synthetic rows: confidential, logged, not written."""
+    from urllib.parse import urlencode
+
+    place, schema = studio.place, needed_schema(studio)
+    release, data = needed_release(studio), needed_data(studio)
+    pair = (form.text("first", 300), form.text("second", 300))
+    if pair[0] == pair[1] or not set(pair) <= set(schema.names):
+        raise UsageError(
+            "PAIR", "Two columns are crossed.",
+            "They are two different columns of the schema.", "Choose another one.",
+        )  # fmt: skip
+    write_down(studio, data, pair)
+    studio.crossed[pair] = crossed(place.folder, data, release, pair, place.reading())
+    return "assess?" + urlencode({"first": pair[0], "second": pair[1]}) + "#crossed"
 
 
 def _evaluate(studio: Studio, form: Form) -> str:
@@ -78,4 +153,4 @@ def _evaluate(studio: Studio, form: Form) -> str:
     return "assess"
 
 
-SCREEN = Screen("assess", _show, {"evaluate": _evaluate})
+SCREEN = Screen("assess", _show, {"evaluate": _evaluate, "cross": _cross})

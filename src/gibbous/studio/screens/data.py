@@ -47,7 +47,7 @@ def _open(studio: Studio, data: str, form: Form) -> str:
     place.sweep()
     once, reading = form.get("once", ""), place.reading()
     account = commands.account(data, reading)
-    if place.schema_file.exists() or "://" in data:
+    if place.schema_file.exists():
         studio.jobs.start(account, "data", once)
         return "describe"
     draft = commands.draft(data, place.short(place.schema_file), reading)

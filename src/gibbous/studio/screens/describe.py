@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +11,7 @@ from gibbous.core.errors import UsageError
 from gibbous.core.schema import KINDS, Schema
 from gibbous.studio import commands
 from gibbous.studio.histogram import counts
+from gibbous.studio.looking import looked, write_down
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
 from gibbous.studio.workplace import write
 
@@ -20,20 +19,8 @@ if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
-LOG = "looked.log"
 SHOWN = 2000  # characters of levels
 VERBS = ("infer", "discover", "declare", "suggest", "check")
-
-
-def looked(studio: Studio) -> set[str]:
-    """Columns of the open data whose records somebody looked at, ever."""
-    data, found = studio.place.data(), set()
-    path = studio.place.scratch / LOG
-    for line in path.read_text("utf-8").splitlines() if path.exists() else ():
-        said = json.loads(line)
-        if said["data"] == data:
-            found.add(said["column"])
-    return found
 
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
@@ -171,10 +158,7 @@ def _look(studio: Studio, form: Form) -> str:
     schema, name = needed_schema(studio), form.text("column")
     column = _of(schema, name)
     data, place = needed_data(studio), studio.place
-    said = {"time": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()), "column": name, "data": data}
-    place.scratch.mkdir(mode=0o700, exist_ok=True)
-    with open(place.scratch / LOG, "a", encoding="utf-8") as log:
-        log.write(json.dumps(said) + "\n")
+    write_down(studio, data, (name,))
     studio.looked[name] = counts(place.folder, data, column, place.reading())
     return f"describe?column={quote(name)}"
 

@@ -11,6 +11,7 @@ from gibbous.studio.screens.budget import DELTA, plan_of
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
 
 if TYPE_CHECKING:
+    from gibbous.core.plan import Plan
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
@@ -33,6 +34,8 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "plan": made,
         "plan_rows": [(s.what, s.claim.amount(), s.detail) for s in made.spends] if made else [],
         "plan_problem": problem,
+        "memory_mb": max(1, round(made.memory_bytes / 1e6)) if made else None,
+        "before": _before(studio, made) if made else None,
         "amount": confirmation(studio),
         "formats": FORMATS,
         "texts": [(name, str(values.get(f"output.{name}", ""))) for name in TEXTS],
@@ -46,6 +49,23 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "command": command.shell,
         "python": command.python,
     }
+
+
+def _before(studio: Studio, made: Plan) -> dict[str, Any] | None:
+    """What the newest run of the same method took here; a plan knows cells and bytes, no seconds."""
+    for job in studio.jobs.all():
+        seconds = studio.jobs.took(job) if job.verb == "synthesize" else None
+        answer = studio.jobs.answer(job) if seconds is not None else None
+        if not answer or answer.get("bought_before"):
+            continue  # what was bought before is not counted again
+        if answer["plan"]["mechanism"] == made.mechanism:
+            rows = answer["rows"]
+            return {"seconds": seconds, "rows": f"{sum(rows):,}", "sets": len(rows)}
+    study = studio.jobs.answer(studio.jobs.newest("compare")) or {}
+    for point in study.get("points", []):
+        if point.get("mechanism") == made.mechanism and point.get("seconds"):
+            return {"seconds": point["seconds"], "rows": f"{point['rows']:,.0f}", "sets": 1}
+    return None
 
 
 def confirmation(studio: Studio) -> str:
