@@ -111,7 +111,7 @@ def test_sdv_v2_states_everything_and_all_of_it_is_inferred(tmp_path: Path) -> N
     assert (schema["stars"].kind, schema["stars"].levels) == ("ordinal", (1, 2, 3))
     assert schema["rewards"].levels == (False, True)
     assert schema["nights"].integer
-    assert (schema["fee"].edges[-1], schema["fee"].decimals) == (50.0, 2)
+    assert (schema["fee"].edges[-1], schema["fee"].bins, schema["fee"].decimals) == (50.0, 1, 2)
     assert schema["arrival"].date_format == "%d %b %Y"
     assert schema["arrival"].edges[0] == date(2019, 12, 27).toordinal()
     assert schema["arrival"].bins == 13

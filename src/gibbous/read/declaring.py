@@ -13,7 +13,7 @@ from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, Level, Schema
 from gibbous.read.edges import facts as facts_of
 from gibbous.read.fields import listed, nearest, shown
-from gibbous.read.metadata.codebook import BINS, levels_of_texts
+from gibbous.read.metadata.codebook import levels_of_texts
 from gibbous.read.schema_columns import as_day
 from gibbous.read.schema_file import parse_schema
 from gibbous.read.schema_write import pair, schema_json
@@ -181,9 +181,7 @@ def _set_bounds(table: dict[str, Any], facts: Declared) -> None:
         return
     if "integer" not in table and facts.levels == () and all(type(e) is int for e in ends):
         table["integer"] = not table.get("decimals")
-    whole = table.get("integer") and all(isinstance(e, int) for e in ends)
-    most = max(int(ends[1]) - int(ends[0]), 1) if whole else BINS  # type: ignore[arg-type]
-    table["bins"] = facts.bins or min(BINS, most)
+    table["bins"] = facts.bins or 1  # bounds alone: the bins are bought
 
 
 def _set_sources(table: dict[str, Any], old: Mapping[str, Any], facts: Declared) -> None:

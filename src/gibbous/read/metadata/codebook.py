@@ -9,12 +9,11 @@ from typing import Any
 from gibbous.core.column_texts import LABEL, LENGTHS, tidy_text
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, ColumnKind, Level, Schema, Source, Unit
-from gibbous.read.edges import calendar, day_format, equal_width
+from gibbous.read.edges import calendar, day_format
 from gibbous.read.infer import Draft, describe, parse_days
 
 MAX_LEVELS = 10_000
 MAX_VARIABLES = 2_000
-BINS = 16
 _YEARS = 5 * 366  # days: longer spans have bins by year
 _UNSTATED = (
     "left out (ignore): the codebook states no levels and no bounds. Give the data too (the facts are "
@@ -89,14 +88,11 @@ class Variable:
         )
 
     def _edges(self, lower: float, upper: float) -> tuple[float, ...]:
-        whole = self.integer or self.date
-        if self.cuts or lower >= upper:
+        """Bounds and cuts that are stated: of numbers, the bins between bounds are bought later."""
+        if self.cuts or lower >= upper or not self.date:
             return (lower, *self.cuts, upper)
-        if self.date:
-            by = "year" if upper - lower > _YEARS else "month"
-            return calendar(int(lower), int(upper), by)
-        bins = min(BINS, int(upper - lower)) if whole else BINS
-        return equal_width(lower, upper, max(bins, 1), whole=whole)
+        by = "year" if upper - lower > _YEARS else "month"
+        return calendar(int(lower), int(upper), by)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,12 @@ from typing import Any, cast
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import is_finite
 from gibbous.core.schema import Column, ColumnKind, Level, Schema
-from gibbous.read.edges import all_inferred, calendar, day_format, equal_width
+from gibbous.read.edges import all_inferred, calendar, day_format
 from gibbous.read.fields import listed, shown
 from gibbous.read.metadata.codebook import drafts_of
 
 VERSIONS = ("V2", "V1", "SINGLE_TABLE_V1", "MULTI_TABLE_V1")
 _TABULAR = ("categorical", "ordinal", "boolean", "numerical", "datetime")
-_BINS = 16
 
 
 def read_sdv(document: Mapping[str, Any], data: Any) -> Schema:
@@ -104,10 +103,8 @@ class _Stated:
         whole = whole and low == int(low) and high == int(high)
         if low == high and not whole:
             return self._levels([_level(self.name, low)], "nominal")
-        bins = max(1, min(_BINS, int(high - low))) if whole else _BINS
         kept = places if isinstance(places, int) and 0 < places <= 15 and not whole else None
-        edges = equal_width(low, high, bins, whole=whole)
-        return self._binned("numeric", edges, integer=whole, decimals=kept)
+        return self._binned("numeric", (low, high), integer=whole, decimals=kept)
 
     def _days(self) -> Column | None:
         form = self.facts.get("datetime_format")
