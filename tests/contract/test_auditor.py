@@ -101,6 +101,7 @@ def test_a_run_that_asks_for_more_than_its_plan_states_is_a_violation() -> None:
     assert "more than it planned" in found.violations[0].words
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_an_order_of_columns_read_off_the_counts_is_an_open_door() -> None:
     """No cell shows it: columns and records of the constructed tables must not be alike."""

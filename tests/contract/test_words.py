@@ -50,6 +50,7 @@ def test_B2_other_engines_keep_the_words_about_rows_and_persons(name):
     assert told == ["", ""]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", ["laplace", "per_set", "sba", "noisy_pegs", "pegs"])
 def test_B2_several_sets_cost_together_what_the_page_prints(name, relation):

@@ -42,6 +42,7 @@ def test_one_command_makes_a_release_that_verify_accepts(cli: Cli, data: Path) -
     assert abs(len(rows) - 1500) < 200
 
 
+@pytest.mark.slow
 def test_the_ledger_has_one_reservation_of_the_whole(cli: Cli, data: Path) -> None:  # noqa: F811
     cli("synthesize", data, *PERSON, *BUDGET, "--out", "release")
 
@@ -50,6 +51,7 @@ def test_the_ledger_has_one_reservation_of_the_whole(cli: Cli, data: Path) -> No
     assert [entry["claim"]["epsilon"] for entry in account["releases"]] == ["20"]
 
 
+@pytest.mark.slow
 def test_a_bought_schema_is_charged_and_a_release_under_it_adds_to_the_account(
     cli: Cli,  # noqa: F811
     data: Path,

@@ -73,6 +73,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Schema:
     return bought_from(csv(tmp_path_factory.mktemp("csv")), KNOWN, rho=1e6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # ibis 12 on DuckDB 2
 @pytest.mark.parametrize("place", [packed, parquet, duckdb_address, sqlite_address, ibis_table])
 def test_a_schema_is_the_same_wherever_the_rows_lie(

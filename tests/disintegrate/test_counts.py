@@ -63,6 +63,7 @@ def test_engines_agree_with_brute_force(problem: tuple[Codes, list[Context]], th
         assert one.context == two.context == context
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
 @pytest.mark.parametrize("key", [Radix(), Hashed(256, 3), MinHash(3, 256, 3)], ids=repr)
 @pytest.mark.parametrize("seen", [False, True], ids=["dense", "seen"])

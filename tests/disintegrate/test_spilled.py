@@ -66,6 +66,7 @@ def wide(*, sizes: tuple[int, ...] = (5, 90, 80, 70, 4)) -> Schema:
     return schema_of([*sizes, *[300] * 8])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("rows", [0, 1, SLAB_ROWS, ROWS])
 def test_every_route_counts_codes_on_disk_as_a_dictionary_does(

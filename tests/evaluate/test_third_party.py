@@ -39,6 +39,7 @@ levels = ["f", "m"]
 CARD = Metric("halo", "A halo", "utility", "lower", "Nothing.", "nobody", needs=("keys",))
 
 
+@pytest.mark.slow
 def test_the_metric_of_the_page_in_its_own_package_is_evaluated(tmp_path: Path) -> None:
     package = tmp_path / "project" / "crescent"
     package.mkdir(parents=True)

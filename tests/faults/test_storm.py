@@ -85,6 +85,7 @@ def test_G1_a_build_that_says_wrongly_that_nothing_was_spent_is_caught(storm: St
     assert "EIO once at rename 10: untrue: no budget was spent." in wrong
 
 
+@pytest.mark.slow
 def test_G1_without_a_compiler_the_calls_of_python_are_met(tmp_path: Path) -> None:
     (tmp_path / "says").mkdir()
     runner = Runner(tmp_path / "says", None)

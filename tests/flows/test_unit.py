@@ -31,6 +31,7 @@ def _made(frame, count, method, out):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("frame", "count"), [(PAIRS, "jobs"), (ROWS, None)], ids=["counts", "rows"]
 )

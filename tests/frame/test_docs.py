@@ -12,6 +12,7 @@ import pytest
 from tests.frame.tree import DOCS, ROOT, blocks, mechanism_names, pages, sources
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+LATER = ("docs/studies/", "docs/concepts/", "docs/reference/")  # they wait for a slow run
 RUNNABLE = [page for page in pages() if page.exists() and blocks(page, "python run")]
 
 
@@ -19,7 +20,14 @@ def test_the_readme_has_a_snippet_that_runs() -> None:
     assert ROOT / "README.md" in RUNNABLE
 
 
-@pytest.mark.parametrize("page", RUNNABLE, ids=lambda p: p.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=pytest.mark.slow if name.startswith(LATER) else ())
+        for page in RUNNABLE
+        for name in [page.relative_to(ROOT).as_posix()]
+    ],
+)
 def test_snippets_of_the_page_run_in_order(
     page: Path,
     tmp_path: Path,

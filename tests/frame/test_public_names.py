@@ -69,6 +69,7 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
     assert not modules & set(gibbous.__all__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first", ["gibbous.pipeline", "gibbous.sampling.gibbs_rows", "gibbous.cli.app"]
 )

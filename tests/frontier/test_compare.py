@@ -120,6 +120,7 @@ def test_a_folder_of_another_study_is_refused(tmp_path: Path) -> None:
         run(resume=tmp_path, source=records(401))
 
 
+@pytest.mark.slow
 def test_two_processes_measure_the_same_references() -> None:
     one = run(methods=["noisy_pegs"])
     two = run(methods=["noisy_pegs"], workers=2, repeats=1)

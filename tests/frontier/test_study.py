@@ -155,6 +155,7 @@ def test_a_map_goes_to_a_known_ending_and_an_existing_folder(tmp_path: Path) -> 
         study().ru_map().save(tmp_path / "none" / "map.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["svg", "html", "json", "png"])
 def test_what_a_study_writes_is_for_its_owner_alone(tmp_path: Path, ending: str) -> None:
     before = os.umask(0)

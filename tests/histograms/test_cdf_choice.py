@@ -126,6 +126,7 @@ def test_the_error_of_float_sums_is_below_what_is_kept_back_for_it() -> None:
     assert CdfGrid(64, MOST_GROUPS, MOST_STEPS).log_functions + 20 + 14 < math.log(2.0**1022)
 
 
+@pytest.mark.slow
 def test_functions_are_drawn_with_their_law_and_other_weights_are_told_apart() -> None:
     # Chi-square, level 1e-6 each, 4,000 draws.
     grid, table = CdfGrid(3, 3, 4), np.array([4, 1, 2])

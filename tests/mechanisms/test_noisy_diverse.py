@@ -20,6 +20,7 @@ from gibbous.core.schema import Column, Impossible, Schema
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Table, Tables
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
+from gibbous.privacy.calibrate import diversity
 from gibbous.privacy.curator import Curator
 from gibbous.sampling import conditionals
 from gibbous.sampling.program import Program, Step, prepare
@@ -100,9 +101,18 @@ def all_kept(l: float, criterion: Any) -> bool:
     return True
 
 
+@pytest.mark.slow
 @ASKED
 def test_every_law_of_every_tiny_table_is_diverse_as_it_is_drawn(l: float, criterion: Any) -> None:
     assert all_kept(l, criterion)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_laws_of_some_tiny_tables_are_diverse_as_they_are_drawn(criterion: Any) -> None:
+    for tables in itertools.islice(every_tiny(2.0, criterion), 0, None, 40):
+        program = prepare(tables)
+        assert isinstance(program, Program)
+        assert all(keeps(law, 2.0, criterion) for law in drawn_laws(program.steps[ILLNESS]))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -118,9 +128,9 @@ def test_laws_that_are_left_as_they_are_are_caught(
 def test_laws_without_room_for_rounding_are_caught(
     criterion: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = conditionals.diverse_law
+    own = diversity.diverse_law
     monkeypatch.setattr(
-        conditionals, "diverse_law", lambda law, l, criterion, moved: own(law, l, criterion, 1e-18)
+        diversity, "diverse_law", lambda law, l, criterion, moved: own(law, l, criterion, 1e-18)
     )
 
     assert not all_kept(2.0, criterion)

@@ -77,6 +77,7 @@ def frame(rows: int, seed: int = 1) -> pl.DataFrame:
     return pl.DataFrame({"sex": sex, "cost": cost, "stay": numbers[2], "day": days})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize(
     "method",
@@ -296,6 +297,7 @@ def test_no_record_and_one_record_are_ordinary(rows: int) -> None:
     assert (drawn.values < np.array(found.schema.sizes)).all()
 
 
+@pytest.mark.slow
 def test_a_budget_that_leaves_no_noise_at_all_is_ordinary() -> None:
     found, _ = run(PaidBins(gb.Laplace(epsilon=10_000), bins=4, share=0.9, columns=("cost",)))
 

@@ -57,6 +57,7 @@ ALL: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_a_chart_is_valid_and_is_drawn_alike_twice(name: str) -> None:
     chart = ALL[name]

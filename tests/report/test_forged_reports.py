@@ -39,6 +39,7 @@ def test_E_the_report_of_a_release_is_made_again(reported: Path) -> None:
     assert report.gaps == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change"),
     [

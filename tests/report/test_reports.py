@@ -89,6 +89,7 @@ def test_the_public_report_is_made_from_the_package_alone(tmp_path: Path) -> Non
         assert html_page.INTERNAL not in file.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "words", "absent"),
     [

@@ -311,6 +311,7 @@ def test_a_password_is_in_no_command_and_no_request(studio: Studio, folder: Path
     assert not kept.exists()
 
 
+@pytest.mark.slow
 def test_an_upload_that_no_request_names_is_swept(studio: Studio, folder: Path) -> None:
     from tests.studio.test_door import upload
 
@@ -420,7 +421,7 @@ def test_python_of_every_command_is_python() -> None:
         commands.bought("a", "s", {"epsilon": "1", "delta": "1e-9"}, "id:3", ()),
         commands.imported("b", "s"), commands.suggested("s"), commands.checked("s", "a", reading),
         commands.planned(values, accept=True), commands.synthesized(values, reading, accept=True),
-        commands.verified("r", "k.pub"), commands.public_report("r"),
+        commands.verified("r", "k.pub"), commands.public_report("r"), commands.mapped("r", "d", "p", "o"),
         commands.evaluated("a", "r", {"keys": ["x"]}, "h", reading),
         commands.inferred("r", "y ~ x", "gaussian"), commands.compared(), commands.account("a", reading),
         commands.capped("a", "1", "1e-9", ()), commands.named("a", "n", ()),
@@ -438,6 +439,7 @@ def test_python_of_every_command_is_python() -> None:
                 assert hasattr(gibbous, node.attr), command.python
 
 
+@pytest.mark.slow
 def test_a_table_of_a_database_is_drafted_and_held_against_its_draft(
     studio: Studio, folder: Path
 ) -> None:

@@ -55,6 +55,7 @@ def power(right: brute.Law, wrong: brute.Law, blocks: int) -> float:
     return float(ncx2.sf(chi2.isf(LEVEL, len(right) - 1), len(right) - 1, shift))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sweeps", [1, 3])
 @pytest.mark.parametrize(("sizes", "data"), [(TWO, DATA_TWO), (THREE, DATA_THREE)])
 def test_plain_and_multi_sweep_rows_follow_their_law(
@@ -172,6 +173,7 @@ def test_a_sparse_table_gives_the_law_of_the_dense_one() -> None:
         assert (one.values == two.values).all()
 
 
+@pytest.mark.slow
 def test_no_records_give_uniform_rows() -> None:
     seen = drawn(GibbsRows(Add(ALPHA), 2), np.zeros((0, 2), dtype=int), TWO, 20_000, 1, seed=16)
 

@@ -400,6 +400,7 @@ def test_further_rows_are_signed_too(origin: Path, signed: Path, tmp_path: Path)
         write_sampled(release, Output(20, seed=1, format="csv", out=one, sign=key), one)
 
 
+@pytest.mark.slow
 def test_a_report_does_not_void_a_signature(origin: Path, signed: Path) -> None:
     before = (signed / "manifest.json").read_bytes()
     with pytest.raises(UsageError, match="would make that signature void"):

@@ -11,7 +11,6 @@ import numpy as np
 from gibbous.core.context import Context, Radix, strides
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.tables import Dense, Recipe, Table, Tables
-from gibbous.privacy.calibrate.diversity import diverse_law
 from gibbous.structure.reconcile import fitted_margins, reconcile
 
 NEAREST_PARENTS = 8  # the nearest key is searched among 2**parents projections
@@ -244,6 +243,8 @@ def _diverse(shares: np.ndarray, context: Context, recipe: Recipe) -> np.ndarray
     asked = dict(recipe.diverse).get(context.targets[0])
     if asked is None:
         return shares
+    from gibbous.privacy.calibrate.diversity import diverse_law
+
     # Thresholds of alias tables are multiples of 2**-24, cells are found by 32 bits.
     moved = 2.0**-23 + shares.shape[1] * 2.0**-32
     return diverse_law(shares, asked, recipe.criterion, moved)

@@ -163,6 +163,13 @@ def public_report(release: str) -> Command:
     return Command(("report", release), _python(f"gb.report({release!r})"))
 
 
+def mapped(release: str, destination: str, coordinates: str, out: str) -> Command:
+    """The flows to one destination on their map, made from the release and public places alone."""
+    words = ("map", release, f"--destination={destination}", f"--coordinates={coordinates}")
+    call = f"gb.flow_map({release!r}, {destination!r}, {coordinates!r}, {out!r}, overwrite=True)"
+    return Command((*words, "--out", out, "--overwrite"), _python(call))
+
+
 def evaluated(
     data: str,
     release: str,

@@ -25,6 +25,7 @@ def answer(studio: Studio, request: Request) -> Response:
         "codebook": (release, "codebook.html"),
         "methods": (release, "METHODS.md"),
         "zip": (f"{release}.zip",),
+        "flows": (f"{release}.flows.svg",),
     }
     if not studio.board:
         shown["internal"] = ("internal", "report.internal.html")
@@ -42,4 +43,5 @@ def answer(studio: Studio, request: Request) -> Response:
     if path.suffix == ".md":
         return PlainTextResponse(text)
     headers = {"content-security-policy": STYLED, "x-frame-options": "SAMEORIGIN"}
-    return Response(text, media_type="text/html", headers=headers)
+    kind = "image/svg+xml" if path.suffix == ".svg" else "text/html"
+    return Response(text, media_type=kind, headers=headers)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.documents import Unreadable, json_value
 from gibbous.core.errors import UsageError
+from gibbous.core.schema import Unit
 from gibbous.studio import commands
 from gibbous.studio.screens.screen import Screen, needed_release
 
@@ -23,7 +24,7 @@ MOST = 1 << 22  # bytes of ledger.json
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     release, place = needed_release(studio), studio.place
     verify = studio.jobs.newest("verify", release)
-    checked = commands.verified(release, _key(studio))
+    checked, said = commands.verified(release, _key(studio)), receipt(place.release)
     return {
         "release": release,
         "verify": verify,
@@ -33,7 +34,11 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "files": files(place.release),
         "sizes": [(name, f"{size:,}") for name, size in files(place.release)],
         "preview": preview(place.release, studio.jobs.answer(verify)),
-        "receipt": receipt(place.release),
+        "receipt": said,
+        "flows": str((said.get("unit") or {}).get("words", "")) == Unit("record").words(),
+        "mapping": studio.jobs.newest("map", release),
+        "drawn": place.inside(f"{release}.flows.svg") is not None,
+        "destination": form.get("destination", ""),
         "zip": place.inside(f"{release}.zip") is not None and not _stale(place.folder / release),
         "command": checked.shell,
         "python": checked.python,
@@ -117,6 +122,15 @@ def _report(studio: Studio, form: Form) -> str:
     return "release"
 
 
+def _map(studio: Studio, form: Form) -> str:
+    """Where the people of a destination come from: drawn from the release and public places."""
+    release = needed_release(studio)
+    destination, places = form.text("destination", 200), form.text("coordinates", 500)
+    command = commands.mapped(release, destination, places, f"{release}.flows.svg")
+    studio.jobs.start(command, "release", form.get("once", ""))
+    return "release"
+
+
 def _zip(studio: Studio, form: Form) -> str:
     """One file of the release, after it was verified; written beside it, whole or not at all."""
     release = needed_release(studio)
@@ -139,4 +153,4 @@ def _zip(studio: Studio, form: Form) -> str:
     return "release"
 
 
-SCREEN = Screen("release", _show, {"verify": check, "report": _report, "zip": _zip})
+SCREEN = Screen("release", _show, {"verify": check, "report": _report, "zip": _zip, "map": _map})
