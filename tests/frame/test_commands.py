@@ -54,7 +54,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _pages(slow: bool) -> list[object]:
-    """Pages with commands that are run, or those with slow ones; all but the first ones wait for a slow run."""
+    """Pages with commands that are run, or those with slow ones; all but the first wait for a slow run."""
     found = []
     for page in with_commands():
         run = [c for c in commands(page) if why_not(c) is None]
