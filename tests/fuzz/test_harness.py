@@ -94,4 +94,5 @@ def test_a_planted_bug_of_each_kind_is_found_within_two_minutes(bug: str, tmp_pa
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
 
     assert done.returncode == 1, done.stderr
-    assert [p.name.split("-")[0] for p in (tmp_path / PLANTED[bug]).glob("*.txt")] == [KINDS[bug]]
+    # Without its check a document may raise in more than one line before the worker is stopped.
+    assert {p.name.split("-")[0] for p in (tmp_path / PLANTED[bug]).glob("*.txt")} == {KINDS[bug]}
