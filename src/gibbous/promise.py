@@ -17,7 +17,7 @@ from gibbous.core.schema import Schema, Unit
 from gibbous.encode.ruled_rows import check_rules
 from gibbous.mechanisms import limits, registry
 from gibbous.mechanisms._discovery import Discovering
-from gibbous.mechanisms.paid_bins import numbers_as_they_are
+from gibbous.mechanisms._paid_facts import with_paid_facts
 from gibbous.privacy.accountant import true_alarms
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.risk import asked_for, risk_of
@@ -76,7 +76,7 @@ def privacy_of(
         # A draft that was inferred has no unit. Whoever accepts inferred facts gets one row, and
         # reads it among the facts that the guarantee does not cover.
         declared = replace(declared, unit=Unit(source="inferred"))
-    return Privacy(declared, numbers_as_they_are(inside, declared), **more)
+    return Privacy(declared, with_paid_facts(inside, declared), **more)
 
 
 def planned(privacy: Privacy, output: Output) -> Plan:

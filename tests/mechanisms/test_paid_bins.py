@@ -21,7 +21,8 @@ from gibbous.core.tables import Tables
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.encode.encode import encode
 from gibbous.mechanisms import paid_bins
-from gibbous.mechanisms.paid_bins import PaidBins, numbers_as_they_are
+from gibbous.mechanisms._paid_facts import with_paid_facts
+from gibbous.mechanisms.paid_bins import PaidBins
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.mechanisms.per_set import PerSet
 from gibbous.privacy.calibrate.gdp import mu_squared_for
@@ -325,7 +326,7 @@ BOUNDS = Schema(
 def test_bounds_without_cuts_get_paid_bins_and_cuts_stay_as_they_are() -> None:
     plain = gb.AdaptiveGibbs(epsilon=1, delta=1e-9)
 
-    ruled, declared = numbers_as_they_are(plain, BOUNDS), numbers_as_they_are(plain, SKEWED)
+    ruled, declared = with_paid_facts(plain, BOUNDS), with_paid_facts(plain, SKEWED)
 
     assert isinstance(ruled, PaidBins)
     assert ruled.columns == ("cost", "stay", "day")
@@ -337,7 +338,7 @@ def test_bounds_without_cuts_get_paid_bins_and_cuts_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("method", [gb.Modips(), gb.Pegs(), gb.Contingency()], ids=str)
 def test_methods_that_take_no_bins_stay_as_they_are(method: Any) -> None:
-    assert numbers_as_they_are(method, BOUNDS) is method
+    assert with_paid_facts(method, BOUNDS) is method
 
 
 def test_zeros_a_cap_and_a_heap_come_back_as_values() -> None:

@@ -21,6 +21,7 @@ from gibbous.write.durable_files import new_file
 from gibbous.write.load import load
 from gibbous.write.output_path import check_output
 from gibbous.write.sampled_rows import write_sampled
+from gibbous.write.sidecars import SIDECARS
 from gibbous.write.verify import verify
 from tests.write import made
 from tests.write.test_parts import Shuffled, rows_of
@@ -56,6 +57,7 @@ def test_a_folder_of_further_rows_verifies_and_names_its_release(
     assert "cost nothing" in report.checks[-1]
     assert {p.name for p in folder.iterdir()} == {
         "synthetic_1", "synthetic_1_csv", "schema.toml", "rows.json", "manifest.json", "SHA256SUMS",
+        "codebook.html", *SIDECARS,
     }  # fmt: skip
     rows = pl.concat(pl.read_parquet(p) for p in sorted((folder / "synthetic_1").iterdir()))
     text = pl.col("sex", "region").cast(pl.String)
@@ -183,6 +185,20 @@ def test_a_changed_origin_is_refused(folder: Path, change: Callable[[Any], None]
         verify(folder)
 
 
+def test_descriptions_of_further_rows_follow_from_the_rest(folder: Path, release: Release) -> None:
+    package = json.loads((folder / "datapackage.json").read_text())
+    assert release.receipt["guarantee"] in package["description"]
+    assert package["resources"][0]["path"] == [
+        f"synthetic_1_csv/part-{part:05}.csv" for part in range(3)
+    ]
+
+    text = folder / "datacite.json"
+    text.write_text(text.read_text().replace("epsilon", "epsilon of less than"))
+    edit(folder, "rows.json", lambda document: None)
+    with pytest.raises(ModelRejected, match="is not what"):
+        verify(folder)
+
+
 def test_a_folder_cannot_be_a_release_and_further_rows_at_once(
     folder: Path, release: Release, tmp_path: Path
 ) -> None:
@@ -218,6 +234,6 @@ def test_the_origin_holds_no_seed_of_noise_and_no_path(folder: Path) -> None:
     document = json.loads((folder / "rows.json").read_text())
 
     assert set(document) == {
-        "format", "cost", "release", "seed", "rows", "sets", "files", "versions",
+        "format", "cost", "release", "imprint", "seed", "rows", "sets", "files", "versions",
     }  # fmt: skip
     assert str(folder.parent) not in (folder / "rows.json").read_text()

@@ -117,6 +117,44 @@ def test_datacite_names_issuer_year_and_license() -> None:
     assert (found["publicationYear"], found["rightsList"]) == ("2026", [{"rights": "CC-BY-4.0"}])
 
 
+FORMS = {"visit": "%d.%m.%Y", "left": "%m/%d/%Y %H:%M"}
+FORMED = "visit,left\n31.01.2020,01/02/2020 00:00\n"
+
+
+def package_of_days(*, csv: bool) -> str:
+    days = [
+        Column(name, "date", edges=(DAY, DAY + 30), date_format=form)
+        for name, form in FORMS.items()
+    ]
+    receipt = RECEIPT | {"sets": 1, "rows": [1], "files": {"csv": csv, "part_rows": 10}}
+    sums = dict.fromkeys(SUMS, hashlib.sha256(FORMED.encode()).hexdigest())
+    return sidecars(receipt, Schema(tuple(days), Unit()), sums)["datapackage.json"]
+
+
+def test_days_of_another_form_have_their_bounds_in_that_form() -> None:
+    text = package_of_days(csv=True)
+
+    first, second = json.loads(text)["resources"][0]["schema"]["fields"]
+    assert (first["type"], second["type"]) == ("date", "datetime")
+    for field in (first, second):
+        limits = [field["constraints"][end] for end in ("minimum", "maximum")]
+        read = [datetime.datetime.strptime(end, field["format"]).toordinal() for end in limits]
+        assert read == [DAY, DAY + 30]
+    for field in json.loads(package_of_days(csv=False))["resources"][0]["schema"]["fields"]:
+        assert field["type"] == "date"
+        assert "format" not in field
+
+
+def test_frictionless_reads_days_of_another_form(tmp_path: Path) -> None:
+    need("frictionless")
+    import frictionless
+
+    (tmp_path / "synthetic_1.csv").write_text(FORMED, "utf-8")
+    (tmp_path / "datapackage.json").write_text(package_of_days(csv=True), "utf-8")
+    report = frictionless.Package(str(tmp_path / "datapackage.json")).validate()
+    assert report.valid, report.flatten(["message"])
+
+
 def test_frictionless_reads_rows_by_the_data_package(tmp_path: Path) -> None:
     need("frictionless")
     import frictionless

@@ -16,6 +16,7 @@ from gibbous.core.schema import (
     ColumnKind,
     Impossible,
     Level,
+    Rule,
     Schema,
     Source,
     Within,
@@ -53,7 +54,18 @@ class Edges:
     within: Within | None = None
 
 
-Change = Groups | Edges
+@dataclass(frozen=True, slots=True)
+class Determined:
+    """What a column of levels determines, where its rules left that to be bought.
+
+    Attributes:
+        maps: name of the group and (level, value) pairs, one a rule.
+    """
+
+    maps: tuple[tuple[str, tuple[tuple[str, Level], ...]], ...]
+
+
+Change = Groups | Edges | Determined
 
 
 def recoded_schema(schema: Schema, changes: Mapping[int, Change]) -> Schema:
@@ -68,11 +80,16 @@ def recoded_schema(schema: Schema, changes: Mapping[int, Change]) -> Schema:
         UsageError: a map does not fit its column.
     """
     columns = list(schema.columns)
-    for place, change in changes.items():
+    coarser = {at: one for at, one in changes.items() if not isinstance(one, Determined)}
+    for place, change in coarser.items():
         columns[place] = _column(columns[place], change)
-    rules = tuple(r for r in (_rule(schema, rule, changes) for rule in schema.impossible) if r)
+    rules = tuple(r for r in (_rule(schema, rule, coarser) for rule in schema.impossible) if r)
     grouped = {schema.names[at] for at, change in changes.items() if isinstance(change, Groups)}
-    kept = tuple(rule for rule in schema.rules if not grouped & set(schema.named_by(rule)))
+    kept = tuple(
+        _known(schema, rule, changes)
+        for rule in schema.rules
+        if not grouped & set(schema.named_by(rule))
+    )
     return replace(schema, columns=tuple(columns), impossible=rules, rules=kept)
 
 
@@ -86,7 +103,7 @@ def recoded(codes: Codes, changes: Mapping[int, Change], schema: Schema | None =
     values = np.empty((len(coarser), codes.rows), dtype=coarser.code_dtype())
     for place, column in enumerate(codes.by_column):
         change = changes.get(place)
-        if change is None:
+        if change is None or isinstance(change, Determined):
             values[place] = column
         elif isinstance(change, Groups):
             values[place] = change.groups.astype(values.dtype)[column]
@@ -105,7 +122,14 @@ def _binned(codes: Codes, place: int, column: Column) -> np.ndarray:
     return found
 
 
-def _column(column: Column, change: Change) -> Column:
+def _known(schema: Schema, rule: Rule, changes: Mapping[int, Change]) -> Rule:
+    """The rule with its map, if it was bought."""
+    change = changes.get(schema.index(rule.detail)) if rule.to_buy else None
+    maps = dict(change.maps) if isinstance(change, Determined) else {}
+    return replace(rule, map=maps[rule.group]) if rule.group in maps else rule
+
+
+def _column(column: Column, change: Groups | Edges) -> Column:
     if isinstance(change, Edges):
         if not column.binned:
             raise _unfit(column, "new cut points were given to a column without bounds")
@@ -159,7 +183,9 @@ def _kept(column: Column) -> tuple[tuple[str, Source], ...]:
     return (*kind, ("levels", max(rest, key=SOURCES.index))) if rest else kind
 
 
-def _rule(schema: Schema, rule: Impossible, changes: Mapping[int, Change]) -> Impossible | None:
+def _rule(
+    schema: Schema, rule: Impossible, changes: Mapping[int, Groups | Edges]
+) -> Impossible | None:
     where = []
     for name, codes in rule.where:
         change = changes.get(schema.index(name))

@@ -44,6 +44,10 @@ class Reading:
         if rule.require or rule.when:
             when = self._tests(rule.when, then=False) if rule.when else ()
             return when, self._tests(rule.require or rule.then, then=True)
+        if rule.bought:
+            self._check_sizes(rule)
+        if rule.to_buy:
+            return (), ()
         return (), (self._mapped(rule) if rule.detail else self._combined(rule),)
 
     def error(self, wrong: str, allowed: str, fix: str) -> UsageError:
@@ -240,6 +244,16 @@ class Reading:
                 f"Add it to the map; groups are values of {coarse.name!r},",
             )
         return Mapped(detail, group, values)
+
+    def _check_sizes(self, rule: Rule) -> None:
+        columns = [self._columns[self.place(name)] for name in (rule.detail, rule.group)]
+        cells = math.prod(column.size for column in columns)
+        if rule.detail == rule.group or any(column.binned for column in columns) or cells > CELLS:
+            raise self.error(
+                f"is to be bought as a table of {cells:,} cells",
+                f"A map is bought from one column of levels to another, of at most {CELLS:,} combinations",
+                "Correct detail and group, or give a public map",
+            )
 
     def _group_value(self, place: int, value: object) -> float:
         column = self._columns[place]

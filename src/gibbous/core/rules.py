@@ -30,6 +30,7 @@ class Rule:
         when, then: what rows meet that meet a condition: "age < 15", "marital == 'never'".
         detail, group, map: a column of levels, the column that it determines, and (level, value) pairs;
             a mapping is taken, too.
+        bought: the map is not public: a method buys it with a share of its budget (`paid_bins`).
         columns, allowed, forbidden: columns of levels, and the combinations that are the only ones to
             occur, or that do not occur, each as long as `columns`.
 
@@ -47,6 +48,7 @@ class Rule:
     columns: tuple[str, ...] = ()
     allowed: tuple[tuple[Level, ...], ...] = ()
     forbidden: tuple[tuple[Level, ...], ...] = ()
+    bought: bool = False
 
     def __post_init__(self) -> None:
         pairs = self.map.items() if isinstance(self.map, Mapping) else self.map
@@ -55,13 +57,14 @@ class Rule:
         for name in ("allowed", "forbidden"):
             object.__setattr__(self, name, tuple(map(tuple, getattr(self, name))))
         given = {name for name in self.__slots__ if getattr(self, name)}
+        if given in ({"detail", "group", "bought"}, {"detail", "group", "map", "bought"}):
+            return
         if given == {"detail", "group"}:
             raise refused(
                 f"{self.detail} determines {self.group}",
                 "has no map",
-                "A public map says which group each level of the detail belongs to; it is not read off "
-                "the data",
-                "Give map, as a table or as the name of a CSV file",
+                "A map says which group each level of the detail belongs to: it is public, or paid for",
+                "Give map, as a table or as the name of a CSV file, or say bought = true",
             )
         if given not in [set(form) for form in FORMS]:
             raise refused(
@@ -71,6 +74,11 @@ class Rule:
                 "(or forbidden)",
                 "Complete it, or split it into several rules",
             )
+
+    @property
+    def to_buy(self) -> bool:
+        """Whether its map is not yet known: until it is bought, it says nothing about rows."""
+        return self.bought and not self.map
 
     def words(self) -> str:
         """The rule for people."""

@@ -281,6 +281,8 @@ class Schema:
 
     def named_by(self, rule: Rule) -> tuple[str, ...]:
         """Columns that a rule names."""
+        if rule.to_buy:
+            return rule.detail, rule.group
         return tuple(self.names[place] for place in laws_of(self.columns, (rule,)).places)
 
     def code_dtype(self) -> np.dtype:

@@ -21,7 +21,7 @@ from gibbous.encode.cell_text import column_numbers, lenient_codes
 from gibbous.mechanisms import _inner
 from gibbous.mechanisms._bought_schema import PROOF, Parts, bought_schema
 from gibbous.mechanisms._budget import in_account
-from gibbous.mechanisms.paid_bins import numbers_as_they_are
+from gibbous.mechanisms._paid_facts import with_paid_facts
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.text_curator import TextCurator
 
@@ -74,7 +74,7 @@ class Discovering:
         assert parts.method is not None
         with in_account("zcdp"):
             alone = _bounds_alone(schema)
-            inside = numbers_as_they_are(parts.method, alone).plan(alone, rows, sets)
+            inside = with_paid_facts(parts.method, alone).plan(alone, rows, sets)
         source = f"{PROOF}; {total.source}"
         return replace(
             inside,
@@ -93,7 +93,7 @@ class Discovering:
             return parts.method.run(curator, rows, sets)
         schema = bought_schema(curator, self.known, parts)
         with in_account("zcdp"):
-            method = numbers_as_they_are(parts.method, schema)
+            method = with_paid_facts(parts.method, schema)
             return method.run(curator.coded(schema, lenient_codes, column_numbers), rows, sets)
 
     def parts(self, rows: int | None = None, sets: int = 1) -> Parts:

@@ -67,8 +67,22 @@ def refuse_assumed(plan: Plan, privacy: Privacy) -> None:
         raise unstated(inside if isinstance(inside, str) else plan.mechanism)
 
 
+def _check_maps(privacy: Privacy) -> None:
+    bought = getattr(privacy.method, "maps", ())
+    for rule in privacy.schema.rules:
+        if rule.to_buy and rule.detail not in bought:
+            raise PrivacyRefused(
+                "MAP",
+                f"The map of the rule ({rule.words()}) is to be bought, and nothing in this run buys it.",
+                "adaptive_gibbs and other methods with one budget for the whole release buy it by "
+                "themselves; PaidBins does where maps names the detail.",
+                "Choose such a method, or give the rule a public map.",
+            )
+
+
 def _check_facts(plan: Plan, privacy: Privacy) -> None:
     """A claim covers facts that are public or paid for, and says what one unit is."""
+    _check_maps(privacy)
     if not plan.total.is_dp:
         return
     facts = privacy.schema.inferred()

@@ -18,10 +18,12 @@ from gibbous.core.method_card import About
 from gibbous.core.params import Rule, as_json, at_least, check, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Mechanism, Noise
-from gibbous.core.recode import Edges, recoded_schema
+from gibbous.core.recode import Change, Edges, recoded_schema
+from gibbous.core.rules import Rule as SchemaRule
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
-from gibbous.mechanisms import _inner, _plans, registry
+from gibbous.mechanisms import _inner, _plans
+from gibbous.mechanisms._bought_maps import bought_rules, determined, pairs
 from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.noise import gaussian_for, geometric_for
@@ -89,7 +91,12 @@ class PaidBins:
         help="Narrow bins: auto (both, or each value), equal width, log (equal ratios), the schema's.",
     )
     narrow: int = param(256, fine, unit="bins", help="Narrow bins of a column (not with schema).")
-    columns: tuple[str, ...] = param((), help="Numeric or date columns; all numeric ones if empty.")
+    columns: tuple[str, ...] = param(
+        (), help="Numeric or date columns; all numeric ones if this and maps are empty."
+    )
+    maps: tuple[str, ...] = param(
+        (), help="Details of rules with bought = true: which group each level belongs to is bought."
+    )
     epsilon: float | Own | None = param(
         OWN, budget, unit="nats", help="The whole budget; own: that of the method inside."
     )
@@ -102,8 +109,8 @@ class PaidBins:
     options: Options = param((), help="Further parameters of the method inside, by name.")
 
     def __post_init__(self) -> None:
-        if isinstance(self.columns, list):
-            object.__setattr__(self, "columns", tuple(self.columns))
+        for name in ("columns", "maps"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         _inner.settle(self)
         check(self)
         _check_inside(self)
@@ -116,7 +123,7 @@ class PaidBins:
             UsageError: `columns` names none, or one that keeps its bins.
         """
         places = self._places(schema)
-        if not places:
+        if not places and not self.maps:
             known = _inner.made(self).plan(schema, rows, sets)
             _check_numbers(known, str(self.method))
             return replace(known, mechanism=self.about.name, params=as_json(self))
@@ -127,6 +134,7 @@ class PaidBins:
             total, claim = split.part.total(total), split.part.total(claim)
             spends = tuple(replace(s, claim=split.part.counted(s.claim)) for s in spends)
         info, cells = split.noise.info(), sum(len(cut) - 1 for cut in split.edges.values())
+        crossed = sum(schema[r.detail].size * schema[r.group].size for r in split.rules)
         scale = f"{info.law} noise, scale {info.scale:.6g} counts"
         detail = f"{scale}, {cells} narrow bins"
         finer = f"{scale}, parts of narrow bins that clearly hold records"
@@ -138,6 +146,13 @@ class PaidBins:
             )
             for size, which, text in (("narrow", places, detail), ("finer", split.finer, finer))
             if which
+        ] + [
+            Spend(
+                f"counts of pairs: {rule.words()}",
+                split.noise.cost(1, total.relation, _plans.most_rows(schema)),
+                f"{scale}, the most frequent group of each level is kept",
+            )
+            for rule in split.rules
         ]
         return replace(
             plan,
@@ -147,31 +162,37 @@ class PaidBins:
             total=replace(total, source=f"{PROOF}; {total.source}"),
             published="nothing: no paper describes this combinator",
             spends=(*bought, *spends),
-            cells=plan.cells + cells,
+            cells=plan.cells + cells + crossed,
             memory_bytes=plan.memory_bytes
-            + 24 * cells
+            + 24 * (cells + crossed)
             + (rows or _plans.USUAL_ROWS) * (8 * len(places) + len(schema)),
             errors=(*plan.errors, ("noise sd of a narrow bin, counts", math.sqrt(info.variance))),
             numbers=places,
         )
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables | Codes:
-        """Spend: counts of narrow bins once, then the method inside on what they were merged to."""
+        """Spend: counts of narrow bins and of pairs, then the method inside on what they were made to."""
         schema = curator.schema
         places = self._places(schema)
-        if not places:
+        if not places and not self.maps:
             return _inner.made(self).run(curator, rows, sets)
         split = self._split(schema, places, rows, sets)
         steps = _bought(curator, split)
         sigma, within = _sigma(split), self.within == "paid"
-        merged = {
+        merged: dict[int, Change] = {
             j: merged_edges(one.edges, one.counts, sigma, self.bins, within=within, smooth=True)
             for j, one in steps.items()
         }
+        if split.rules:
+            tables = curator.noisy_counts(pairs(schema, split.rules), split.noise)
+            merged |= determined(schema, split.rules, tables)
         return split.inside.run(curator.recoded(merged), rows, sets)
 
     def _places(self, schema: Schema) -> tuple[int, ...]:
-        """Columns that get new bins: those named, or all numeric ones that no structural zero names."""
+        """Columns that get new bins: those named, or all numeric ones that no structural zero names.
+
+        None where maps alone are bought.
+        """
         bound = {name for rule in schema.impossible for name, _ in rule.where}
         for name in self.columns:
             if name not in schema.names or not schema[name].binned or name in bound:
@@ -183,6 +204,8 @@ class PaidBins:
         ]
         if self.columns:
             return tuple(j for j in free if schema.names[j] in self.columns)
+        if self.maps:
+            return ()
         return tuple(j for j in free if schema.columns[j].kind == "numeric")
 
     def _split(self, schema: Schema, places: Sequence[int], rows: int | None, sets: int) -> _Split:
@@ -191,13 +214,14 @@ class PaidBins:
         finer = tuple(
             j for j in places if self.grid != "schema" and divisible(schema.columns[j], edges[j])
         )
+        rules = bought_rules(schema, self.maps)
         widest = recoded_schema(schema, most)
         known = _inner.made(self).plan(widest, rows, sets)
         _check_numbers(known, str(self.method))
         epsilon = known.total.epsilon
         rest, shape = (
             1 - exact(self.share),
-            (len(places) + len(finer), known.total.relation, _plans.most_rows(schema)),
+            (len(places) + len(finer) + len(rules), known.total.relation, _plans.most_rows(schema)),
         )
         part = None
         if _inner.gaussian(known):
@@ -207,7 +231,8 @@ class PaidBins:
         else:
             smaller = float(down(epsilon * rest, DIGITS))
             noise = geometric_for(epsilon - exact(smaller), *shape)
-        return _Split(edges, finer, widest, known, part, noise, _inner.made(self, epsilon=smaller))
+        inside = _inner.made(self, epsilon=smaller)
+        return _Split(edges, finer, rules, widest, known, part, noise, inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +242,7 @@ class _Split:
     Attributes:
         edges: of the narrow bins, by position of the column.
         finer: columns of which narrow bins are cut finer.
+        rules: whose maps are bought.
         widest: the schema with as many bins as they may be merged to.
         known: the plan of the method inside at the whole budget.
         part: of a Gaussian budget, what the method inside takes.
@@ -226,6 +252,7 @@ class _Split:
 
     edges: dict[int, tuple[float, ...]]
     finer: tuple[int, ...]
+    rules: tuple[SchemaRule, ...]
     widest: Schema
     known: Plan
     part: _inner.Share | None
@@ -233,44 +260,11 @@ class _Split:
     inside: Mechanism
 
 
-def numbers_as_they_are(method: Mechanism, schema: Schema) -> Mechanism:
-    """The method on paid bins, where a column has public bounds and no cut points: a public rule.
-
-    Returns:
-        `PaidBins` of these columns around it; the method itself where there are none, where a
-        structural zero names them, where its epsilon is not that of the whole release, or where it
-        looks at numbers or cuts bins itself.
-    """
-    bound = {name for rule in schema.impossible for name, _ in rule.where}
-    names = tuple(
-        column.name
-        for column in schema
-        if len(column.edges) == 2
-        and column.edges[0] < column.edges[1]
-        and column.within is None
-        and column.name not in bound
-    )
-    if not names or not _takes_bins(method) or method.plan(schema, None).numbers:
-        return method
-    return PaidBins(method, columns=names)
-
-
-def _takes_bins(method: Mechanism) -> bool:
-    """Whether a method is registered, no paid_bins, and pays once for its whole release."""
-    about = method.about
-    return (
-        about.name in registry.names()
-        and type(method) is registry.load(about.name)
-        and not isinstance(method, PaidBins)
-        and about.kind in ("pure", "approximate")
-        and about.unit not in ("row", "block")
-        and hasattr(method, "epsilon")
-    )
-
-
 def _bought(curator: CuratorLike, split: _Split) -> dict[int, Steps]:
     """Spend: counts of narrow bins, then of parts of those that clearly hold records."""
     schema, sigma = curator.schema, _sigma(split)
+    if not split.edges:
+        return {}
     first = _counts(curator, split.edges, split.noise)
     fine = {j: finer_edges(schema.columns[j], split.edges[j], first[j], sigma) for j in split.finer}
     again = _counts(curator, fine, split.noise) if fine else {}
@@ -347,4 +341,4 @@ def _check_numbers(known: Plan, name: str) -> None:
         )
 
 
-__all__ = ["PaidBins", "numbers_as_they_are"]
+__all__ = ["PaidBins"]

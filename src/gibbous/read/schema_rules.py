@@ -56,6 +56,7 @@ def _rule(fields: Fields) -> Rule:
     require, detail = fields.text("require", "") or "", fields.text("detail", "") or ""
     group, columns = fields.text("group", "") or "", tuple(fields.list("columns") or ())
     allowed, forbidden = (tuple(fields.list(key) or ()) for key in ("allowed", "forbidden"))
+    bought = fields.flag("bought")
     fields.finish()
     if any(not isinstance(name, str) for name in columns):
         raise fields.wrong("columns", "hold something else", "They are column names")
@@ -64,7 +65,7 @@ def _rule(fields: Fields) -> Rule:
             "allowed", "holds something else", "Each combination is a list of levels"
         )
     flat: dict[Level, Level] = {str(level): _plain(value) for level, value in (pairs or {}).items()}
-    return Rule(require, when, then, detail, group, flat, columns, allowed, forbidden)
+    return Rule(require, when, then, detail, group, flat, columns, allowed, forbidden, bought)
 
 
 def _table(rule: Rule) -> dict[str, Any]:
@@ -73,7 +74,9 @@ def _table(rule: Rule) -> dict[str, Any]:
     if rule.when:
         return {_WHEN: rule.when, "then": rule.then}
     if rule.detail:
-        return {"detail": rule.detail, "group": rule.group, "map": dict(rule.map)}
+        known: dict[str, Any] = {"bought": True} if rule.bought else {}
+        known |= {} if rule.to_buy else {"map": dict(rule.map)}
+        return {"detail": rule.detail, "group": rule.group} | known
     which = "allowed" if rule.allowed else "forbidden"
     return {"columns": list(rule.columns), which: [list(one) for one in getattr(rule, which)]}
 

@@ -79,6 +79,7 @@ def read_origin(folder: Path) -> dict[str, Any]:
         if os.path.lexists(folder / "ledger.json") or os.path.lexists(folder / "tables"):
             raise rejected("ROWS", "it has a certificate or tables beside further rows")
         _check_sizes(origin, manifest.FURTHER)
+        Imprint.from_json(origin.get("imprint", {}))
         return dict(origin)
 
 

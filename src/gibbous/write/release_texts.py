@@ -6,7 +6,7 @@ They follow from these alone, so that whoever has a release can write them again
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import exp, sqrt
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,19 @@ def release_texts(
         given=tuple(receipt.get("given", {}).get("columns", ())),
         rules=changed_words(receipt.get("rules", ()), receipt["rows"]),
     )
-    texts = {"METHODS.md": methods, "codebook.html": codebook_html(schema)}
-    texts |= sidecars(receipt, schema, sums)
+    return {"METHODS.md": methods.encode("utf-8", "replace")} | described(receipt, schema, sums)
+
+
+def described(
+    receipt: Mapping[str, Any], schema: Schema, sums: Mapping[str, str]
+) -> dict[str, bytes]:
+    """Codebook and descriptions for other programs, of a release or of further rows, by file name.
+
+    Args:
+        receipt: the certificate, or what a folder of further rows says about itself.
+    """
+    known = receipt if "guarantee" in receipt else {**receipt, **receipt["release"]}
+    texts = {"codebook.html": codebook_html(schema)} | sidecars(known, schema, sums)
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 
@@ -121,11 +132,14 @@ def methods_text(
     return text.rstrip() + "\n"
 
 
-def check_release_texts(
-    folder: Path, receipt: Mapping[str, Any], schema: Schema, tables: Tables | None
+def check_texts(
+    folder: Path, receipt: Mapping[str, Any], made: Callable[[dict[str, str]], dict[str, bytes]]
 ) -> str:
-    """Compare the texts of a release with those that follow from the rest of it.
+    """Compare the texts of a folder with those that follow from the rest of it.
 
+    Args:
+        receipt: says which version wrote them.
+        made: the texts, from the digests of all files.
     Returns:
         What could not be compared, as a sentence; "" where nothing is left.
     Raises:
@@ -134,7 +148,7 @@ def check_release_texts(
     if os.path.lexists(folder / "METHODS.md"):
         with untrusted("METHODS.md", "SIZE"):
             read_bytes(folder / "METHODS.md", MAX_METHODS)
-    texts = release_texts(receipt, schema, tables, manifest.digests(folder))
+    texts = made(manifest.digests(folder))
     differ = [name for name, text in texts.items() if not holds(folder / name, text)]
     if not differ:
         return ""

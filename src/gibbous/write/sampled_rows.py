@@ -27,10 +27,12 @@ from gibbous.write.glossary import NO_COST
 from gibbous.write.kept_rules import rules_of_receipt
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
+from gibbous.write.release_texts import described
 from gibbous.write.rows import write_files
 from gibbous.write.sampler import types_of
 from gibbous.write.set_files import fitting
 from gibbous.write.sets import Sets
+from gibbous.write.sidecars import SIDECARS
 from gibbous.write.signature import SigningKey
 
 FORMAT = "gibbous-rows/1"
@@ -135,11 +137,14 @@ def _fill(
     sign: SigningKey | None,
     progress: Progress,
 ) -> None:
-    for name in ("schema.toml", manifest.FURTHER):
+    for name in ("schema.toml", "codebook.html", manifest.FURTHER, *SIDECARS):
         (growing.package / name).unlink(missing_ok=True)  # of a killed run
     sets.write(progress)
     durable_files.write_bytes(growing.package / "schema.toml", schema_toml(release.schema).encode())
-    durable_files.write_json(growing.package / manifest.FURTHER, _origin(sets, release))
+    origin = _origin(sets, release)
+    durable_files.write_json(growing.package / manifest.FURTHER, origin)
+    for name, text in described(origin, release.schema, sets.sums).items():
+        durable_files.write_bytes(growing.package / name, text)
     manifest.seal(growing.package, known=sets.sums, sign=sign)
 
 
@@ -157,6 +162,7 @@ def _origin(sets: Sets, release: Release) -> dict[str, Any]:
             "total": receipt["total"],
             "uncovered": receipt["uncovered"],
         },
+        "imprint": receipt.get("imprint", {}),
         "seed": job.seed,
         "rows": [job.rows],
         "sets": 1,

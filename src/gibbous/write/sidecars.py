@@ -143,7 +143,7 @@ def datacite(facts: Described) -> str:
 def datapackage(facts: Described) -> str:
     """A Frictionless data package (version 1)."""
     form = "csv" if facts.receipt["files"]["csv"] else "parquet"
-    fields = [_package_field(column) for column in facts.schema]
+    fields = [_package_field(column, form) for column in facts.schema]
     resources = []
     for number in facts.numbers:
         files = facts.files(number)
@@ -162,15 +162,21 @@ def datapackage(facts: Described) -> str:
     return _json(document)
 
 
-def _package_field(column: Column) -> dict[str, Any]:
+def _package_field(column: Column, form: str) -> dict[str, Any]:
     kind = value_type(column)
     field: dict[str, Any] = {"name": column.name, "type": kind}
     field |= _present({"title": column.label, "description": column.description})
-    if kind == "date" and column.date_format:
-        field["format"] = column.date_format
     limits: dict[str, Any] = {"required": not column.missing}
     if column.binned:
         limits |= {"minimum": _bound(column, 0), "maximum": _bound(column, -1)}
+    if (
+        kind == "date" and column.date_format and form == "csv"
+    ):  # bounds are written as the days are
+        timed = any(part in column.date_format for part in ("%H", "%I"))
+        field |= {"type": "datetime" if timed else "date", "format": column.date_format}
+        for end in ("minimum", "maximum"):
+            day = datetime.datetime.fromisoformat(limits[end])
+            limits[end] = day.strftime(column.date_format)
     elif kind == "string":
         limits["enum"] = [str(level) for level in column.levels]
         limits["enum"] += [column.other] if column.other else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from gibbous.write.durable_files import refusing, rejected
 from gibbous.write.glossary import NO_COST
 from gibbous.write.release_digest import digest_of
 from gibbous.write.release_signature import UNSIGNED, Signer, check_signature
-from gibbous.write.release_texts import check_release_texts
+from gibbous.write.release_texts import check_texts, described, release_texts
 from gibbous.write.set_check import check_both, check_labelled, check_set
 from gibbous.write.set_files import names_of, part_rows_of, part_span
 from gibbous.write.signature import PublicKey, public_keys
@@ -135,7 +136,8 @@ def verify(
         check_diversity(tables, receipt, schema)
     labelled = _check_sets(folder, receipt, schema, sizes, tables, progress)
     with refusing("RECEIPT", "ledger.json does not describe a release"):
-        gaps = [check_release_texts(folder, receipt, schema, tables)]
+        texts = partial(release_texts, receipt, schema, tables)
+        gaps = [check_texts(folder, receipt, texts)]
     if not gaps[0]:
         checks.append(
             "METHODS.md, codebook.html and the other descriptions are what the rest of the release gives"
@@ -187,8 +189,11 @@ def _verify_further(folder: Path, trusted: Sequence[PublicKey], progress: Progre
             raise rejected("WORDS", "its words do not state the total of its release")
     gap = _check_sets(folder, origin, schema, sizes, None, progress, paid=False)
     sources = f"its rows cost nothing: they say they are from the tables of release {reservation}"
+    with refusing("ROWS", f"{manifest.FURTHER} does not describe rows"):
+        texts = check_texts(folder, origin, partial(described, origin, schema))
     checks = (
         *sealed,
+        *([] if texts else ["codebook.html and the other descriptions are what the rest gives"]),
         "every row lies in the schema",
         f"{sources}; verify that release, too",
     )
@@ -203,7 +208,7 @@ def _verify_further(folder: Path, trusted: Sequence[PublicKey], progress: Progre
         uncovered,
         reservation,
         checks,
-        (gap,) * bool(gap),
+        tuple(filter(None, (gap, texts))),
         signer,
     )
 
