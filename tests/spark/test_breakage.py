@@ -214,6 +214,33 @@ def test_days_with_a_time_of_day_are_days_when_all_rows_say_so(
     assert seen[0][0] != seen[1][0]
 
 
+def test_decimals_and_instants_count_and_are_known_as_on_one_machine(
+    session: Any, tmp_path: Path
+) -> None:
+    day = pl.datetime(2020, 1, 1, time_zone="UTC") + pl.duration(days=pl.int_range(200) % 20)
+    frame = pl.select(
+        cost=(pl.int_range(200) % 40 / 4).cast(pl.Decimal(10, 2)),
+        whole=(pl.int_range(200) % 3).cast(pl.Decimal(18, 0)),
+        day=day.dt.cast_time_unit("us"),
+    )
+    schema = Schema(
+        (
+            Column("cost", "numeric", edges=(0.0, 4.0, 10.0)),
+            Column("whole", "ordinal", levels=(0, 1, 2)),
+            Column("day", "date", edges=(737_425.0, 737_435.0, 737_445.0)),
+        )
+    )
+    path, contexts = tmp_path / "one.parquet", [tables.context(schema, [0], [1, 2])]
+    frame.write_parquet(path)
+    engine = SparkEngine(session=session)
+
+    mark = engine.scan(str(path), schema, key=tables.KEY)
+    found = mark, tables.digest(engine.tally(contexts))
+    engine.close()
+
+    assert found == tables.truth(frame, schema, contexts)
+
+
 def test_wrong_sources_are_refused_in_one_line(session: Any, tmp_path: Path) -> None:
     schema = Schema((Column("x", "ordinal", levels=(0, 1)),))
     (tmp_path / "delta" / "_delta_log").mkdir(parents=True)

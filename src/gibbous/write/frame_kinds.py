@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +21,13 @@ from gibbous.read.parquet import parquet_types
 from gibbous.read.source import is_parquet, is_table
 from gibbous.write.arrow_frames import arrow_shape
 from gibbous.write.pandas_frames import pandas_shape
+
+_SPARK = {
+    "tinyint": "Int8", "smallint": "Int16", "int": "Int32", "bigint": "Int64", "float": "Float32",
+    "double": "Float64", "string": "String", "boolean": "Boolean", "date": "Date",
+    "timestamp_ntz": "Datetime[us]",
+}  # fmt: skip
+_MONEY = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +114,7 @@ def frame_kind(source: object) -> FrameKind:
         return FrameKind(owner, shape.frame, columns, tuple(shape.polars_types().items()))
     session = getattr(source, "sparkSession", None) if owner == "pyspark" else None
     if session is not None:
-        return _spark(session)
+        return _spark(session, source, columns)
     given = _polars_types(source)
     types = tuple((name, type_text(dtype)) for name, dtype in given.items())
     return FrameKind("polars", _polars, tuple(given), types)
@@ -123,18 +131,30 @@ def _polars_types(source: object) -> Mapping[str, Any]:
     return {}
 
 
-def _spark(session: Any) -> FrameKind:
+def _spark(session: Any, source: Any, columns: tuple[str, ...]) -> FrameKind:
     """Spark frames of the session that the source came from; sets on disk are read by its executors."""
+    kinds = {column.name: column.dataType.simpleString() for column in source.schema}
+    zone = session.conf.get("spark.sql.session.timeZone")
+    plain = _SPARK | {"timestamp": f"Datetime[us, {zone}]"}
+    types = {name: plain[kind] for name, kind in kinds.items() if kind in plain}
+    types |= {n: f"Decimal[{d[1]}, {d[2]}]" for n, k in kinds.items() if (d := _MONEY.fullmatch(k))}
 
     def read(paths: Sequence[Path]) -> Any:
-        return session.read.parquet(*(path.as_uri() for path in paths))
+        found = session.read.parquet(*(path.as_uri() for path in paths))
+        return found.select(*map(_quoted, kind.order(found.columns)))
 
     def convert(frame: Any, _: Schema) -> Any:
         import polars as pl
 
-        kinds = (pl.Enum, pl.Categorical)
-        text = [name for name, kind in frame.schema.items() if isinstance(kind, kinds)]
+        text = [n for n, one in frame.schema.items() if isinstance(one, pl.Enum | pl.Categorical)]
         plain = frame.with_columns(pl.col(text).cast(pl.String)) if text else frame
-        return session.createDataFrame(plain.to_arrow(compat_level=pl.CompatLevel.oldest()))
+        found = session.createDataFrame(plain.to_arrow(compat_level=pl.CompatLevel.oldest()))
+        bare = [n for n in frame.columns if kinds.get(n) == "timestamp_ntz"]
+        return found.withColumns({n: found[_quoted(n)].cast("timestamp_ntz") for n in bare})
 
-    return FrameKind("pyspark", convert, read=read)
+    kind = FrameKind("pyspark", convert, columns, tuple(types.items()), read)
+    return kind
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -102,6 +102,7 @@ def scanned(
         int.from_bytes(digest, "little"),
         tuple(numbers),
         slab=slabs.rows_of(len(schema)) if partitions is None else SLAB,
+        names=rows.names,
         paths=rows.paths,
         options=options,
     )
@@ -124,7 +125,7 @@ def scanned(
 def _timed(session: Any, rows: Rows, progress: Progress) -> set[str]:
     """Columns of days with a time of day: whether all are midnights is decided over all rows."""
     with quiet():
-        named = rows.frame.select(*(f"`{name.replace('`', '``')}`" for name in rows.instants))
+        named = rows.frame.select(*(f"c{rows.names.index(name)}" for name in rows.instants))
         asked = named.mapInArrow(encoding.timed_columns, encoding.ENCODED).select("report")
         found = awaited(session, asked.toArrow, stage="look", progress=progress)
     timed: set[str] = set()
@@ -132,7 +133,7 @@ def _timed(session: Any, rows: Rows, progress: Progress) -> set[str]:
         told = json.loads(words)
         if "error" in told:
             raise refused(json.dumps(told["error"]), state=UNSPENT)
-        timed.update(told["timed"])
+        timed.update(rows.names[int(name[1:])] for name in told["timed"])
     return timed
 
 

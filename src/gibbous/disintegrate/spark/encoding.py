@@ -36,6 +36,7 @@ class EncodeJob:
         days: columns of days with a time of day, which is midnight in every row.
         timed: such columns where it is not.
         buckets: into how many groups of persons rows are divided; 0 where the unit is a row.
+        names: of the columns of the rows that come from Spark; () for those that they have there.
         paths: text files, one a task; () where rows come from Spark.
         options: how text files are read (`read.source.ReadOptions`).
     """
@@ -48,6 +49,7 @@ class EncodeJob:
     days: tuple[str, ...] = ()
     timed: tuple[str, ...] = ()
     buckets: int = 0
+    names: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     options: Any = None
 
@@ -91,10 +93,16 @@ def _frames(job: EncodeJob, batches: Batches) -> Iterator[pl.DataFrame]:
         held.append(batch)
         count += batch.num_rows
         if count >= most:
-            yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches(held)))
+            yield _named(job, pa.Table.from_batches(held))
             held, count = [], 0
     if count:
-        yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches(held)))
+        yield _named(job, pa.Table.from_batches(held))
+
+
+def _named(job: EncodeJob, table: Any) -> pl.DataFrame:
+    frame = pl.DataFrame(pl.from_arrow(table))
+    frame.columns = list(job.names) or frame.columns
+    return frame
 
 
 def _file_frames(job: EncodeJob, batches: Batches) -> Iterator[pl.DataFrame]:

@@ -13,11 +13,12 @@ from gibbous.core.errors import EngineFailure, InputRejected, UsageError
 from gibbous.core.schema import Schema
 from gibbous.disintegrate.spark.faults import guarded
 from gibbous.disintegrate.spark.session import quiet
-from gibbous.read.conform import check_names, conform, usable
+from gibbous.read.conform import check_names, conform, conform_names, usable
 from gibbous.read.fields import shown
 from gibbous.read.files import TEXT_ENDINGS
 
 _TABLE = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,3}")
+_DIGITS = 18  # of a whole decimal that 64 bits hold
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -26,7 +27,8 @@ class Rows:
     """Where rows come from.
 
     Attributes:
-        frame: a pyspark DataFrame of the columns that are kept; None for text files.
+        frame: a pyspark DataFrame of the columns that are kept, called c0, c1, ..., because Spark reads a
+            point in a name as a path; None for text files.
         names: of its columns.
         instants: names of its columns of days with a time of day, without a time zone.
         paths: text files, one a task.
@@ -51,7 +53,7 @@ def rows_of(session: Any, source: Any, schema: Schema, *, max_columns: int) -> R
         InputRejected, UsageError, EngineFailure: without any value in the text.
     """
     if is_frame(source):
-        return _of_frame(source, schema, max_columns)
+        return _of_frame(source, schema, max_columns, local=True)
     if not isinstance(source, str | os.PathLike):
         raise UsageError(
             "SOURCE",
@@ -135,7 +137,12 @@ def _delta(session: Any, text: str) -> Any:
     )
 
 
-def _of_frame(frame: Any, schema: Schema, max_columns: int) -> Rows:
+def _of_frame(frame: Any, schema: Schema, max_columns: int, *, local: bool = False) -> Rows:
+    """Rows of a frame, its decimals and instants as `read.conform.plain` makes them of files.
+
+    Args:
+        local: days of instants are those of the session's time zone; else of UTC, as files say.
+    """
     import polars as pl
 
     names = list(frame.columns)
@@ -143,9 +150,27 @@ def _of_frame(frame: Any, schema: Schema, max_columns: int) -> Rows:
     with quiet():
         empty = pl.DataFrame(pl.from_arrow(guarded(lambda: frame.limit(0).toArrow())))
     kept = [name for name in names if name not in schema.ignore or usable(name, empty.schema[name])]
-    types = {name: empty.schema[name] for name in kept}
+    conform_names(kept, schema)
+    columns = {name: _plain(name, empty.schema[name], local=local) for name in kept}
+    types = {name: dtype for name, (_, dtype) in columns.items()}
     conform(types, schema)
-    if kept != names:
-        frame = frame.select(*(f"`{name.replace('`', '``')}`" for name in kept))
+    frame = frame.selectExpr(*(f"{text} as c{at}" for at, (text, _) in enumerate(columns.values())))
     instants = tuple(name for name, dtype in types.items() if isinstance(dtype, pl.Datetime))
     return Rows(frame, tuple(kept), instants)
+
+
+def _plain(name: str, dtype: Any, *, local: bool) -> tuple[str, Any]:
+    """A column in Spark's SQL, and its type: a number for a decimal, no time zone for an instant."""
+    import polars as pl
+
+    column = f"`{name.replace('`', '``')}`"
+    if isinstance(dtype, pl.Decimal) and (dtype.scale or (dtype.precision or 38) <= _DIGITS):
+        made, dtype = ("double", pl.Float64) if dtype.scale else ("bigint", pl.Int64)
+        return f"cast({column} as {made})", dtype
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone:
+        made = f"cast({column} as timestamp_ntz)"
+        if not local:
+            epoch = "timestamp_ntz '1970-01-01 00:00:00'"
+            made = f"timestampadd(microsecond, unix_micros({column}), {epoch})"
+        return made, pl.Datetime("us")
+    return column, dtype
