@@ -38,6 +38,10 @@ def test_a_spark_frame_gives_spark_frames_that_read_the_parts(session: Any, tmp_
 def test_order_and_types_of_the_frame_come_back_from_memory_and_from_parts(
     session: Any, tmp_path: Path
 ) -> None:
+    zone = session.conf.get(ZONE)
+    session.conf.set(
+        ZONE, "America/New_York"
+    )  # before the query, which keeps the one it began with
     source = session.sql(
         """SELECT cast(id % 100 / 4 as decimal(8, 2)) cost, cast(id % 7 as short) n,
                   CASE WHEN id % 2 = 0 THEN 'a' ELSE 'b' END `k.x`, id % 3 = 0 b,
@@ -57,8 +61,7 @@ def test_order_and_types_of_the_frame_come_back_from_memory_and_from_parts(
         ),
         Unit(),
     )
-    method, zone = gb.NoisyPegs(epsilon=3, delta=1e-6), session.conf.get(ZONE)
-    session.conf.set(ZONE, "America/New_York")
+    method = gb.NoisyPegs(epsilon=3, delta=1e-6)
     try:
         for out in (None, tmp_path / "out"):
             release = gb.synthesize(
