@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import UsageError
+from gibbous.core.exact import is_finite
 from gibbous.flows.table import Geography, coarse, decimals, read_flows
 from gibbous.structure.regions import Pairs, Places, places
 
@@ -50,7 +51,7 @@ def load_geography(path: str | Path) -> Geography:
             raise _bad(f"has an unknown key {name!r}", FORM)
     origins, destinations = (_listed(file, name, top.get(name)) for name in TABLES)
     reach = top.get("reach", 0)
-    if isinstance(reach, bool) or not isinstance(reach, int | float):
+    if isinstance(reach, bool) or not isinstance(reach, int | float) or not is_finite(reach):
         raise _bad("has a reach that is no number", "It is a distance in miles, >= 0")
     level = _name(top, "level", None) or ""
     if level and level not in origins.parents:
