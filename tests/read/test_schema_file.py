@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gibbous.core.column_texts import LENGTHS
+from gibbous.core.errors import UsageError
 from gibbous.core.schema import FACTS, Column, Impossible, Schema, Unit
 from gibbous.read.edges import calendar, equal_width
 from gibbous.read.schema_file import (
@@ -373,3 +377,31 @@ def test_a25_hostile_names_are_plain_text() -> None:
 def test_text_that_no_file_can_hold_is_refused() -> None:
     with refused(2, "SCHEMATEXT"):
         schema_toml(Schema((Column("a", "nominal", ("\ud800",)),)))
+
+
+@pytest.mark.parametrize("lower", ["2020-01-31", date(2020, 1, 31)])
+def test_bounds_alone_are_given_by_name_and_stay_when_a_column_is_changed(lower: Any) -> None:
+    day = Column("d", "date", lower=lower, upper="2020-12-31")
+    pay = Column("pay", "numeric", lower=0, upper=99.5, decimals=2)
+
+    assert day.edges == (737455.0, 737790.0)
+    assert replace(pay, clamp=True).edges == pay.edges == (0, 99.5)
+    document = tomllib.loads(schema_toml(Schema((day, pay), Unit())))
+    assert str(document["column"][0]["lower"]) == "2020-01-31"
+    assert document["column"][1]["upper"] == 99.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "words"),
+    [
+        ("numeric", {"lower": 0}, "has both"),
+        ("numeric", {"lower": 0, "upper": 9, "edges": (0, 9)}, "has both"),
+        ("nominal", {"lower": 0, "upper": 9}, "has both"),
+        ("date", {"lower": "1 May", "upper": "2 May"}, "no day"),
+        ("date", {"lower": 3, "upper": 4}, "no day"),
+        ("numeric", {"lower": "0", "upper": "9"}, "do not increase"),
+    ],
+)
+def test_bounds_that_are_none_are_refused(kind: Any, more: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Column("x", kind, **more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from gibbous.core.exact import is_finite
 ColumnKind = Literal["nominal", "ordinal", "binary", "numeric", "date"]
 Source = Literal["declared", "discovered", "inferred"]
 Level = str | int | float | bool
+Bound = float | str | datetime.date | None
 MOST_BITS = 4_096  # of a whole number that is a level
 FACTS = ("kind", "levels", "bounds", "bins", "missing")
 KINDS: tuple[ColumnKind, ...] = ("nominal", "ordinal", "binary", "numeric", "date")
@@ -61,6 +62,7 @@ class Column:
         description: of the column, in sentences.
         measured_in: unit of measurement, such as "years".
         note: anything else that a reader of the data should know.
+        lower, upper: bounds alone, in place of edges: numbers; or days, as dates or ISO text.
 
     The five texts are public and for people: no code, count, price or row depends on them.
     Codes: levels (or bins) in order, then `other` if declared, then missing if allowed.
@@ -83,6 +85,8 @@ class Column:
     description: str | None = None
     measured_in: str | None = None
     note: str | None = None
+    lower: InitVar[Bound] = None
+    upper: InitVar[Bound] = None
 
     @classmethod
     def numeric(
@@ -123,7 +127,9 @@ class Column:
         inferred = ", inferred" if any(source == "inferred" for _, source in self.sources) else ""
         return f"<Column {self.name!r}: {self.kind}, {self.size} codes{inferred}>"
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, lower: Bound, upper: Bound) -> None:
+        if lower is not None or upper is not None:
+            object.__setattr__(self, "edges", _bounds(self, lower, upper))
         if not self.name or not isinstance(self.name, str):
             raise _bad(self, "has no name", "Every column has one, as text", "Set name")
         if self.kind not in KINDS:
@@ -207,6 +213,24 @@ class Column:
         if self.missing:
             names.append("(missing)")
         return tuple(names)
+
+
+def _bounds(column: Column, lower: Bound, upper: Bound) -> tuple[Any, ...]:
+    if column.edges or lower is None or upper is None or column.kind not in ("numeric", "date"):
+        raise _bad(
+            column,
+            "has lower or upper where they cannot stand",
+            "A numeric or date column has both, or edges in their place",
+            "Give lower and upper, or edges",
+        )
+    if column.kind == "numeric":
+        return lower, upper
+    try:
+        ends = [datetime.date.fromisoformat(e) if isinstance(e, str) else e for e in (lower, upper)]
+        return tuple(float(end.toordinal()) for end in ends)  # type: ignore[union-attr]
+    except (ValueError, AttributeError):
+        allowed = "Bounds of days are dates, or text such as '2020-01-31'"
+    raise _bad(column, "has a bound that is no day", allowed, "Correct lower and upper")
 
 
 def _check_edges(column: Column) -> None:
