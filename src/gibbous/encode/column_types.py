@@ -95,7 +95,13 @@ def typed(values: pl.Series, column: Column, text: str) -> pl.Series:
     """
     import polars as pl
 
+    from gibbous.encode.levels import output_labels
+
     dtype = type_of(text)
+    if dtype in (pl.Enum, pl.Categorical) and values.dtype != pl.String:
+        labels = output_labels(column).drop_nulls()
+        told = dict(zip(labels, category_texts(column), strict=True))
+        values = values.replace_strict(told, return_dtype=pl.String)
     if dtype == pl.Enum:
         return values.cast(pl.Enum(category_texts(column)))
     if isinstance(dtype, pl.Datetime):
