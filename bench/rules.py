@@ -60,6 +60,10 @@ def main() -> None:
     results = []
     for name, (columns, maps, ifs) in TABLES.items():
         frame = pl.read_parquet(given.data / f"{name}.parquet").select(columns)
+        codes = {end for pair in maps for end in pair}  # of digits: levels, not numbers
+        frame = frame.with_columns(
+            (pl.lit("c") + pl.col(name).cast(pl.String)).alias(name) for name in codes
+        )
         schema, far = schema_of(frame, maps, ifs), []
         for rules in ((), schema.rules):
             made = [
