@@ -93,7 +93,9 @@ class DiscoveryFlags:
 
         if self.id is None:
             if self.unit is None:
-                raise no_unit()
+                raise no_unit(
+                    "Pass `--unit row`, or `--id COLUMN:ROWS`, for example `--id patient:5`."
+                )
             if self.unit != "row":
                 raise _wrong("--unit", self.unit, "row", "Use --id COLUMN:ROWS for persons.")
             return Unit()

@@ -132,13 +132,15 @@ class Discovery:
                 )
 
 
-def no_unit() -> PrivacyRefused:
+def no_unit(
+    fix: str = 'Pass unit=Unit("row"), or for example Unit("person", "patient", 5).',
+) -> PrivacyRefused:
     """The refusal of facts that are to be bought for nobody knows whom."""
     return PrivacyRefused(
         "UNIT",
         "Nobody said what one privacy unit is.",
         "A unit is one row, or one person with at most so many rows.",
-        "Pass `--unit row`, or `--id COLUMN:ROWS`, for example `--id patient:5`.",
+        fix,
     )
 
 
