@@ -11,7 +11,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.core.errors import SchemaMismatch, UsageError
-from gibbous.evaluation.tables import subject
+from gibbous.evaluation.tables import plain, side, subject
 
 SCHEMA = gb.Schema(
     (
@@ -87,3 +87,35 @@ def test_tables_without_rows_and_other_columns_are_refused() -> None:
         subject(FRAME, [], SCHEMA)
     with pytest.raises(SchemaMismatch):
         subject(FRAME, FRAME.rename({"kind": "other"}), SCHEMA)
+
+
+BOUNDS = gb.Schema(
+    (
+        gb.Column("pay", "numeric", lower=0, upper=1000),
+        gb.Column("ill", "binary", levels=("n", "y")),
+    ),
+    gb.Unit(),
+)
+
+
+def pays(shift: float, seed: int) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    pay = np.where(rng.random(2000) < 0.4, 0.0, rng.gamma(2, 40, 2000).clip(0, 900) + shift)
+    return pl.DataFrame({"pay": pay, "ill": np.where(pay > 100, "y", "n")})
+
+
+def test_columns_with_bounds_alone_are_compared_in_bins_of_the_records() -> None:
+    """Under one bin nothing would differ; zeros that many rows have are a bin of their own."""
+    same, moved = (
+        gb.evaluate(pays(0, 1), pays(shift, 2), BOUNDS, only=["tv1", "tv2"]) for shift in (0, 90)
+    )
+
+    assert same["tv1"].value < 0.05
+    assert moved["tv1"].value > 0.25
+    (edges,) = (cut.edges for cut in side(pays(0, 1), plain(BOUNDS)).cuts().values())
+    assert edges[0] == 0
+    assert edges[-1] == 1000
+    assert 10 <= len(edges) <= 17
+    inside = np.histogram(pays(0, 1)["pay"], edges)[0]
+    assert inside[0] == (pays(0, 1)["pay"] == 0).sum()
+    assert inside[1:].max() < 2.5 * 2000 / 16

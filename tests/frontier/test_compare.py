@@ -271,3 +271,39 @@ def test_a_fault_of_a_study_file_is_named(
 def test_data_that_are_not_there_are_an_input_that_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputRejected, match="cannot be read"):
         run(source=tmp_path / "nowhere.parquet", epsilon=[1])
+
+
+@pytest.mark.parametrize("charged", [False, True])
+def test_numbers_with_bounds_alone_are_measured_in_bins_of_the_records(
+    charged: bool, tmp_path: Path
+) -> None:
+    """Methods that buy bins of their own are measured in the same ones as all others."""
+    rng = np.random.default_rng(4)
+    pay = np.where(rng.random(3000) < 0.5, 0.0, rng.gamma(2, 40, 3000).clip(0, 999))
+    frame = pl.DataFrame({"pay": pay, "ill": np.where(pay > 80, "y", "n")})
+    schema = gb.Schema(
+        (
+            gb.Column("pay", "numeric", lower=0, upper=1000, decimals=2),
+            gb.Column("ill", "binary", levels=("n", "y")),
+        ),
+        gb.Unit(),
+    )
+
+    found = compare(
+        frame,
+        schema,
+        {"tables": gb.NoisyPegs(delta=1e-6), "plain": gb.Laplace()},
+        epsilon=[5],
+        repeats=1,
+        metrics=["tv1", "tv2"],
+        workers=1,
+        holdout=0.2,
+        ledger=tmp_path / "ledger.db" if charged else None,
+    )
+
+    points = {p["label"]: p for p in found.points()}
+    independent = points["independent columns"]["tv2"]
+    assert independent > 0.2
+    for label in ("tables", "plain"):
+        assert points[label]["tv2"] < independent / 2
+        assert 0 < points[label]["tv1"] < 0.1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 
 from gibbous.core.codes import Codes
 from gibbous.core.errors import InputRejected, SchemaMismatch, UsageError
+from gibbous.core.recode import Edges, recoded
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.stream import stream_key, uniforms, words
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 REFERENCES = ("bootstrap", "holdout", "independent")
+BINS = 16  # of a column with bounds alone
 _STREAM = 0x6576616C  # "eval": apart from the streams that drew the rows themselves
 
 
@@ -62,23 +64,56 @@ class Side:
         Levels of ordinal columns are evenly spaced by this; nominal columns have no order: encode
         them for anything that would use one.
         """
+        out = np.empty((len(self.schema), self.rows))
+        for index, column in enumerate(self.schema):
+            if column.binned:
+                out[index] = self._of(index)
+                continue
+            out[index] = codes = self.codes.by_column[index]
+            if column.missing_code is not None:
+                out[index][codes == column.missing_code] = np.nan
+        return out.T
+
+    def cuts(self) -> dict[int, Edges]:
+        """Bins for columns with bounds alone, by position: up to BINS with about as many rows each.
+
+        One bin would show nothing of the numbers in it. A value that many rows have is a bin of its own.
+        """
+        bound = {name for rule in self.schema.impossible for name, _ in rule.where}
+        found = {}
+        for index, column in enumerate(self.schema):
+            if len(column.edges) != 2 or column.name in bound:
+                continue
+            values = np.sort(self._of(index))
+            values = values[: len(values) - int(np.isnan(values).sum())]
+            if not len(values):
+                continue
+            parts = np.quantile(values, np.arange(1, BINS) / BINS, method="inverted_cdf")
+            heaps = np.unique(parts[1:][parts[1:] == parts[:-1]])
+            after = values[np.minimum(np.searchsorted(values, heaps, "right"), len(values) - 1)]
+            low, high = column.edges
+            inner = [float(cut) for cut in np.union1d(parts, after) if low < cut < high]
+            found[index] = Edges((low, *inner, high))
+        return found
+
+    def cut(self, changes: Mapping[int, Edges]) -> Side:
+        """The same table in other bins."""
+        if not changes:
+            return self
+        numbers = tuple((at, np.nan_to_num(self._of(at))) for at in changes)
+        codes = recoded(replace(self.codes, numbers=numbers), changes)
+        return Side(replace(codes, numbers=()), self.frame)
+
+    def _of(self, index: int) -> np.ndarray:
+        """Numbers or ordinals of a column of bins, float64 (rows,), NaN missing."""
         import polars as pl
 
         from gibbous.encode.bins import EPOCH
 
-        out = np.empty((len(self.schema), self.rows))
-        for index, column in enumerate(self.schema):
-            codes = self.codes.by_column[index]
-            if column.binned:
-                series = self.frame[column.name]
-                if column.kind == "date":
-                    series = series.cast(pl.Int32) + EPOCH
-                out[index] = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
-            else:
-                out[index] = codes
-                if column.missing_code is not None:
-                    out[index][codes == column.missing_code] = np.nan
-        return out.T
+        series, column = self.frame[self.schema.names[index]], self.schema.columns[index]
+        if column.kind == "date":
+            series = series.cast(pl.Int32) + EPOCH
+        return series.cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -173,7 +208,10 @@ def subject(
                 "A comparison needs at least one row on each side.",
                 "Give a table with rows.",
             )
-    return Subject(declared, records, tuple(sides), spare, seed)
+    changes = records.cuts()
+    spare = None if spare is None else spare.cut(changes)
+    records = records.cut(changes)
+    return Subject(records.schema, records, tuple(s.cut(changes) for s in sides), spare, seed)
 
 
 def _read(which: str, source: Any, schema: Schema, options: Any) -> Side:

@@ -65,10 +65,13 @@ class Worker:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.schema = plain(job.schema)
+        self.declared = plain(job.schema)
         self.records, spare = _split(job)
-        self.real = side(self.records, self.schema, options=job.reading)
-        self.holdout = None if spare is None else side(spare, self.schema, options=job.reading)
+        real = side(self.records, self.declared, options=job.reading)
+        self.changes = real.cuts()
+        self.real = real.cut(self.changes)
+        self.schema = self.real.schema
+        self.holdout = None if spare is None else self._side(spare)
 
     def run(self, cell: Cell) -> list[dict[str, Any]]:
         """Figures of one run: one row a finding; one row with `failed` where the run was refused."""
@@ -130,12 +133,19 @@ class Worker:
                 options=self.job.reading,
                 **settings,
             )
-            return side(release.sets[0], self.schema), cost
+            return self._side(release.sets[0]), cost
         codes = self._codes(mechanism, planned, rows, seed)
         from gibbous.encode.decode import decode
 
+        frame = decode(codes, seed=seed)
+        if self.changes or codes.schema.sizes != self.schema.sizes:  # a method may buy other bins
+            return self._side(frame), cost
         codes = Codes(self.schema, codes.values, numbers=codes.numbers)
-        return Side(codes, typed(decode(codes, seed=seed), codes)), cost
+        return Side(codes, typed(frame, codes)), cost
+
+    def _side(self, source: Any) -> Side:
+        """A table in the bins of this study."""
+        return side(source, self.declared, options=self.job.reading).cut(self.changes)
 
     def _codes(self, mechanism: Any, planned: Plan, rows: int | None, seed: int) -> Codes:
         from gibbous.disintegrate import engine
