@@ -433,6 +433,26 @@ def test_l_above_the_levels_of_a_column_is_refused_at_the_plan() -> None:
         DiversePegs(l=3).plan(schema_of(5, 2), 10)
 
 
+def test_a_share_of_ln_c_gives_each_column_its_own_l_and_claims_the_least() -> None:
+    plan = DiversePegs(share=0.5).plan(schema_of(9, 25, 1), 10)
+
+    assert plan.total.l == 3
+    assert errors(DiversePegs(share=0.5), schema_of(9, 25, 1)) == {
+        **errors(DiversePegs(l=3), schema_of(9)),
+        **dict(list(errors(DiversePegs(l=5), schema_of(25, 25)).items())[1:]),
+    }
+    assert DiversePegs(share=1).plan(schema_of(5, 2), 10).total.l == 2
+    assert "0.5 of ln C" in plan.published
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.01, math.nan])
+def test_a_share_outside_its_range_or_beside_l_is_refused(share: float) -> None:
+    with pytest.raises(ParameterError, match="> 0 and <= 1"):
+        DiversePegs(share=share)
+    with pytest.raises(ParameterError, match="Both l and share"):
+        DiversePegs(l=2, share=0.5)
+
+
 def test_l_of_one_is_announced_as_copying() -> None:
     assert any("copies of records" in w for w in DiversePegs(l=1).plan(SMALL, 5).warnings)
 

@@ -99,6 +99,13 @@ def test_f10_l_diversity_is_never_called_differential_privacy() -> None:
     assert (claim.kind, claim.l, claim.epsilon) == ("l_diversity", 2, 0)
 
 
+def test_a_share_claims_the_l_of_the_column_with_the_fewest_levels() -> None:
+    claim = GibbsRows(Diverse(share=Fraction(1, 2))).cost(CONTEXTS, 10, "add_remove", 1)
+
+    smallest = min(c.levels for c in CONTEXTS if c.levels > 1)
+    assert claim.l <= math.sqrt(smallest) < claim.l + Fraction(1, 10**9)
+
+
 def test_more_diversity_than_levels_is_refused_before_data() -> None:
     with pytest.raises(ParameterError, match="a column has 2 levels"):
         GibbsRows(Diverse(Fraction(3))).cost(CONTEXTS, 10, "add_remove", 1)

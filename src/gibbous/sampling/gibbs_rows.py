@@ -200,10 +200,11 @@ def _loss(perturb: Perturbation, context: Context, relation: Relation, max_rows:
 
 
 def _diverse(perturb: Perturbation, contexts: Sequence[Context], relation: Relation) -> Claim:
-    for context in contexts:
-        perturb.check(context.levels)  # type: ignore[attr-defined]
+    drawn = [context.levels for context in contexts if context.levels > 1]
+    for levels in drawn:
+        perturb.check(levels)  # type: ignore[attr-defined]
     return l_diverse(
-        perturb.diversity,  # type: ignore[attr-defined]
+        min(map(perturb.diversity, drawn or (1,))),  # type: ignore[attr-defined]
         unit="row",
         relation=relation,
         source="docs/proofs/diverse.md",
