@@ -400,6 +400,34 @@ def test_dense_memory_grows_with_cells_and_not_with_rows() -> None:
     assert few == many == 24 * 24
 
 
+def test_a_public_prior_spreads_virtual_records_at_the_same_price() -> None:
+    even, uneven = Pegs(epsilon=1), Pegs(epsilon=1, prior={"x1": [7, 1, 2]})
+
+    ours, plain = uneven.plan(SMALL, 10), even.plan(SMALL, 10)
+
+    assert ours.total == plain.total
+    alpha = errors(even, SMALL, 10)["alpha, virtual records a level"]
+    assert errors(uneven, SMALL, 10)["virtual records in a key of 'x1'"] == pytest.approx(
+        10 * alpha
+    )
+    assert build(Pegs, {"prior": [["x1", [7, 1, 2]]]}) == Pegs(prior={"x1": [7, 1, 2]})
+
+
+@pytest.mark.parametrize(
+    "prior", [{"x1": [7, 0, 2]}, {"x1": [7, 0.5, 2]}, {"x1": 7}, "x1", [["x1", [1]], ["x1", [2]]]]
+)
+def test_a_prior_without_a_number_for_a_level_is_refused(prior: object) -> None:
+    with pytest.raises(ParameterError, match="prior of Pegs has the wrong form"):
+        Pegs(prior=prior)  # type: ignore[arg-type]
+
+
+def test_a_prior_that_does_not_fit_the_schema_is_refused_at_the_plan() -> None:
+    with pytest.raises(UsageError, match="2 numbers for column 'x1', which has 3 codes"):
+        Pegs(prior={"x1": [7, 1]}).plan(SMALL, 10)
+    with pytest.raises(UsageError, match="names column 'x9'"):
+        Pegs(prior={"x9": [7, 1]}).plan(SMALL, 10)
+
+
 # --- l-diversity
 
 
