@@ -230,10 +230,13 @@ def copies(self: Any, curator: Any, rows: int, sets: int = 1) -> Codes:
     return Codes(curator.schema, np.zeros((rows, len(curator.schema)), dtype=np.int64))
 
 
-def test_l_diversity_is_bounded_from_above_and_unperturbed_draws_are_refuted() -> None:
-    sound = audit("diverse_pegs", words=Words())
+@pytest.mark.parametrize("params", [{}, {"share": 0.5}], ids=["l", "share"])
+def test_l_diversity_is_bounded_from_above_and_unperturbed_draws_are_refuted(
+    params: dict[str, float],
+) -> None:
+    sound = audit("diverse_pegs", params=params, words=Words())
     with faults((registry.load("diverse_pegs"), "run", copies)):
-        broken = audit("diverse_pegs", words=Words())
+        broken = audit("diverse_pegs", params=params, words=Words())
 
     assert sound.verdict == "nothing found"
     assert sound.self_test is not None

@@ -400,6 +400,34 @@ def test_dense_memory_grows_with_cells_and_not_with_rows() -> None:
     assert few == many == 24 * 24
 
 
+def test_a_public_prior_spreads_virtual_records_at_the_same_price() -> None:
+    even, uneven = Pegs(epsilon=1), Pegs(epsilon=1, prior={"x1": [7, 1, 2]})
+
+    ours, plain = uneven.plan(SMALL, 10), even.plan(SMALL, 10)
+
+    assert ours.total == plain.total
+    alpha = errors(even, SMALL, 10)["alpha, virtual records a level"]
+    assert errors(uneven, SMALL, 10)["virtual records in a key of 'x1'"] == pytest.approx(
+        10 * alpha
+    )
+    assert build(Pegs, {"prior": [["x1", [7, 1, 2]]]}) == Pegs(prior={"x1": [7, 1, 2]})
+
+
+@pytest.mark.parametrize(
+    "prior", [{"x1": [7, 0, 2]}, {"x1": [7, 0.5, 2]}, {"x1": 7}, "x1", [["x1", [1]], ["x1", [2]]]]
+)
+def test_a_prior_without_a_number_for_a_level_is_refused(prior: object) -> None:
+    with pytest.raises(ParameterError, match="prior of Pegs has the wrong form"):
+        Pegs(prior=prior)  # type: ignore[arg-type]
+
+
+def test_a_prior_that_does_not_fit_the_schema_is_refused_at_the_plan() -> None:
+    with pytest.raises(UsageError, match="2 numbers for column 'x1', which has 3 codes"):
+        Pegs(prior={"x1": [7, 1]}).plan(SMALL, 10)
+    with pytest.raises(UsageError, match="names column 'x9'"):
+        Pegs(prior={"x9": [7, 1]}).plan(SMALL, 10)
+
+
 # --- l-diversity
 
 
@@ -431,6 +459,26 @@ def test_f10_l_diversity_is_no_differential_privacy() -> None:
 def test_l_above_the_levels_of_a_column_is_refused_at_the_plan() -> None:
     with pytest.raises(ParameterError, match="l is 3"):
         DiversePegs(l=3).plan(schema_of(5, 2), 10)
+
+
+def test_a_share_of_ln_c_gives_each_column_its_own_l_and_claims_the_least() -> None:
+    plan = DiversePegs(share=0.5).plan(schema_of(9, 25, 1), 10)
+
+    assert plan.total.l == 3
+    assert errors(DiversePegs(share=0.5), schema_of(9, 25, 1)) == {
+        **errors(DiversePegs(l=3), schema_of(9)),
+        **dict(list(errors(DiversePegs(l=5), schema_of(25, 25)).items())[1:]),
+    }
+    assert DiversePegs(share=1).plan(schema_of(5, 2), 10).total.l == 2
+    assert "0.5 of ln C" in plan.published
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.01, math.nan])
+def test_a_share_outside_its_range_or_beside_l_is_refused(share: float) -> None:
+    with pytest.raises(ParameterError, match="> 0 and <= 1"):
+        DiversePegs(share=share)
+    with pytest.raises(ParameterError, match="Both l and share"):
+        DiversePegs(l=2, share=0.5)
 
 
 def test_l_of_one_is_announced_as_copying() -> None:

@@ -343,6 +343,15 @@ def test_contexts_given_by_name_reach_the_draw() -> None:
     assert two_way(values, rows, 0, 1) < 0.06
 
 
+def test_without_a_budget_rows_follow_the_public_prior() -> None:
+    values = np.tile(np.array([[2, 3, 1, 4, 0]]), (500, 1))
+    name = SCHEMA.names[0]
+
+    rows = fit(Pegs(epsilon=1e-9, prior={name: [6, 3, 1]}), values, 4000).values
+
+    assert np.bincount(rows[:, 0], minlength=3) / 4000 == pytest.approx([0.6, 0.3, 0.1], abs=0.03)
+
+
 def test_diverse_rows_are_less_certain_than_the_records() -> None:
     values = np.tile(np.array([[2, 3, 1, 4, 0]]), (500, 1))
 

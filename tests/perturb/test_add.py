@@ -170,3 +170,32 @@ def test_a_unit_of_several_rows_costs_less_than_as_many_units(
     assert not covers(price * Fraction(9999, 10000), worst)
     assert price < rows * add.loss(3, relation)
     assert Add.within(Fraction(1), rows).alpha < Add.within(Fraction(1, rows)).alpha
+
+
+def test_uneven_virtual_records_have_alpha_for_the_smallest_ratio() -> None:
+    add = Add(Fraction(3, 4), (6, 2, 3))
+    unit = add.scaled[1]
+
+    virtual = [Fraction(w, unit) for w in add.weights(np.zeros((1, 3), dtype=np.int64))[0].tolist()]
+
+    assert virtual[1] == Fraction(3, 4)
+    assert [float(v) for v in virtual] == pytest.approx([2.25, 0.75, 1.125], rel=1e-6)
+    assert min(virtual) >= add.alpha
+    assert (add.weights(COUNTS) - add.weights(0 * COUNTS) == COUNTS * unit).all()
+    assert add.loss(3, "add_remove") == Add(Fraction(3, 4)).loss(3, "add_remove")
+
+
+@pytest.mark.parametrize(("alpha", "ratios"), [(1 << 50, (6, 2, 3)), (1 << 39, (1 << 33, 1, 1))])
+def test_without_a_budget_draws_follow_the_ratios_and_cost_nothing(
+    alpha: int, ratios: tuple[int, ...]
+) -> None:
+    add = Add(Fraction(alpha), ratios)
+
+    assert add.weights(COUNTS).tolist() == [list(ratios)] * 3
+    assert add.loss(3, "replace_one") == 0
+
+
+@pytest.mark.parametrize("ratio", [0, -1, 1.5, 1 << 34])
+def test_a_level_without_virtual_records_is_refused(ratio: float) -> None:
+    with pytest.raises(ParameterError, match="Each level needs virtual records"):
+        Add(Fraction(1), (1, ratio))  # type: ignore[arg-type]

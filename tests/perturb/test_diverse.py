@@ -112,6 +112,35 @@ def test_more_diversity_than_levels_is_refused_and_one_level_is_let_through() ->
     assert Diverse(Fraction(5, 2)).largest_probability(1) == 1
 
 
+@pytest.mark.parametrize("share", ["0.1", "0.5", "0.83", "1"])
+@pytest.mark.parametrize("levels", [2, 3, 7])
+def test_a_share_is_the_least_mixing_whose_entropy_is_that_part_of_the_largest(
+    share: str, levels: int
+) -> None:
+    """Against a walk over beta in small steps, and the entropy itself."""
+    counts = np.eye(1, levels, dtype=np.int64) * 5 + np.eye(1, levels, 1, dtype=np.int64) * 2
+    steps = np.linspace(0, 1, 20_001)
+    goal = float(share) * math.log(levels)
+    mixed = [(1 - beta) * counts[0] / 7 + beta / levels for beta in steps]
+    least = next(row for row in mixed if entropy(row) >= goal - 1e-12)
+
+    drawn = Diverse(share=Fraction(share)).weights(counts)[0]
+
+    assert drawn == pytest.approx(least, abs=1e-4)
+    assert entropy(drawn) >= goal - 1e-11
+    assert Diverse(share=Fraction(share)).diversity(levels) <= levels
+
+
+def test_a_share_of_one_is_uniform_and_l_with_a_share_is_refused() -> None:
+    whole = Diverse(share=Fraction(1))
+
+    assert (whole.diversity(20_011), whole.diversity(2)) == (20_011, 2)
+    assert whole.weights(COUNTS) == pytest.approx(0.25)
+    for share, l in ((Fraction(1, 2), 2), (Fraction(0), 1), (Fraction(11, 10), 1)):
+        with pytest.raises(ParameterError, match="share above 0 and at most 1"):
+            Diverse(Fraction(l), share=share)
+
+
 def test_parameters_are_checked() -> None:
     with pytest.raises(ParameterError, match="l is a fraction >= 1"):
         Diverse(Fraction(1, 2))

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from gibbous.perturb.add import Add
@@ -71,6 +72,58 @@ def test_more_sweeps_cost_more_than_published_and_less_than_our_price(
 
     assert reached > found > CLAIM
     assert reached <= price(GibbsRows(ONE, sweeps), 1) == pytest.approx(sweeps * CLAIM, abs=1e-8)
+
+
+UNEVEN = (5, 1, 2)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("max_rows", [1, 2])
+def test_uneven_virtual_records_cost_what_the_smallest_alpha_costs(
+    relation: str, max_rows: int
+) -> None:
+    """The saboteur spreads as many virtual records as alpha everywhere would be: it is caught."""
+    honest = Add(Fraction(1, 2), UNEVEN)
+    saboteur = Add(Fraction(1, 2) * 3 * min(UNEVEN) / sum(UNEVEN), UNEVEN)
+    priced = float(honest.loss(3, relation, max_rows))  # type: ignore[arg-type]
+
+    reached, too_much = (loss_of_a_draw(add, relation, max_rows) for add in (honest, saboteur))
+
+    assert priced == pytest.approx(math.log1p(max_rows / 0.5))
+    assert 0.98 * priced < reached <= priced + 1e-12
+    assert too_much > 1.2 * priced
+
+
+def loss_of_a_draw(add: Add, relation: str, max_rows: int) -> float:
+    """Over all neighbors among small counts of one key, with the weights of the running code."""
+
+    def near(one: tuple[int, ...], two: tuple[int, ...]) -> bool:
+        up = sum(max(b - a, 0) for a, b in zip(one, two, strict=True))
+        down = sum(max(a - b, 0) for a, b in zip(one, two, strict=True))
+        return max(up, down) <= max_rows and (relation == "replace_one" or min(up, down) == 0)
+
+    tables = list(itertools.product((0, 1, 2, 3, 400), repeat=3))
+    weights = add.weights(np.array(tables, dtype=np.int64)).astype(float)
+    laws = dict(
+        zip(tables, np.log(weights / weights.sum(axis=1, keepdims=True)).tolist(), strict=True)
+    )
+    return max(
+        abs(a - b)
+        for one, two in itertools.product(tables, repeat=2)
+        if near(one, two)
+        for a, b in zip(laws[one], laws[two], strict=True)
+    )
+
+
+def test_a_row_with_uneven_virtual_records_keeps_its_price() -> None:
+    def uneven(records: Records) -> Law:
+        return law(records, SIZES, lambda counts: [counts[0] + 1.0, counts[1] + 3.0], seed=(0, 0))
+
+    own = tuple((j, Add(Fraction(1), (1, 3))) for j in range(2))
+    claim = price(GibbsRows(ONE, own=own), 1)
+
+    assert claim == pytest.approx(CLAIM, abs=1e-9)
+    assert 0.98 * CLAIM < worst([0, 1, 100, 10**6], uneven) <= claim
 
 
 def test_rows_from_fresh_seeds_cost_the_sum() -> None:

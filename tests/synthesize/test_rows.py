@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -20,6 +22,7 @@ from gibbous.perturb.tilt import Tilt
 from gibbous.sampling.blocks import Block
 from gibbous.sampling.gibbs_rows import BootstrapRows, GibbsRows, JointRows, ResetBlocks
 from gibbous.sampling.structural_zeros import uniform_rows
+from tests.synthesize.law import law
 from tests.synthesize.made import (
     conditionals_of,
     context_of,
@@ -99,6 +102,13 @@ def test_f10_l_diversity_is_never_called_differential_privacy() -> None:
     assert (claim.kind, claim.l, claim.epsilon) == ("l_diversity", 2, 0)
 
 
+def test_a_share_claims_the_l_of_the_column_with_the_fewest_levels() -> None:
+    claim = GibbsRows(Diverse(share=Fraction(1, 2))).cost(CONTEXTS, 10, "add_remove", 1)
+
+    smallest = min(c.levels for c in CONTEXTS if c.levels > 1)
+    assert claim.l <= math.sqrt(smallest) < claim.l + Fraction(1, 10**9)
+
+
 def test_more_diversity_than_levels_is_refused_before_data() -> None:
     with pytest.raises(ParameterError, match="a column has 2 levels"):
         GibbsRows(Diverse(Fraction(3))).cost(CONTEXTS, 10, "add_remove", 1)
@@ -172,6 +182,42 @@ def test_rows_of_a_block_are_a_chain() -> None:
     assert (values[:, 0, 0] == values[:, 1, 0]).all()
     assert (values[:, 0, 1] == values[:, 0, 0]).mean() > 0.99  # first visit: the data
     assert (values[:, 1, 1] == values[:, 1, 0]).mean() < 0.15  # second visit: uniform
+
+
+def test_rows_under_uneven_virtual_records_follow_the_law_by_enumeration() -> None:
+    data = {(0, 0): 3, (1, 2): 2, (1, 0): 1}
+    records = np.array([row for row, n in data.items() for _ in range(n)])
+    uneven = (4, 1, 2)
+    one = GibbsRows(ONE, own=((1, Add(Fraction(1), uneven)),))
+
+    def weigh(counts: Sequence[int]) -> list[float]:
+        virtual = uneven if len(counts) == 3 else (1, 1)
+        return [n + a for n, a in zip(counts, virtual, strict=True)]
+
+    sizes, drawn = (2, 3), 40_000
+    contexts = [context_of(sizes, [0], [1]), context_of(sizes, [1], [0])]
+    counts = [counts_of(context, records) for context in contexts]
+    rows = one(counts, schema_of(sizes), drawn, words_of(8)).values
+    expected = law(data, sizes, weigh)
+
+    seen = Counter(map(tuple, rows.tolist()))
+    chi = sum((seen[row] - drawn * p) ** 2 / (drawn * p) for (row,), p in expected.items())
+    assert chi < 20.5  # chi-square with 5 degrees of freedom, .999
+
+
+@pytest.mark.parametrize("ratios", [(), (3, 1, 2, 5)])
+def test_virtual_records_of_impossible_levels_go_to_the_possible_ones(
+    ratios: tuple[int, ...],
+) -> None:
+    add = Add(Fraction(1), ratios)
+    block = Block(counts_of(context_of((4,), [0], []), np.zeros((0, 1), dtype=int)), add)
+    allowed = np.array([[True, False, True, False]])
+
+    own = block._masked(add.weights(np.zeros((1, 4), dtype=np.int64)), allowed)[0] / add.scaled[1]
+
+    virtual = np.array(ratios or (1, 1, 1, 1))
+    lost = virtual[[1, 3]].sum() / 2
+    assert own == pytest.approx([virtual[0] + lost, 0, virtual[2] + lost, 0], rel=1e-6)
 
 
 ZEROS = (

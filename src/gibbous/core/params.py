@@ -108,7 +108,7 @@ def check(instance: Any) -> None:
         value = getattr(instance, f.name)
         hint = hints[f.name]
         if (
-            hint is float
+            float in (hint, *get_args(hint))
             and isinstance(value, int)
             and not isinstance(value, bool)
             and is_finite(value)

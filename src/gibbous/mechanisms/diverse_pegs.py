@@ -6,9 +6,10 @@ from typing import ClassVar, Literal
 
 from gibbous.core.claim import l_diverse
 from gibbous.core.codes import Codes
+from gibbous.core.errors import ParameterError
 from gibbous.core.exact import exact
 from gibbous.core.method_card import About
-from gibbous.core.params import at_least, check, mechanism, one_of, param
+from gibbous.core.params import Rule, at_least, check, mechanism, one_of, param
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -17,10 +18,12 @@ from gibbous.perturb.diverse import Diverse
 from gibbous.sampling.gibbs_rows import GibbsRows, without_zeros
 from gibbous.structure.contexts import Given, given_or_ring, tidy
 
+L = 1.5  # unless l or share is given
+
 
 @mechanism
 class DiversePegs:
-    """Draw rows from conditionals each of which has entropy of at least ln l.
+    """Draw rows from conditionals each of which has entropy of at least ln l, or a share of ln C.
 
     Guarantee:
         Entropy l-diversity of each redrawn value given the rest of its row. Not differential
@@ -44,7 +47,12 @@ class DiversePegs:
     )
 
     l: float = param(  # noqa: E741 - the papers' letter
-        1.5, at_least(1), unit="levels", help="Effective number of levels a value has."
+        L, at_least(1), unit="levels", help="Effective number of levels a value has."
+    )
+    share: float | None = param(
+        None,
+        Rule(lambda v: 0 < v <= 1, "> 0 and <= 1"),
+        help="In place of l: entropy as a share of the largest, ln C, of each column.",
     )
     form: Literal["alpha", "mix"] = param(
         "alpha",
@@ -63,6 +71,13 @@ class DiversePegs:
     def __post_init__(self) -> None:
         tidy(self)
         check(self)
+        if self.share is not None and self.l != L:
+            raise ParameterError(
+                "LSHARE",
+                "Both l and share of DiversePegs were given.",
+                "Either says how diverse values are: l for all columns, share of ln C for each.",
+                f"Leave one of them out, for example share={self.share:g} alone.",
+            )
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """What is promised, and q*, the guessing probability it leaves, for each column.
@@ -81,16 +96,18 @@ class DiversePegs:
             (f"q*: largest probability of one value of {name!r}", draw.largest_probability(size))
             for name, size in sizes.items()
         )
+        least = min(map(draw.diversity, sizes.values() or (1,)))
         warnings: tuple[str, ...] = (
             (
                 "l-diversity is not differential privacy: what others' records reveal is not bounded, "
                 "and one value may still be as likely as q*."
             ),
         )
-        if self.l == 1:
+        if least == 1 and sizes:
             warnings += ("l = 1 perturbs nothing: rows can be copies of records.",)
-        claim = l_diverse(exact(self.l), unit="row", source="docs/proofs/diverse.md")
+        claim = l_diverse(least, unit="row", source="docs/proofs/diverse.md")
         detail = f"least {self.form} of each key, criterion {self.criterion}"
+        asked = f"{self.share:g} of ln C" if self.share else f"ln l, l = {self.l:g}"
         return _plans.row_plan(
             self,
             rows,
@@ -98,7 +115,7 @@ class DiversePegs:
             spend=Spend("rows of diverse conditionals", claim, detail),
             units=_plans.paid_rows(self, rows, sets),
             contexts=given_or_ring(schema, self.contexts, self.parents),
-            published=f"synthetic l-diversity, l = {self.l:g}",
+            published=f"synthetic l-diversity: entropy of {asked}",
             outlook=(worst, warnings),
         )
 
@@ -109,4 +126,6 @@ class DiversePegs:
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
     def _diverse(self) -> Diverse:
-        return Diverse(exact(self.l), self.form, self.criterion)
+        if self.share is None:
+            return Diverse(exact(self.l), self.form, self.criterion)
+        return Diverse(form=self.form, criterion=self.criterion, share=exact(self.share))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -20,6 +21,7 @@ from gibbous.privacy.calibrate.gibbs import pegs_alpha_published, pegs_zcdp
 from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
 from gibbous.sampling.gibbs_rows import GibbsRows
 from gibbous.structure.contexts import Given, given_or_ring, tidy
+from gibbous.structure.public_prior import Prior, ratios_of, tidy_prior
 
 DELTA = Fraction(1, 10**6)
 
@@ -34,7 +36,8 @@ class Pegs:
         Proven here: the same for one pass, and with alpha recomputed for more (docs/proofs/pegs.md).
         Audited: contract, with draws from unperturbed counts as saboteur.
     Source:
-        [park2014, s3, eq. 6]. Context columns are public: ranking them on the records is refused.
+        [park2014, s3, eq. 6, and s3.3 for `prior`]. Context columns are public: ranking them on the
+        records is refused.
     """
 
     about: ClassVar[About] = About(
@@ -54,9 +57,13 @@ class Pegs:
     parents: int = param(2, at_least(0), unit="columns", help="Context columns a column.")
     sweeps: int = param(1, at_least(1), help="Passes a row; each takes its share of epsilon.")
     contexts: Given = param((), help="Public context columns by name; empty for the ring.")
+    prior: Prior = param(
+        (), help="Public counts of a column's levels; virtual records are in proportion."
+    )
 
     def __post_init__(self) -> None:
         tidy(self)
+        tidy_prior(self)
         check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
@@ -69,10 +76,18 @@ class Pegs:
                 "records that outweigh the prior in a key of the widest column",
                 max(schema.sizes) * alpha,
             ),
+            *(
+                (
+                    f"virtual records in a key of {schema.names[column]!r}",
+                    alpha * sum(ratios) / min(ratios),
+                )
+                for column, ratios in ratios_of(schema, self.prior)
+            ),
             composed(add, count * self._draws(schema), self.relation, _plans.most_rows(schema)),
         )
         what = f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws"
-        detail = f"virtual records added to each level: alpha = {alpha:.6g}"
+        least = "alpha of the level with the fewest" if self.prior else "alpha"
+        detail = f"virtual records added to each level: {least} = {alpha:.6g}"
         return _plans.row_plan(
             self,
             rows,
@@ -88,7 +103,9 @@ class Pegs:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw rows * sets rows with cryptographic words."""
         contexts = given_or_ring(curator.schema, self.contexts, self.parents)
-        draw = GibbsRows(self._add(curator.schema), self.sweeps)
+        add = self._add(curator.schema)
+        own = tuple((j, replace(add, ratios=r)) for j, r in ratios_of(curator.schema, self.prior))
+        draw = GibbsRows(add, self.sweeps, own=own)
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
     def _draws(self, schema: Schema) -> int:

@@ -1,4 +1,4 @@
-"""Add alpha virtual records to each level of each key, as exact integer weights."""
+"""Add alpha virtual records, or more, to each level of each key, as exact integer weights."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _FINEST = 30  # alpha is a multiple of 2**-30 at least
 _HUGE = 40  # from 2**40 on, alpha is read as infinite
 _ROOM = 1 << 62  # weights of a key sum to at most this
 
+MOST_RATIO = 1 << 34
+
 LARGEST = Fraction(700)
 """Nats a draw beyond which a budget is read as this: such an alpha is far below the finest."""
 
@@ -33,11 +35,21 @@ class Add:
 
     Attributes:
         alpha: virtual records a level; > 0.
+        ratios: one whole number >= 1 a level, from public facts: virtual records in proportion to
+            them, with alpha for the smallest, on which alone the price depends. () for alpha everywhere.
     """
 
     alpha: Fraction
+    ratios: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if any(type(r) is not int or not 0 < r < MOST_RATIO for r in self.ratios):
+            raise ParameterError(
+                "ALPHA",
+                "A ratio of virtual records is no whole number above 0, or too large.",
+                f"Each level needs virtual records; ratios are at least 1 and below {MOST_RATIO:,}.",
+                "For example Add(Fraction(1), (2, 1)).",
+            )
         if not isinstance(self.alpha, Fraction) or self.alpha <= 0:
             raise ParameterError(
                 "ALPHA",
@@ -72,11 +84,12 @@ class Add:
         return Fraction(ones, unit) if unit else None
 
     @property
-    def prior(self) -> int:
-        """Weight of a level without records. Under structural zeros the possible levels share C times
-        it, so that a conditional never rests on less than C alpha virtual records.
+    def prior(self) -> int | np.ndarray:
+        """Weight of a level without records (by level, where they have ratios). Under structural zeros
+        the possible levels share that of the others, so that a conditional never rests on fewer
+        virtual records than there are.
         """
-        return self.scaled[0]
+        return self._empty(len(self.ratios)) if self.ratios else self.scaled[0]
 
     @property
     def epsilon(self) -> Fraction:
@@ -94,14 +107,25 @@ class Add:
         A count above what 62 bits hold is read as that limit, which keeps the guarantee: it moves
         by at most one when a record comes or goes.
         """
-        ones, unit = self.scaled
         levels = max(counts.shape[1], 1)
+        empty = self._empty(levels)
         if self._priced(levels) is None:
-            return np.ones(counts.shape, dtype=np.uint64)
-        limit = (_ROOM - ones * levels) // (unit * levels)
+            return np.tile(empty[: counts.shape[1]], (len(counts), 1))
+        limit = (_ROOM - int(empty.sum())) // (self.scaled[1] * levels)
         kept = np.minimum(counts, limit).astype(np.uint64)
-        whole: np.ndarray = kept * np.uint64(unit) + np.uint64(ones)
+        whole: np.ndarray = kept * np.uint64(self.scaled[1]) + empty[: counts.shape[1]]
         return whole
+
+    def _virtual(self, levels: int) -> tuple[int, ...]:
+        """Virtual records of each level, in the unit of the weights; the least of them is `scaled`'s."""
+        ones, least = self.scaled[0], min(self.ratios, default=1)
+        return tuple(-(-ones * ratio // least) for ratio in self.ratios or (1,) * levels)
+
+    def _empty(self, levels: int) -> np.ndarray:
+        """Weights of a key without records; of every key, where draws cost nothing."""
+        free = self._priced(levels) is None
+        own = (self.ratios or (1,) * levels) if free else self._virtual(levels)
+        return np.array(own, dtype=np.uint64)
 
     def loss(self, levels: int, relation: Relation, max_rows: int = 1) -> Fraction:
         """Cost in nats of one draw from one key whose counts differ by one unit."""
@@ -116,6 +140,6 @@ class Add:
     def _priced(self, levels: int) -> Fraction | None:
         """The effective alpha, or None where a draw is uniform or has one outcome: it costs nothing."""
         effective = self.effective
-        if effective is None or levels < 2 or self.prior * levels >= _ROOM // 2:
+        if effective is None or levels < 2 or sum(self._virtual(levels)) >= _ROOM // 2:
             return None
         return effective

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -40,28 +41,33 @@ class Diverse:
         l: effective number of levels, 1 <= l <= C.
         form: "alpha" (virtual records) or "mix" (share of the uniform law).
         criterion: "entropy", or the stricter "max_probability".
+        share: of the largest entropy ln C of each column, in (0, 1], in place of l: l is C^share.
     """
 
-    l: Fraction  # noqa: E741 - the field's name for it
+    l: Fraction = Fraction(1)  # noqa: E741 - the field's name for it
     form: Form = "alpha"
     criterion: Criterion = "entropy"
+    share: Fraction | None = None
 
     def __post_init__(self) -> None:
         known = self.form in ("alpha", "mix") and self.criterion in ("entropy", "max_probability")
+        known &= self.share is None or (0 < self.share <= 1 and self.l == 1)
         if not isinstance(self.l, Fraction) or self.l < 1 or not known:
             raise ParameterError(
                 "L",
                 f"Diverse was given l={self.l!r}, form={self.form!r}, "
-                f"criterion={self.criterion!r}.",
+                f"criterion={self.criterion!r}, share={self.share!r}.",
                 "l is a fraction >= 1, form 'alpha' or 'mix', criterion 'entropy' or "
-                "'max_probability'.",
+                "'max_probability', share above 0 and at most 1, without l.",
                 "For example Diverse(Fraction(2)).",
             )
 
-    @property
-    def diversity(self) -> Fraction:
-        """The l of the claim."""
-        return self.l
+    def diversity(self, levels: int) -> Fraction:
+        """The l of a column with so many levels: as given, or C^share to twelve decimals, down."""
+        if self.share is None:
+            return self.l
+        power = Fraction(math.floor(levels ** float(self.share) * 10**12), 10**12)
+        return min(power, Fraction(levels))
 
     def check(self, levels: int) -> None:
         """Refuse an l that a column with so many levels cannot reach.
@@ -101,11 +107,12 @@ class Diverse:
     def largest_probability(self, levels: int) -> float:
         """q*: the largest probability that the criterion lets one of `levels` levels have."""
         self.check(levels)
-        if levels < 2 or self.l == 1:
+        diversity = self.diversity(levels)
+        if levels < 2 or diversity == 1:
             return 1.0
         if self.criterion == "max_probability":
-            return float(1 / self.l)
-        return q_star(levels, float(self.l))
+            return float(1 / diversity)
+        return q_star(levels, float(diversity))
 
     def _mixing(self, counts: np.ndarray) -> np.ndarray:
         levels = counts.shape[1]
@@ -113,4 +120,4 @@ class Diverse:
         if levels < 2:
             return np.ones(len(counts))
         least = diverse_beta if self.criterion == "entropy" else max_probability_beta
-        return least(counts, float(self.l))
+        return least(counts, float(self.diversity(levels)))

@@ -115,8 +115,8 @@ class Block:
     def _masked(self, weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
         """Weights of the possible levels; virtual records of the others are shared among them."""
         held = allowed.sum(axis=1, keepdims=True, dtype=np.uint64)
-        prior = np.uint64(getattr(self._perturb, "prior", 0))
-        lost = (np.uint64(allowed.shape[1]) - held) * prior
+        prior = np.asarray(getattr(self._perturb, "prior", 0), dtype=np.uint64)
+        lost = (~allowed * prior).sum(axis=1, keepdims=True, dtype=np.uint64)
         share = (lost + held - np.uint64(1)) // held
         own: np.ndarray = (weights + share) * allowed.astype(np.uint64)
         stuck = ~own.any(axis=1)

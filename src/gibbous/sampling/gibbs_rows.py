@@ -43,11 +43,13 @@ class GibbsRows:
         perturb: Add, Mix, Tilt or Diverse.
         sweeps: passes a row, >= 1; each one costs.
         fallback: "uniform", or "nearest" key with records (only without a DP claim).
+        own: (column, perturbation) of columns that have one of their own, in place of `perturb`.
     """
 
     perturb: Perturbation
     sweeps: int = 1
     fallback: Empty = "uniform"
+    own: tuple[tuple[int, Perturbation], ...] = ()
 
     def cost(
         self, contexts: Sequence[Context], rows: int, relation: Relation, max_rows: int
@@ -62,7 +64,7 @@ class GibbsRows:
             return _diverse(self.perturb, contexts, relation)
         if self.fallback != "uniform":
             raise _raw_fallback()
-        each = sum((_loss(self.perturb, c, relation, max_rows) for c in contexts), Fraction(0))
+        each = sum((_loss(self._of(c), c, relation, max_rows) for c in contexts), Fraction(0))
         return pure(
             each * rows * self.sweeps,
             unit="dataset",
@@ -84,12 +86,16 @@ class GibbsRows:
             Public codes (rows, columns).
         """
         rules = _rules(self.perturb, schema)
-        blocks = [Block(c, self.perturb, self.fallback) for c in counts if c.context.levels > 1]
+        drawn = [c for c in counts if c.context.levels > 1]
+        blocks = [Block(c, self._of(c.context), self.fallback) for c in drawn]
         state = uniform_rows(schema, rows, words)
         for _ in range(self.sweeps):
             for block in blocks:
                 _redraw(block, state, rules, words, None)
         return Codes(schema, state.T)
+
+    def _of(self, context: Context) -> Perturbation:
+        return dict(self.own).get(context.targets[0], self.perturb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +206,11 @@ def _loss(perturb: Perturbation, context: Context, relation: Relation, max_rows:
 
 
 def _diverse(perturb: Perturbation, contexts: Sequence[Context], relation: Relation) -> Claim:
-    for context in contexts:
-        perturb.check(context.levels)  # type: ignore[attr-defined]
+    drawn = [context.levels for context in contexts if context.levels > 1]
+    for levels in drawn:
+        perturb.check(levels)  # type: ignore[attr-defined]
     return l_diverse(
-        perturb.diversity,  # type: ignore[attr-defined]
+        min(map(perturb.diversity, drawn or (1,))),  # type: ignore[attr-defined]
         unit="row",
         relation=relation,
         source="docs/proofs/diverse.md",

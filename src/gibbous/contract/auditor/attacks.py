@@ -24,7 +24,7 @@ from gibbous.contract.auditor.setups import CLEAR, Setup, laws_of, schema_of, tr
 from gibbous.contract.cases import Neighbors, neighbors, uneven
 from gibbous.contract.coupled import differing, uncovered
 from gibbous.contract.runs import exact_counts, relation_of
-from gibbous.core.claim import Claim, Relation
+from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.plan import Plan
@@ -184,11 +184,11 @@ def by_diversity(mechanism: Mechanism, run: Run, *, level: float) -> Evidence:
     Rows of such a table are drawn independently from one law. Its likeliest level bounds its
     entropy: the bound is below the claim only if the method is not diverse.
     """
-    total: Claim = mechanism.plan(schema_of(1, 2), 1).total
-    levels = max(4, 2 * math.ceil(total.l))
+    levels = max(4, 2 * math.ceil(mechanism.plan(schema_of(1, 2), 1).total.l))
     schema = schema_of(1, levels)
     alike = np.zeros((RECORDS, 1), dtype=np.int64)
-    output = run(mechanism, schema, alike, DRAWS, mechanism.plan(schema, DRAWS))
+    plan = mechanism.plan(schema, DRAWS)
+    output, total = run(mechanism, schema, alike, DRAWS, plan), plan.total
     assert isinstance(output, Codes)
     counts = np.bincount(output.values[:, 0].astype(np.int64), minlength=levels)
     most = int(counts.max())
