@@ -110,7 +110,8 @@ class PaidBins:
 
     def __post_init__(self) -> None:
         for name in ("columns", "maps"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            if isinstance(names := getattr(self, name), list):
+                object.__setattr__(self, name, tuple(names))
         _inner.settle(self)
         check(self)
         _check_inside(self)
