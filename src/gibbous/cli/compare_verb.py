@@ -69,13 +69,14 @@ def run(
 
 
 def _maps(study: Any, x: str, ys: tuple[str, ...], out: Path) -> list[str]:
-    """One drawing a finding, where the map has points."""
+    """One page with hover and one drawing a finding, where the map has points."""
     from gibbous.core.errors import UsageError
 
     drawn = []
     for y in ys:
         try:
-            drawn.append(study.ru_map(x, y).save(out / f"ru_{y}.svg").name)
+            made = study.ru_map(x, y)
+            drawn += [made.save(out / f"ru_{y}.{kind}").name for kind in ("html", "svg")]
         except UsageError as error:
             if error.name != "NOPOINT":
                 raise

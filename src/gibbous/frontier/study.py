@@ -120,6 +120,11 @@ class Study:
             better=(self._better(x), self._better(y)),
             intervals=ci,
             confidential=self.confidential,
+            references=tuple(
+                (p["label"], float(p[y]))
+                for p in self.points()
+                if p["label"] in REFERENCES and _number(p.get(y)) and not _number(p.get(x))
+            ),
         )
 
     def write(self, folder: str | Path) -> Path:
@@ -219,6 +224,7 @@ class RuMap:
         better: direction of each; "near": near its ideal, which the title names.
         intervals: whether error bars are drawn.
         confidential: the title then says so.
+        references: (name, y) of tables that have no x.
     """
 
     points: tuple[Mapping[str, Any], ...]
@@ -228,6 +234,7 @@ class RuMap:
     better: tuple[Better, Better]
     intervals: bool
     confidential: bool
+    references: tuple[tuple[str, float], ...] = ()
 
     def __repr__(self) -> str:
         return f"<RuMap of {len(self.points)} points: {self.y} over {self.x}>"
@@ -248,6 +255,7 @@ class RuMap:
             titles=self.titles,
             better=self.better,
             intervals=self.intervals,
+            references=self.references,
         )
         if self.confidential:
             chart = chart.properties(title="Confidential: computed against real records")
@@ -276,7 +284,7 @@ class RuMap:
             if target.suffix == ".json":
                 fresh.write_text(json.dumps(plain([dict(p) for p in self.points]), indent=1))
             elif target.suffix == ".html":
-                self.chart().save(str(fresh), inline=True)
+                self.chart().properties(width="container").save(str(fresh), inline=True)
             else:
                 self.chart().save(str(fresh))
             os.replace(fresh, target)

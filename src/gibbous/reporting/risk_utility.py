@@ -27,11 +27,13 @@ def ru_map(
     titles: tuple[str, str] | None = None,
     better: tuple[str, str] = ("lower", "lower"),
     intervals: bool = True,
+    references: Sequence[tuple[str, float]] = (),
     width: int = WIDE,
 ) -> LayerChart:
     """Risk against utility: one mark a point, one color and shape a mechanism, the Pareto front.
 
-    The x axis is logarithmic when x is positive and spans a factor of 20.
+    The x axis is logarithmic when x is positive and spans a factor of 20. Mechanisms stand some pixels
+    apart, so that points of one x do not hide each other. Ends of error bars may lie outside.
 
     Args:
         frame: a polars or pandas frame, or dictionaries; one row a point, already averaged over
@@ -41,6 +43,7 @@ def ru_map(
         titles: of the two axes; the column names by default.
         better: the better direction of x and of y, "lower" or "higher"; with "near" no front is drawn.
         intervals: error bars, where it has columns `<axis>_low` and `<axis>_high`.
+        references: (name, y), drawn as lines across.
         width: of the drawing, px.
     Returns:
         A chart; `.save("map.html")` and `.to_dict()` are Altair's.
@@ -50,6 +53,9 @@ def ru_map(
     alt = altair()
     rows = points(frame, (x, y), by=by, intervals=intervals)
     low, high = min(r["x"] for r in rows), max(r["x"] for r in rows)
+    heights = [*(r["y"] for r in rows), *(level for _, level in references)]
+    room = 0.08 * (max(heights) - min(heights)) or 0.1 * abs(max(heights)) or 1.0
+    bottom = min(heights) - room if min(heights) < 0 else max(0.0, min(heights) - room)
     names = titles or (x, y)
     measured = sorted({r["x"] for r in rows})
     ticks = {"values": measured} if len(measured) <= 8 else {"tickCount": 6}
@@ -58,9 +64,9 @@ def ru_map(
                    scale=alt.Scale(type="log" if low > 0 and high / low >= 20 else "linear",
                                    zero=False, nice=False, padding=24)),
         "y": alt.Y("y:Q", title=names[1], axis=alt.Axis(tickCount=6, format=NUMBER),
-                   scale=alt.Scale(zero=False, padding=12)),
+                   scale=alt.Scale(domain=[bottom, max(heights) + room], nice=False)),
     }  # fmt: skip
-    layers = []
+    layers = _lines(alt, references, axes["y"])
     best = front(rows, better=better) if "near" not in better else []
     if len(best) > 1:
         step = "step-after" if better[1] == "lower" else "step-before"
@@ -170,24 +176,43 @@ def front(
     return sorted(out, key=lambda r: float(r[x]))
 
 
+def _lines(alt: Any, references: Sequence[tuple[str, float]], y: Any) -> list[Any]:
+    """A line across for each reference, and its name on it."""
+    if not references:
+        return []
+    base = chart_of(alt, [{"by": name, "y": level} for name, level in references])
+    rule = base.mark_rule(color=theme.MUTED, strokeDash=[6, 3], tooltip=True)
+    words = base.mark_text(align="right", baseline="bottom", dx=-2, dy=-2, color=theme.MUTED)
+    right = alt.XValue("width")
+    return [rule.encode(y=y), words.encode(y=y, x=right, text="by:N")]
+
+
 def _marked(alt: Any, rows: Sequence[Row], axes: dict[str, Any], width: int) -> list[Any]:
-    """Error bars and marks of a risk-utility map, a color and a shape for each name."""
+    """Error bars and marks of a risk-utility map, a color, a shape and a place beside x for each name."""
     kinds = sorted({str(r["by"]) for r in rows})
     marks = [theme.SERIES[i % len(theme.SERIES)] for i in range(len(kinds))]
     legend = alt.Legend(columns=2 if width < WIDE else 5)
     hue = alt.Scale(domain=kinds, range=[m[0] for m in marks])
     form = alt.Scale(domain=kinds, range=[m[1] for m in marks])
     color = alt.Color("by:N", scale=hue, legend=legend)
-    layers = []
-    for axis in "xy":
-        bounded = [r for r in rows if f"{axis}_low" in r]
-        if bounded:
-            rule = chart_of(alt, bounded).mark_rule(strokeWidth=1.5, opacity=0.7)
-            start = (alt.X if axis == "x" else alt.Y)(f"{axis}_low:Q")
-            across = {**axes, axis: start, f"{axis}2": f"{axis}_high"}
-            layers.append(rule.encode(**across, color=color))
-    dots = chart_of(alt, rows).mark_point(
-        filled=True, size=110, opacity=1, stroke=theme.PAPER, strokeWidth=0.5
-    )
     shape = alt.Shape("by:N", scale=form, legend=legend)
-    return [*layers, dots.encode(**axes, color=color, shape=shape)]
+    told = [alt.Tooltip("by:N", title="method")]
+    told += [alt.Tooltip(f"{a}:Q", title=axes[a]["title"], format=NUMBER) for a in "xy"]
+    bars, dots = [], []
+    for place, kind in enumerate(kinds):
+        own = [r for r in rows if r["by"] == kind]
+        aside = (place - (len(kinds) - 1) / 2) * min(8, 40 / len(kinds))
+        for axis in "xy":
+            bounded = [r for r in own if f"{axis}_low" in r]
+            if bounded:
+                rule = chart_of(alt, bounded).mark_rule(
+                    strokeWidth=1.5, opacity=0.7, clip=True, xOffset=aside, x2Offset=aside
+                )
+                start = (alt.X if axis == "x" else alt.Y)(f"{axis}_low:Q")
+                across = {**axes, axis: start, f"{axis}2": f"{axis}_high"}
+                bars.append(rule.encode(**across, color=color))
+        dot = chart_of(alt, own).mark_point(
+            filled=True, size=110, opacity=1, stroke=theme.PAPER, strokeWidth=0.5, xOffset=aside
+        )
+        dots.append(dot.encode(**axes, color=color, shape=shape, tooltip=told))
+    return [*bars, *dots]
