@@ -56,6 +56,7 @@ def test_a_study_is_run_shown_and_written(study: Path, cli: Any) -> None:
     assert "resampled records" in done.out
     assert "Confidential" in done.out
     assert (study / "out" / "ru_tv1.svg").read_text().startswith("<svg")
+    assert "vega" in (study / "out" / "ru_tv1.html").read_text()
     frame = pl.read_parquet(study / "out" / "study.parquet")
     assert set(frame["label"]) == {
         "resampled records", "independent columns", "tables", "laplace"

@@ -138,6 +138,24 @@ def test_a_map_takes_any_frame_and_leaves_out_what_is_not_finite() -> None:
         points([], ("x", "y"), by="m")
 
 
+def test_methods_of_one_epsilon_stand_apart_and_references_are_lines_across() -> None:
+    rows = [{"mechanism": m, "epsilon_proven": 1.0, "tv2": 0.1} for m in ("one", "two")]
+
+    chart = ru_map(rows, "epsilon_proven", "tv2", references=[("resampled", 0.25)]).to_dict()
+
+    layers = chart["layer"]
+    aside = [m["xOffset"] for m in (layer["mark"] for layer in layers) if m["type"] == "point"]
+    rules = [layer for layer in layers if layer["mark"]["type"] == "rule"]
+    assert len(set(aside)) == 2
+    assert sum(aside) == 0
+    assert len(rules) == 1
+    assert "x" not in rules[0]["encoding"]
+    scale = rules[0]["encoding"]["y"]["scale"]["domain"]
+    assert scale[0] < 0.1 < 0.25 < scale[1]
+    told = [t["field"] for layer in layers for t in layer["encoding"].get("tooltip", ())]
+    assert {"by", "x", "y"} <= set(told)
+
+
 def test_mechanisms_differ_by_color_and_by_shape() -> None:
     assert len({color for color, _ in theme.SERIES}) == len(theme.SERIES)
     assert len({shape for _, shape in theme.SERIES}) == len(theme.SERIES)
