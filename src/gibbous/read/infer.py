@@ -16,6 +16,7 @@ import polars as pl
 
 from gibbous.core.boundary import guarded
 from gibbous.core.errors import InputRejected, SchemaMismatch
+from gibbous.core.keywords import answering
 from gibbous.core.schema import Column, ColumnKind, Schema
 from gibbous.read.draft_notes import remark
 from gibbous.read.edges import all_inferred, calendar, equal_width
@@ -60,6 +61,7 @@ class Draft:
 
 
 @guarded
+@answering
 def infer_schema(
     source: Any, *, options: ReadOptions | None = None, null: str = "", bins: int = BINS
 ) -> Schema:

@@ -14,6 +14,7 @@ from pathlib import Path
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.dataset import DataSet
 from gibbous.core.exact import Number, exact
+from gibbous.core.keywords import answering
 from gibbous.core.readers import readers
 from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import accounts, datasets, files
@@ -43,8 +44,9 @@ class Ledger:
         self._known: tuple[Entry, ...] = ()
 
     @staticmethod
+    @answering
     def open(
-        path: Path | None = None, *, anchor: Path | None = None, allow_network: bool = False
+        path: Path | str | None = None, *, anchor: Path | None = None, allow_network: bool = False
     ) -> Ledger:
         """Open the ledger, or make a new one where none was.
 
@@ -62,7 +64,8 @@ class Ledger:
         return Ledger(Store(path or files.default_path(), extra, allow_network=allow_network))
 
     @staticmethod
-    def read(path: Path | None = None, *, anchor: Path | None = None) -> Ledger:
+    @answering
+    def read(path: Path | str | None = None, *, anchor: Path | None = None) -> Ledger:
         """Open a ledger that exists, to read it; needs no write access, and makes nothing.
 
         Args:
@@ -105,6 +108,7 @@ class Ledger:
         """Hash of the newest entry, hex."""
         return self._store.links()[-1].hash.hex()
 
+    @answering
     def dataset(
         self, source: object, *, schema: Schema | None = None, options: object = None
     ) -> DataSet:
@@ -206,6 +210,7 @@ class Ledger:
         wanted = purchase.hex() or "none"
         return [k for k in self._reserves() if str(k.private.get("request"))[64:] == wanted]
 
+    @answering
     def cap(
         self,
         dataset: bytes,
@@ -242,6 +247,7 @@ class Ledger:
             writer.append(public, private_part(entries, dataset, new_data))
         _warn(datasets.spent_elsewhere(entries, dataset, new_data))
 
+    @answering
     def link(self, new: bytes, old: bytes) -> None:
         """Join two accounts for good: what both have spent is one sum, under one cap.
 
@@ -260,6 +266,7 @@ class Ledger:
             private = private_part(entries, DataSet.of(new).under(mine))
             writer.append({"kind": "link"}, private | {"into": into.hex()})
 
+    @answering
     def nickname(self, dataset: bytes, nickname: str) -> None:
         """Give a data set a name for people, beside its fingerprint; a later one replaces it.
 
@@ -292,11 +299,13 @@ class Ledger:
         known = (link.private["dataset"] for link in links if link.private.get("stamp") == stamp)
         return next(map(bytes.fromhex, known), None)
 
+    @answering
     def entries(self, dataset: bytes | None = None) -> tuple[Entry, ...]:
         """Every entry in order, verified; of one data set and those linked to it, if given."""
         entries = self._parse(self._store.links())
         return entries if dataset is None else datasets.of_account(entries, dataset)
 
+    @answering
     def account(self, dataset: bytes) -> accounts.Account:
         """What one data set has spent and may still spend."""
         return accounts.account_of(self.entries(), dataset)
@@ -306,10 +315,12 @@ class Ledger:
         entries = self.entries()
         return tuple(accounts.account_of(entries, n) for n in datasets.accounts_in(entries))
 
+    @answering
     def spent(self, dataset: bytes) -> tuple[Claim, ...]:
         """Sums of what was charged, open reservations included; see `Account.totals`."""
         return self.account(dataset).totals
 
+    @answering
     def verify(self, head: str | None = None) -> None:
         """Read the whole file again and check the chain, the anchors and the file's structure.
 
