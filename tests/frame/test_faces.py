@@ -16,6 +16,7 @@ import gibbous as gb
 from gibbous.core.errors import GibbousError, UnknownKeyword, UsageError
 from gibbous.core.keywords import _hints
 from gibbous.core.kinds import is_a
+from gibbous.core.request import Output
 
 SECRET = "Zaphod-SECRET-7"
 SCHEMA = gb.Schema(
@@ -152,6 +153,17 @@ def test_a_wrong_argument_is_refused_before_the_charge(
         gb.synthesize(FRAME, SCHEMA, METHOD, ledger=ledger, out=tmp_path / "out", **wrong)  # type: ignore[arg-type]
 
     assert not ledger.entries()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"imprint": 3}, {"imprint": {"issuer": "x"}}, {"out": 3}, {"csv_raw": "no"}, {"types": (3,)}],
+    ids=str,
+)
+def test_a_request_holds_what_is_written_to_its_types(wrong: dict[str, Any]) -> None:
+    """The command line, the studio and `synthesize` all hand over an `Output`."""
+    with pytest.raises(UsageError, match="of Output is not of a kind"):
+        Output(**wrong)
 
 
 def test_reprs_are_one_short_line_and_show_no_data() -> None:

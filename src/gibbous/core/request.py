@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gibbous.core.claim import Relation
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number, shortly
+from gibbous.core.keywords import answering_class
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 
@@ -73,6 +74,7 @@ class Privacy:
         return self.schema.unit.words() if self.schema.unit else "one row"
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Imprint:
     """What a release says about its issuer. Nobody checks it; it is published as it was given.
@@ -149,6 +151,7 @@ def _checked_mode(given: object) -> int:
     )
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Output:
     """What is written.
