@@ -50,6 +50,9 @@ class Discovery:
                 object.__setattr__(self, name, _listed(getattr(self, name)))
             levels = tuple((column, tuple(levels)) for column, levels in pairs)
             object.__setattr__(self, "levels", levels)
+            texts = (*self.names, *self.numeric, *self.date, *(column for column, _ in levels))
+            if not is_a(texts, tuple[str, ...]):
+                raise TypeError
         except (TypeError, ValueError):
             raise UsageError(
                 "DISCOVERY",

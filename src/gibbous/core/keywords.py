@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar, get_type_hints
 
 from gibbous.core.errors import UnknownKeyword, UsageError
-from gibbous.core.kinds import is_a, kind_words
+from gibbous.core.kinds import is_a, is_no_path, kind_words
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type[Any])
@@ -83,6 +83,8 @@ def answering(function: Function) -> Function:
         for word, value in (*zip(hints, args, strict=False), *given.items()):
             if word in known and not is_a(value, hints[word]):
                 raise _wrong_type(name, word, value, hints[word])
+            if word in known and is_no_path(value, hints[word]):
+                raise _no_path(name, word)
         return function(*args, **given)
 
     call.__answers__ = True  # type: ignore[attr-defined]
@@ -95,11 +97,10 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     names, hints = vars(sys.modules[function.__module__]), {}
     for word, one in inspect.signature(function).parameters.items():
         hints[word] = Any
-        with contextlib.suppress(NameError):
-            if one.annotation is not one.empty:
-                hints |= get_type_hints(
-                    SimpleNamespace(__annotations__={word: one.annotation}), names
-                )
+        if one.annotation is not one.empty:
+            alone = SimpleNamespace(__annotations__={word: one.annotation})
+            with contextlib.suppress(NameError):
+                hints |= get_type_hints(alone, names)
     return hints
 
 
@@ -108,6 +109,25 @@ def _wrong_type(function: str, word: str, value: object, wanted: Any) -> UsageEr
         "ARGUMENT",
         f"{word} of {function} is not of a kind that it takes: {type(value).__name__}.",
         f"It is {kind_words(wanted)}.",
+        f"Correct {word}.",
+    )
+
+
+def answering_methods(kind: Kind) -> Kind:
+    """The same for every public method of a class."""
+    for name, method in [*vars(kind).items()]:
+        if not name.startswith("_") and isinstance(method, staticmethod):
+            setattr(kind, name, staticmethod(answering(method.__func__)))
+        elif not name.startswith("_") and inspect.isfunction(method):
+            setattr(kind, name, answering(method))
+    return kind
+
+
+def _no_path(function: str, word: str) -> UsageError:
+    return UsageError(
+        "PATH",
+        f"{word} of {function} is no path.",
+        "A path has no NUL, at most 255 bytes between two slashes, and at most 4,000 in all.",
         f"Correct {word}.",
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from types import UnionType
@@ -35,11 +35,27 @@ def is_a(value: object, wanted: Any, *, exactly: bool = False) -> bool:
         return isinstance(value, (Integral, kind))
     if kind is Path:
         return isinstance(value, os.PathLike)
+    if kind is Mapping and inner and isinstance(value, Mapping):
+        return all(is_a(k, inner[0]) and is_a(v, inner[1]) for k, v in value.items())
     if exactly or kind not in _LISTS:
         return isinstance(value, kind)
     if isinstance(value, list | tuple) and len({*inner} - {...}) == 1:
-        return all(is_a(one, inner[0]) for one in value)
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+        fits = kind is not tuple or ... in inner or len(value) == len(inner)
+        return fits and all(is_a(one, inner[0]) for one in value)
+    if isinstance(value, list | tuple) and inner:
+        return len(value) == len(inner)
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+def is_no_path(value: object, wanted: Any) -> bool:
+    """Whether a path is wanted, and a text is given that no system takes for one."""
+    if Path not in (wanted, *get_args(wanted)) or not isinstance(value, str | os.PathLike):
+        return False
+    try:
+        text = os.fsencode(value)
+    except ValueError:
+        return True
+    return b"\0" in text or len(text) > 4000 or max(map(len, text.split(b"/"))) > 255
 
 
 def kind_words(wanted: Any) -> str:

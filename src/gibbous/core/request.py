@@ -199,13 +199,6 @@ class Output:
                 "They are whole numbers below 2^63, rows >= 0 and sets >= 1.",
                 "Correct the number of rows or of sets.",
             )
-        if self.seed is not None and not _is_whole(self.seed):
-            raise UsageError(
-                "SEED",
-                f"The seed is a {type(self.seed).__name__}.",
-                "It is a whole number.",
-                "Correct seed.",
-            )
         if self.format not in FORMATS:
             raise UsageError(
                 "FORMAT",

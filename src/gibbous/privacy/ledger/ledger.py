@@ -14,7 +14,7 @@ from pathlib import Path
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.dataset import DataSet
 from gibbous.core.exact import Number, exact
-from gibbous.core.keywords import answering
+from gibbous.core.keywords import answering_methods
 from gibbous.core.readers import readers
 from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import accounts, datasets, files
@@ -26,6 +26,7 @@ from gibbous.privacy.ledger.reservation import Hold, commit_of
 from gibbous.privacy.ledger.store import Store
 
 
+@answering_methods
 class Ledger:
     """What every data set has spent, and the most it may: the one thing here that has state.
 
@@ -44,7 +45,6 @@ class Ledger:
         self._known: tuple[Entry, ...] = ()
 
     @staticmethod
-    @answering
     def open(
         path: Path | str | None = None, *, anchor: Path | None = None, allow_network: bool = False
     ) -> Ledger:
@@ -64,12 +64,10 @@ class Ledger:
         return Ledger(Store(path or files.default_path(), extra, allow_network=allow_network))
 
     @staticmethod
-    @answering
     def read(path: Path | str | None = None, *, anchor: Path | None = None) -> Ledger:
         """Open a ledger that exists, to read it; needs no write access, and makes nothing.
 
-        Args:
-            path, anchor: as for `open`.
+        Args: as for `open`.
         Raises:
             LedgerUnusable: there is none; or it is damaged, cut, rolled back or newer.
         """
@@ -108,7 +106,6 @@ class Ledger:
         """Hash of the newest entry, hex."""
         return self._store.links()[-1].hash.hex()
 
-    @answering
     def dataset(
         self, source: object, *, schema: Schema | None = None, options: object = None
     ) -> DataSet:
@@ -210,7 +207,6 @@ class Ledger:
         wanted = purchase.hex() or "none"
         return [k for k in self._reserves() if str(k.private.get("request"))[64:] == wanted]
 
-    @answering
     def cap(
         self,
         dataset: bytes,
@@ -247,7 +243,6 @@ class Ledger:
             writer.append(public, private_part(entries, dataset, new_data))
         _warn(datasets.spent_elsewhere(entries, dataset, new_data))
 
-    @answering
     def link(self, new: bytes, old: bytes) -> None:
         """Join two accounts for good: what both have spent is one sum, under one cap.
 
@@ -266,7 +261,6 @@ class Ledger:
             private = private_part(entries, DataSet.of(new).under(mine))
             writer.append({"kind": "link"}, private | {"into": into.hex()})
 
-    @answering
     def nickname(self, dataset: bytes, nickname: str) -> None:
         """Give a data set a name for people, beside its fingerprint; a later one replaces it.
 
@@ -299,13 +293,11 @@ class Ledger:
         known = (link.private["dataset"] for link in links if link.private.get("stamp") == stamp)
         return next(map(bytes.fromhex, known), None)
 
-    @answering
     def entries(self, dataset: bytes | None = None) -> tuple[Entry, ...]:
         """Every entry in order, verified; of one data set and those linked to it, if given."""
         entries = self._parse(self._store.links())
         return entries if dataset is None else datasets.of_account(entries, dataset)
 
-    @answering
     def account(self, dataset: bytes) -> accounts.Account:
         """What one data set has spent and may still spend."""
         return accounts.account_of(self.entries(), dataset)
@@ -315,12 +307,10 @@ class Ledger:
         entries = self.entries()
         return tuple(accounts.account_of(entries, n) for n in datasets.accounts_in(entries))
 
-    @answering
     def spent(self, dataset: bytes) -> tuple[Claim, ...]:
         """Sums of what was charged, open reservations included; see `Account.totals`."""
         return self.account(dataset).totals
 
-    @answering
     def verify(self, head: str | None = None) -> None:
         """Read the whole file again and check the chain, the anchors and the file's structure.
 
