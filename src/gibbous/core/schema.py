@@ -25,6 +25,7 @@ from gibbous.core.column import Source as Source
 from gibbous.core.column import Within as Within
 from gibbous.core.column_texts import PARAGRAPH, allowed_text, unfit_text
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import answering, answering_class
 from gibbous.core.notebook import html_table
 from gibbous.core.readers import buyer, readers
 from gibbous.core.rule_laws import laws_of
@@ -39,6 +40,7 @@ UNITS: tuple[UnitKind, ...] = ("row", "record", "person")
 SHOWN = 8  # column names in a repr
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Unit:
     """What one privacy unit is: a row, a record that a table of flows counts, or a person.
@@ -100,6 +102,7 @@ class Impossible:
     where: tuple[tuple[str, tuple[int, ...]], ...]
 
 
+@answering_class
 @dataclass(frozen=True, slots=True, repr=False)
 class Schema:
     """An ordered set of columns with everything public about them.
@@ -187,6 +190,7 @@ class Schema:
         return html_table(repr(self)[1:-1], ("column", "kind", "codes", "missing", "sources"), rows)
 
     @staticmethod
+    @answering
     def load(path: str | Path) -> Schema:
         """Read a TOML schema file.
 
@@ -196,6 +200,7 @@ class Schema:
         return readers().load(path)
 
     @staticmethod
+    @answering
     def infer(source: object) -> Schema:
         """Propose a schema from data; every fact is marked `inferred`, and a claim of differential
         privacy over such facts is refused until they are declared.
@@ -221,6 +226,7 @@ class Schema:
         """
         return buyer()(source, known, epsilon=epsilon, delta=delta, **more)
 
+    @answering
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a TOML schema file, which `load` reads back exactly.
 

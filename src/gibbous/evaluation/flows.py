@@ -11,6 +11,7 @@ import numpy as np
 from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.finding import Finding
+from gibbous.core.keywords import answering
 from gibbous.core.release import Release
 from gibbous.evaluation.evaluation import NOTICE
 from gibbous.evaluation.findings import Findings
@@ -47,6 +48,7 @@ _metric = partial(Metric, group="flows", references=REFERENCES)
 
 
 @guarded
+@answering
 def evaluate_flows(
     real: Any,
     synthetic: Any,

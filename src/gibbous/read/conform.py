@@ -159,8 +159,8 @@ def check_names(names: Sequence[str], max_columns: int) -> None:
         max_columns: most columns.
     Raises:
         ResourceLimit: too many columns.
-        InputRejected: a name is blank, reads as a pattern, occurs twice, or differs from another one
-            only by case, by Unicode form (NFC) or by outer blanks.
+        InputRejected: a name is blank, reads as a pattern, has a byte order mark, occurs twice, or differs
+            from another one only by case, by Unicode form (NFC) or by outer blanks.
     """
     if len(names) > max_columns:
         raise ResourceLimit(
@@ -177,6 +177,12 @@ def check_names(names: Sequence[str], max_columns: int) -> None:
                 "BLANKNAME",
                 f"Column {place + 1} has no name",
                 "Name it in the header line, or leave it out (pandas: to_csv(index=False)).",
+            )
+        if "\ufeff" in name:
+            raise _rejected(
+                "BYTEORDER",
+                f"The name of column {place + 1} has a byte order mark in it, which nobody sees",
+                "Save the file again as UTF-8: a mark stands once, before all else, or not at all.",
             )
         if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise _rejected(
