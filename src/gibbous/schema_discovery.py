@@ -25,7 +25,7 @@ from gibbous.promise import ledger_of, planned
 from gibbous.read.schema_write import schema_toml
 from gibbous.write.durable_files import replace_file
 from gibbous.write.in_memory import InMemory
-from gibbous.write.kept import SHORT, folder_beside
+from gibbous.write.purchases import SHORT, folder_beside
 
 
 @guarded
