@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -138,18 +138,15 @@ def _facts(known: Schema, column: str | None, given: FactFlags) -> list[tuple[st
 
 def _of_codebook(known: Schema, column: str | None, path: Path) -> list[tuple[str, Declared]]:
     """What a codebook states of one column, or of each that the schema has."""
-    from gibbous.core.schema import Column, Schema
     from gibbous.read.declaring import Declared, declared_of
     from gibbous.read.metadata.files import read_codebook
 
-    book = read_codebook(path)
     facts: dict[str, Declared] = {}
-    stated: Any = book if isinstance(book, Schema) else book.variables
-    for one in stated:
-        found = one if isinstance(one, Column) else one.column()
+    for one in read_codebook(path).variables:
+        found = one.column()
         if found is not None:
             facts[one.name] = declared_of(found)
-            if not isinstance(one, Column) and one.missing is None:
+            if one.whole is None and one.missing is None:
                 facts[one.name] = replace(facts[one.name], missing=None)
         else:
             texts = ((key, text) for key, text in one.public_texts().items() if text)

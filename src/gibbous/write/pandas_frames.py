@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.schema import Column, Schema
 from gibbous.encode.column_types import type_text
+from gibbous.write.arrow_schema import pandas_attrs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,6 +43,7 @@ class PandasShape:
         }
         out = pd.DataFrame(columns, index=pd.RangeIndex(frame.height, name=self.index))
         out.columns.name = self.columns
+        out.attrs = pandas_attrs(schema)
         return out
 
 
