@@ -248,8 +248,8 @@ def test_labels_of_an_spss_file_come_back_from_a_release(tmp_path: Path) -> None
 
 TOLD = gb.Schema(
     (
-        gb.Column("sex", "binary", levels=("f", "m"), label="Sex", description="As it was said. " * 9,
-                  note="Not asked before 2010: ü, " + "€" * 60),
+        gb.Column("sex", "binary", levels=("f", "m"), label="Sex", description="As it was said. " * 9 + "So.",
+                  note="Not asked before 2010: ü" + " €€" * 30),
         gb.Column.numeric("pay 1", lower=0, upper=9, measured_in="euro", note="gross"),
     ),
     unit=gb.Unit("row"),

@@ -134,10 +134,10 @@ class Drafts:
             if package.release is None and package.result is None and not privacy.fresh:
                 _refuse_unread(target)
                 if found := earlier(self.ledger, bought, folders):
-                    if found.release is None or found.release.tables is None:
-                        _warn_of_charge(found, package)
-                    else:
+                    if found.release is not None and found.release.tables is not None:
                         package.take(found.release, found.where)
+                    elif path is not None:  # one in memory remembers no folder
+                        _warn_of_charge(found, package)
             stack.pop_all()
         return package
 
