@@ -124,6 +124,6 @@ def test_a_release_is_evaluated_under_its_own_schema() -> None:
     release = gb.synthesize(FRAME, SCHEMA_OF_ROWS, METHOD, rows=30, ledger=gb.Ledger.ephemeral())
 
     found, asked = gb.evaluate(FRAME, release, only="tv1"), SCHEMA_OF_ROWS
-    assert found.findings == gb.evaluate(FRAME, release, asked, only="tv1").findings
+    assert found.items == gb.evaluate(FRAME, release, asked, only="tv1").items
     with pytest.raises(UsageError, match="No schema was given"):
         gb.evaluate(FRAME, release.sets[0])
