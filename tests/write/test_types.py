@@ -279,6 +279,19 @@ def test_days_that_were_text_come_back_as_text(library: str, form: str) -> None:
         assert encode(pl.DataFrame({"x": pl.Series(values, dtype=pl.String)}), schema).rows
 
 
+@pytest.mark.parametrize("values", [[True, False], [3, 1]], ids=["booleans", "numbers"])
+def test_types_come_back_from_files_where_levels_are_text(
+    values: list[Any], tmp_path: Path
+) -> None:
+    """As a schema that was bought has them: such a run stopped after its charge."""
+    levels = tuple(str(one).lower() for one in values)
+    schema = Schema((Column("x", "ordinal", levels=levels),), Unit("row"))
+    source = pl.DataFrame({"x": values * 50})
+    release = gb.synthesize(source, schema, "laplace", epsilon=9, rows=9, out=tmp_path / "out")
+
+    assert gb.load(release.path).sets[0].schema == release.sets[0].schema == source.schema
+
+
 def test_objects_come_back_as_objects() -> None:
     source = pd.DataFrame({"x": pd.Series([1, 2, None] * 50, dtype=object)})
     column = Column("x", "numeric", missing=True, **WHOLE)

@@ -48,7 +48,7 @@ class Discovery:
             ("names", tuple(self.names)),
             ("numeric", _listed(self.numeric)),
             ("date", _listed(self.date)),
-            ("levels", tuple((column, tuple(levels)) for column, levels in pairs)),
+            ("levels", tuple((column, tuple(map(_as_read, levels))) for column, levels in pairs)),
         ):
             object.__setattr__(self, name, value)
         if not isinstance(self.unit, Unit):
@@ -130,6 +130,11 @@ class Discovery:
                     "A column is numeric, a date, has the levels given, or identifies persons.",
                     "Name it once.",
                 )
+
+
+def _as_read(level: Level) -> Level:
+    """True and False as they are counted where a schema is bought."""
+    return str(level).lower() if isinstance(level, bool) else level
 
 
 def no_unit(
