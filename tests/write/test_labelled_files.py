@@ -268,6 +268,11 @@ def test_descriptions_units_and_notes_are_in_spss_excel_and_ddi_files(tmp_path: 
     spss = import_draft(tmp_path / "sav" / "synthetic_1.sav").left_open
     ddi = gb.import_schema(tmp_path / "sav" / "ddi.xml")
 
+    release = gb.load(tmp_path / "sav")
+    gb.report(release, "public", tmp_path / "public.html")
+    gb.evaluate(rows, release, only="tv1").report(tmp_path / "internal.html")
+    for page in (tmp_path / "public.html", tmp_path / "internal.html"):
+        assert all(text in page.read_text() for text in ("As it was said.", "euro", "gross"))
     for at, column in enumerate(TOLD):
         texts = {key: getattr(column, key) for key in ("description", "measured_in", "note")}
         assert [sheet.cell(at + 2, place).value or None for place in (4, 3, 5)] == [*texts.values()]

@@ -108,8 +108,8 @@ class Discovery:
     def to_json(self) -> dict[str, object]:
         """The stated facts, for a plan."""
         found: dict[str, object] = {"share": self.share}
-        stated = {"numeric": list(self.numeric), "date": list(self.date)}
-        stated["levels"] = [name for name, _ in self.levels]
+        stated: dict[str, object] = {"numeric": list(self.numeric), "date": list(self.date)}
+        stated["levels"] = {name: list(levels) for name, levels in self.levels}
         return found | {name: value for name, value in stated.items() if value}
 
     def _check_names(self) -> None:
