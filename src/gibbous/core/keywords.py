@@ -61,14 +61,14 @@ _ANSWERED = {*FOREIGN, *ELSEWHERE, *_OF_RUNS}  # never a parameter of a method
 
 
 def answering(function: Function) -> Function:
-    """Answer an unknown keyword with the word that is meant, and hold values against the type hints.
+    """Answer an unknown or a missing keyword with what is meant, and hold values against the type hints.
 
     Raises:
         UnknownKeyword: (a UsageError and a TypeError) when the function is called with one.
         UsageError: a value is of another type than its hint says.
     """
     hints: dict[str, Any] = {}
-    found = inspect.signature(function).parameters.values()
+    found = list(inspect.signature(function).parameters.values())
     open_ended = any(one.kind is one.VAR_KEYWORD for one in found)  # parameters of a method
     known = [one.name for one in found if one.name != "self" and one.kind is not one.VAR_KEYWORD]
     name = function.__qualname__.removesuffix(".__init__")
@@ -78,6 +78,11 @@ def answering(function: Function) -> Function:
         for word in given:
             if word not in known and not (open_ended and word not in _ANSWERED):
                 raise unknown_keyword(name, word, known)
+        placed = [one.name for one in found if one.kind is one.POSITIONAL_OR_KEYWORD][: len(args)]
+        absent = [p.name for p in found if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+        absent = [word for word in absent if word not in (*placed, *given)]
+        if absent:
+            raise _without(name, absent)
         if not hints:
             hints.update(_hints(function))
         for word, value in (*zip(hints, args, strict=False), *given.items()):
@@ -151,6 +156,18 @@ def answering_class(kind: Kind) -> Kind:
 
     kind.__init__ = made
     return kind
+
+
+def _without(function: str, absent: Sequence[str]) -> UnknownKeyword:
+    words = " and ".join(absent)
+    why = "A budget is stated, never assumed" if "epsilon" in absent else "They have no default"
+    given = ", ".join(f"{word}=..." for word in absent)
+    return UnknownKeyword(
+        "MISSINGKEYWORD",
+        f"{function} was called without {words}.",
+        f"{why}: help(gibbous.{function}) says what is meant.",
+        f"Pass {given}.",
+    )
 
 
 def unknown_keyword(function: str, word: str, known: Sequence[str]) -> UnknownKeyword:
