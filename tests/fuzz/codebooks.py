@@ -20,7 +20,7 @@ NAMES += [f"metadata.xlsx/{part}" for part in PARTS]  # in a workbook that is ot
 def written(folder: Path, name: str, body: bytes) -> str:
     """Write a file, or a workbook of which one part is given; its name."""
     name, _, part = name.partition("/")
-    if part:
+    if part and _there("openpyxl"):
         packed = io.BytesIO()
         with zipfile.ZipFile(io.BytesIO(_excel())) as old, zipfile.ZipFile(packed, "w") as new:
             for one in old.namelist():

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar, get_type_hints
 
@@ -60,9 +60,11 @@ _OF_RUNS = ("rows", "sets", "seed", "out", "ledger", "engine")
 _ANSWERED = {*FOREIGN, *ELSEWHERE, *_OF_RUNS}  # never a parameter of a method
 
 
-def answering(function: Function) -> Function:
+def answering(function: Function, *, beyond: Collection[str] = ()) -> Function:
     """Answer an unknown or a missing keyword with what is meant, and hold values against the type hints.
 
+    Args:
+        beyond: parameters that are held to more than their type, by `params.check`.
     Raises:
         UnknownKeyword: (a UsageError and a TypeError) when the function is called with one.
         UsageError: a value is of another type than its hint says.
@@ -86,13 +88,12 @@ def answering(function: Function) -> Function:
         if not hints:
             hints.update(_hints(function))
         for word, value in (*zip(hints, args, strict=False), *given.items()):
-            if word in known and not is_a(value, hints[word]):
-                raise _wrong_type(name, word, value, hints[word])
-            if word in known and is_no_path(value, hints[word]):
+            wanted = hints[word] if word in known and word not in beyond else Any
+            if not is_a(value, wanted):
+                raise _wrong_type(name, word, value, wanted)
+            if is_no_path(value, wanted):
                 raise _no_path(name, word)
         return function(*args, **given)
-
-    call.__answers__ = True  # type: ignore[attr-defined]
 
     return call  # type: ignore[return-value]
 
@@ -143,7 +144,8 @@ class Assumed(float):
 
 def answering_class(kind: Kind) -> Kind:
     """The same for the constructor of a class, which also marks a budget that it was not given."""
-    call = answering(kind.__init__)
+    own = getattr(kind, "__dataclass_fields__", {}).values()
+    call = answering(kind.__init__, beyond={one.name for one in own if "rule" in one.metadata})
     known = inspect.signature(kind.__init__).parameters
     place = list(known).index("epsilon") if "epsilon" in known else 0
 
