@@ -17,7 +17,7 @@ from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Schema
 
 REQUEST, SCHEMA, SCRATCH = "release.toml", "schema.toml", ".studio"
-STUDY, INTERNAL = "study.toml", "internal"
+STUDY, RUNS, INTERNAL = "study.toml", "study", "internal"
 MAX_BYTES = 1 << 20
 SECTIONS = ("privacy", "mechanism", "output", "engine", "evaluate", "audit", "studio")
 READ = {"sep": ",", "encoding": "utf-8", "decimal": "."}
@@ -136,11 +136,14 @@ class Workplace:
 
         return load_schema(self.schema_file) if self.schema_file.exists() else None
 
+    def read(self) -> dict[str, str]:
+        """How text was found to be written, as far as it is not the usual way."""
+        said = {name: str(self.value(f"studio.{name}", usual)) for name, usual in READ.items()}
+        return {name: text for name, text in said.items() if text != READ[name]}
+
     def reading(self) -> tuple[str, ...]:
         """The flags that read text as it was found to be."""
-        said = {name: str(self.value(f"studio.{name}", usual)) for name, usual in READ.items()}
-        given = [(f"--{name}", text) for name, text in said.items() if text != READ[name]]
-        return tuple(word for pair in given for word in pair)
+        return tuple(word for name, text in self.read().items() for word in (f"--{name}", text))
 
     def short(self, path: Path) -> str:
         """A path as a command in this folder takes it."""
@@ -169,6 +172,18 @@ def document_text(values: Mapping[str, Any]) -> str:
 
 def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value
+
+
+def aside(path: Path) -> str:
+    """Rename a file or folder, if it is there, to a name that is free; the new name, or ""."""
+    if not path.exists():
+        return ""
+    stem, ending = path.stem if path.is_file() else path.name, path.suffix if path.is_file() else ""
+    count = 1
+    while (kept := path.with_name(f"{stem}.before-{count}{ending}")).exists():
+        count += 1
+    path.rename(kept)
+    return kept.name
 
 
 def write(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from gibbous.studio import commands
 from gibbous.studio.looking import write_down
 from gibbous.studio.screens.screen import Screen, needed_data, needed_release, needed_schema
 from gibbous.studio.two_way import crossed
-from gibbous.studio.workplace import INTERNAL
+from gibbous.studio.workplace import INTERNAL, aside
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -141,10 +141,8 @@ def _evaluate(studio: Studio, form: Form) -> str:
             "HOLDOUT", "There is no such file of held-out records.",
             "It is a file of this machine with the same columns.", "Check its name.",
         )  # fmt: skip
-    before = place.folder / INTERNAL
-    if before.exists() and not studio.jobs.running():
-        number = 1 + len(list(place.folder.glob(f"{INTERNAL}-before-*")))
-        before.rename(place.folder / f"{INTERNAL}-before-{number}")
+    if not studio.jobs.running():
+        aside(place.folder / INTERNAL)
     place.save(
         {f"evaluate.{name}": value for name, value in (chosen | {"holdout": holdout}).items()}
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gibbous.core.errors import UsageError
 from gibbous.studio import commands
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
-from gibbous.studio.workplace import STUDY, write
+from gibbous.studio.workplace import RUNS, STUDY, aside, write
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -93,8 +93,8 @@ def _start(studio: Studio, form: Form) -> str:
     data, place = needed_data(studio), studio.place
     needed_schema(studio)
     chosen = form.many.get("methods", [])
-    budgets = [float(w) for w in form.text("epsilons", 80).replace(",", " ").split()]
-    if not chosen or not budgets or min(budgets) <= 0:
+    budgets = [float(word) for word in form.numbers("epsilons")]
+    if not chosen or not budgets:
         raise UsageError(
             "STUDY", "No method or no budget was chosen.",
             "A study compares at least one of each.", "Choose them, for example 0.5 1 2.",
@@ -104,10 +104,15 @@ def _start(studio: Studio, form: Form) -> str:
         "repeats": form.whole("repeats", usual=3),
         "metrics": list(METRICS),
     }
-    lines = [pair("data", data), pair("schema", place.short(place.schema_file)), "", "[study]"]
-    lines += [pair(name, value) for name, value in study.items()]
+    lines = [pair("data", data), pair("schema", place.short(place.schema_file))]
+    for section, said in (("reading", place.read()), ("study", study)):
+        if said:
+            lines += ["", f"[{section}]", *(pair(name, value) for name, value in said.items())]
     for name in chosen:
         lines += ["", "[[methods]]", pair("name", name)]
+    before = studio.jobs.newest("compare")
+    if before is not None and before.error[0].endswith("OTHERSTUDY"):
+        aside(place.folder / RUNS)  # another schema, or other records: its figures are kept
     write(place.folder / STUDY, "\n".join(lines) + "\n")
     studio.jobs.start(commands.compared(), "compare", form.get("once", ""))
     return "compare"
