@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -64,3 +63,214 @@ def test_a_study_reads_the_file_as_it_was_mended(described: Studio, folder: Path
     assert '[reading]\nsep = ";"' in (folder / "study.toml").read_text()
     answer = described.jobs.answer(described.jobs.newest("compare"))
     assert {p["epsilon"] for p in answer["points"] if p.get("mechanism")} == {1, 2}
+
+
+def test_the_unit_is_changed_after_it_was_saved(described: Studio, folder: Path) -> None:
+    visitor = Visitor(described)
+
+    for k in ("3", "4"):
+        form = {"unit": "person", "person": "age", "k": k}
+        assert visitor.do("budget/unit", **form).status_code == 303
+        page = visitor.get("budget").text
+        assert '<option value="age" selected>' in page
+    assert load_schema(folder / "schema.toml").unit.words() == "one person (age), at most 4 rows"  # type: ignore[union-attr]
+    visitor.do("budget/unit", unit="person", person="income", k="2")
+    assert load_schema(folder / "schema.toml").ignore == ("age",)
+    visitor.do("budget/unit", unit="row")
+    schema = load_schema(folder / "schema.toml")
+    assert (schema.names, set(schema.ignore)) == (("sex",), {"age", "income"})
+    visitor.do("describe/back", column="age")
+    back = load_schema(folder / "schema.toml")
+    assert (back.names, back.ignore, back["age"].bins) == (("sex", "age"), ("income",), 10)
+    visitor.do("describe/check", once="q")
+    visitor.settle()
+    assert described.jobs.newest("schema", "check").state == "done"  # type: ignore[union-attr]
+
+
+def test_another_file_gets_a_schema_of_its_own_and_the_first_is_taken_back(
+    described: Studio, folder: Path
+) -> None:
+    (folder / "other.csv").write_text("x,y\n" + "1,a\n2,b\n" * 200)
+    visitor = Visitor(described)
+
+    visitor.do("data/choose", file="other.csv", once="a")
+    visitor.settle()
+    assert load_schema(folder / "schema.toml").names == ("x", "y")
+    assert (folder / "schema.before-1.toml").read_text() == SCHEMA
+    visitor.do("data/demo", once="b")
+    visitor.settle()
+    assert "mdvis" in load_schema(folder / "schema.toml").names
+    assert load_schema(folder / "schema.before-2.toml").names == ("x", "y")
+    visitor.do("data/back", kept="schema.before-1.toml")
+    assert (folder / "schema.toml").read_text() == SCHEMA
+    assert "mdvis" in load_schema(folder / "schema.before-3.toml").names
+    assert visitor.do("data/back", kept="../schema.before-1.toml").status_code == 422
+
+
+def test_the_next_year_of_the_same_columns_keeps_the_schema(
+    described: Studio, folder: Path
+) -> None:
+    (folder / "next.csv").write_bytes(
+        (folder / "people.csv").read_bytes()[:3000].rpartition(b"\n")[0]
+    )
+    visitor = Visitor(described)
+
+    answer = visitor.do("data/choose", file="next.csv", once="a")
+
+    assert answer.headers["location"] == "/describe"
+    assert (folder / "schema.toml").read_text() == SCHEMA
+
+
+def test_a_wrong_separator_is_mended_beside_a_schema_that_stays(
+    described: Studio, folder: Path
+) -> None:
+    text = (folder / "people.csv").read_text()
+    (folder / "people.csv").write_text(text.replace(",", ";"))
+    described.place.save({"data": None})
+    visitor = Visitor(described)
+
+    visitor.do("data/choose", file="people.csv", once="a")
+    visitor.settle()
+    assert re.search(r'<input type="hidden" name="sep" value=";"><button', visitor.get("data").text)
+    visitor.do("data/mend", sep=";", once="b")
+    visitor.settle()
+
+    assert (folder / "schema.toml").read_text() == SCHEMA
+    assert described.place.reading() == ("--sep", ";")
+
+
+def test_a_request_keeps_numbers_in_tables_and_sections_of_others(
+    described: Studio, folder: Path
+) -> None:
+    request = (
+        'data = "people.csv"\nschema = "schema.toml"\n[privacy]\nepsilon = 1\n[mechanism]\n'
+        'name = "adaptive_gibbs"\nweights = {age = 2.5, "age*income" = [1.5, 2]}\n[audit]\nruns = 3\n'
+        "[custom]\nfoo = 1\n"
+    )
+    (folder / "release.toml").write_text(request)
+    before = described.place.request()
+
+    Visitor(described).do("budget/spend", epsilon="1", delta="0", own="", size="10", sets="1")
+
+    after = described.place.request()
+    assert {key: after[key] for key in before if key != "privacy.epsilon"} == {
+        key: value for key, value in before.items() if key != "privacy.epsilon"
+    }
+    assert after["custom.foo"] == 1
+    assert float(after["privacy.delta"]) == 0
+    assert "Decimal" not in (folder / "release.toml").read_text()
+
+
+DRAFT = SCHEMA.replace('levels = ["F", "M"]', 'levels = ["F", "M"]\nsource = "inferred"')
+
+
+def test_what_was_looked_at_is_known_under_every_name_of_the_records(
+    described: Studio, folder: Path
+) -> None:
+    (folder / "schema.toml").write_text(DRAFT)
+    visitor = Visitor(described)
+    visitor.do("describe/look", column="sex")
+    lines = (folder / "people.csv").read_text().splitlines()
+    (folder / "again.csv").write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n")
+    (folder / "else.csv").write_text("\n".join(lines[:200]) + "\n")
+    form = {"column": "sex", "kind": "binary", "levels": "F\nM", "reason": "codebook"}
+
+    visitor.do("data/choose", file="again.csv", once="a")
+    visitor.do("describe/declare", **form)
+    same = load_schema(folder / "schema.toml").inferred()
+    visitor.do("data/choose", file="else.csv", once="b")
+    visitor.do("describe/declare", **form)
+    other = load_schema(folder / "schema.toml").inferred()
+
+    assert "sex: levels" in same
+    assert "sex: levels" not in other
+
+
+def test_a_codebook_that_is_imported_after_a_look_declares_nothing_of_that_column(
+    described: Studio, folder: Path
+) -> None:
+    (folder / "schema.toml").write_text(DRAFT)
+    (folder / "book.csv").write_text("variable,value,meaning\nsex,F,female\nsex,M,male\n")
+    visitor = Visitor(described)
+
+    visitor.do("describe/look", column="sex")
+    visitor.do("describe/book", path="book.csv", once="b")
+    visitor.settle()
+
+    job = described.jobs.newest("schema", "declare")
+    assert job is not None
+    assert (job.state, "--inferred sex" in job.shell) == ("done", True)
+    schema = load_schema(folder / "schema.toml")
+    assert {"sex: kind", "sex: levels"} <= set(schema.inferred())
+    assert dict(schema["sex"].level_labels) == {"F": "female", "M": "male"}
+
+
+def test_an_upload_is_called_as_it_was_sent(studio: Studio, folder: Path) -> None:
+    from tests.studio.test_door import upload
+
+    visitor = Visitor(studio)
+    sent = upload(visitor, (folder / "people.csv").read_bytes(), "my survey.csv").text
+    visitor.do("data/choose", upload=sent, once="a")
+    visitor.settle()
+
+    assert load_schema(folder / "schema.toml").name == "my-survey"
+    for wrong in ("../uploads/" + sent, sent + "/..", sent.replace("/", "/../")):
+        assert visitor.do("data/choose", upload=wrong, once=wrong).status_code == 422
+
+
+def test_every_fact_of_a_column_is_said_and_only_those_that_change(
+    described: Studio, folder: Path
+) -> None:
+    visitor = Visitor(described)
+    sex = {"column": "sex", "kind": "binary", "levels": "F\nM", "missing": "no", "other": ""}
+    age = {"column": "age", "kind": "numeric", "lower": "0", "upper": "100", "missing": "yes"}
+
+    assert (
+        visitor.do("describe/declare", **sex, labels="female\nmale", reason="book").status_code
+        == 303
+    )
+    assert (
+        visitor.do("describe/declare", **age, bins="", cuts="18 65", reason="law").status_code
+        == 303
+    )
+    schema = load_schema(folder / "schema.toml")
+    assert schema["sex"].level_labels == (("F", "female"), ("M", "male"))
+    assert schema["age"].edges == (0, 18, 65, 100)
+    assert schema["age"].note == "bounds, bins, missing: law."
+    before = (folder / "schema.toml").read_text()
+    page = visitor.get("describe").text
+    assert 'value="18 65"' in page
+    assert "--cuts 18,65" in html.unescape(page)
+
+    known = age | {"bins": "", "cuts": "18 65", "reason": "", "label": "years lived"}
+    assert visitor.do("describe/declare", **known).status_code == 303
+    assert load_schema(folder / "schema.toml")["age"].label == "years lived"
+    assert (folder / "schema.toml").read_text().replace('label = "years lived"\n', "") == before
+    nominal = sex | {"kind": "nominal", "other": "else", "reason": "", "labels": "female\nmale"}
+    assert visitor.do("describe/declare", **nominal).status_code == 422
+    assert visitor.do("describe/declare", **nominal | {"reason": "book"}).status_code == 303
+    assert load_schema(folder / "schema.toml")["sex"].other == "else"
+
+
+def test_rules_are_written_once_and_removed(described: Studio, folder: Path) -> None:
+    visitor = Visitor(described)
+    rule = {"if": "", "then": "age < income"}
+
+    assert visitor.do("describe/rule", **rule).status_code == 303
+    assert "GB2-RULE" in visitor.do("describe/rule", **rule).text
+    assert visitor.do("describe/leave", column="age").status_code == 422
+    assert visitor.do("describe/unrule", number="0").status_code == 303
+    assert load_schema(folder / "schema.toml").rules == ()
+    assert visitor.do("describe/leave", column="age").status_code == 303
+
+
+def test_a_budget_is_one_row_however_it_is_written(described: Studio) -> None:
+    visitor = Visitor(described)
+    visitor.do("budget/spend", epsilon="1", delta="1e-9", own="", size="10", sets="1")
+
+    page = visitor.get("budget").text
+
+    assert page.count('name="epsilon" value="1"') == 1
+    assert 'value="1.0"' not in page
+    assert 'value="1e-9"' in page
+    assert "mu of" not in page

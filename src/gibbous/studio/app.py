@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from gibbous.core.errors import GibbousError
 from gibbous.studio import documents, pages, uploads
+from gibbous.studio.commands import Command
 from gibbous.studio.door import Door
 from gibbous.studio.forms import Form, parsed
 from gibbous.studio.guard import PATIENCE, WORDS, Guard, TooLarge, TooSlow, fault
@@ -41,6 +42,8 @@ class Studio:
         upload_bytes: the most that one upload may hold.
         looked: counts of columns that were asked for since the start; never written.
         crossed: the same of pairs of columns.
+        marks: fingerprints of files as they were.
+        done: what was last done on a screen without a job, as a command.
     """
 
     place: Workplace
@@ -50,6 +53,8 @@ class Studio:
     upload_bytes: int = uploads.MOST
     looked: dict[str, Any] = field(default_factory=dict)
     crossed: dict[tuple[str, str], Any] = field(default_factory=dict)
+    marks: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    done: dict[str, Command] = field(default_factory=dict)
 
     @property
     def screens(self) -> tuple[Screen, ...]:

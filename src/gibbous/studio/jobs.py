@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,6 +184,11 @@ class Jobs:
             if tuple(facts["words"][: len(words)]) == words:
                 return self._job(name, facts)
         return None
+
+    def latest(self, some: Sequence[Job]) -> Job | None:
+        """The one that was started last; None of none."""
+        order = [job for job, _ in self._all()]
+        return min(some, key=lambda job: order.index(job.id), default=None)
 
     def answer(self, job: Job | None) -> Any:
         """The JSON document that a job printed; None where it did not end well."""

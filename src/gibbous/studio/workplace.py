@@ -84,9 +84,18 @@ class Workplace:
     def sweep(self) -> None:
         """Remove every upload that the request does not name, and every half-written file."""
         kept = self.folder / self.data()
-        for path in self.uploads.iterdir():
-            if path != kept:
+        for path in sorted(self.uploads.rglob("*"), reverse=True):  # files before their folders
+            if path.is_dir() and not path.is_symlink():
+                with suppress(OSError):
+                    path.rmdir()
+            elif path != kept:
                 path.unlink(missing_ok=True)
+
+    def upload(self, name: str) -> Path | None:
+        """What a browser sent, by the name that it was told; None where there is no such file."""
+        path = self.uploads / name
+        whole = re.fullmatch(r"[0-9a-f]{8}/[\w-]+(\.\w+)+", name, re.ASCII)
+        return path if whole and path.resolve() == path and path.is_file() else None
 
     def request(self) -> Values:
         """The request as dotted keys; empty where there is none.
@@ -163,7 +172,8 @@ def document_text(values: Mapping[str, Any]) -> str:
     from gibbous.read.schema_write import pair
 
     lines = [pair(key, _plain(v)) for key, v in values.items() if "." not in key]
-    for section in SECTIONS:
+    more = (key.partition(".")[0] for key in values if "." in key)
+    for section in dict.fromkeys((*SECTIONS, *more)):  # those of others are kept as they are
         own = {k.partition(".")[2]: v for k, v in values.items() if k.startswith(f"{section}.")}
         if own:
             lines += ["", f"[{section}]", *(pair(name, _plain(v)) for name, v in own.items())]
@@ -171,6 +181,10 @@ def document_text(values: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
     return float(value) if isinstance(value, Decimal) else value
 
 

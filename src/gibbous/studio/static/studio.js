@@ -28,6 +28,17 @@ addEventListener("pageshow", () => {
   for (const button of document.querySelectorAll("button[disabled]")) button.disabled = false;
 });
 
+for (const kind of document.querySelectorAll("[data-kind]")) {
+  const numbers = () => ["numeric", "date"].includes(kind.value);
+  const apply = () => {
+    const column = kind.closest(".column").classList;
+    column.toggle("numbers", numbers());
+    column.toggle("levels", !numbers());
+  };
+  kind.addEventListener("change", apply);
+  apply();
+}
+
 async function watch(panel) {
   const stage = panel.querySelector("[data-stage]");
   const left = panel.querySelector("[data-left]");
