@@ -274,3 +274,37 @@ def test_a_budget_is_one_row_however_it_is_written(described: Studio) -> None:
     assert 'value="1.0"' not in page
     assert 'value="1e-9"' in page
     assert "mu of" not in page
+
+
+def test_the_sheet_names_the_method_that_was_chosen(described: Studio, folder: Path) -> None:
+    (folder / "schema.toml").write_text(SCHEMA.replace("bins = 10", "bins = 1"))
+    visitor = Visitor(described)
+    visitor.do("budget/spend", epsilon="1", delta="1e-9", own="", size="10", sets="1")
+
+    assert "adaptive_gibbs, on bins that are bought first (paid_bins)" in shown(visitor, "run")
+    visitor.do("method/choose", method="noisy_pegs")
+    assert "noisy_pegs, on bins that are bought first (paid_bins)" in shown(visitor, "run")
+
+
+def test_what_no_release_takes_is_refused_before_the_run(described: Studio) -> None:
+    visitor = Visitor(described)
+
+    assert "GB2-IMPRINT" in visitor.do("run/texts", date="yesterday", out="release").text
+    assert "GB2-NICKNAME" in visitor.do("ledger/name", nickname="9bad", once="n").text
+    assert described.place.value("output.date") == ""
+    assert described.jobs.all() == []
+
+
+def test_a_release_without_a_bound_is_confirmed_in_words_of_its_own(described: Studio) -> None:
+    visitor = Visitor(described)
+    visitor.do("budget/spend", epsilon="1", delta="1e-9", own="", size="10", sets="1")
+    visitor.do("method/choose", method="bootstrap")
+
+    page = shown(visitor, "run")
+    assert "Type no bound to confirm that nothing bounds" in page
+
+
+def test_errors_of_screens_name_flags_as_commands_do(described: Studio, folder: Path) -> None:
+    (folder / "release.toml").write_text("= [")
+
+    assert "gibbous synthesize --config reads" in shown(Visitor(described), "run")

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from gibbous.core.errors import GibbousError
+from gibbous.core.errors import GibbousError, speaking_flags
 from gibbous.studio import documents, pages, uploads
 from gibbous.studio.commands import Command
 from gibbous.studio.door import Door
@@ -151,7 +151,8 @@ def _drawn(
     """One screen as a page. Whatever its files say wrong is said on it."""
     shown: dict[str, Any] = {}
     try:
-        shown = screen.show(studio, form)
+        with speaking_flags():
+            shown = screen.show(studio, form)
     except GibbousError as error:
         problem = problem or pages.told(error)
     key = studio.door.form_key(request.scope["session"]) or ""
@@ -188,7 +189,8 @@ async def _act(studio: Studio, screen: Screen, action: str, request: Request) ->
         return form
     act: Callable[[Studio, Form], str] = screen.actions[action]
     try:
-        where = await run_in_threadpool(act, studio, form)
+        with speaking_flags():
+            where = await run_in_threadpool(act, studio, form)
     except GibbousError as error:
         told = pages.told(error)
         return await run_in_threadpool(_drawn, studio, request, screen, form, told)

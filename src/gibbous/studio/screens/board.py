@@ -25,7 +25,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "files": release.files(path),
         "sizes": [(name, f"{size:,}") for name, size in release.files(path)],
         "report": None,
-        "preview": release.preview(path, studio.jobs.answer(verify)),
+        **release.rows_of(path, studio.jobs.answer(verify)),
         "receipt": release.receipt(path),
         "documents": [n for n, file in release.DOCUMENTS if studio.place.inside(folder, file)],
         "columns": [(c.name, c.kind, c.size, c.label or "") for c in schema],
