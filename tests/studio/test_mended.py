@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -308,3 +309,140 @@ def test_errors_of_screens_name_flags_as_commands_do(described: Studio, folder: 
     (folder / "release.toml").write_text("= [")
 
     assert "gibbous synthesize --config reads" in shown(Visitor(described), "run")
+
+
+def test_every_card_says_what_its_method_needs_here(described: Studio) -> None:
+    visitor = Visitor(described)
+    visitor.do("budget/spend", epsilon="1", delta="1e-9", own="", size="10", sets="1")
+
+    page = shown(visitor, "method")
+
+    cards = page.count("Claimed by the paper")
+    assert cards > 20
+    assert page.count("MB beyond the records") + page.count("Not for this schema") == cards
+    assert page.count("Takes about") == page.count("MB beyond the records") > 5
+
+
+POINTS = [
+    {"label": "noisy_pegs", "mechanism": "noisy_pegs", "epsilon": 0.5, "epsilon_proven": 0.5,
+     "seconds": 1.5, "rows": 400, "tv1": 0.02, "tv2": 0.05},
+    {"label": "resampled records", "mechanism": "", "tv1": 0.01, "tv2": 0.03},
+]  # fmt: skip
+
+
+def test_a_point_of_the_map_is_drawn_by_the_axes_of_choice_and_taken_over(
+    described: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gibbous.studio.jobs import Jobs
+
+    monkeypatch.setattr(Jobs, "answer", lambda self, job: {"points": POINTS})
+    described.place.save({"mechanism.name": "privbayes", "mechanism.parents": 3})
+    visitor = Visitor(described)
+
+    page = visitor.get("compare?x=seconds&y=tv1").text
+    usual = visitor.get("compare?x=nonsense&y=%3Cscript%3E").text
+    taken = visitor.do("compare/take", method="noisy_pegs", epsilon="0.5")
+
+    assert "noisy_pegs: seconds 1.5, tv1 0.02" in page
+    assert "noisy_pegs: epsilon_proven 0.5, tv2 0.05" in usual
+    assert page.count('name="method" value=') == 1
+    assert taken.headers["location"] == "/budget"
+    request = described.place.request()
+    assert (request["mechanism.name"], float(request["privacy.epsilon"])) == ("noisy_pegs", 0.5)
+    assert "mechanism.parents" not in request
+
+
+def test_risks_are_compared_once_keys_are_chosen(described: Studio, folder: Path) -> None:
+    visitor = Visitor(described)
+    assert 'value="intruder_mode"' not in visitor.get("compare").text
+    described.place.save({"evaluate.keys": ["age"], "evaluate.sensitive": ["sex"]})
+    assert 'value="intruder_mode"' in visitor.get("compare").text
+
+    form: dict[str, Any] = {"methods[]": "noisy_pegs", "epsilons": "1", "repeats": "1", "once": "c"}
+    visitor.do("compare/start", **form, **{"metrics[]": ["tv2", "intruder_mode"]})
+
+    study = (folder / "study.toml").read_text()
+    assert 'metrics = ["tv2", "intruder_mode"]' in study
+    assert '[evaluate]\nkeys = ["age"]' in study
+
+
+def test_a_provisional_answer_is_shown_while_the_final_one_is_made(
+    described: Studio, folder: Path
+) -> None:
+    import json
+    import subprocess
+    import sys
+
+    from gibbous.studio.jobs import Jobs, _born
+
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(99)"]) as fit:
+        job = folder / ".studio" / "jobs" / "a1"
+        job.mkdir(parents=True)
+        one = {"name": "Intercept", "estimate": 1.5, "se": 0.1, "df": 9, "low": 1, "high": 2}
+        line = {
+            "provisional": {
+                "estimates": [one],
+                "references": {},
+                "why": "",
+                "warnings": [],
+                "remarks": [],
+            }
+        }
+        words = ["infer", "--family", "gaussian", "--", "release", "income ~ age"]
+        facts = {
+            "words": words,
+            "shell": "",
+            "python": "",
+            "screen": "analyse",
+            "once": "",
+            "then": None,
+        }
+        (job / "err.txt").write_text(
+            '{"stage": "noise again", "done": 1}\n' + json.dumps(line) + "\n"
+        )
+        (job / "out.json").write_text("")
+        (job / "job.json").write_text(json.dumps(facts | {"pid": fit.pid, "born": _born(fit.pid)}))
+        jobs = Jobs(folder / ".studio" / "jobs", folder)
+        assert jobs.provisional(jobs.get("a1"))["estimates"] == [one]
+        release = folder / "release"
+        release.mkdir()
+        (release / "manifest.json").write_text("{}")
+        (release / "schema.toml").write_text(SCHEMA)
+        visitor = Visitor(described)
+
+        page = visitor.get("analyse").text
+
+        assert "Provisional, from few redraws" in page
+        assert "Intercept" in page
+        assert visitor.get("jobs/a1").json()["more"] is True
+        assert visitor.get("document/estimates.csv").status_code == 404
+        fit.kill()
+
+
+FINDINGS = [
+    {"name": "tv1", "title": "One-way", "group": "utility", "value": 0.1, "null": {"bootstrap": 0.05}},
+    {"name": "marginal_distance", "title": "Marginal", "group": "utility", "value": 0.02, "detail": [
+        {"column": "age", "distance": 0.01, "bootstrap": 0.009},
+        {"column": "sex", "distance": 0.3, "bootstrap": 0.002}]},
+    {"name": "intruder_mode", "title": "Intruder", "group": "risk", "value": 0.41, "null": {}},
+]  # fmt: skip
+
+
+def test_risks_stand_beside_utility_and_the_worst_columns_first(
+    described: Studio, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gibbous.studio.jobs import Jobs
+
+    monkeypatch.setattr(Jobs, "answer", lambda self, job: {"findings": FINDINGS})
+    (folder / "release").mkdir()
+    (folder / "release" / "manifest.json").write_text("{}")
+    (folder / "held.csv").write_text("age,sex,income\n")
+    visitor = Visitor(described)
+
+    page = shown(visitor, "assess")
+
+    assert re.search(r"Utility.*One-way.*Risk\s+Intruder\s+0\.41", page, re.DOTALL)
+    assert re.search(r"furthest.*sex\s+0\.3000\s+0\.0020\s+age\s+0\.0100", page, re.DOTALL)
+    assert '<option value="held.csv">' in visitor.get("assess").text
+    monkeypatch.setattr(Jobs, "answer", lambda self, job: {"findings": FINDINGS[:2]})
+    assert "None is measured: choose keys" in shown(visitor, "assess")

@@ -155,6 +155,12 @@ def test_a_model_is_fitted_without_the_records(finished: Visitor) -> None:
     assert r"\begin{tabular}" in page
     assert "sex[T.M]," in html.unescape(page)
     assert '<option value="sex=F" selected>F</option>' in page
+    assert 'data-insert="income"' in page
+    csv = finished.get("document/estimates.csv")
+    assert csv.headers["content-disposition"] == 'attachment; filename="estimates.csv"'
+    assert csv.text.startswith("name,estimate,se,df,low,high\n")
+    assert csv.text in html.unescape(page)
+    assert finished.get("document/estimates.tex").text.startswith(r"\begin{tabular}")
 
     again = {"reference[]": "sex=M", "formula": "income ~ age + sex", "family": "gaussian"}
     finished.do("analyse/fit", **again, once="again")

@@ -37,7 +37,7 @@ def run(
     flags = {"workers": workers, "public_data": public_data or None}
     settings = plan.settings | {name: value for name, value in flags.items() if value is not None}
     check_folder(out)
-    with Bars(quiet=screen.silent) as bars:
+    with Bars(quiet=screen.quiet, json=screen.json) as bars:
         study = compare(
             plan.source,
             plan.schema,

@@ -43,6 +43,7 @@ class Studio:
         looked: counts of columns that were asked for since the start; never written.
         crossed: the same of pairs of columns.
         marks: fingerprints of files as they were.
+        plans: of methods, by what they depend on, and why there is none.
         done: what was last done on a screen without a job, as a command.
     """
 
@@ -54,6 +55,7 @@ class Studio:
     looked: dict[str, Any] = field(default_factory=dict)
     crossed: dict[tuple[str, str], Any] = field(default_factory=dict)
     marks: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    plans: dict[tuple[Any, ...], tuple[Any, str]] = field(default_factory=dict)
     done: dict[str, Command] = field(default_factory=dict)
 
     @property
@@ -205,6 +207,7 @@ def _job(studio: Studio, request: Request) -> Response:
         "state": job.state,
         "stage": pages.stage(job.stage),
         "share": None if job.share is None else round(job.share, 3),
+        "more": studio.jobs.provisional(job) is not None,
         "left": None if job.left is None else pages.duration(job.left),
     }
     return JSONResponse(facts)

@@ -37,7 +37,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "plan_rows": [(s.what, s.claim.amount(), s.detail) for s in made.spends] if made else [],
         "plan_problem": problem,
         "memory_mb": max(1, round(made.memory_bytes / 1e6)) if made else None,
-        "before": _before(studio, made) if made else None,
+        "before": took_before(studio, made) if made else None,
         "amount": confirmation(studio),
         "unbounded": made is not None and not made.total.is_dp,
         "formats": FORMATS,
@@ -63,7 +63,7 @@ def method_words(made: Plan) -> str:
     return words()["run"]["paid"].format(inner) if named else made.mechanism
 
 
-def _before(studio: Studio, made: Plan) -> dict[str, Any] | None:
+def took_before(studio: Studio, made: Plan) -> dict[str, Any] | None:
     """What the newest run of the same method took here; a plan knows cells and bytes, no seconds."""
     asked = made.to_json()
     for job in studio.jobs.all():
