@@ -129,6 +129,12 @@ class Workplace:
         """The data set: a path, relative to the folder or absolute, or an address; "" for none."""
         return str(self.value("data"))
 
+    def called(self) -> str:
+        """The data set as a screen names it: an upload by its own name."""
+        data = self.data()
+        uploaded = data and (self.folder / data).is_relative_to(self.uploads)
+        return Path(data).name if uploaded else data
+
     def save(self, changes: Mapping[str, Any]) -> None:
         """Change keys of the request; None and "" remove one."""
         values = self.request() | dict(changes)

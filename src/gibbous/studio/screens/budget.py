@@ -68,12 +68,19 @@ def _row(studio: Studio, schema: Schema, epsilon: str) -> dict[str, Any]:
         "guess": 100 * factor / (1 + factor),
         "belief": 100 * 0.1 * factor / (0.1 * factor + 0.9),
         "alarms": None if alarms is None else 100 * alarms,
-        "errors": [
-            (name, value) for name, value in errors.items() if not re.search("alarms|mu of", name)
-        ][:3],
+        "errors": _errors(errors),
         "smallest": None if cell is None else HALF * cell,
         "problem": problem,
     }
+
+
+def _errors(errors: dict[str, float]) -> list[tuple[str, float]]:
+    """The first expected errors, by the short names of the screen."""
+    from gibbous.studio.pages import words
+
+    short = words()["errors"]
+    real = [name for name in errors if not re.search("alarms|mu of", name)][:3]
+    return [(short.get(name, name), errors[name]) for name in real]
 
 
 def plan_of(studio: Studio, changes: dict[str, Any]) -> tuple[Plan | None, str]:

@@ -84,10 +84,11 @@ def _drawn(points: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
         p for p in points if all(isinstance(p.get(a), int | float) for a in (x, y)) and p[x] > 0
     ]
     if not shown:
-        return {"drawn": [], "xticks": [], "yticks": [], "series": []}
+        return {"drawn": [], "xticks": [], "yticks": [], "series": [], "lines": []}
     labels = list(dict.fromkeys(str(p["label"]) for p in shown))
     low, high = log10(min(p[x] for p in shown)) - 0.1, log10(max(p[x] for p in shown)) + 0.1
-    top = 1.1 * max(p[y] for p in shown) or 1.0
+    among = [p[y] for p in points if isinstance(p.get(y), int | float)]
+    top = 1.1 * max(among) or 1.0
     across = [LEFT + (RIGHT - LEFT) * (log10(p[x]) - low) / (high - low) for p in shown]
     up = [BOTTOM - (BOTTOM - TOP) * p[y] / top for p in shown]
     drawn = []
@@ -98,6 +99,7 @@ def _drawn(points: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
                       "path": SHAPES[series]})  # fmt: skip
     return {
         "drawn": drawn,
+        "lines": _lines(points, y, top),
         "series": [
             {"label": label, "path": SHAPES[i % len(SHAPES)]} for i, label in enumerate(labels)
         ],
@@ -107,6 +109,19 @@ def _drawn(points: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
             for share in (0, 0.25, 0.5, 0.75, 1)
         ],
     }
+
+
+def _lines(points: list[dict[str, Any]], y: str, top: float) -> list[dict[str, Any]]:
+    """References, which have no budget, as lines across; no label over another one."""
+    found: list[dict[str, Any]] = []
+    of = [p for p in points if not p.get("mechanism") and isinstance(p.get(y), int | float)]
+    for one in sorted(of, key=lambda p: -p[y]):
+        place = round(BOTTOM - (BOTTOM - TOP) * one[y] / top, 1)
+        near = bool(found) and place - found[-1]["y"] < 14
+        found.append({"y": place, "words": "" if near else str(one["label"])})
+        if near:
+            found[-2]["words"] += f", {one['label']}"
+    return found
 
 
 def _ticks(values: list[float], places: list[float]) -> list[tuple[float, str]]:

@@ -55,7 +55,8 @@ def _open(studio: Studio, data: str, form: Form) -> str:
         aside(path)
     place.save({"data": data, "schema": place.value("schema", SCHEMA)})
     place.sweep()
-    if fits and names == _described(studio):
+    needed, own = _described(studio)
+    if fits and names is not None and needed <= names <= own:
         studio.jobs.start(account, "data", once)
         return "describe"
     check, draft = commands.checked(schema, data, reading), commands.draft(data, schema, reading)
@@ -63,15 +64,14 @@ def _open(studio: Studio, data: str, form: Form) -> str:
     return "data"
 
 
-def _described(studio: Studio) -> frozenset[str]:
-    """Every column that the schema names."""
+def _described(studio: Studio) -> tuple[frozenset[str], frozenset[str]]:
+    """The columns that the schema needs, and those that it names; a column left out may be absent."""
     schema = studio.place.schema()
-    own = schema.unit.column if schema and schema.unit else None
-    return (
-        frozenset((*schema.names, *schema.ignore, *([own] if own else [])))
-        if schema
-        else frozenset()
-    )
+    if schema is None:
+        return frozenset(), frozenset()
+    unit = schema.unit.column if schema.unit else None
+    needed = frozenset((*schema.names, *([unit] if unit else [])))
+    return needed, needed | frozenset(schema.ignore)
 
 
 def _fits(studio: Studio, data: str, names: frozenset[str] | None) -> bool:
@@ -83,7 +83,7 @@ def _fits(studio: Studio, data: str, names: frozenset[str] | None) -> bool:
     before, path = studio.place.data(), studio.place.schema_file
     if not path.exists() or names is None:
         return path.exists() and before in ("", data)
-    own = _described(studio)
+    own = _described(studio)[1]
     return 2 * len(own & names) >= max(len(own), len(names))
 
 

@@ -40,8 +40,8 @@ for (const kind of document.querySelectorAll("[data-kind]")) {
   const numbers = () => ["numeric", "date"].includes(kind.value);
   const apply = () => {
     const column = kind.closest(".column").classList;
-    column.toggle("numbers", numbers());
-    column.toggle("levels", !numbers());
+    column.toggle("of-n", numbers());
+    column.toggle("of-l", !numbers());
   };
   kind.addEventListener("change", apply);
   apply();
