@@ -54,7 +54,7 @@ def run(
         require(("altair", "vl_convert"), "report")
     from gibbous.evaluation.evaluation import write_findings
 
-    with _folder(out, wanted.real) as folder, Bars(quiet=screen.silent) as bars:
+    with _folder(out, wanted.real) as folder, Bars(quiet=screen.quiet, json=screen.json) as bars:
         bars.compiling()
         found = _findings(wanted, reading, bars)
         if folder is not None:
