@@ -2,10 +2,10 @@
 
     python bench/sbhg_options.py
 
-Every release is drawn from in five ways: as its recipe says (reject, kappa 0), with `fallback="prefix"`, with
-kappa 5, with both, and "strict": lines 9 and 13 of the paper's algorithm 3 on the noisy tables in place of the
-records. Rows then start at combinations whose cells survived in all tables (in most, where none did), and a drawn
-level is kept only where all cells of its row survived.
+Every release is drawn from in five ways: as its recipe says (reject, kappa 0), with `fallback="prefix"`,
+with kappa 5, with both, and "strict": lines 9 and 13 of the paper's algorithm 3 on the noisy tables in
+place of the records. Rows then start at combinations whose cells survived in all tables (in most, where
+none did), and a drawn level is kept only where no cell of its row is lost by it.
 """
 
 from __future__ import annotations
