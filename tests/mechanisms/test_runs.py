@@ -231,6 +231,21 @@ def test_no_parents_is_independent_columns_for_the_whole_budget() -> None:
     assert tables.extra == ()
 
 
+@pytest.mark.parametrize(("sizes", "limit"), [((2,) * 9, 6), ((2, 2, 3, 3, 5), 3), ((8,) * 6, 3)])
+def test_noisy_pegs_takes_more_contexts_where_columns_are_small(
+    sizes: tuple[int, ...], limit: int
+) -> None:
+    """The limit is public: the plan of the default is that of the number, and costs the same."""
+    schema = Schema(
+        tuple(Column(f"x{j}", "nominal", levels=tuple(range(s))) for j, s in enumerate(sizes))
+    )
+
+    found, same = (NoisyPegs(parents=p).plan(schema, None) for p in (None, limit))
+
+    assert found.spends == same.spends
+    assert found.total == same.total == NoisyPegs(parents=limit + 1).plan(schema, None).total
+
+
 # --- sbhg and sba
 
 
