@@ -20,6 +20,7 @@ FACES = {
     "evaluation/inference/analysis.py::glm",
     "evaluation/inference/combine.py::combine",
     "frontier/compare.py::compare",
+    "reporting/risk_utility.py::ru_map",
     "pipeline.py::synthesize",
     "reporting/evaluate_and_report.py::evaluate",
     "reporting/evaluate_and_report.py::report",
