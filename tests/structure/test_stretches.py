@@ -9,7 +9,7 @@ import pytest
 
 from gibbous.core.schema import Column
 from gibbous.structure.dyadic import dyadic
-from gibbous.structure.fine_bins import inside_of, measure_of
+from gibbous.structure.fine_bins import inside_of, measure_of, rows_of
 from gibbous.structure.stretches import EMPTY, RATES, stretches
 
 PRICE = 6.0
@@ -122,3 +122,25 @@ def test_a_logarithmic_grid_is_measured_in_equal_steps() -> None:
     assert steps[1:3] == pytest.approx([np.log(101 / 11), np.log(1001 / 101)])
     assert (measure_of(whole, tuple(map(float, range(101)))) == 1).all()
     assert (measure_of(money, (1.0, 1.01, 10.0, 10.0**6)) > 0).all()
+
+
+def test_rows_with_a_number_are_known_from_all_columns() -> None:
+    """Against 4,000 draws: the mean is right, and so is the stated standard deviation."""
+    rng, sigma = np.random.default_rng(3), 30.0
+    true = {0: np.r_[np.full(60, 90.0), 600.0], 1: np.r_[np.full(20, 300.0), 0.0]}
+    bins = {0: 60, 1: 20}
+
+    found = [
+        rows_of(
+            {j: one + rng.normal(scale=sigma, size=len(one)) for j, one in true.items()},
+            bins,
+            sigma,
+        )
+        for _ in range(4_000)
+    ]
+
+    for j, rows in ((0, 5_400.0), (1, 6_000.0)):
+        known = np.array([one[j][0] for one in found])
+        assert known.mean() == pytest.approx(rows, abs=5 * known.std() / np.sqrt(4_000))
+        assert known.std() == pytest.approx(found[0][j][1], rel=0.06)
+        assert known.std() < sigma * np.sqrt(len(true[j]))

@@ -34,6 +34,7 @@ from gibbous.structure.fine_bins import (
     divisible,
     finer_edges,
     finer_steps,
+    rows_of,
     steps_of,
 )
 from gibbous.structure.narrow_bins import Grid, merged_edges, narrow_edges, widest_edges
@@ -287,8 +288,7 @@ def _counts(
     """Spend: noisy counts of bins and, at the end, of the upper bound alone, by position.
 
     Returns:
-        Counts, and how many rows have a number (from the counts of all columns together, by their
-        variances) with the standard deviation of that.
+        Counts, and `rows_of` them.
     """
     columns, sigma = curator.schema.columns, math.sqrt(max(noise.info().variance, 1e-6))
     view = curator.recoded({j: Edges(counted_edges(columns[j], cut)) for j, cut in edges.items()})
@@ -297,15 +297,8 @@ def _counts(
         j: table.cells.values.ravel().astype(np.float64)
         for j, table in zip(edges, tables, strict=True)
     }
-    known = sum(1 / len(one) for one in cells.values())
-    rows = sum(float(one.mean()) for one in cells.values()) / known
-    counts = {j: one[: len(edges[j])] for j, one in cells.items()}
-    without = {j: one[len(edges[j]) :] for j, one in cells.items()}
-    present = {
-        j: (rows - float(gone.sum()), sigma * math.sqrt(1 / known + len(gone)))
-        for j, gone in without.items()
-    }
-    return counts, present
+    bins = {j: len(cut) for j, cut in edges.items()}
+    return {j: one[: bins[j]] for j, one in cells.items()}, rows_of(cells, bins, sigma)
 
 
 def _check_inside(combinator: PaidBins) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -111,6 +111,28 @@ def steps_of(
         rows: that have a number, and the standard deviation of that; None: the sum of the counts.
     """
     return Steps(narrow, stretches(counts, sigma, measure_of(column, narrow), rows=rows))
+
+
+def rows_of(
+    cells: Mapping[int, np.ndarray], bins: Mapping[int, int], sigma: float
+) -> dict[int, tuple[float, float]]:
+    """How many rows have a number in each column, and the standard deviation of that.
+
+    All rows are in every column, so the mean of the columns' sums, by their variances, says how many there
+    are; those without a number are taken off.
+
+    Args:
+        cells: noisy counts by column, of bins and after them of what is no number, float64 (cells,).
+        bins: how many cells are bins.
+        sigma: standard deviation of the noise of one count.
+    """
+    known = sum(1 / len(one) for one in cells.values())
+    rows = sum(float(one.mean()) for one in cells.values()) / known
+    gone = {j: one[bins[j] :] for j, one in cells.items()}
+    return {
+        j: (rows - float(own.sum()), sigma * math.sqrt(1 / known + len(own)))
+        for j, own in gone.items()
+    }
 
 
 def finer_steps(
