@@ -117,8 +117,7 @@ def _sets(receipt: Any) -> str:
 
 
 def _summary(release: Release) -> Iterator[Block]:
-    for strong, words in summary(release):
-        yield Text(words, strong)
+    yield from (Text(words, strong) for strong, words in summary(release))
     if not release.plan.total.is_dp:
         yield Notice(
             "No budget bounds what these data reveal about a person. Treat them like a copy "
@@ -232,12 +231,11 @@ def _codebook(schema: Schema, receipt: Any) -> Iterator[Block]:
     yield Grid("Columns", COLUMNS, tuple(overview(schema)))
     if said := texts(schema):
         yield Grid("What is said of columns", TEXTS, tuple(said))
-    meant = {(c.name, str(level)): text for c in schema for level, text in c.level_labels}
+    meant = {(c.name, str(level)): (text,) for c in schema for level, text in c.level_labels}
     codes = ((c.name, k, label) for c in schema for k, label in enumerate(c.labels()))
-    rows = tuple((*row, meant.get((row[0], row[2]), "")) for row in codes)
-    size = 4 if meant else 3
-    heads = ("column", "code", "level or bin", "label")[:size]
-    yield Grid("All levels and bins", heads, tuple(row[:size] for row in rows), folded=True)
+    rows = tuple((*row, *(meant.get(row[::2], ("",)) if meant else ())) for row in codes)
+    heads = ("column", "code", "level or bin", *(("label",) if meant else ()))
+    yield Grid("All levels and bins", heads, rows, folded=True)
     if schema.impossible:
         yield Grid(
             "Declared impossible combinations: public facts that never occur in the output",
