@@ -1,6 +1,6 @@
 """The text of a condition -> its comparisons; nothing in it is executed.
 
-Column names stand as they are, or in `backticks` if they are no plain words. Text and days are quoted.
+Column names stand as they are, or in `backticks` if they are not plain words. Text and days are quoted.
 """
 
 from __future__ import annotations
@@ -142,6 +142,6 @@ def _unread(rule: str) -> UsageError:
         "cannot be read",
         "It compares columns, sums and differences of columns, numbers, and text or days in quotes, by "
         "<, <=, ==, !=, >=, >, in [...], 'is missing' and 'is not missing', joined by 'and'; names that "
-        "are no plain words stand in `backticks`",
+        "are not plain words stand in `backticks`",
         'Write for example: require = "0 <= end - start <= 365"',
     )
