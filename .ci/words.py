@@ -1,4 +1,4 @@
-"""Words that pages, messages and docstrings do not use, each with a better one: run by `./dev lint` and a test.
+"""Words that pages, messages and docstrings do not use, each with a better one: `./dev lint` runs it.
 
     python .ci/words.py [FILE ...]   # everything by default; prints file:line, exit code 1 if any is found
 

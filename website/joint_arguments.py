@@ -10,7 +10,7 @@ from typing import Any
 
 import griffe
 
-_SECTION = re.compile(r"^ *(Args|Attributes):\n((?:(?: +[^\n]*)?\n|\Z)+)", re.MULTILINE)
+_SECTION = re.compile(r"^ *(Args|Attributes):(?:\n(?: +[^\n]*)?)+", re.MULTILINE)
 _JOINT = re.compile(r"^( +)(\w+(?:, \w+)+)(: [^\n]*(?:\n\1 +[^\n]*)*)", re.MULTILINE)
 
 
