@@ -67,4 +67,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    accuracy.figure(Path(sys.argv[1]))
+    accuracy.figure(Path(sys.argv[1]), height=190)
