@@ -9,10 +9,10 @@ WORKDIR /src
 COPY requirements/core.txt requirements/extras.txt requirements/
 RUN python -m venv /opt/gibbous \
     && /opt/gibbous/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements/core.txt -r requirements/extras.txt
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
 RUN python -m venv /opt/build \
-    && /opt/build/bin/pip install --no-cache-dir hatchling \
+    && /opt/build/bin/pip install --no-cache-dir -c constraints.txt hatchling \
     && /opt/build/bin/python -m hatchling build -t wheel -d /dist \
     && /opt/gibbous/bin/pip install --no-cache-dir --no-index --no-deps /dist/*.whl
 

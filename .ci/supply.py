@@ -1,7 +1,7 @@
-"""The supply chain: locks with hashes; and what CI checks of the installed packages and of the wheel.
+"""The supply chain: locks with hashes; and what CI checks of the installed packages, of wheel and sdist.
 
 `lock` writes requirements/*.txt from pyproject.toml and constraints.txt. `check` writes a list of packages
-and fails on a known fault of one, on a list that is not whole, and on a wheel that is not built alike twice.
+and fails on a known fault of one, on a list that is not whole, and on a wheel or sdist not built alike twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,7 +52,7 @@ def main(verb: str) -> int:
     if verb == "lock":
         lock()
         return 0
-    wrong = [*bill(), *audit(), *wheel()]
+    wrong = [*bill(), *audit(), *packages()]
     for sentence in wrong:
         print(f"supply: {sentence}", file=sys.stderr)
     return 1 if wrong else 0
@@ -121,24 +120,45 @@ def judged(answer: str, asked: int) -> tuple[list[str], int]:
     return faults + [f"{skipped} of {asked} packages were not audited"] * bool(skipped), skipped
 
 
-def wheel() -> list[str]:
-    """Build the wheel twice: in two folders, with two times of the files and two umasks."""
-    digests = []
+def packages() -> list[str]:
+    """Build wheel and sdist twice: in two folders, with two times of the files and two umasks."""
     with tempfile.TemporaryDirectory() as folder:
-        for number, umask in enumerate((0o022, 0o077)):
-            place = Path(folder) / f"copy{number}"
-            skipped = shutil.ignore_patterns(".git", ".venv", "dist", "__pycache__", ".*_cache")
-            shutil.copytree(ROOT, place, ignore=skipped)
-            for path in (p for p in place.rglob("*") if p.is_file()):
-                path.chmod(0o644 & ~umask | (path.stat().st_mode & 0o100))
-                os.utime(path, (10**9 * (number + 1),) * 2)
-            command = [str(ROOT / ".venv/bin/python"), "-m", "hatchling", "build", "-t", "wheel"]
-            subprocess.run(command, cwd=place, check=True, capture_output=True, env=dated())
-            (built,) = (place / "dist").glob("*.whl")
-            digests.append(hashlib.sha256(built.read_bytes()).hexdigest())
-            holds = zipfile.ZipFile(built).namelist()
-    print(f"supply: {built.name} {digests[0]}, {len(holds)} files")
-    return [] if digests[0] == digests[1] else ["two builds of the wheel differ"]
+        built = [
+            _built(Path(folder) / f"copy{n}", n, mask) for n, mask in enumerate((0o022, 0o077))
+        ]
+        for _, path in sorted(built[0].items()):
+            print(f"supply: {path.name} {_digest(path)}, {path.stat().st_size:,} bytes")
+        return [
+            f"two builds of the {name} differ"
+            for name in built[0]
+            if _digest(built[0][name]) != _digest(built[1][name])
+        ]
+
+
+def _built(place: Path, number: int, umask: int) -> dict[str, Path]:
+    """The wheel and the sdist of a copy of the sources."""
+    skipped = shutil.ignore_patterns(".git", ".venv", "build", "dist", "__pycache__", ".*_cache")
+    shutil.copytree(ROOT, place, ignore=skipped)
+    for path in (p for p in place.rglob("*") if p.is_file() and not p.is_symlink()):
+        path.chmod(0o644 & ~umask | (path.stat().st_mode & 0o100))
+        os.utime(path, (10**9 * (number + 1),) * 2)
+    command = [
+        str(ROOT / ".venv/bin/python"),
+        "-m",
+        "hatchling",
+        "build",
+        "-t",
+        "wheel",
+        "-t",
+        "sdist",
+    ]
+    subprocess.run(command, cwd=place, check=True, capture_output=True, env=dated())
+    (wheel,), (sdist,) = (place / "dist").glob("*.whl"), (place / "dist").glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def dated() -> dict[str, str]:

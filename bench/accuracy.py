@@ -307,63 +307,6 @@ def _short(value: float, digits: int) -> str:
     return "" if np.isnan(value) else f"{value:.{digits}f}".removeprefix("0")
 
 
-def figure(path: Path, data: str = "adult", epsilon: float = 1.0) -> None:
-    """TV of pairs against CPU seconds, one mark a method; mean of its runs."""
-    import altair as alt
-    import pandas as pd
-
-    found = [one for one in lines(data) if one.epsilon == epsilon]
-    floor = next(one.means["tv2"] for one in found if one.name == "resampled")
-    marks = [one for one in found if one.means["cpu_seconds"] > 0]
-    frame = pd.DataFrame([{"method": one.name.split(",")[0]} | one.means for one in marks])
-    frame = frame.sort_values("cpu_seconds").reset_index(drop=True)
-    x = alt.X("cpu_seconds:Q", scale=alt.Scale(type="log", domain=[0.3, 2000], nice=False))
-    x = x.title("CPU seconds (logarithmic)")
-    y = alt.Y("tv2:Q", scale=alt.Scale(domain=[0, 0.14]))
-    y = y.title("mean distance over all pairs of columns (less is closer)")
-    base = alt.Chart(frame).encode(x=x, y=y)
-    ours = alt.datum.method == "adaptive_gibbs"
-    points = base.mark_point(filled=True, size=90, opacity=1).encode(
-        color=alt.condition(ours, alt.value("#1f6f8b"), alt.value("#8c6a9e"))
-    )
-    # A name stands left of a mark at the right edge, and below one that has another right above it.
-    left, below = frame.cpu_seconds > 250, _just_below(frame)
-    names = [
-        alt.Chart(frame[(left == side) & (below == under)])
-        .encode(x=x, y=y, text="method:N")
-        .mark_text(
-            align="right" if side else "left",
-            dx=-9 if side else 9,
-            dy=9 if under else -5,
-            fontSize=12,
-        )
-        for side in (True, False)
-        for under in (True, False)
-    ]
-    line = alt.Chart(pd.DataFrame({"y": [floor]})).mark_rule(strokeDash=[4, 4]).encode(y="y:Q")
-    chart = alt.layer(line, points, *names).properties(
-        width=640, height=340, title=_title(data, epsilon)
-    )
-    chart.save(str(path))
-    if path.suffix == ".svg":
-        path.write_text(path.read_text().rstrip() + "\n")
-
-
-def _just_below(frame: Any) -> Any:
-    """Marks with another one above them, so near that names would touch."""
-    import pandas as pd
-
-    x, y = np.log10(frame.cpu_seconds.to_numpy()), frame.tv2.to_numpy()
-    near = np.abs(x[:, None] - x) < 0.6
-    higher = (y - y[:, None] < 0.008) & (y - y[:, None] >= 0) & ~np.eye(len(x), dtype=bool)
-    return pd.Series((near & higher).any(axis=1))
-
-
-def _title(data: str, epsilon: float) -> str:
-    dated = "; private-pgm: dated figures" if data == "adult" else ""
-    return f"{data}, epsilon {epsilon:g}. Dashed: records resampled{dated}"
-
-
 def install(folder: Path) -> None:
     """One virtual environment a family of peers, from the package index."""
     for family, package in PACKAGES.items():
@@ -396,7 +339,9 @@ def main() -> None:
     elif given.table:
         print("\n\n".join(f"**{data}**\n\n{table(data)}" for data in given.data))
     elif given.figure:
-        figure(given.figure)
+        import accuracy_picture
+
+        accuracy_picture.figure(given.figure)
     else:
         measure(given)
 

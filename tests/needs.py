@@ -123,7 +123,9 @@ NEEDS: dict[str, Need] = {
     "mlcroissant": Need(
         lambda: importlib.util.find_spec("mlcroissant") is not None, "`pip install mlcroissant`"
     ),
-    "R": Need(lambda: program("Rscript") is not None, "the system: `r-base-core`"),
+    "R": Need(
+        lambda: program("Rscript") is not None, "the system: `r-base-core`; `.ci/run` installs it"
+    ),
     "ssh-keygen": Need(lambda: program("ssh-keygen") is not None, "the system: an OpenSSH client"),
     "sha256sum": Need(lambda: program("sha256sum") is not None, "GNU coreutils"),
     "/dev/full": Need(lambda: Path("/dev/full").exists(), "Linux"),

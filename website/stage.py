@@ -21,6 +21,7 @@ import errors
 import figures
 import notebooks
 import proof_book
+import versions
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,9 +59,13 @@ def main(target: Path) -> None:
     generated = _generated(pages)
     config = (ROOT / "website" / "mkdocs.yml").read_text(encoding="utf-8")
     nav = yaml.safe_dump({"nav": _nav(generated)}, allow_unicode=True, sort_keys=False)
-    (target / "mkdocs.yml").write_text(
-        config.replace("SRC", str(ROOT / "src")) + nav, encoding="utf-8"
-    )
+    for word, value in (
+        ("SRC", str(ROOT / "src")),
+        ("WEBSITE", str(ROOT / "website")),
+        ("VERSION", versions.version()),
+    ):
+        config = config.replace(word, value)
+    (target / "mkdocs.yml").write_text(config + nav, encoding="utf-8")
     shutil.copytree(ROOT / "website" / "assets", pages / "assets")
 
 

@@ -52,7 +52,7 @@ def engine_of(performance: Performance, source: Any = None, options: Any = None)
     if performance.partitions is not None:
         raise UsageError(
             "ENGINESETTING",
-            "partitions was given beside an engine that is made already.",
+            "partitions was given beside an engine that is already made.",
             "An engine has its settings.",
             "Give them to gibbous.engine, or give the engine by name.",
         )
@@ -124,7 +124,7 @@ def records_in(
 ) -> Iterator[DataSet]:
     """Open, validate and encode the records; they are forgotten at the end.
 
-    A file that the ledger knows is held against its cap before it is opened. Whose account is
+    A file that the ledger knows is checked against its cap before it is opened. Whose account is
     charged, its records alone decide.
 
     Args:

@@ -54,7 +54,7 @@ def from_tables(
 def released(
     tables: str | Path, schema: Schema, output: Output, progress: Progress = silent
 ) -> Release:
-    """The same, from a request's parts; the price that is stated is held against the noise first."""
+    """The same, from a request's parts; the price that is stated is checked against the noise first."""
     given = read_noisy_tables(tables, schema)
     alone = Tables(schema, given.tables, Recipe("loglinear", ()))
     try:

@@ -132,7 +132,7 @@ def test_weights_have_one_written_form() -> None:
 
 @pytest.mark.parametrize("weights", [("age",), ("age=x",), ("age=0",), ("age=1000",), {"a": -1}])
 def test_what_is_no_weight_is_refused(weights: Any) -> None:
-    with pytest.raises(ParameterError, match="no weight"):
+    with pytest.raises(ParameterError, match="not a weight"):
         AdaptiveGibbs(weights=weights)
 
 

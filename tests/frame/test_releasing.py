@@ -110,6 +110,36 @@ def test_the_container_runs_without_root_and_without_a_network() -> None:
         assert (ROOT / name).exists()
 
 
+def test_the_container_is_what_a_linter_asks_for() -> None:
+    """The rules of hadolint that matter here; no container tool is needed to hold them."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line and line[0] != "#"]
+    of = {word: [rest for first, rest in lines if first == word] for word, _ in lines}
+    bases = [rest.split() for rest in of["FROM"]]
+    named = {words[2] for words in bases if len(words) == 3}
+
+    assert all(re.fullmatch(r"[\w./-]+:(?!latest)[\w.-]+", words[0]) for words in bases)
+    assert of["USER"] not in (["root"], ["0"])
+    assert len(of["USER"]) == 1
+    assert all(rest.startswith("/") for rest in of["WORKDIR"])
+    assert "ADD" not in of
+    assert all(rest.startswith("[") for rest in of["ENTRYPOINT"] + of["CMD"] + of["VOLUME"])
+    assert {m for rest in of["COPY"] for m in re.findall(r"--from=(\w+)", rest)} <= named
+    for run in of["RUN"]:
+        assert "sudo" not in run
+        for command in re.findall(r"pip install [^&]*", run):
+            assert "--no-cache-dir" in command
+            assert re.search(r"--require-hashes|-c constraints\.txt|--no-index", command), command
+    assert not re.search(r"(?i)password|secret|token", text)
+
+
+def test_the_page_of_installation_lists_every_extra() -> None:
+    page = (DOCS / "tutorials" / "install.md").read_text()
+    extras = project()["project"]["optional-dependencies"]
+
+    assert {name for name in extras if f"`{name}`" not in page} == set()
+
+
 def test_templates_and_hooks_are_files_that_their_readers_parse() -> None:
     for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
         assert isinstance(yaml.safe_load(path.read_text()), dict), path.name

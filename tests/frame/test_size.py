@@ -25,6 +25,7 @@ FACES = {
     "reporting/evaluate_and_report.py::evaluate",
     "reporting/evaluate_and_report.py::report",
     "reporting/flow_map.py::flow_map",
+    "reporting/risk_utility.py::ru_map",
     "studies/study_run.py::run",
 }
 """Public functions: their keywords are the interface, and each is described in the reference."""

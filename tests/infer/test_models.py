@@ -174,9 +174,9 @@ def test_without_a_wish_the_first_levels_are_the_references_and_numbers_have_non
     ("asked", "words"),
     [
         ({"g": "d"}, "Column g has no level 'd'.*a, b, c"),
-        ({"x": "1"}, "'x', which is no column with levels of this formula"),
-        ({"h": "low"}, "'h', which is no column"),
-        ({"visits": "1"}, "'visits', which is no column"),
+        ({"x": "1"}, "'x', which is not a column with levels of this formula"),
+        ({"h": "low"}, "'h', which is not a column"),
+        ({"visits": "1"}, "'visits', which is not a column"),
     ],
 )
 def test_a_reference_that_is_no_level_of_the_formula_is_refused(

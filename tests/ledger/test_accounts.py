@@ -354,7 +354,7 @@ def test_C_a_nickname_or_digits_stand_for_the_account(ledger: gb.Ledger) -> None
 
 @pytest.mark.parametrize("nickname", ["", "a b", "../x", "deadbeef", "a" * 65, "x.csv"])
 def test_C_a_nickname_is_no_path_and_no_fingerprint(nickname: str, ledger: gb.Ledger) -> None:
-    with pytest.raises(UsageError, match="no nickname"):
+    with pytest.raises(UsageError, match="not a nickname"):
         ledger.nickname(OLD, nickname)
 
 

@@ -274,7 +274,7 @@ def test_a_risk_is_what_the_release_keeps(tmp_path: Path) -> None:
 
 
 def test_parameters_beside_a_mechanism_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="made already"):
+    with pytest.raises(UsageError, match="already made"):
         ask(tmp_path, method=gb.Laplace(epsilon=1), epsilon=2)
 
 

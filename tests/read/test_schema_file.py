@@ -171,7 +171,7 @@ def test_texts_of_a_column_are_read_and_change_no_code() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ('labels = {9 = "weekly"}', "no level"),
+        ('labels = {9 = "weekly"}', "not a level"),
         ('labels = {1 = ""}', "is empty"),
         ("labels = {1 = 2}", "is not text"),
         ('labels = ["never"]', "not a table"),
@@ -397,8 +397,8 @@ def test_bounds_alone_are_given_by_name_and_stay_when_a_column_is_changed(lower:
         ("numeric", {"lower": 0}, "has both"),
         ("numeric", {"lower": 0, "upper": 9, "edges": (0, 9)}, "has both"),
         ("nominal", {"lower": 0, "upper": 9}, "has both"),
-        ("date", {"lower": "1 May", "upper": "2 May"}, "no day"),
-        ("date", {"lower": 3, "upper": 4}, "no day"),
+        ("date", {"lower": "1 May", "upper": "2 May"}, "not a day"),
+        ("date", {"lower": 3, "upper": 4}, "not a day"),
         ("numeric", {"lower": "0", "upper": "9"}, "do not increase"),
     ],
 )

@@ -125,16 +125,16 @@ def schema_import(
     schema_verbs.translate(file, data, out, overwrite, screen)
 
 
-@verb(schema_app, "Hold data against a schema.", "check")
+@verb(schema_app, "Check data against a schema.", "check")
 def schema_check(
     schema: Annotated[Path, Argument(help="Schema file.")],
     reading: ReadingFlags,
     screen: ScreenFlags,
     data: Annotated[
-        str | None, Argument(help="CSV or Parquet to hold against it, or the address of a table.")
+        str | None, Argument(help="CSV or Parquet to check against it, or the address of a table.")
     ] = None,
 ) -> None:
-    """Read a schema, list facts that are not declared, and hold data against it. Spends nothing."""
+    """Read a schema, list facts that are not declared, and check data against it. Spends nothing."""
     from gibbous.cli import schema_verbs
 
     schema_verbs.check(schema, data, reading, screen)

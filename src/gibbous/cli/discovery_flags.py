@@ -71,7 +71,7 @@ class DiscoveryFlags:
             data: whose header is public, by the user's word; None where no data are read.
             options: how it is read.
         Raises:
-            PrivacyRefused: the unit is not said, or nobody said that the names are public.
+            PrivacyRefused: the unit is not said, or the names were not said to be public.
             UsageError, InputRejected: a flag or a file is wrong.
         """
         from gibbous.core.discovery import SHARE, Discovery
@@ -115,7 +115,7 @@ class DiscoveryFlags:
         if not self.header_is_public:
             raise PrivacyRefused(
                 "NAMES",
-                "Nobody said that the names of the columns are public.",
+                "You did not say that the names of the columns are public.",
                 "Without a schema, names are published as they are, and nothing about them is paid for.",
                 "Pass --header-is-public, or --names FILE with one name a line.",
             )
@@ -131,8 +131,8 @@ class DiscoveryFlags:
         if is_table(data):
             raise UsageError(
                 "NAMES",
-                "The names of a table of a database were to be read.",
-                "--header-is-public is for files.",
+                "--header-is-public was given with a table of a database.",
+                "It is for files.",
                 "Pass --names FILE with one name a line.",
             )
         return probe(data, options=options).names

@@ -79,7 +79,7 @@ def _while_printing(error: OSError) -> bool:
 
 
 def _check_address_space(args: list[str]) -> None:
-    """Refuse a limit (`ulimit -v`) under which libraries end the process by themselves, without a word.
+    """Refuse a limit (`ulimit -v`) under which libraries end the process by themselves, without a message.
 
     Raises:
         ResourceLimit: the limit is too small.

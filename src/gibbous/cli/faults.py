@@ -99,10 +99,10 @@ def internal(error: BaseException) -> GibbousError:
 
 
 def not_printed(error: OSError) -> OutputNotWritten:
-    """The command did what it was asked for; stdout took no words about it."""
+    """The command did what it was asked for; stdout could not be written."""
     return OutputNotWritten(
         "STDOUT",
-        f"What was to be printed could not be written to stdout: {os.strerror(error.errno or 0)}.",
+        f"The output could not be printed to stdout: {os.strerror(error.errno or 0)}.",
         "The command itself ended well.",
         "Do not repeat it: look at its output folder, and at `gibbous ledger show`.",
         state="What it wrote is in place, and what it reserved is charged.",

@@ -234,7 +234,7 @@ def keyed(*groups: Any) -> dict[str, Any]:
 
 
 def unkeyed(*groups: Any) -> dict[str, Any]:
-    """What is said with each command: flags that are no key of a configuration, by name."""
+    """What is said with each command: flags that are not keys of a configuration, by name."""
     return {
         name: value
         for group in groups

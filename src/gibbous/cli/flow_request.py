@@ -41,7 +41,7 @@ def flow_request(values: Values) -> FlowRequest:
     """Read the geography of a request.
 
     Raises:
-        UsageError: the file is no geography, the method does not fit it, or an engine was named.
+        UsageError: the file is not a geography, the method does not fit it, or an engine was named.
     """
     if "engine.name" in values:
         raise UsageError(

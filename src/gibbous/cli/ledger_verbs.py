@@ -34,7 +34,7 @@ def show(
 
     Args:
         data: only this data set, by its file, nickname or fingerprint; None for all.
-        schema: its schema, to be held against its columns.
+        schema: its schema, to be checked against its columns.
     Raises:
         LedgerUnusable: there is no such ledger, or it is damaged.
     """

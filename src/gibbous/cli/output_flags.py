@@ -1,4 +1,4 @@
-"""The flags that say what is written, who signs it, and of which tables that are there already."""
+"""The flags that say what is written, who signs it, and of which tables that are already there."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SignFlags:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TablesFlags:
-    """Tables that rows are drawn from, in place of data; they are there already, and cost nothing."""
+    """Tables that rows are drawn from, in place of data; they are already there, and cost nothing."""
 
     tables: Annotated[
         Path | None, Option("--tables", help="Draw more rows from a release; costs nothing.")

@@ -1,4 +1,4 @@
-"""`gibbous synthesize --tables` and `--from-tables`: rows from tables that are there already."""
+"""`gibbous synthesize --tables` and `--from-tables`: rows from tables that are already there."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _only(named: Collection[str], allowed: tuple[str, ...], listed: str) -> None
     if not set(named) <= set(allowed):
         raise UsageError(
             "TABLES",
-            "Tables that are there already were given together with flags that describe a new purchase.",
+            "Tables that are already there were given together with flags that describe a new purchase.",
             f"Rows drawn from them take only {listed}.",
             "Leave out data, schema, method, budget, sets and configuration.",
         )
@@ -94,7 +94,7 @@ def _alone() -> UsageError:
     return UsageError(
         "TABLES",
         "--from-tables was given beside --tables or --given.",
-        "Noisy tables made elsewhere are made a release of first; more rows are drawn from that.",
+        "Noisy tables made elsewhere first become a release; more rows are then drawn from it.",
         "Run --from-tables DIR --schema FILE --out RELEASE, then --tables RELEASE.",
     )
 

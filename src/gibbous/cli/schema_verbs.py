@@ -289,6 +289,6 @@ def _exists(path: Path) -> OutputNotWritten:
     return OutputNotWritten(
         "EXISTS",
         f"{str(path)!r} exists.",
-        "Nothing is replaced unasked.",
+        "Nothing is replaced without --overwrite.",
         "Choose another --out, or pass --overwrite.",
     )

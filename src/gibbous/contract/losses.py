@@ -79,7 +79,7 @@ class Loss:
 
 
 def loss_of(one: Purchase, two: Purchase) -> Loss:
-    """What a purchase shows of the pair, held against its price."""
+    """What a purchase shows of the pair, beside its price."""
     if not (one.prices and two.prices) or not all(price.is_dp for price in one.prices):
         return Loss(one.kind)
     if one.prices != two.prices:

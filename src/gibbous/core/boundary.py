@@ -52,7 +52,7 @@ def refuse_forked() -> None:
         raise EngineFailure(
             "FORKED",
             "This process was forked from one in which Polars had read or made tables.",
-            "The threads that do so are not in a forked process, which would wait for them for ever.",
+            "The threads that do so are not in a forked process, which would wait for them forever.",
             "Start workers by multiprocessing.get_context('spawn'), or fork before the first table.",
         )
 

@@ -44,7 +44,7 @@ class Claim:
         mu_squared: exact, of kind gdp; and of an approximate claim that is kept by an account of
             Gaussian DP: the release is mu-GDP, too, without any delta.
         l: entropy l-diversity of each redrawn value; 1 means nothing.
-        unit: what pays once: the released artifact (rows are free after it), a block of rows, one
+        unit: what the budget buys: the released artifact (rows are free after it), a block of rows, one
             row, or the whole data set.
         relation: the neighbor relation of the proof.
         basis: proven here, published (only the paper says so), stated (only the maker of noisy tables
@@ -176,7 +176,7 @@ class Claim:
             if data[key] not in known:
                 raise ValueError(f"unknown {key} of a claim")
         if not isinstance(data["source"], str):
-            raise ValueError("a source that is no text")
+            raise ValueError("a source that is not text")
         return Claim(
             kind=data["kind"],  # type: ignore[arg-type]
             **{key: from_text(data[key]) for key in NUMBERS if key != "mu_squared"},

@@ -57,7 +57,7 @@ class Column:
         date_format: strptime format of dates in text input; None means ISO 8601 days.
         within: how output numbers lie within their bins; None for evenly. Its source is that of the bins.
         sources: (fact, source) for facts in FACTS whose source is not `declared`.
-        label: what the column is, in a few words; None if nobody said.
+        label: what the column is, in a few words; None if not given.
         level_labels: (level, what it means), of levels that the column has, in their order.
         description: of the column, in sentences.
         measured_in: unit of measurement, such as "years".
@@ -230,7 +230,7 @@ def _bounds(column: Column, lower: Bound, upper: Bound) -> tuple[Any, ...]:
         return tuple(float(end.toordinal()) for end in ends)  # type: ignore[union-attr]
     except (ValueError, AttributeError):
         allowed = "Bounds of days are dates, or text such as '2020-01-31'"
-    raise _bad(column, "has a bound that is no day", allowed, "Correct lower and upper")
+    raise _bad(column, "has a bound that is not a day", allowed, "Correct lower and upper")
 
 
 def _check_edges(column: Column) -> None:

@@ -153,7 +153,7 @@ def no_unit(
     """The refusal of facts that are to be bought for nobody knows whom."""
     return PrivacyRefused(
         "UNIT",
-        "Nobody said what one privacy unit is.",
+        "You did not say what one privacy unit is.",
         "A unit is one row, or one person with at most so many rows.",
         fix,
     )

@@ -16,7 +16,7 @@ class About:
         name: registered name, equal to the file name.
         title: a short title.
         paper: key of the source, with section or equation, for example "sbhg, alg. 3".
-        unit: what pays once.
+        unit: what the budget buys.
         kind: kind of claim.
         releases: "tables" (rows are free afterwards) or "rows" (each drawn row was paid for).
         claimed: what the paper claims, in words.

@@ -133,7 +133,7 @@ def build(mechanism: type, given: Mapping[str, object], **fixed: Any) -> Any:
     Args:
         mechanism: its class.
         given: parameters by name, from outside.
-        fixed: further fields that are no parameters, for example public places.
+        fixed: further fields that are not parameters, for example public places.
     Raises:
         UsageError: a keyword is not a parameter of this mechanism.
         ParameterError: a value is outside its range.

@@ -310,7 +310,7 @@ class Mechanism(Protocol):
     A mechanism also has a class attribute `about: About`. If it has a field `relation`, that is the
     relation of its claim; otherwise it is add_remove.
 
-    What a run asks for first is held against the engine's memory before anything is charged. Where
+    What a run asks for first is checked against the engine's memory before anything is charged. Where
     later tables are chosen by what was bought, a method `counted(schema)` may yield the largest of
     them, a sequence of contexts for each time that it counts.
     """

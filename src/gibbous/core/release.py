@@ -165,7 +165,7 @@ class Release:
             A frame.
         Raises:
             PrivacyRefused: there are no tables: each row was paid for.
-            UsageError: rows or seed is no whole number, or rows is negative; the release cannot be
+            UsageError: rows or seed is not a whole number, or rows is negative; the release cannot be
                 drawn from given some columns.
             SchemaMismatch: a given value is outside the schema.
         """

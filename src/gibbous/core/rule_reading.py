@@ -60,7 +60,7 @@ class Reading:
             return self._names.index(name)
         shown = ", ".join(self._names[:20])
         raise self.error(
-            f"names {name!r}, which is no column",
+            f"names {name!r}, which is not a column",
             f"Columns are {shown}; text and days stand in quotes",
             did_you_mean(name, self._names, "Correct the name"),
         )

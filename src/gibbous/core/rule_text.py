@@ -1,6 +1,6 @@
 """The text of a condition -> its comparisons; nothing in it is executed.
 
-Column names stand as they are, or in `backticks` if they are no plain words. Text is quoted, days may be.
+Column names stand as they are, or in `backticks` if they are not plain words. Text is quoted, days may be.
 """
 
 from __future__ import annotations
@@ -170,6 +170,6 @@ def _unread(rule: str) -> UsageError:
         "cannot be read",
         "It compares columns, sums and differences of columns, numbers, and text or days in quotes, by "
         "<, <=, ==, !=, >=, >, in [...], 'is missing' and 'is not missing', joined by 'and'; names that "
-        "are no plain words stand in `backticks`",
+        "are not plain words stand in `backticks`",
         'Write for example: require = "0 <= end - start <= 365"',
     )

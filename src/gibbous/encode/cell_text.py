@@ -145,7 +145,7 @@ def as_cells(values: pl.Series, form: str | None = None) -> pl.Series:
     """A column of any type as the text of its cells.
 
     Args:
-        form: of days that are no text; None: ISO 8601.
+        form: of days that are not text; None: ISO 8601.
     """
     if form and values.dtype == pl.Date:
         values = values.cast(pl.Datetime)
@@ -157,7 +157,7 @@ def as_cells(values: pl.Series, form: str | None = None) -> pl.Series:
 def lenient_codes(texts: pl.Series, column: Column) -> np.ndarray:
     """Codes of texts under a column; none is refused.
 
-    Numbers and days beyond the bounds are moved to them. What does not parse, or is no level, becomes
+    Numbers and days beyond the bounds are moved to them. What does not parse, or is not a level, becomes
     other, else missing; what is missing becomes missing, else other. Without either it becomes the
     first level, or the middle bin: that is for the few cells that noisy counts do not show.
 

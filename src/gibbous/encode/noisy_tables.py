@@ -115,13 +115,13 @@ def _claim(stated: object, maker: str) -> Claim:
 def _price(name: str, value: object) -> Fraction:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not is_finite(value) or value <= 0 or (name == "delta" and value >= 1):  # type: ignore[operator]
-        raise _bad(f"{name} of [claim] is no price", "It is a number > 0; delta is below 1")
+        raise _bad(f"{name} of [claim] is not a price", "It is a number > 0; delta is below 1")
     return Fraction(str(value))
 
 
 def _table(place: Path, entry: object, schema: Schema) -> tuple[Table, bytes]:
     if not isinstance(entry, dict):
-        raise _bad("A table is no table of TOML", "It begins with [[table]]")
+        raise _bad("A table is not a TOML table", "It begins with [[table]]")
     _only(entry, ("file", "noise", "scale"), "[[table]]")
     name, law, scale = entry.get("file"), entry.get("noise"), entry.get("scale")
     if not isinstance(name, str) or Path(name).name != name or name in ("", ".", ".."):
@@ -137,7 +137,7 @@ def _table(place: Path, entry: object, schema: Schema) -> tuple[Table, bytes]:
         raise _bad(f"{shown(name)} {error}", "It is a CSV file") from None
     except (pl.exceptions.PolarsError, ValueError):
         raise _bad(
-            f"{shown(name)} is no CSV file", "It has a header, and commas between cells"
+            f"{shown(name)} is not a CSV file", "It has a header, and commas between cells"
         ) from None
     return Table(*_cells(name, frame, schema), NoiseInfo(law, float(scale))), data
 
@@ -166,7 +166,7 @@ def _cells(name: str, frame: pl.DataFrame, schema: Schema) -> tuple[Context, Den
     numbers = counts.fill_null(math.nan).to_numpy()
     if not np.all(np.abs(numbers) < MOST_COUNT):  # of nan: False
         raise _bad(
-            f"{shown(name)} has a count that is no number", "Counts are numbers, noise included"
+            f"{shown(name)} has a count that is not a number", "Counts are numbers, noise included"
         )
     values = np.empty(cells, dtype=np.int64)
     values[own] = np.rint(numbers).astype(np.int64)

@@ -88,7 +88,7 @@ def read_formula(
         functions: what it may call.
         unknown: name of the error for a column that does not exist.
     Raises:
-        UsageError: it is no formula, names no column of the schema, or calls something else.
+        UsageError: it is not a formula, names no column of the schema, or calls something else.
     """
     formulaic = need("formulaic", "evaluate")
     if "{" in _QUOTED.sub("", text):
@@ -113,7 +113,7 @@ def read_formula(
     if absent:
         raise UsageError(
             unknown,
-            f"The formula {text!r} names {', '.join(map(repr, absent))}, which is no column.",
+            f"The formula {text!r} names {', '.join(map(repr, absent))}, which is not a column.",
             f"Columns are {', '.join(schema.names)}.",
             did_you_mean(absent[0], schema.names, "Names with signs or spaces stand in backticks."),
         )
@@ -191,7 +191,7 @@ def _columns(factor: str, schema: Schema, functions: Sequence[str]) -> set[str]:
     try:
         parsed = ast.parse(_QUOTED.sub(stand_in, factor), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise _Forbidden(f"holds {factor!r}, which is no expression") from None
+        raise _Forbidden(f"holds {factor!r}, which is not an expression") from None
     original = {placeholder: name for name, placeholder in quoted.items()}
     nodes = list(ast.walk(parsed))
     calls = [node.func for node in nodes if isinstance(node, ast.Call)]

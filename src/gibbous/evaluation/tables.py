@@ -121,7 +121,7 @@ class Subject:
     """What one evaluation compares.
 
     Attributes:
-        schema: with the row as unit: an identifier is no column to evaluate.
+        schema: with the row as unit: an identifier is not a column to evaluate.
         real: the confidential records.
         sets: the synthetic sets, at least one.
         holdout: records of the same population that no synthesizer saw; None without.

@@ -52,7 +52,7 @@ def load_geography(path: str | Path) -> Geography:
     origins, destinations = (_listed(file, name, top.get(name)) for name in TABLES)
     reach = top.get("reach", 0)
     if isinstance(reach, bool) or not isinstance(reach, int | float) or not is_finite(reach):
-        raise _bad("has a reach that is no number", "It is a distance in miles, >= 0")
+        raise _bad("has a reach that is not a number", "It is a distance in miles, >= 0")
     level = _name(top, "level", None) or ""
     if level and level not in origins.parents:
         raise _bad(f"has a level {level!r}", "It is one of the levels of [origins]")
@@ -200,7 +200,7 @@ def _listed(file: Path, which: str, table: Any) -> Places:
     name = _name(table, "id", "id")
     levels = table.get("levels", [])
     if not isinstance(levels, list) or not all(isinstance(v, str) for v in levels):
-        raise _bad(f"has levels of [{which}] that are no list of columns", 'levels = ["county"]')
+        raise _bad(f"has levels of [{which}] that are not a list of columns", 'levels = ["county"]')
     asked = {"lat", "lon"} & set(table)
     axes = [_name(table, axis, axis) for axis in ("lat", "lon")]
     located = bool(asked) or all(axis in frame.columns for axis in axes)
@@ -230,7 +230,7 @@ def _numbers(frame: pl.DataFrame, name: str, which: str) -> np.ndarray:
     number, wrong = decimals(frame.get_column(name))
     if wrong >= 0:
         raise _bad(
-            f"has a value that is no number in column {name!r} of [{which}], data row {wrong + 1:,}",
+            f"has a value that is not a number in column {name!r} of [{which}], data row {wrong + 1:,}",
             "Coordinates are decimal degrees, densities numbers >= 0",
         )
     return number.fill_null(float("nan")).to_numpy()
@@ -240,7 +240,7 @@ def _name(table: Mapping[str, Any], key: str, default: str | None) -> str | None
     value = table.get(key, default)
     if value is None or (isinstance(value, str) and value):
         return value
-    raise _bad(f"has a {key} that is no name", "It is the name of a column, as text")
+    raise _bad(f"has a {key} that is not a name", "It is the name of a column, as text")
 
 
 def _bad(wrong: str, allowed: str, file: Path | None = None) -> UsageError:

@@ -209,7 +209,7 @@ def flows_of(frame: Any, geography: Geography) -> Flows:
 
 
 def decimals(values: pl.Series) -> tuple[pl.Series, int]:
-    """Values as Float64, null where a place has none; and the first row that is no number, or -1."""
+    """Values as Float64, null where a place has none; and the first row that is not a number, or -1."""
     import polars as pl
 
     text = values.cast(pl.String) if values.dtype == pl.Categorical else values

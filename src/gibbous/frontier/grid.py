@@ -63,7 +63,7 @@ def arms(methods: Mapping[str, Any] | Sequence[Any]) -> tuple[Arm, ...]:
     """Methods as given by a user: names, mechanisms, or a mapping of labels to these.
 
     Raises:
-        UsageError: none, two of one label, or something that is no method.
+        UsageError: none, two of one label, or something that is not a method.
     """
     pairs = (
         list(methods.items())

@@ -111,7 +111,9 @@ def _methods(given: Any) -> dict[str, Arm]:
     arms: dict[str, Arm] = {}
     for one in given:
         if not isinstance(one, dict):
-            raise _wrong("A method of the study file is no table.", "Write it below [[methods]].")
+            raise _wrong(
+                "A method of the study file is not a table.", "Write it below [[methods]]."
+            )
         name, label = one.get("name"), one.get("label", one.get("name"))
         if not isinstance(name, str) or not isinstance(label, str):
             raise _wrong("A [[methods]] has no name.", 'Add name = "noisy_pegs".')

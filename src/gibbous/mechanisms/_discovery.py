@@ -118,14 +118,14 @@ class Discovering:
         if numbers:
             raise PrivacyRefused(
                 "DISCOVERY",
-                f"The schema was to be bought for {self.about.name}, which looks at numbers themselves.",
+                f"A schema cannot be bought for {self.about.name}, which looks at numbers themselves.",
                 "Under a bought schema there are only bins; they are cut where the noisy records are.",
                 "Leave paid_bins out, use adaptive_gibbs (the default), or declare a schema.",
             )
         if not _inner.gaussian(known) or not hasattr(self.method, "epsilon"):
             raise PrivacyRefused(
                 "DISCOVERY",
-                f"The schema was to be bought for {self.about.name}, whose noise is not priced in rho.",
+                f"A schema cannot be bought for {self.about.name}, whose noise is not priced in rho.",
                 "A share of one budget pays for the schema: of a method with Gaussian noise.",
                 "Use adaptive_gibbs (the default), or declare a schema.",
             )

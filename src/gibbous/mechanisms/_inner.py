@@ -227,7 +227,7 @@ def one_share(epsilon: Fraction, delta: Fraction, share: Fraction, measure: Meas
         found = down(found * (1 - Fraction(1, 10**11)), 12)
     raise PrivacyRefused(
         "SHARE",
-        f"epsilon = {float(epsilon):g} was to be divided, a part of {float(share):.3g}.",
+        f"epsilon = {float(epsilon):g} cannot be divided, a part of {float(share):.3g}.",
         "Each part needs a share of the budget that noise can be made for.",
         "Ask for fewer parts, or for a larger budget.",
     )
@@ -291,7 +291,7 @@ def _in_options(combinator: Any, name: str) -> ParameterError:
     return ParameterError(
         "PARAM",
         f"options of {type(combinator).__name__} names {name}.",
-        f"{', '.join(BUDGET)} are parameters of {type(combinator).__name__} itself, which hands them down.",
+        f"{', '.join(BUDGET)} are parameters of {type(combinator).__name__} itself, which passes them on.",
         f"Give {name}= beside options=, on the command line --{name}.",
     )
 

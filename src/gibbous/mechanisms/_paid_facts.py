@@ -34,7 +34,7 @@ def with_paid_facts(method: Mechanism, schema: Schema) -> Mechanism:
 
 
 def _takes_bins(method: Mechanism) -> bool:
-    """Whether a method is registered, no paid_bins, and pays once for its whole release."""
+    """Whether a method is registered, not paid_bins, and has one budget for its whole release."""
     about = method.about
     return (
         about.name in registry.names()

@@ -73,7 +73,7 @@ def _check_maps(privacy: Privacy) -> None:
         if rule.to_buy and rule.detail not in bought:
             raise PrivacyRefused(
                 "MAP",
-                f"The map of the rule ({rule.words()}) is to be bought, and nothing in this run buys it.",
+                f"The map of the rule ({rule.words()}) must be bought, and nothing in this run buys it.",
                 "adaptive_gibbs and other methods with one budget for the whole release buy it by "
                 "themselves; PaidBins does where maps names the detail.",
                 "Choose such a method, or give the rule a public map.",
@@ -140,7 +140,7 @@ def check_dp(plan: Plan) -> None:
     """Refuse to call a run differentially private when its mechanism is not.
 
     Raises:
-        PrivacyRefused: the plan's total is no claim of differential privacy.
+        PrivacyRefused: the plan's total is not a claim of differential privacy.
     """
     if not plan.total.is_dp:
         raise PrivacyRefused(

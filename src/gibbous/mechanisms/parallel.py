@@ -89,7 +89,7 @@ class Parallel:
         if _plans.most_rows(schema) > 1:
             raise PrivacyRefused(
                 "PARTS",
-                "Records were to be divided at random, and one person may have several.",
+                "Records cannot be divided at random: one person may have several.",
                 "A person whose rows lie in several parts pays in each of them.",
                 "Use the method without parts, or a privacy unit of one row.",
             )

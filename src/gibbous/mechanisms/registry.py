@@ -74,7 +74,7 @@ def instance(
     if given:
         raise UsageError(
             "TWICE",
-            f"{', '.join(given)} was given beside a mechanism that is made already.",
+            f"{', '.join(given)} was given beside a mechanism that is already made.",
             "A mechanism has its parameters; parameters beside it are for a registered name.",
             'Give them to the mechanism, or pass its name: method="adaptive_gibbs", epsilon=1.',
         )
@@ -92,7 +92,7 @@ def methods() -> tuple[About, ...]:
     """The cards of all registered mechanisms, sorted by name.
 
     Returns:
-        One `About` each: name, paper, what pays once, published and proven claim.
+        One `About` each: name, paper, what the budget buys, published and proven claim.
     Raises:
         EngineFailure: a package that registers a mechanism cannot be imported.
     """

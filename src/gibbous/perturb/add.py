@@ -46,7 +46,7 @@ class Add:
         if any(type(r) is not int or not 0 < r < MOST_RATIO for r in self.ratios):
             raise ParameterError(
                 "ALPHA",
-                "A ratio of virtual records is no whole number above 0, or too large.",
+                "A ratio of virtual records is not a whole number above 0, or too large.",
                 f"Each level needs virtual records; ratios are at least 1 and below {MOST_RATIO:,}.",
                 "For example Add(Fraction(1), (2, 1)).",
             )

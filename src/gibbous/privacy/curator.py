@@ -227,7 +227,7 @@ class Curator:
         if self.max_rows > 1:
             raise PrivacyRefused(
                 "PARTS",
-                "Records were to be divided at random, and one person may have several.",
+                "Records cannot be divided at random: one person may have several.",
                 "A person in several parts pays in each.",
                 "Use a method without parts, or a privacy unit of one row.",
             )

@@ -121,7 +121,7 @@ class Gaussian:
         if one is None:
             raise ParameterError(
                 "SIGMA",
-                f"Gaussian noise of sigma {float(self.sigma):g} was to be priced in mu.",
+                f"Gaussian noise of sigma {float(self.sigma):g} cannot be priced in mu.",
                 "The constant of discrete Gaussian noise is certified for larger sigma.",
                 "Price it in rho, or let the noise be made by gaussian_for.",
             )

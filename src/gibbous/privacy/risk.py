@@ -21,7 +21,7 @@ def asked_for(method: Mechanism, text: str) -> Mechanism:
     """The same method with the epsilon that a risk allows, in place of its own.
 
     Raises:
-        ParameterError: the text is no risk.
+        ParameterError: the text is not a risk.
         PrivacyRefused: the method has no epsilon.
     """
     risk = risk_of(text)

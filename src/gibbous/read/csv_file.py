@@ -235,7 +235,7 @@ def _header(piece: Piece | None, sep: str, options: ReadOptions, expected: int |
 
 
 def _without_blank_end(piece: Piece, columns: int) -> Piece:
-    """Blank lines at the very end of the file are no records (of more than one column)."""
+    """Blank lines at the very end of the file are not records (of more than one column)."""
     last = len(piece.ends)
     blank = np.diff(piece.ends, prepend=-1) == 1
     while columns > 1 and last and blank[last - 1]:

@@ -1,6 +1,6 @@
 """CSV bytes -> checked pieces of whole records: encoding, quotes, line ends, number of fields.
 
-Nothing is guessed and nothing repaired in silence: RFC 4180 with a declared separator, one record
+Nothing is guessed and nothing repaired silently: RFC 4180 with a declared separator, one record
 a line, quotes only around whole fields. All checks are on whole blocks; there is no loop over rows.
 """
 

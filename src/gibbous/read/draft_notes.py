@@ -86,12 +86,12 @@ def _numbers(column: Column, values: pl.Series) -> list[str]:
     parts = []
     if column.integer and _are_days(column, values):
         parts.append(
-            "Looks like days written as one number (20240131): bins draw numbers that are no day. "
+            "Looks like days written as one number (20240131): bins draw numbers that are not days. "
             "Make them days or text, and draft again."
         )
     if _CODE.search(column.name):
         parts.append(
-            "The name says codes. Bins draw numbers that are no code: describe it as levels, or "
+            "The name says codes. Bins draw numbers that are not codes: describe it as levels, or "
             "group it publicly (the first digits, for example)."
         )
     for end, other in ((column.edges[-1], column.edges[0]), (column.edges[0], column.edges[-1])):

@@ -192,7 +192,7 @@ def _written_number(
 
 
 def _written_days(name: str, distinct: pl.Series, missing: bool) -> Column | str | None:
-    """Days in ISO form or another; None where the values are no days, or few in a form of doubt."""
+    """Days in ISO form or another; None where the values are not days, or few in a form of doubt."""
     if distinct.str.contains(_ISO).all():
         days = distinct.str.to_date("%Y-%m-%d", strict=False)
         if days.null_count() == 0:

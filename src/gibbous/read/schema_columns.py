@@ -74,7 +74,7 @@ def read_rule(table: Fields, columns: Mapping[str, Column]) -> Impossible:
         given = table.any(name)
         if name not in columns:
             raise bad(
-                f"{table.where} names {shown(name)}, which is no column",
+                f"{table.where} names {shown(name)}, which is not a column",
                 f"Columns are {listed(columns)}",
                 nearest(name, columns) or "Correct it",
                 name="UNKNOWNKEY",
@@ -120,7 +120,7 @@ def _level_labels(table: Fields, levels: tuple[Level, ...]) -> tuple[tuple[Level
     for key in left:
         raise table.wrong(
             "labels",
-            f"names {shown(key)}, which is no level",
+            f"names {shown(key)}, which is not a level",
             f"Levels are {listed(levels)}",
             nearest(key, map(str, levels)),
         )
@@ -200,7 +200,7 @@ def _within(table: Fields, lower: float, upper: float, value: Value) -> Within |
     inner = (value("steps", step) for step in steps)
     noise = table.any("weights_noise")
     if noise is not None and (isinstance(noise, bool) or not isinstance(noise, int | float)):
-        raise table.wrong("weights_noise", "is no number", "It is a standard deviation >= 0")
+        raise table.wrong("weights_noise", "is not a number", "It is a standard deviation >= 0")
     return Within((lower, *inner, upper), tuple(weights), float(noise or 0.0))
 
 

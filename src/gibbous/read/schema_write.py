@@ -207,7 +207,8 @@ def _advice(column: Column) -> str:
     }
     todo = "; ".join(words for fact, words in parts.items() if fact in inferred)
     if column.kind == "nominal" and column.size > _MANY:
-        todo += "; if its values name persons, it belongs to [unit]; otherwise group them"
+        todo += "; if its values name persons, it belongs to [unit] and has no [[column]]"
+        todo += "; otherwise group them"
     return f"{todo}."
 
 

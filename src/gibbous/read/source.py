@@ -213,7 +213,7 @@ def _null(schema: Schema | None) -> str:
             raise UsageError(
                 "NULLTEXT",
                 f"Column {shown(column.name)} has a level that is also the null text of the schema.",
-                "In text files one text means missing, and it is no level.",
+                "In text files one text means missing, and it is not a level.",
                 "Choose another null in the schema, or read the data from Parquet.",
             )
     return schema.null

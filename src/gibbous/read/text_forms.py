@@ -90,7 +90,7 @@ class Days:
     """How days are written.
 
     Attributes:
-        forms: strptime formats that all values fit; none if they are no days.
+        forms: strptime formats that all values fit; none if they are not days.
         fault: why no format helps, or nothing.
     """
 

@@ -233,7 +233,7 @@ def _listed(frame: pl.DataFrame, named: Named) -> pl.DataFrame:
         if wrong >= 0:
             raise SchemaMismatch(
                 "COORDINATES",
-                f"Column {name!r} has a value that is no number in data row {wrong + 1}.",
+                f"Column {name!r} has a value that is not a number in data row {wrong + 1}.",
                 "Coordinates are decimal degrees; empty ones are unknown.",
                 "Correct that row.",
             )

@@ -49,7 +49,7 @@ def exceeded(delta: Fraction) -> Fraction:
 
     With P and Q the laws of the output of two neighbors, and A where P > 2 e^epsilon Q:
     delta >= P(A) - e^epsilon Q(A) >= P(A) / 2. Odds beyond e^epsilon alone can be more probable than
-    delta by any factor, so delta is no probability that the bound fails.
+    delta by any factor, so delta is not a probability that the bound fails.
     """
     return min(Fraction(1), 2 * delta)
 

@@ -47,7 +47,7 @@ _SPREAD = 1 << 18  # cells up to which every key gets a conditional of its own, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One draw of a program: a table's targets, given columns that are there already.
+    """One draw of a program: a table's targets, given columns that are already there.
 
     Attributes:
         conditional: where the law comes from; None draws a column from its noisy margin.

@@ -31,7 +31,7 @@ def with_zeros(schema: Schema) -> Schema:
     """The schema with what its rules make impossible among its structural zeros.
 
     Rules that come to too many, or leave little of the domain, are left to the decoding of rows. Records
-    are never held against them.
+    are never checked against them.
     """
     zeros: list[Impossible] = []
     if schema.rules:

@@ -193,7 +193,7 @@ def gaps(atoms: Sequence[int]) -> bool:
 
 
 def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Column | None:
-    """A column of the texts that were kept; None where there are none, or numbers that are no levels.
+    """A column of the texts that were kept; None where there are none, or numbers that are not levels.
 
     Texts come in the order of their noisy numbers. Whole numbers are levels where at most FEW texts,
     at least two, hold all rows, as far as noise can tell.
@@ -256,7 +256,7 @@ def bought(*facts: str, kind: bool = False) -> tuple[tuple[str, Source], ...]:
 
 
 def other_label(levels: Sequence[str]) -> str:
-    """A label for what is no level: other, unless that is one."""
+    """A label for what is not a level: other, unless that is one."""
     label, taken = "other", set(levels)
     while label in taken:
         label += "_"

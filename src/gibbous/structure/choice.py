@@ -56,7 +56,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """How the expected noise of a table is held against it before its counts are looked at.
+    """How the expected noise of a table lowers its score before its counts are looked at.
 
     Attributes:
         noise: standard deviation of one cell of the tables to be released, in counts; 0 for none.

@@ -153,7 +153,7 @@ class Candidates:
 
 
 def care_of(clique: Clique) -> float:
-    """Share of the raw noise that is held against a clique."""
+    """Share of the raw noise that lowers the score of a clique."""
     return PAIR_CARE if len(clique) <= 2 else TRIPLE_CARE
 
 

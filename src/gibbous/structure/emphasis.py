@@ -58,7 +58,7 @@ def emphasis_of(schema: Schema, target: str | None, weights: Sequence[str]) -> E
         target: name of a column, or None.
         weights: "column=weight" or "column*column=weight".
     Raises:
-        UsageError: a name that is no column, a pair of one column, a target of one level.
+        UsageError: a name that is not a column, a pair of one column, a target of one level.
     """
     found = tuple((_clique(schema, text), float(text.rpartition("=")[2])) for text in weights)
     if target is None:
@@ -80,7 +80,7 @@ def as_texts(weights: Mapping[object, object] | Sequence[str]) -> tuple[str, ...
     Args:
         weights: {"age": 2, ("age", "income"): 5}, or the texts "age=2" and "age*income=5".
     Raises:
-        ParameterError: a weight that is no number between LEAST and MOST, or is given twice.
+        ParameterError: a weight that is not a number between LEAST and MOST, or is given twice.
     """
     if isinstance(weights, Mapping):
         pairs = [(JOIN.join(k) if isinstance(k, tuple) else k, v) for k, v in weights.items()]
@@ -92,7 +92,7 @@ def as_texts(weights: Mapping[object, object] | Sequence[str]) -> tuple[str, ...
         if not key or number is None or key in found:
             raise ParameterError(
                 "WEIGHTS",
-                "weights of AdaptiveGibbs holds something that is no weight, or one twice.",
+                "weights of AdaptiveGibbs holds something that is not a weight, or one twice.",
                 f"It is one number from {LEAST:g} to {MOST:g} a column or pair.",
                 "For example weights={'age': 2, ('age', 'income'): 5}; on the command line "
                 "--weight age=2 --weight 'age*income=5'.",
@@ -149,7 +149,7 @@ def _position(schema: Schema, name: str, what: str) -> int:
         return schema.index(name)
     raise UsageError(
         "COLUMN",
-        f"{what} names {name!r}, which is no column of the schema.",
+        f"{what} names {name!r}, which is not a column of the schema.",
         f"The schema has {len(schema)} columns.",
         did_you_mean(name, schema.names, "Check the spelling."),
     )

@@ -215,7 +215,7 @@ def measure_of(column: Column, narrow: Sequence[float]) -> np.ndarray:
 
 
 def _values(column: Column, narrow: tuple[float, ...]) -> np.ndarray:
-    """How many values each narrow bin holds: many, where there is no unit and it is no single one."""
+    """How many values each narrow bin holds: many, where there is no unit and it is not a single one."""
     unit, ends = unit_of(column), np.array([float(edge) for edge in narrow])
     if unit:
         return np.rint(np.diff(ends) / float(unit))

@@ -34,7 +34,7 @@ def as_texts(given: Mapping[object, object] | Sequence[object] | str) -> tuple[s
         if not key or l is None or key in found:
             raise ParameterError(
                 "DIVERSE",
-                "diverse of NoisyPegs holds something that is no column with its l, or one twice.",
+                "diverse of NoisyPegs holds something that is not a column with its l, or one twice.",
                 "It is one number above 1 a column, at most the column's number of levels.",
                 "For example diverse={'disease': 2}; on the command line --set diverse=disease=2.",
             )
@@ -51,7 +51,7 @@ def sensitive_of(
         texts: as `as_texts` writes them.
         contexts: context columns of each column, where they were given.
     Raises:
-        UsageError: a name is no column with declared levels, or a context of another column.
+        UsageError: a name is not a column with declared levels, or a context of another column.
         ParameterError: l is above the number of levels.
         PrivacyRefused: rows are changed after they are drawn, or levels ruled out.
     """
@@ -109,7 +109,7 @@ def _check(schema: Schema, column: int, l: float) -> None:  # noqa: E741
         raise UsageError(
             "DIVERSE",
             f"diverse names {name!r}, a column of numbers or dates.",
-            "Neighboring bins say nearly the same, so that many bins are no diversity.",
+            "Neighboring bins say nearly the same, so that many bins are not diversity.",
             "Declare its groups as the levels of an ordinal column, or leave it out.",
         )
     if l > size:

@@ -103,7 +103,7 @@ def delta_of(method: str, settings: Settings) -> float:
 def true_delta_of(method: str, table: Microdata, delta: float, shown: float | None) -> float:
     """What the delta is at least; of the proven methods, what it is.
 
-    A row that is no record never comes out of the printed acceptance test, so a record that stands
+    A row that is not a record never comes out of the printed acceptance test, so a record that stands
     alone and is shown is shown by its presence alone: no epsilon covers that.
 
     Args:

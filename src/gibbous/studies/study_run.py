@@ -139,7 +139,7 @@ def run(
     if place is not None and not resume and (place / "cells").exists():
         raise UsageError(
             "STUDYTHERE",
-            f"{str(place)!r} holds a study, and it shall not be resumed.",
+            f"{str(place)!r} holds a study, and resuming it was turned off.",
             "Without resuming, a study goes into a new folder.",
             "Choose another folder, or leave --no-resume out.",
         )

@@ -134,7 +134,7 @@ def suggested(schema: str, seen: Sequence[str]) -> Command:
 
 
 def checked(schema: str, data: str, reading: Sequence[str]) -> Command:
-    """Hold the data against the schema."""
+    """Check the data against the schema."""
     return Command(
         ("schema", "check", schema, data, *reading),
         _python(

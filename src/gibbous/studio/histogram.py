@@ -59,12 +59,12 @@ def answered(module: str, folder: Path, asked: Mapping[str, Any]) -> Any:
         "UNCOUNTED",
         "The records could not be counted.",
         f"The file is read as the schema says, within {SECONDS} seconds.",
-        "Check the data against the schema first: that says what is wrong.",
+        "Check the data against the schema first: it says what is wrong.",
     )
 
 
 def tell(count: Callable[[dict[str, Any]], Any]) -> None:
-    """Answer what standard input asks; without a word where that fails: texts of libraries hold values."""
+    """Answer what standard input asks; without a message where that fails: texts of libraries hold values."""
     try:
         sys.stdout.write(json.dumps(count(json.loads(sys.stdin.read()))))
     except Exception:  # noqa: BLE001 - texts of libraries hold values of cells

@@ -101,7 +101,7 @@ class Workplace:
         """The request as dotted keys; empty where there is none.
 
         Raises:
-            UsageError: it is no TOML.
+            UsageError: it is not TOML.
         """
         path = self.folder / REQUEST
         if self.board or not path.exists():
@@ -145,7 +145,7 @@ class Workplace:
         """The schema; None where there is none yet.
 
         Raises:
-            UsageError, SchemaMismatch: it is no schema file.
+            UsageError, SchemaMismatch: it is not a schema file.
         """
         from gibbous.read.schema_file import load_schema
 

@@ -218,7 +218,7 @@ def sync_name(target: Path) -> None:
 
 
 def exists(target: Path) -> OutputNotWritten:
-    """The error for an output that is there already."""
+    """The error for an output that is already there."""
     return OutputNotWritten(
         "EXISTS",
         f"The output {str(target)!r} exists.",

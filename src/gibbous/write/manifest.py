@@ -192,7 +192,8 @@ def found(folder: Path) -> list[str]:
     if not os.path.lexists(folder):
         raise rejected("FOLDER", f"there is no {str(folder)!r}")
     if folder.is_symlink() or not folder.is_dir():
-        raise rejected("FOLDER", "it is not a folder")
+        kind = "a file: unpack an archive first" if folder.is_file() else "not a folder"
+        raise rejected("FOLDER", f"it is {kind}")
     names: list[str] = []
     todo = [""]
     while todo:

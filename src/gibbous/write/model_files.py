@@ -83,7 +83,7 @@ def read_model(folder: Path, data: dict[str, Any], schema: Schema) -> LogLinear 
         raise rejected("MODEL", "the rows that its model closes together are out of range")
     gap = data.get("gap")
     if gap is not None and not (type(gap) in (int, float) and 0 <= gap <= 1):
-        raise rejected("MODEL", "how far its model is from its tables is no share")
+        raise rejected("MODEL", "how far its model is from its tables is not a share")
     theta = _read_cells(folder / _THETA, "theta", cliques, sizes)
     shares = _read_cells(folder / _GOALS, "share", goals, sizes)
     if any((one < 0).any() or not 0.5 < one.sum() < 2.0 for one in shares):

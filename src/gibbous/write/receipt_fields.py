@@ -1,4 +1,4 @@
-"""The fields of a certificate: their names and kinds, held against a document that anybody may have made."""
+"""The fields of a certificate: names and kinds, checked against a document that anybody may have made."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ Passphrase = str | bytes | Callable[[], str | bytes] | None
 
 
 class NotSigned(ValueError):
-    """A text that is no signature, or not of these bytes; the words end a sentence about it."""
+    """A text that is not a signature, or not of these bytes; the words end a sentence about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def signer_of(text: str, message: bytes, namespace: str) -> PublicKey:
         text: the signature.
         message: what it should be of.
     Raises:
-        NotSigned: it is no signature, or one of other bytes, or of another kind of document.
+        NotSigned: it is not a signature, or one of other bytes, or of another kind of document.
         EngineFailure: the extra "sign" is not installed.
     """
     key, found, signature = _parsed(text)

@@ -27,7 +27,7 @@ def references_of(columns: Sequence[Column], asked: Mapping[str, str]) -> dict[s
         if name not in names:
             raise UsageError(
                 "REFERENCE",
-                f"A reference is given for {name!r}, which is no column with levels of this formula.",
+                f"A reference is given for {name!r}, which is not a column with levels of this formula.",
                 f"Columns that are compared by levels here: {', '.join(names) or 'none'}.",
                 did_you_mean(name, names, "Leave that reference out."),
             )

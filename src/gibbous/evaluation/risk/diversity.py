@@ -20,7 +20,7 @@ K = Metric(
     better="higher",
     definition=(
         "Rows of the smallest group of synthetic rows with equal keys. The detail has the share of "
-        "rows in groups of at most 1, 2, 3, 5 and 10 rows. A synthetic group is no group of people: "
+        "rows in groups of at most 1, 2, 3, 5 and 10 rows. A synthetic group is not a group of people: "
         "compare the references."
     ),
     source="Sweeney (2002), applied to the output",

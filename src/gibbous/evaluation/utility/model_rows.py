@@ -53,7 +53,7 @@ def parse(text: str, schema: Schema) -> Formula:
         The formula; its family is ols for a number, a date or an expression, logit for two levels,
         multinomial for more.
     Raises:
-        UsageError: it is no formula, names no column of the schema, or calls something else.
+        UsageError: it is not a formula, names no column of the schema, or calls something else.
     """
     formula = read_formula(text, schema, "", FUNCTIONS, unknown="NOCOLUMN")
     return replace(formula, family=_family(formula.column))
@@ -186,7 +186,7 @@ def propensity_design(
 
 
 def estimable(matrix: np.ndarray) -> np.ndarray:
-    """Which columns are no linear combination of the columns before them: bool (terms,).
+    """Which columns are not linear combinations of the columns before them: bool (terms,).
 
     A Cholesky factorization of the scaled Gram matrix, from left to right, that leaves out every
     column with (nearly) nothing left; constant zero columns are left out.

@@ -183,7 +183,7 @@ def _some(parts: int) -> int:
     if parts < 1:
         raise ParameterError(
             "SPLIT",
-            f"A budget is to be split over {parts} statistics.",
+            f"A budget cannot be split over {parts} statistics.",
             "There is at least one.",
             "Release at least one statistic.",
         )

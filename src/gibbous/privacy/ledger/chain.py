@@ -120,7 +120,7 @@ class Anchors:
         return next((path for path in self.paths if path.exists()), None)
 
     def check(self, links: Sequence[Link]) -> None:
-        """Hold the chain against every anchor.
+        """Check the chain against every anchor.
 
         Raises:
             LedgerUnusable: an anchor knows an entry that the chain does not have, or is not readable.

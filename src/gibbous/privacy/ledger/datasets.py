@@ -108,12 +108,12 @@ def checked_nickname(entries: Sequence[Entry], dataset: bytes, nickname: str) ->
     """The account that gets a nickname.
 
     Raises:
-        UsageError: it is no nickname, or that of another account.
+        UsageError: it is not a nickname, or that of another account.
     """
     if not _NICKNAME.fullmatch(nickname) or _DIGITS.fullmatch(nickname):
         raise UsageError(
             "NICKNAME",
-            f"{nickname!r} is no nickname.",
+            f"{nickname!r} is not a nickname.",
             "A letter, then letters, digits, - and _, 64 at most, and not like a fingerprint.",
             "Choose another, for example survey-2024.",
         )
@@ -132,7 +132,7 @@ def reason(new_data: str | None) -> str:
     """Why data are declared new; empty if they are not.
 
     Raises:
-        UsageError: it is no text, or a blank one.
+        UsageError: it is not text, or a blank one.
     """
     if new_data is None or new_data == "":
         return ""
@@ -158,7 +158,7 @@ def refuse_other_content(
     Args:
         caps: accounts that have one.
         dataset: a `DataSet`; of other bytes nothing is known that could be compared.
-        new_data: why these are other people's data; empty if nobody said so.
+        new_data: why these are other people's data; empty if no reason was given.
     Raises:
         PrivacyRefused: naming the account that it looks like.
     """

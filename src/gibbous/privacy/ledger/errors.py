@@ -42,7 +42,7 @@ def unreadable(path: Path, error: OSError) -> LedgerUnusable:
     return LedgerUnusable(
         "IO",
         f"{str(path)!r} cannot be read: {error.strerror}.",
-        "The ledger is read, and held against its anchors, before every run.",
+        "The ledger is read, and checked against its anchors, before every run.",
         "Check the disk and the permissions, and run again.",
     )
 

@@ -108,7 +108,7 @@ def refuse_foreign(path: Path, anchors: Sequence[Path]) -> None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder with mode 0700; one that is there already is left as it is.
+    """Make a folder with mode 0700; one that is already there is left as it is.
 
     Raises:
         LedgerUnusable: it cannot be made.
@@ -219,7 +219,7 @@ def sweep_alive(folder: Path) -> None:
 
 
 def check_header(path: Path, log: Path) -> None:
-    """Refuse what is no ledger, or one of a newer version, in the file or in its log.
+    """Refuse what is not a ledger, or one of a newer version, in the file or in its log.
 
     Raises:
         LedgerUnusable: it is; or it cannot be read.

@@ -113,7 +113,7 @@ class Ledger:
 
         Args:
             source, options: as for `gibbous.synthesize`.
-            schema: that of the release, to be held against the columns; it changes no name.
+            schema: that of the release, to be checked against the columns; it changes no name.
         Returns:
             The keyed fingerprint, 32 bytes: what `cap`, `link` and `account` take.
         Raises:
@@ -265,7 +265,7 @@ class Ledger:
         """Give a data set a name for people, beside its fingerprint; a later one replaces it.
 
         Raises:
-            UsageError: it is no nickname, or that of another account.
+            UsageError: it is not a nickname, or that of another account.
         """
         with self._store.appending() as writer:
             entries = self._parse(writer.links)

@@ -59,7 +59,7 @@ class Address:
 
 
 def address_of(text: str) -> Address | None:
-    """Read "duckdb:///file.db::table" and its like; None for what is no address of a table.
+    """Read "duckdb:///file.db::table" and its like; None for what is not an address of a table.
 
     Raises:
         UsageError: another kind of database, no table, or a password.

@@ -31,7 +31,7 @@ def sqlite_table(place: str, table: str) -> Iterator[Rows]:
     """A table or view of a SQLite file, which is opened for reading alone.
 
     Raises:
-        InputRejected: there is no such file or table, or it is no SQLite file.
+        InputRejected: there is no such file or table, or it is not an SQLite file.
         EngineFailure: another process holds it.
     """
     path = Path(place)

@@ -124,7 +124,7 @@ def duckdb_table(place: str, table: str) -> Iterator[Rows]:
     """A table or view of a DuckDB file, which is opened for reading alone.
 
     Raises:
-        InputRejected: there is no such file or table, it is no DuckDB file, or a view reaches
+        InputRejected: there is no such file or table, it is not a DuckDB file, or a view reaches
             outside of it.
         EngineFailure: another process holds it.
     """
@@ -244,7 +244,7 @@ def _exact(batch: Any) -> Any:
             raise InputRejected(
                 "INEXACT",
                 f"Column {shown(column.name)} of the ibis table has whole numbers of 2^53 and more.",
-                "Some backends of ibis take them through floats, which changes them in silence.",
+                "Some backends of ibis take them through floats, which changes them silently.",
                 "Cast the column to text in the query, or name the table by its address.",
             )
     return frame

@@ -114,7 +114,7 @@ class Codebook:
         variables: in the order of the file.
         unit: the privacy unit, if it is stated.
         name, description: of the data set.
-        remarks: name -> sentence, of columns that are known and are no variables (identifiers).
+        remarks: name -> sentence, of columns that are known and are not variables (identifiers).
     """
 
     variables: tuple[Variable, ...]
@@ -219,7 +219,7 @@ def drafts_of(data: Any, forms: Mapping[str, object]) -> dict[str, Column]:
 
 
 def plain_level(value: object) -> Level | None:
-    """A value as a level: whole floats as whole numbers; None for what is no level."""
+    """A value as a level: whole floats as whole numbers; None for what is not a level."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value if value - value == 0 else None
     return value if isinstance(value, str | int) else None

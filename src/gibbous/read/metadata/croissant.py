@@ -20,7 +20,7 @@ def is_croissant(document: object) -> bool:
 
 
 def of_croissant(document: Mapping[str, Any]) -> Codebook:
-    """Fields of the one record set that is no enumeration. Bounds and the privacy unit are not stated.
+    """Fields of the one record set that is not an enumeration. Bounds and the privacy unit are not stated.
 
     Raises:
         UsageError: there is no such record set, or several.

@@ -40,7 +40,7 @@ def of_csv(text: str) -> Codebook:
     """A codebook in CSV, separated by commas, semicolons or tabs.
 
     Raises:
-        UsageError: it is no codebook.
+        UsageError: it is not a codebook.
     """
     first = text.split("\n", 1)[0]
     mark = max(",;\t", key=first.count)
@@ -54,7 +54,7 @@ def of_excel(path: Path) -> Codebook:
     """The first sheet of an Excel file.
 
     Raises:
-        UsageError: it is no Excel file (.xlsx), too large when unpacked, or no codebook.
+        UsageError: it is not an Excel file (.xlsx), too large when unpacked, or no codebook.
         EngineFailure: openpyxl is not installed.
     """
     openpyxl = need("openpyxl", "formats")

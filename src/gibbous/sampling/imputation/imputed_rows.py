@@ -161,7 +161,7 @@ def parts(logs: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
         allowed: bool (rows, levels): possible levels, at least one a row; None for all.
     Returns:
         uint64 (rows, levels): >= 0, 0 where not allowed, and each row sums to PARTS exactly. Parts are
-        rounded down and what is missing goes to the likeliest level; a row that is no law (all -inf,
+        rounded down and what is missing goes to the likeliest level; a row that is not a law (all -inf,
         or not a number) is uniform.
     """
     held = logs if allowed is None else np.where(allowed, logs, -np.inf)

@@ -1,0 +1,32 @@
+// Versions of this site, and parts that scroll. No request but of ../versions.js, a file beside the version's folder.
+(function () {
+  "use strict";
+  // A keyboard reaches what scrolls sideways.
+  document.addEventListener("DOMContentLoaded", function () {
+    document.querySelectorAll("pre, pre > code, .md-typeset__table, .md-typeset__scrollwrap, .shown").forEach(function (part) {
+      if (part.scrollWidth > part.clientWidth + 1 && !part.hasAttribute("tabindex")) part.tabIndex = 0;
+    });
+  });
+
+  // `./dev docs --keep` writes versions.js: window.gibbousVersions = [[name, folder], ...], newest first.
+  var base = document.currentScript.src.replace(/assets\/site\.js.*$/, "");
+  var list = document.createElement("script");
+  list.src = base + "../versions.js";
+  list.onload = function () {
+    var versions = window.gibbousVersions || [];
+    var title = document.querySelector(".md-header__title");
+    if (!title || versions.length < 2) return;
+    var choice = document.createElement("select");
+    choice.setAttribute("aria-label", "Version of these pages");
+    choice.className = "versions";
+    versions.forEach(function (version) {
+      var address = new URL("../" + version[1] + "/", base).href;
+      choice.add(new Option(version[0], address, false, address === base));
+    });
+    choice.addEventListener("change", function () {
+      window.location.href = choice.value + "index.html";
+    });
+    title.after(choice);
+  };
+  document.head.append(list);
+})();
