@@ -249,7 +249,7 @@ def _bin_table(rows: Sequence[Row]) -> Table:
 
 def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
     """Median bins, and the statements about figures 4 and 5 and those of the supplement, sigma = 1."""
-    del settings
+    error = 4 * math.sqrt(0.95 * 0.05 / settings.reps)  # of the least of many coverages
     low, top = min(r["ln_epsilon"] for r in rows), 6
     split, whole, perturbed, smoothed = MODIPS[0], MODIPS[1], PERTURBED[0], SMOOTHED[0]
 
@@ -290,12 +290,12 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
         Printed("fig. 4", "RMSE at ln ε = 0, n = 1,000: split less non-split", 0,
                 gap("rmse", split, whole, 0), side="below"),
         Printed("fig. 5", "least coverage of modips", 0.95,
-                min(every("coverage", "asymmetric", MODIPS)), 0.04, "above"),
+                min(every("coverage", "asymmetric", MODIPS)), error, "above"),
         Printed("fig. 5", f"coverage at ln ε = {low}, n = 1,000: smoothed less modips split", 0,
                 gap("coverage", smoothed, split, low), side="below"),
         Printed(sup, "largest bias of histograms, symmetric bounds, σ", 0, flat, 0.05),
         *(Printed(sup, f"least coverage of {m}, symmetric bounds", 0.95,
-                  min(every("coverage", "symmetric", (m,)), default=None), 0.02, "above")
+                  min(every("coverage", "symmetric", (m,)), default=None), error, "above")
           for m in histograms),
         *(Printed(sup, f"variance at ln ε = 0, n = 1,000, coverage: {m} less modips split", 0,
                   gap("coverage", m, split, 0, "variance"), side="below") for m in histograms),
@@ -304,7 +304,7 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
         Printed(sup, "variance, the same, bias: perturbed less smoothed", 0,
                 gap("bias", perturbed, smoothed, 0, "variance"), side="below"),
         Printed(sup, f"variance, coverage of modips split at ln ε = {top}", 0.95,
-                of("coverage", split, top, "variance"), 0.03),
+                of("coverage", split, top, "variance"), error),
     )  # fmt: skip
 
 

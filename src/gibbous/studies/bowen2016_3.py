@@ -203,7 +203,7 @@ def _extras(rows: Sequence[Row]) -> Table:
 
 def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
     """Squares of the histograms, and the statements about figures 6, 10 and 11."""
-    del settings
+    error = 3 * math.sqrt(0.95 * 0.05 / settings.reps)  # of a coverage
     modips, histogram, top = MODIPS[0], HISTOGRAMS[0], max(row["ln_epsilon"] for row in rows)
 
     def gap(measure: str, one: str, other: str, parameter: str, power: int) -> float | None:
@@ -220,9 +220,9 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
         Printed(six, "RMSE of cell means at ln ε = 0: histogram less modips", 0,
                 gap("rmse", histogram, modips, "mu", 0), side="below"),
         Printed(six, "mean coverage of cell means at ln ε = 0, histogram", 0.95,
-                _average(rows, histogram, "mu", 0, "coverage"), 0.01, "above"),
+                _average(rows, histogram, "mu", 0, "coverage"), error, "above"),
         Printed(six, f"{least}, cell means at ln ε = 0", 0.95,
-                _average(rows, modips, "mu", 0, "coverage"), 0.02),
+                _average(rows, modips, "mu", 0, "coverage"), error),
         Printed(six, "RMSE of marginal probabilities at ln ε = 0: modips less histogram", 0,
                 gap("rmse", modips, histogram, "pi", 0), side="below"),
         Printed(six, f"RMSE of marginal probabilities at ln ε = {top}: modips less MS", 0,
@@ -234,7 +234,7 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
         Printed(ten, "RMSE of the covariance matrix at ln ε = 4: modips less histogram", 0,
                 gap("rmse", modips, histogram, "Sigma", 4), side="below"),
         *(Printed(ten, f"{least}, covariance matrix at ln ε = {power}", 0.95,
-                  _average(rows, modips, "Sigma", power, "coverage"), 0.02) for power in (0, 4, 8)),
+                  _average(rows, modips, "Sigma", power, "coverage"), error) for power in (0, 4, 8)),
     )  # fmt: skip
 
 

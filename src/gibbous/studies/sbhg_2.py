@@ -246,22 +246,20 @@ def _usual(row: Row) -> bool:
 
 
 def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
-    """Tables 4.1 and 4.2 within four standard errors of both sides, and figures 4.2 and 4.3.
+    """Tables 4.1 and 4.2 within four standard errors, by the printed spread, and figures 4.2 and 4.3.
 
     The printed sparse tables are near a projection to three columns (see the page): U of these is ours.
     """
-    out = []
+    out, sides = [], (1 / 40 + 1 / settings.reps) ** 0.5
     for kind, name in PRINTED:
         place, measure = ("table 4.1", "u") if kind == "dense" else ("table 4.2", "u3")
         for method in (name,) if name in METHODS else (LINE_9, RECORD, KEY):
-            mine = [r for r in rows if (r["kind"], r["method"]) == (kind, method) and _any_k(r)]
-            best = min(mine, key=lambda r: r[measure]) if "optimal" in name else None
-            ours = [best] if best else mine
-            spread = float(np.mean([r[f"{measure}_sd"] for r in ours]))
-            error = np.hypot(PRINTED_SD[kind, name] / 40**0.5, spread / settings.reps**0.5)
-            words = name if name == method else f"{name}: {method}"
-            out.append(Printed(place, f"U(X, Z), {words}", PRINTED[kind, name],
-                               float(np.mean([r[measure] for r in ours])), 4 * float(error)))  # fmt: skip
+            ours = [r[measure] for r in rows
+                    if (r["kind"], r["method"]) == (kind, method) and _any_k(r)]  # fmt: skip
+            found = min(ours) if "optimal" in name else float(np.mean(ours))
+            words = name if name == method else f"{name}, {method.removeprefix('SBHG, ')}"
+            tolerance = 4 * PRINTED_SD[kind, name] * sides
+            out.append(Printed(place, f"U(X, Z), {words}", PRINTED[kind, name], found, tolerance))
     keyed = [r for r in rows if (r["kind"], r["method"]) == ("sparse", KEY)]
     seconds = {r["k"]: r["seconds"] for r in keyed}
     by = {e: value_of(rows, "u3", kind="sparse", method=LINE_9, k=2, epsilon=e, delta=0.1)

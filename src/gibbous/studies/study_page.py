@@ -115,8 +115,8 @@ def _settings(study: Study, settings: Settings) -> tuple[Any, ...]:
 
 
 def _extent(study: Study, settings: Settings) -> str:
-    full = int(study.full.get("reps", 1))
+    full, reps = int(study.full.get("reps", 1)), settings.reps
+    shown = f"{reps:,} repeat{'' if reps == 1 else 's'}"
     if settings.quick:
-        return f"quick: {settings.reps:,} repeats"
-    shown = f"{settings.reps:,} repeats"
-    return f"full: {shown}" if settings.reps == full else f"full grid, {shown} (full: {full:,})"
+        return f"quick: {shown}"
+    return f"full: {shown}" if reps == full else f"full grid, {shown} (full: {full:,})"
