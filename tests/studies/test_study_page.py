@@ -55,7 +55,7 @@ def test_a_verdict_flips_where_ours_is_moved_beyond_the_tolerance(
 def test_the_verdicts_of_a_study_follow_its_rows() -> None:
     """Table 1 of the supplement: a share of usable repeats that is moved no longer agrees."""
     ran = studies.run("bowen2016-1", quick=True, workers=1)
-    name = "usable repeats, Laplace sanitizer, n = 1000, π = 0.15, ln ε = -5"
+    name = "n = 1000, π = 0.15, ln ε = -5"
 
     def found(rows: Any) -> Printed:
         return next(p for p in replace(ran, rows=rows).printed() if p.quantity == name)

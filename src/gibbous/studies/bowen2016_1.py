@@ -186,16 +186,17 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
         return 4 * math.sqrt(share * (1 - share) * (1 / 5000 + 1 / settings.reps))
 
     laplace, clipped, truncated = "Laplace sanitizer", _SHOWN[0], _SHOWN[2]
-    table, top = "supplement, table 1", max(row["ln_epsilon"] for row in rows)
+    table, top = "supplement, table 1: usable repeats", max(row["ln_epsilon"] for row in rows)
     out = [
-        Printed(table, f"usable repeats, Laplace sanitizer, n = {n}, π = {pi}, ln ε = {power}", share,
+        Printed(f"{table}, {laplace}", f"n = {n}, π = {pi}, ln ε = {power}", share,
                 of("usable", laplace, n, pi, power), error(share))
         for (pi, n), shares in PRINTED.items()
         for power, share in enumerate(shares, start=-10)
     ]  # fmt: skip
+    low = [row for row in rows if row["ln_epsilon"] <= -9]
     out += [
-        Printed(table, f"usable repeats, {method}, the least", share, _least(rows, method, "usable"),
-                error(0.9994), "above")
+        Printed(f"{table}, other methods", f"{method}, the least up to ln ε = −9", share,
+                _least(low, method, "usable"), error(0.9994), "above")
         for method, share in ((clipped, 0.9994), ("MD", 1.0), ("DP-prior", 1.0))
     ]  # fmt: skip
     size = {(m, p): of("bias", m, 1000, 0.15, p) for m in ("MD", "DP-prior", clipped) for p in (1,)}
@@ -222,11 +223,14 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
                 less(of("rmse", "MD", 1000, 0.5, 1), of("rmse", ORIGINAL, 1000, 0.5, 1)), side="below"),
         Printed("fig. 3", "coverage of MD there", 0.95, of("coverage", "MD", 1000, 0.5, 1), side="above"),
     ]  # fmt: skip
+    words = f"at ln ε = {top}, n = 1,000, π = .15"
+    end = {m: of("coverage", m, 1000, 0.15, top) for m in (clipped, laplace, "MD", "DP-prior")}
+    last = end.pop("DP-prior")
     out += [
-        Printed("fig. 3", f"coverage of {m} at ln ε = {top}, n = 1,000, π = .15", 0.95,
-                of("coverage", m, 1000, 0.15, top), *how)
-        for m, how in ((clipped, (0.02,)), (laplace, (0.02,)), ("MD", (0.02,)), ("DP-prior", (0, "below")))
-    ]  # fmt: skip
+        Printed("fig. 3", f"coverage of {method} {words}", 0.95, found, error(0.95))
+        for method, found in end.items()
+    ]
+    out.append(Printed("fig. 3", f"coverage of DP-prior {words}", 0.95, last, side="below"))
     worst = {
         m: less(0.95, _least(rows, m, "coverage")) for m in (clipped, truncated, laplace, "MD")
     }

@@ -125,7 +125,7 @@ def _histogram(rows: Sequence[Row], column: str) -> Figure:
     chart = panels.Lines(
         x="level", y="share", by="by", panel="panel", order=("records", "synthetic rows"),
         titles=("level, the most frequent in the records first", "share of rows"),
-        reference=1 / len(real), shared=False, height=110,
+        reference=1 / len(real), scales=("linear", "log"), height=110,
     ).chart(points)  # fmt: skip
     title = f"Histograms of {column}, the first {min(LEVELS, len(real))} of {len(real)} levels"
     return Figure(f"park2013-{column.replace('_', '-')}", f"{title}; dashed: uniform", chart)
