@@ -178,27 +178,28 @@ def _guarantee(rows: Sequence[Row]) -> Any:
 
 def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
     """Table 1 of the supplement within four Monte Carlo errors, and the statements about figures 2 and 3."""
-
-    def of(measure: str, method: str, n: int, pi: float, power: int) -> float | None:
-        return value_of(rows, measure, method=method, n=n, pi=pi, ln_epsilon=power)
-
-    def error(share: float) -> float:
-        return 4 * math.sqrt(share * (1 - share) * (1 / 5000 + 1 / settings.reps))
-
-    laplace, clipped, truncated = "Laplace sanitizer", _SHOWN[0], _SHOWN[2]
-    table, top = "supplement, table 1: usable repeats", max(row["ln_epsilon"] for row in rows)
-    out = [
-        Printed(f"{table}, {laplace}", f"n = {n}, π = {pi}, ln ε = {power}", share,
-                of("usable", laplace, n, pi, power), error(share))
+    table, low = "supplement, table 1: usable repeats", [r for r in rows if r["ln_epsilon"] <= -9]
+    shares = [
+        Printed(f"{table}, Laplace sanitizer", f"n = {n}, π = {pi}, ln ε = {power}", share,
+                value_of(rows, "usable", method="Laplace sanitizer", n=n, pi=pi, ln_epsilon=power),
+                _error(share, settings))
         for (pi, n), shares in PRINTED.items()
         for power, share in enumerate(shares, start=-10)
     ]  # fmt: skip
-    low = [row for row in rows if row["ln_epsilon"] <= -9]
-    out += [
+    others = [
         Printed(f"{table}, other methods", f"{method}, the least up to ln ε = −9", share,
-                _least(low, method, "usable"), error(0.9994), "above")
-        for method, share in ((clipped, 0.9994), ("MD", 1.0), ("DP-prior", 1.0))
+                _least(low, method, "usable"), _error(0.9994, settings), "above")
+        for method, share in ((_SHOWN[0], 0.9994), ("MD", 1.0), ("DP-prior", 1.0))
     ]  # fmt: skip
+    return (*shares, *others, *_statements(rows, settings))
+
+
+def _statements(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
+    def of(measure: str, method: str, n: int, pi: float, power: int) -> float | None:
+        return value_of(rows, measure, method=method, n=n, pi=pi, ln_epsilon=power)
+
+    laplace, clipped, truncated = "Laplace sanitizer", _SHOWN[0], _SHOWN[2]
+    top = max(row["ln_epsilon"] for row in rows)
     size = {(m, p): of("bias", m, 1000, 0.15, p) for m in ("MD", "DP-prior", clipped) for p in (1,)}
     small = {m: of("bias", m, 100, 0.15, -2) for m in (clipped, truncated, "DP-prior")}
     rmse = {
@@ -206,7 +207,7 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
     }
     two = "fig. 2"
     here = "n = 100, π = .15, ln ε"
-    out += [
+    out = [
         Printed(two, "bias at n = 1,000, π = .15, ln ε = 1: MD less DP-prior", 0,
                 less(size["MD", 1], size["DP-prior", 1]), side="above"),
         Printed(two, "the same: modips clipped less DP-prior", 0,
@@ -227,7 +228,7 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
     end = {m: of("coverage", m, 1000, 0.15, top) for m in (clipped, laplace, "MD", "DP-prior")}
     last = end.pop("DP-prior")
     out += [
-        Printed("fig. 3", f"coverage of {method} {words}", 0.95, found, error(0.95))
+        Printed("fig. 3", f"coverage of {method} {words}", 0.95, found, _error(0.95, settings))
         for method, found in end.items()
     ]
     out.append(Printed("fig. 3", f"coverage of DP-prior {words}", 0.95, last, side="below"))
@@ -239,6 +240,11 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
     out.append(Printed("s4.1", "largest undercoverage: modips clipped less the best other", 0, gap,
                        side="below"))  # fmt: skip
     return tuple(out)
+
+
+def _error(share: float, settings: Settings) -> float:
+    """Four standard errors of the difference between a printed share and ours."""
+    return 4 * math.sqrt(share * (1 - share) * (1 / 5000 + 1 / settings.reps))
 
 
 def _least(rows: Sequence[Row], method: str, measure: str) -> float | None:
