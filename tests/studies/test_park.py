@@ -298,8 +298,13 @@ def test_park2013_shows_errors_that_grow_with_privacy() -> None:
     ran = studies.run("park2013", quick=True, workers=1)
     drawn = [figure.name for figure in ran.figures()]
 
-    at = {(r["method"], r["value"], r["penalty"]): r for r in ran.rows}
-    assert drawn == ["park2013-mse", "park2013-paths"]
+    at = {(r["method"], r["value"], r["penalty"]): r for r in ran.rows if "penalty" in r}
+    histograms = ["park2013-drg", "park2013-icd9-prcdr"]
+    assert drawn == [*histograms, "park2013-mse", "park2013-paths"]
+    real = [r["share"] for r in ran.rows if (r["method"], r.get("column")) == ("records", "drg")]
+    assert sum(real) == pytest.approx(1)
+    assert real == sorted(real, reverse=True)
+    assert [len(p) for p in ran.figures()[0].chart.panels.values()] == [2 * len(real)] * 4
     assert at["records", None, 0.01]["mse"] < at["l-diversity", 0.0, 0.01]["mse"]
     assert at["l-diversity", 0.0, 0.01]["mse"] < at["l-diversity", 0.5, 0.01]["mse"]
     assert at["exponential", None, 0.01]["mse"] < at["exponential", 0.5, 0.01]["mse"]

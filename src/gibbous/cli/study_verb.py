@@ -58,9 +58,13 @@ def check_folder(out: Path | None) -> None:
 
 
 def _tables(ran: Any) -> None:
+    from gibbous.studies.study_parts import summary
+
     show.line(f"{ran.study.title} ({ran.study.paper})")
     show.line(ran.study.reproduces)
     for table in ran.tables():
         show.line()
         show.line(table.title)
         show.table(table.headers, [list(map(show.figure, row)) for row in table.rows])
+    show.line()
+    show.line(summary(ran.printed()))

@@ -132,7 +132,7 @@ class Figure:
         caption: what to see in it.
         alt: the text alternative: what is drawn and its main numbers.
         panels: the drawings.
-        numbers: the table behind them.
+        numbers: the table behind them; None where the page has it elsewhere.
         key: (color, shape, words) of marks that the drawings do not name.
         layout: "wide" (one below the other), "grid" (small ones of any height, down the columns) or
             "pair" (small ones of one height, along the rows).
@@ -143,7 +143,7 @@ class Figure:
     caption: str
     alt: str
     panels: tuple[Panel, ...]
-    numbers: Grid
+    numbers: Grid | None
     key: tuple[tuple[str, str, str], ...] = ()
     layout: Literal["wide", "grid", "pair"] = "wide"
     kind: Literal["figure"] = field(default="figure")
@@ -213,7 +213,7 @@ def to_json(content: Section | Block) -> dict[str, Any]:
                 "alternative": content.alt,
                 "panels": [{"title": part.title, "note": part.note} for part in content.panels],
                 "key": [words for _, _, words in content.key],
-                "numbers": to_json(content.numbers),
+                "numbers": None if content.numbers is None else to_json(content.numbers),
             }
 
 

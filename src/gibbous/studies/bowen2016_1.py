@@ -16,7 +16,18 @@ from gibbous.studies import panels
 from gibbous.studies.bowen2016_laws import SYNTHESIZERS, Floats, Synthesizer, shared_variance
 from gibbous.studies.scores import Inferred, by_budget, scored, several, single
 from gibbous.studies.seeded_draws import Draws
-from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
+from gibbous.studies.study_parts import (
+    Cell,
+    Figure,
+    Printed,
+    Row,
+    Settings,
+    Study,
+    Table,
+    less,
+    rounded,
+    value_of,
+)
 
 ORIGINAL: Final = "original records"
 _NUMBER: Final = 1  # of this study, in the path of every draw
@@ -165,6 +176,82 @@ def _guarantee(rows: Sequence[Row]) -> Any:
     ).chart(shown)  # fmt: skip
 
 
+def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
+    """Table 1 of the supplement within four Monte Carlo errors, and the statements about figures 2 and 3."""
+    table, low = "supplement, table 1: usable repeats", [r for r in rows if r["ln_epsilon"] <= -9]
+    shares = [
+        Printed(f"{table}, Laplace sanitizer", f"n = {n}, π = {pi}, ln ε = {power}", share,
+                value_of(rows, "usable", method="Laplace sanitizer", n=n, pi=pi, ln_epsilon=power),
+                _error(share, settings))
+        for (pi, n), shares in PRINTED.items()
+        for power, share in enumerate(shares, start=-10)
+    ]  # fmt: skip
+    others = [
+        Printed(f"{table}, other methods", f"{method}, the least up to ln ε = −9", share,
+                _least(low, method, "usable"), _error(0.9994, settings), "above")
+        for method, share in ((_SHOWN[0], 0.9994), ("MD", 1.0), ("DP-prior", 1.0))
+    ]  # fmt: skip
+    return (*shares, *others, *_statements(rows, settings))
+
+
+def _statements(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
+    def of(measure: str, method: str, n: int, pi: float, power: int) -> float | None:
+        return value_of(rows, measure, method=method, n=n, pi=pi, ln_epsilon=power)
+
+    laplace, clipped, truncated = "Laplace sanitizer", _SHOWN[0], _SHOWN[2]
+    top = max(row["ln_epsilon"] for row in rows)
+    size = {(m, p): of("bias", m, 1000, 0.15, p) for m in ("MD", "DP-prior", clipped) for p in (1,)}
+    small = {m: of("bias", m, 100, 0.15, -2) for m in (clipped, truncated, "DP-prior")}
+    rmse = {
+        p: less(of("rmse", laplace, 100, 0.15, p), of("rmse", "MD", 100, 0.15, p)) for p in (-5, -2)
+    }
+    two = "fig. 2"
+    here = "n = 100, π = .15, ln ε"
+    out = [
+        Printed(two, "bias at n = 1,000, π = .15, ln ε = 1: MD less DP-prior", 0,
+                less(size["MD", 1], size["DP-prior", 1]), side="above"),
+        Printed(two, "the same: modips clipped less DP-prior", 0,
+                less(size[clipped, 1], size["DP-prior", 1]), side="below"),
+        Printed(two, "the same: bias of MD at n = 1,000 less that at n = 100", 0,
+                less(size["MD", 1], of("bias", "MD", 100, 0.15, 1)), 0.02),
+        Printed(two, f"bias at {here} = −2: modips truncated less clipped", 0,
+                less(small[truncated], small[clipped]), side="above"),
+        Printed(two, "the same: modips truncated less DP-prior", 0,
+                less(small[truncated], small["DP-prior"]), side="below"),
+        Printed(two, f"RMSE at {here} = −5: Laplace less MD", 0, rmse[-5], side="above"),
+        Printed(two, f"RMSE at {here} = −2: Laplace less MD", 0, rmse[-2], side="below"),
+        Printed(two, "RMSE of MD less original, n = 1,000, π = .5, ln ε = 1", 0,
+                less(of("rmse", "MD", 1000, 0.5, 1), of("rmse", ORIGINAL, 1000, 0.5, 1)), side="below"),
+        Printed("fig. 3", "coverage of MD there", 0.95, of("coverage", "MD", 1000, 0.5, 1), side="above"),
+    ]  # fmt: skip
+    words = f"at ln ε = {top}, n = 1,000, π = .15"
+    end = {m: of("coverage", m, 1000, 0.15, top) for m in (clipped, laplace, "MD", "DP-prior")}
+    last = end.pop("DP-prior")
+    out += [
+        Printed("fig. 3", f"coverage of {method} {words}", 0.95, found, _error(0.95, settings))
+        for method, found in end.items()
+    ]
+    out.append(Printed("fig. 3", f"coverage of DP-prior {words}", 0.95, last, side="below"))
+    worst = {
+        m: less(0.95, _least(rows, m, "coverage")) for m in (clipped, truncated, laplace, "MD")
+    }
+    rest = min(v for m, v in worst.items() if m != clipped and v is not None)
+    gap = less(worst[clipped], rest)
+    out.append(Printed("s4.1", "largest undercoverage: modips clipped less the best other", 0, gap,
+                       side="below"))  # fmt: skip
+    return tuple(out)
+
+
+def _error(share: float, settings: Settings) -> float:
+    """Four standard errors of the difference between a printed share and ours."""
+    return 4 * math.sqrt(share * (1 - share) * (1 / 5000 + 1 / settings.reps))
+
+
+def _least(rows: Sequence[Row], method: str, measure: str) -> float | None:
+    known = [r[measure] for r in rows if r["method"] == method and r[measure] is not None]
+    return min(known, default=None)
+
+
 STUDY = Study(
     name="bowen2016-1",
     title="Study 1: a proportion from private binary data",
@@ -185,4 +272,5 @@ STUDY = Study(
     run_cell=run_cell,
     tables=tables,
     figures=figures,
+    printed=beside,
 )

@@ -19,7 +19,17 @@ from gibbous.studies.bowen2016_1 import ORIGINAL
 from gibbous.studies.histograms import Floats, Ints, counted, moments, scott, shares, smoothed_share
 from gibbous.studies.scores import Inferred, by_budget, scored, several, single
 from gibbous.studies.seeded_draws import Draws
-from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.study_parts import (
+    Cell,
+    Figure,
+    Printed,
+    Row,
+    Settings,
+    Study,
+    Table,
+    less,
+    value_of,
+)
 
 _NUMBER: Final = 2  # of this study, in the path of every draw
 BOUNDS: Final = {"asymmetric": (-3.0, 4.0), "symmetric": (-4.0, 4.0)}
@@ -237,6 +247,67 @@ def _bin_table(rows: Sequence[Row]) -> Table:
     return Table("bins", "Bins of the histograms", headers, lines)
 
 
+def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
+    """Median bins, and the statements about figures 4 and 5 and those of the supplement, sigma = 1."""
+    error = 4 * math.sqrt(0.95 * 0.05 / settings.reps)  # of the least of many coverages
+    low, top = min(r["ln_epsilon"] for r in rows), 6
+    split, whole, perturbed, smoothed = MODIPS[0], MODIPS[1], PERTURBED[0], SMOOTHED[0]
+
+    def of(
+        measure: str, method: str, power: int, parameter: str = "mean", **more: Any
+    ) -> float | None:
+        keys = {"bounds": "asymmetric", "n": 1000, "sigma": 1, "parameter": parameter, **more}
+        return value_of(rows, measure, method=method, ln_epsilon=power, **keys)
+
+    def gap(
+        measure: str, one: str, other: str, power: int, parameter: str = "mean"
+    ) -> float | None:
+        return less(of(measure, one, power, parameter), of(measure, other, power, parameter))
+
+    def every(measure: str, bounds: str, methods: Sequence[str], least: int = -99) -> list[float]:
+        return [
+            r[measure] for r in rows
+            if r["bounds"] == bounds and r["parameter"] == "mean" and r["sigma"] == 1
+            and r["method"] in methods and r["ln_epsilon"] >= least and r[measure] is not None
+        ]  # fmt: skip
+
+    histograms, sup = (perturbed, smoothed), "supplement, figs. 4 to 9"
+    bins = [
+        Printed("s4.2", f"median bins, n = {n}", median, of("bins", perturbed, 0, n=n), 0.5)
+        for n, median in PRINTED_BINS.items()
+    ]
+    flat = max(map(abs, every("bias", "symmetric", histograms)), default=None)
+    return (
+        *bins,
+        Printed("fig. 4", "least bias of the mean, all methods, budgets and n, σ", 0,
+                min(every("bias", "asymmetric", (*MODIPS, *histograms))), 0.02, "above"),
+        Printed("fig. 4", "bias of the smoothed histogram at ln ε = 3: n = 1,000 less n = 40", 0,
+                less(of("bias", smoothed, 3), of("bias", smoothed, 3, n=40)), side="above"),
+        Printed("fig. 4", "bias at ln ε = 0, n = 1,000: perturbed less smoothed", 0,
+                gap("bias", perturbed, smoothed, 0), side="below"),
+        *(Printed("fig. 4", f"RMSE at ln ε = {low}, n = 1,000: {m} less modips split", 0,
+                  gap("rmse", m, split, low), side="below") for m in histograms),
+        Printed("fig. 4", "RMSE at ln ε = 0, n = 1,000: split less non-split", 0,
+                gap("rmse", split, whole, 0), side="below"),
+        Printed("fig. 5", "least coverage of modips", 0.95,
+                min(every("coverage", "asymmetric", MODIPS)), error, "above"),
+        Printed("fig. 5", f"coverage at ln ε = {low}, n = 1,000: smoothed less modips split", 0,
+                gap("coverage", smoothed, split, low), side="below"),
+        Printed(sup, "largest bias of histograms, symmetric bounds, σ", 0, flat, 0.05),
+        *(Printed(sup, f"least coverage of {m}, symmetric bounds", 0.95,
+                  min(every("coverage", "symmetric", (m,)), default=None), error, "above")
+          for m in histograms),
+        *(Printed(sup, f"variance at ln ε = 0, n = 1,000, coverage: {m} less modips split", 0,
+                  gap("coverage", m, split, 0, "variance"), side="below") for m in histograms),
+        Printed(sup, "variance at ln ε = 0, n = 1,000, RMSE: non-split less split", 0,
+                gap("rmse", whole, split, 0, "variance"), side="below"),
+        Printed(sup, "variance, the same, bias: perturbed less smoothed", 0,
+                gap("bias", perturbed, smoothed, 0, "variance"), side="below"),
+        Printed(sup, f"variance, coverage of modips split at ln ε = {top}", 0.95,
+                of("coverage", split, top, "variance"), error),
+    )  # fmt: skip
+
+
 STUDY = Study(
     name="bowen2016-2",
     title="Study 2: mean and variance of a bounded normal variable",
@@ -258,4 +329,5 @@ STUDY = Study(
     run_cell=run_cell,
     tables=tables,
     figures=figures,
+    printed=beside,
 )

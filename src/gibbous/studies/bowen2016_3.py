@@ -27,7 +27,17 @@ from gibbous.studies.mixed_laws import (
 )
 from gibbous.studies.scores import Inferred, budgets_of, scored, several, single
 from gibbous.studies.seeded_draws import Draws
-from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
+from gibbous.studies.study_parts import (
+    Cell,
+    Figure,
+    Printed,
+    Row,
+    Settings,
+    Study,
+    Table,
+    less,
+    rounded,
+)
 
 _NUMBER: Final = 3  # of this study, in the path of every draw
 LEVELS: Final = (2, 3, 4)
@@ -197,6 +207,43 @@ def _extras(rows: Sequence[Row]) -> Table:
     return Table("squares-and-empty-cells", title, headers, tuple(lines.values()))
 
 
+def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
+    """Squares of the histograms, and the statements about figures 6, 10 and 11."""
+    error = 3 * math.sqrt(0.95 * 0.05 / settings.reps)  # of a coverage
+    modips, histogram, top = MODIPS[0], HISTOGRAMS[0], max(row["ln_epsilon"] for row in rows)
+
+    def gap(measure: str, one: str, other: str, parameter: str, power: int) -> float | None:
+        both = (_average(rows, m, parameter, power, measure) for m in (one, other))
+        return less(*both)
+
+    squares = next((row["bins"] for row in rows if row["method"] == histogram), (None, None))
+    covered = [r["coverage"] for r in rows
+               if r["method"] == histogram and r["parameter"] == "Sigma"]  # fmt: skip
+    least, six, ten = "mean coverage, modips", "fig. 6", "figs. 10 and 11"
+    return (
+        Printed("s4.3", "median squares of a cell, the least", 16, squares[0]),
+        Printed("s4.3", "median squares of a cell, the largest", 49, squares[1]),
+        Printed(six, "RMSE of cell means at ln ε = 0: histogram less modips", 0,
+                gap("rmse", histogram, modips, "mu", 0), side="below"),
+        Printed(six, "mean coverage of cell means at ln ε = 0, histogram", 0.95,
+                _average(rows, histogram, "mu", 0, "coverage"), error, "above"),
+        Printed(six, f"{least}, cell means at ln ε = 0", 0.95,
+                _average(rows, modips, "mu", 0, "coverage"), error),
+        Printed(six, "RMSE of marginal probabilities at ln ε = 0: modips less histogram", 0,
+                gap("rmse", modips, histogram, "pi", 0), side="below"),
+        Printed(six, f"RMSE of marginal probabilities at ln ε = {top}: modips less MS", 0,
+                gap("rmse", modips, MS, "pi", top), 0.002),
+        Printed(six, f"the same: histogram less {ORIGINAL}", 0,
+                gap("rmse", histogram, ORIGINAL, "pi", top), 0.002),
+        Printed(ten, "largest coverage of the covariance matrix, histogram", 0.95,
+                max((c for c in covered if c is not None), default=None), side="below"),
+        Printed(ten, "RMSE of the covariance matrix at ln ε = 4: modips less histogram", 0,
+                gap("rmse", modips, histogram, "Sigma", 4), side="below"),
+        *(Printed(ten, f"{least}, covariance matrix at ln ε = {power}", 0.95,
+                  _average(rows, modips, "Sigma", power, "coverage"), error) for power in (0, 4, 8)),
+    )  # fmt: skip
+
+
 STUDY = Study(
     name="bowen2016-3",
     title="Study 3: a mixed table of 24 cells and two numeric columns",
@@ -217,4 +264,5 @@ STUDY = Study(
     run_cell=run_cell,
     tables=tables,
     figures=figures,
+    printed=beside,
 )

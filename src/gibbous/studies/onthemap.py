@@ -17,7 +17,17 @@ from gibbous.studies import panels
 from gibbous.studies.onthemap_data import RANGES, Commutes, constructed, given
 from gibbous.studies.onthemap_laws import METHODS, PRINTED, Method
 from gibbous.studies.seeded_draws import Draws
-from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
+from gibbous.studies.study_parts import (
+    Cell,
+    Figure,
+    Printed,
+    Row,
+    Settings,
+    Study,
+    Table,
+    less,
+    rounded,
+)
 
 _NUMBER: Final = 61  # of this study, in the path of every draw
 _CLASSES: Final = ("short", "moderate", "long")
@@ -230,6 +240,56 @@ def _plain(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
+def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
+    """Quantiles of commutes that the table is made of, and the statements about figures 1 to 4."""
+    far, near = (float(r) for r in RANGES)
+    of = {
+        (r["reach"], k): (r[f"real_{k}"], r[f"share_{k}"])
+        for r in rows
+        for k in _CLASSES
+        if (r["level"], r["method"]) == ("table", PRINTED)
+    }
+    sized = {
+        (kind, r["reach"], r["class"]): r
+        for kind in ("", "short_")
+        for r in _by_size(rows, kind)
+        if r["method"] == PRINTED
+    }
+    classes = list(dict.fromkeys(key[2] for key in sized))
+    few, many = (classes[0], classes[-1]) if classes else ("", "")
+
+    def at(kind: str, reach: float, people: str, measure: str) -> float | None:
+        row = sized.get((kind, reach, people))
+        return None if row is None else row[measure]
+
+    def over(reach: float, trips: str) -> float | None:
+        return less(*reversed(of[reach, trips])) if (reach, trips) in of else None
+
+    real = [of.get((far, k), (None, None))[0] for k in _CLASSES]
+    middle = [None if (gap := over(r, "moderate")) is None else abs(gap) for r in (near, far)]
+    given = settings.data is not None
+    return (
+        Printed("s6", "share of commutes below 6.23 miles", 0.5, None if given else real[0], 0.03),
+        Printed("s6", "share of commutes beyond 21.54 miles", 0.1, None if given else real[2], 0.03),
+        Printed("fig. 1", "200 miles: share of long commutes, printed method less truth", 0,
+                over(far, "long"), side="above"),
+        Printed("fig. 1", f"200 miles: bias at {few} people less that at {many}", 0,
+                less(at("", far, few, "bias"), at("", far, many, "bias")), side="above"),
+        Printed("fig. 2", f"200 miles, {few} people: error of short trips less that of all", 0,
+                less(at("short_", far, few, "error"), at("", far, few, "error")), side="below"),
+        Printed("fig. 2", f"200 miles, {few} people: bias of short trips", 0,
+                at("short_", far, few, "bias"), side="below"),
+        Printed("fig. 2", f"200 miles: error of short trips at {many} people less that at {few}", 0,
+                less(at("short_", far, many, "error"), at("short_", far, few, "error")), side="below"),
+        Printed("fig. 3", f"bias at {few} people: 100 miles less 200", 0,
+                less(at("", near, few, "bias"), at("", far, few, "bias")), side="below"),
+        Printed("fig. 3", "miss in the share of moderate commutes: 100 miles less 200", 0,
+                less(middle[0], middle[1]), side="below"),
+        Printed("fig. 3", "100 miles: share of long commutes, printed method less truth", 0,
+                over(near, "long"), side="above"),
+    )  # fmt: skip
+
+
 STUDY = Study(
     name="onthemap",
     title="Commutes to small destinations, two domains and what DP costs",
@@ -253,5 +313,6 @@ STUDY = Study(
     run_cell=run_cell,
     tables=tables,
     figures=figures,
+    printed=beside,
     takes_data=True,
 )

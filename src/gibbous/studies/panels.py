@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from gibbous.core.extras import need
 from gibbous.reporting import theme
-from gibbous.reporting.charts import NUMBER
+from gibbous.reporting.charts import NARROW, NUMBER, laid
 from gibbous.studies.study_parts import Figure
 
 Row = Mapping[str, Any]
@@ -60,18 +60,14 @@ class Lines:
     height: int = HEIGHT
     joined: bool = True
 
-    def chart(self, rows: Sequence[Row]) -> Any:
-        """The drawing, for `gibbous.reporting.svg_drawing.svg`.
+    def chart(self, rows: Sequence[Row]) -> Drawing:
+        """The drawing of these rows; nothing is drawn yet.
 
         Args:
             rows: one a point; those without a finite x and y are left out.
-        Raises:
-            EngineFailure: the extra "report" is not installed.
         """
-        alt = need("altair", "report")
         shown = [row for row in map(dict, rows) if _drawn(row, (self.x, self.y), self.scales)]
         known = dict.fromkeys(str(row[self.by]) for row in shown)
-        names = [name for name in (self.order or known) if name in known]
         limits = self.limits
         if limits is None and self.shared and shown:
             limits = _range([float(row[self.y]) for row in shown], self.reference, self.scales[1])
@@ -79,21 +75,7 @@ class Lines:
         for row in shown:
             point = {"x": row[self.x], "y": row[self.y], "by": str(row[self.by])}
             groups.setdefault(str(row[self.panel]), []).append(point)
-        size = {"width": max(90, WIDTH // self.columns - _EDGE), "height": self.height}
-        drawn = []
-        for at, (title, points) in enumerate(groups.items()):
-            outer = (at + self.columns >= len(groups), at % self.columns == 0)
-            axes = self._axes(alt, points, limits, outer)
-            layers = _layers(alt, points, names, axes, self)
-            drawn.append(alt.layer(*layers).properties(title=title, **size))
-        head = {
-            "fontSize": theme.TITLE,
-            "color": theme.INK,
-            "fontWeight": "normal",
-            "anchor": "start",
-        }
-        whole = alt.concat(*drawn, columns=self.columns, spacing=14)
-        return whole.configure(**theme.config(), title=head, concat={"spacing": 14})
+        return Drawing(self, [n for n in (self.order or known) if n in known], limits, groups)
 
     def _axes(
         self,
@@ -112,6 +94,70 @@ class Lines:
             "y": alt.Y("y:Q", title=titles[1], axis=alt.Axis(format=NUMBER, **y),
                        scale=_scale(alt, limits, self.scales[1])),
         }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawing:
+    """Points by panel: one picture of them all, or one a panel.
+
+    Attributes:
+        lines: how they are drawn.
+        names: of the lines, in the order of their colors.
+        limits: of a y axis that panels share.
+        panels: title -> points.
+    """
+
+    lines: Lines
+    names: Sequence[str]
+    limits: tuple[float, float] | None
+    panels: Mapping[str, Sequence[Row]]
+
+    def to_dict(self, *, validate: bool = True) -> dict[str, Any]:
+        """All panels in one picture with a legend, in Vega-Lite.
+
+        Raises:
+            EngineFailure: the extra "report" is not installed.
+        """
+        alt, columns = need("altair", "report"), self.lines.columns
+        size = {"width": max(90, WIDTH // columns - _EDGE), "height": self.lines.height}
+        legend, drawn = alt.Legend(columns=4), []
+        for at, (title, points) in enumerate(self.panels.items()):
+            outer = (at + columns >= len(self.panels), at % columns == 0)
+            layers = self._layers(alt, points, outer, legend)
+            drawn.append(alt.layer(*layers).properties(title=title, **size))
+        head = {
+            "fontSize": theme.TITLE,
+            "color": theme.INK,
+            "fontWeight": "normal",
+            "anchor": "start",
+        }
+        whole = alt.concat(*drawn, columns=columns, spacing=14)
+        whole = whole.configure(**theme.config(), title=head, concat={"spacing": 14})
+        return dict(whole.to_dict(validate=validate))
+
+    def parts(self) -> dict[str, Any]:
+        """Each panel as a small chart of its own, without title and legend.
+
+        Raises:
+            EngineFailure: the extra "report" is not installed.
+        """
+        alt = need("altair", "report")
+        return {
+            title: laid(alt, self._layers(alt, points, (True, True), None), NARROW,
+                        height=self.lines.height)
+            for title, points in self.panels.items()
+        }  # fmt: skip
+
+    @property
+    def key(self) -> tuple[tuple[str, str, str], ...]:
+        """(color, shape, words) of each line."""
+        return tuple((*_style(place), name) for place, name in enumerate(self.names))
+
+    def _layers(
+        self, alt: Any, points: Sequence[Row], outer: tuple[bool, bool], legend: Any
+    ) -> list[Any]:
+        axes = self.lines._axes(alt, points, self.limits, outer)
+        return _layers(alt, points, self.names, axes, self.lines, legend)
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -152,12 +198,16 @@ def _marks(values: Sequence[float], scale: str, *, whole: bool = True) -> dict[s
     return {"tickCount": 5}
 
 
+def _style(place: int) -> tuple[str, str]:
+    """Color and mark of the line at this place."""
+    return theme.SERIES[place % len(theme.SERIES)]
+
+
 def _layers(
-    alt: Any, points: Sequence[Row], names: Sequence[str], place: Row, lines: Lines
+    alt: Any, points: Sequence[Row], names: Sequence[str], place: Row, lines: Lines, legend: Any
 ) -> list[Any]:
-    marks = [theme.SERIES[i % len(theme.SERIES)] for i in range(len(names))]
+    marks = [_style(i) for i in range(len(names))]
     dashes = [list(_DASHES[i % len(_DASHES)]) for i in range(len(names))]
-    legend = alt.Legend(columns=4)
 
     def by(kind: Any, values: Sequence[Any], legend: Any = legend) -> Any:
         return kind("by:N", legend=legend, scale=alt.Scale(domain=names, range=list(values)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import exp, log
 from typing import Any, Final
 
@@ -11,21 +10,25 @@ import numpy as np
 from gibbous.core.extras import need
 from gibbous.evaluation.utility.lasso import Moments, moments_of, path
 from gibbous.privacy.calibrate.diversity import q_star
-from gibbous.studies import panels
+from gibbous.studies.park2013_shown import (
+    CODES,
+    DIVERSE,
+    EXPONENTIAL,
+    ORIGINAL,
+    SHOWN,
+    TARGET,
+    beside,
+    figures,
+    tables,
+)
 from gibbous.studies.park2014_data import Microdata, table_of, tagged
 from gibbous.studies.park2014_laws import diverse, seeds, shares, tilted
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, Nearest, hashed, mixed
 from gibbous.studies.sbhg_laws import Noised, gibbs
 from gibbous.studies.seeded_draws import Draws
-from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, rounded
+from gibbous.studies.study_parts import Cell, Settings, Study
 
 _NUMBER: Final = 21  # of this study, in the path of every draw
-DIVERSE: Final = "l-diversity"
-EXPONENTIAL: Final = "exponential"
-ORIGINAL: Final = "records"
-CODES: Final = ("drg", "icd9_prcdr")
-TARGET: Final = "days_n"
-SHOWN: Final = ("days", "icd9_prcdr=NA")
 
 
 def cells(settings: Settings) -> tuple[Cell, ...]:
@@ -48,15 +51,16 @@ def cells(settings: Settings) -> tuple[Cell, ...]:
 
 
 def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
-    """One row a LASSO penalty, with the distances of the marginals on each."""
+    """One row a LASSO penalty, with the distances of the marginals on each; one a level of both codes."""
     table = table_of(settings, "claims7")
     method, value = cell.params["method"], cell.params["value"]
     target = TARGET if TARGET in table.names else table.names[-1]
-    measured = []
+    measured, histograms = [], []
     for repeat in range(1 if method == ORIGINAL else settings.reps):
         draws = Draws(settings.seed, (_NUMBER, round((value or 0) * 1e3), repeat))
         rows = synthetic(table, method, value, draws, settings)
         measured.append(_measured(table, rows, target, settings) | _marginals(table, rows))
+        histograms.append(_histograms(table, rows))
     facts = table.facts | {"method": method, "value": value, "repeats": len(measured)}
     facts |= _prices(table, method, value, settings)
     penalties = settings.values["penalties"]
@@ -66,6 +70,10 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
         facts | flat
         | {"penalty": penalty} | {n: float(m[k]) for n, m in means.items() if np.ndim(m)}
         for k, penalty in enumerate(penalties)
+    ] + [
+        {"method": method, "value": value, "column": column, "level": level, "share": float(share)}
+        for column in histograms[0]
+        for level, share in enumerate(np.mean([one[column] for one in histograms], axis=0))
     ]  # fmt: skip
 
 
@@ -108,6 +116,16 @@ def _marginals(table: Microdata, rows: Ints) -> dict[str, Any]:
         distances[f"levels{place}"] = float((made > 0).sum())
     copied = np.isin(mixed(rows, table.sizes), mixed(table.codes, table.sizes))
     return distances | {"copied": float(copied.mean())}
+
+
+def _histograms(table: Microdata, rows: Ints) -> dict[str, Floats]:
+    """Shares of the levels of both codes, the level that is most frequent in the records first."""
+    found = {}
+    for place, name in enumerate(CODES):
+        j = table.index(name) if name in table.names else place
+        real, made = (shares(codes[:, j], table.sizes[j]) for codes in (table.codes, rows))
+        found[name] = made[np.argsort(-real, kind="stable")]
+    return found
 
 
 def _measured(table: Microdata, rows: Ints, target: str, settings: Settings) -> dict[str, Any]:
@@ -176,92 +194,6 @@ def _prices(
     return {"charged": None, "file_epsilon": None, "likeliest": 1.0 if method == DIVERSE else None}
 
 
-def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
-    """Marginals (figures 2 and 3), LASSO errors (figure 4), coefficients (figure 5), and costs."""
-    first = [row for row in rows if row["penalty"] == settings.values["penalties"][0]]
-    where = f"{rows[0]['table']}, {rows[0]['records']:,} records"
-    marginals = tuple(
-        (row["method"], _named(row), *(rounded(row[n]) for n in (
-            "far0", "even0", "levels0", "far1", "even1", "levels1", "copied")))
-        for row in first
-    )  # fmt: skip
-    headers = ("method", "log l or epsilon")
-    of = tuple(
-        f"{code}: {what}" for code in CODES for what in ("to records", "to uniform", "levels")
-    )
-    shown_tables = [
-        Table("marginals", f"Half L1 distances of the marginals: {where}",
-              (*headers, *of, "rows that are records"), marginals)
-    ]  # fmt: skip
-    penalties = settings.values["penalties"]
-    named = (("mse", "Error on the records"), ("b0", f"Coefficient of {SHOWN[0]}"),
-             ("b1", f"Coefficient of {SHOWN[1]}"))  # fmt: skip
-    for measure, title in named:
-        lines = [
-            (row["method"], _named(row),
-             *(rounded(r[measure]) for r in rows
-               if (r["method"], r["value"]) == (row["method"], row["value"])))
-            for row in first
-        ]  # fmt: skip
-        shown = (*headers, *(f"penalty {p:g}" for p in penalties))
-        shown_tables.append(
-            Table(measure, f"{title}, target log(1 + {TARGET})", shown, tuple(lines))
-        )
-    costs = tuple(
-        (
-            row["method"],
-            _named(row),
-            row["charged"],
-            row["file_epsilon"],
-            rounded(row["likeliest"]),
-        )
-        for row in first
-        if row["method"] != ORIGINAL
-    )
-    shown = (*headers, "epsilon charged", "epsilon of the file, without the nearest key",
-             "largest probability of a level that the entropy allows")  # fmt: skip
-    return (*shown_tables, Table("costs", "What is charged, and what it costs", shown, costs))
-
-
-def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
-    """Figure 4 and figure 5; the marginals as their distance from records and from the uniform law."""
-    del settings
-    lines = [{**row, "setting": f"{row['method']} {_named(row)}".strip()} for row in rows]
-    order = tuple(dict.fromkeys(line["setting"] for line in lines))
-    common: dict[str, Any] = {"x": "penalty", "by": "setting", "order": order, "columns": 2}
-    panes = [
-        {**line, "panel": title}
-        for title in (DIVERSE, EXPONENTIAL)
-        for line in lines
-        if line["method"] in (title, ORIGINAL)
-    ]
-    paths = [
-        {**line, "panel": f"{title}: {name}", "b": line[f"b{place}"]}
-        for title in (DIVERSE, EXPONENTIAL)
-        for place, name in enumerate(SHOWN)
-        for line in lines
-        if line["method"] in (title, ORIGINAL)
-    ]
-    errors = panels.Lines(
-        y="mse", panel="panel", scales=("log", "log"), titles=("penalty λ", "mean squared error"),
-        **common,
-    )  # fmt: skip
-    slopes = panels.Lines(
-        y="b", panel="panel", scales=("log", "linear"), shared=False,
-        titles=("penalty λ", "coefficient"), reference=0.0, **common,
-    )  # fmt: skip
-    return (
-        Figure("park2013-mse", "LASSO: error on the records", errors.chart(panes)),
-        Figure("park2013-paths", "LASSO: coefficients", slopes.chart(paths)),
-    )
-
-
-def _named(row: Row) -> str:
-    if row["method"] == ORIGINAL:
-        return ""
-    return "infinity" if row["value"] is None else f"{row['value']:g}"
-
-
 STUDY = Study(
     name="park2013",
     title="Marginals and LASSO from l-diverse and exponential Gibbs samplers",
@@ -290,5 +222,6 @@ STUDY = Study(
     run_cell=run_cell,
     tables=tables,
     figures=figures,
+    printed=beside,
     takes_data=True,
 )  # fmt: skip

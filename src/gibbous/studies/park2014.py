@@ -12,6 +12,7 @@ from gibbous.studies import panels
 from gibbous.studies import park2014_laws as measures
 from gibbous.studies.park2014_data import Microdata, table_of, tagged
 from gibbous.studies.park2014_laws import Imputer, added, alpha_printed, blocks, imputer, seeds
+from gibbous.studies.park2014_printed import beside
 from gibbous.studies.sbhg_conditionals import Floats, Ints, disintegrated
 from gibbous.studies.sbhg_laws import gibbs, released
 from gibbous.studies.seeded_draws import Draws
@@ -338,5 +339,6 @@ STUDY = Study(
     run_cell=run_cell,
     tables=tables,
     figures=figures,
+    printed=beside,
     takes_data=True,
 )  # fmt: skip

@@ -12,7 +12,17 @@ from gibbous.studies import panels
 from gibbous.studies.park2014_data import Microdata
 from gibbous.studies.sbhg_laws import Start, error, printed, sba, threshold_printed, true_delta
 from gibbous.studies.seeded_draws import Draws
-from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table
+from gibbous.studies.study_parts import (
+    Cell,
+    Figure,
+    Printed,
+    Row,
+    Settings,
+    Study,
+    Table,
+    less,
+    value_of,
+)
 
 _NUMBER: Final = 11  # of this study, in the path of every draw
 LEVELS: Final = 10
@@ -137,6 +147,33 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
     return (Figure("sbhg-1-l1", "L1 error of the stability-based algorithm", chart),)
 
 
+def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
+    """Proposition 1 as printed beside the simulation, and the statements about figure 4.1."""
+    del settings
+
+    def of(measure: str, series: str, epsilon: float, kind: str = TABLES[0]) -> float | None:
+        return value_of(rows, measure, series=series, epsilon=epsilon, table=kind)
+
+    formula = [
+        (kind, epsilon, of("l1", SERIES[0], epsilon, kind), of("se", SERIES[2], epsilon, kind))
+        for kind in TABLES
+        for epsilon in (1, 6, 10)
+    ]
+    return (
+        *(Printed("prop. 1", f"L1 error of SBA by the formula, simulated: {kind}, ε = {epsilon}",
+                  value, of("l1", SERIES[2], epsilon, kind), 4 * (error or 0))
+          for kind, epsilon, value, error in formula if value is not None),
+        *(Printed("s4", f"L1 error of SBA at ε = {epsilon}", RECORDS, of("l1", SERIES[2], epsilon), 30)
+          for epsilon in (0.1, 1)),
+        Printed("s4", "L1 error of SBA at ε = 3", RECORDS, of("l1", SERIES[2], 3), 30),
+        *(Printed("fig. 4.1", f"L1 error at ε = {epsilon}: SBHG less SBA", 0,
+                  less(of("l1", SERIES[3], epsilon), of("l1", SERIES[2], epsilon)), side="below")
+          for epsilon in (0.1, 0.5, 1)),
+        Printed("fig. 4.1", "L1 error at ε = 10: SBHG less SBA", 0,
+                less(of("l1", SERIES[3], 10), of("l1", SERIES[2], 10)), side="above"),
+    )  # fmt: skip
+
+
 STUDY = Study(
     name="sbhg-1",
     title="Proposition 1: the L1 error of the stability-based algorithm",
@@ -157,4 +194,5 @@ STUDY = Study(
     run_cell=run_cell,
     tables=tables,
     figures=figures,
+    printed=beside,
 )

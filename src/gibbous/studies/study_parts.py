@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import did_you_mean
@@ -85,12 +86,45 @@ class Figure:
     Attributes:
         name: of letters, digits and hyphens.
         title: what it shows, in one line.
-        chart: of Altair, for example from `gibbous.studies.panels.Lines`.
+        chart: of `gibbous.studies.panels.Lines`.
     """
 
     name: str
     title: str
     chart: Any
+
+
+Verdict = Literal["agrees", "differs", "not in this run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A number that a paper prints, or a statement as a number that has a sign, beside ours.
+
+    Attributes:
+        place: where in the paper.
+        quantity: what it is.
+        value: as printed; of a statement, where it turns.
+        ours: what came out; None where this run has no such row.
+        tolerance: how far ours may be away, or on the wrong side.
+        side: "near" the value, or "above" or "below" it.
+    """
+
+    place: str
+    quantity: str
+    value: float
+    ours: float | None
+    tolerance: float = 0.0
+    side: Literal["near", "above", "below"] = "near"
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether ours is where the paper has it."""
+        if self.ours is None:
+            return "not in this run"
+        gap = self.ours - self.value
+        far = {"near": abs(gap), "above": -gap, "below": gap}[self.side]
+        return "agrees" if far <= self.tolerance else "differs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +142,7 @@ class Study:
         run_cell: the rows of one part; depends on its arguments alone (other processes call it).
         tables: what is printed, from all rows in the order of the cells.
         figures: what is drawn, from the same rows.
+        printed: what the paper prints beside it, from the same rows.
         takes_data: whether --data and --schema mean something here.
     """
 
@@ -121,7 +156,31 @@ class Study:
     run_cell: Callable[[Cell, Settings], list[dict[str, Any]]]
     tables: Callable[[Sequence[Row], Settings], tuple[Table, ...]]
     figures: Callable[[Sequence[Row], Settings], tuple[Figure, ...]]
+    printed: Callable[[Sequence[Row], Settings], tuple[Printed, ...]]
     takes_data: bool = False
+
+
+def summary(printed: tuple[Printed, ...]) -> str:
+    """How many rows there are of each verdict."""
+    times = Counter(row.verdict for row in printed)
+    words = ", ".join(
+        f"{times[verdict]} {verdict.rstrip('s')}" for verdict in get_args(Verdict) if times[verdict]
+    )
+    return f"{len(printed)} printed numbers and statements: {words}."
+
+
+def value_of(rows: Sequence[Row], measure: str, **keys: Any) -> float | None:
+    """A measure of the first row with these values; None where there is none."""
+    for row in rows:
+        if all(row.get(name) == value for name, value in keys.items()):
+            found = row.get(measure)
+            return None if found is None else float(found)
+    return None
+
+
+def less(one: float | None, other: float | None) -> float | None:
+    """Their difference; None where one is not known."""
+    return None if one is None or other is None else one - other
 
 
 def rounded(value: Any) -> Any:

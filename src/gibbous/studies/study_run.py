@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from gibbous.core.json_values import plain
 from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
 from gibbous.frontier.runner import Store, digest, parquet, run_cells, tidy, write_study
-from gibbous.studies.study_parts import Cell, Figure, Row, Settings, Study, Table, load
+from gibbous.studies.study_parts import Cell, Figure, Printed, Row, Settings, Study, Table, load
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,6 +54,10 @@ class Ran:
         """
         return self.study.figures(self.rows, self.settings)
 
+    def printed(self) -> tuple[Printed, ...]:
+        """What the paper prints beside ours, each with its verdict."""
+        return self.study.printed(self.rows, self.settings)
+
     def frame(self) -> pl.DataFrame:
         """The rows, tidy."""
         return tidy(self.rows)
@@ -71,10 +75,11 @@ class Ran:
                 {"name": t.name, "title": t.title, "headers": t.headers, "rows": t.rows}
                 for t in self.tables()
             ],
+            "printed": [asdict(row) | {"verdict": row.verdict} for row in self.printed()],
         }
 
     def write(self, folder: str | Path) -> tuple[str, ...]:
-        """Write rows.parquet, tables.json and one SVG a figure, readable by their owner alone.
+        """Write study.html, rows.parquet, tables.json and one SVG a figure, for their owner alone.
 
         Returns:
             The names of the files.
@@ -83,10 +88,12 @@ class Ran:
             EngineFailure: the extra "report" is not installed.
         """
         from gibbous.studies.panels import file_of
+        from gibbous.studies.study_page import page_of
 
         files = {
             "rows.parquet": parquet(self.frame()),
             "tables.json": json.dumps(plain(self.to_json()), indent=1).encode(),
+            "study.html": page_of(self),
         } | {f"{figure.name}.svg": file_of(figure) for figure in self.figures()}
         write_study(Path(folder), files)
         return tuple(files)
@@ -110,7 +117,7 @@ def run(
 
     Args:
         name: one of `names()`.
-        out: folder for rows.parquet, tables.json, the figures and the cells that are done; None
+        out: folder for study.html, rows.parquet, tables.json, the figures and the cells that are done; None
             keeps everything in memory.
         quick: the short setting in place of the paper's.
         reps: repeats of each setting; None for those of the setting.
@@ -122,7 +129,7 @@ def run(
         resume: go on where an earlier start in `out` stopped; False refuses such a folder.
         progress: called with ("runs", done, total).
     Returns:
-        What came out: tables(), figures(), frame(), rows.
+        What came out: tables(), figures(), printed(), frame(), rows.
     Raises:
         UsageError: an unknown study, a number that is not positive, a table that the study does not
             take, or a folder of other settings.
