@@ -9,7 +9,7 @@ from typing import Any
 
 from gibbous.core.discovery import Discovery
 from gibbous.core.errors import UsageError
-from gibbous.core.keywords import DEFAULT_METHOD
+from gibbous.core.keywords import DEFAULT_METHOD, answering
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Mechanism
 from gibbous.core.request import Output, Privacy
@@ -25,6 +25,7 @@ from gibbous.privacy.risk import asked_for, risk_of
 USUAL_RISK = "tpr@1%=50%"  # at which false alarms a plan says what a membership test finds
 
 
+@answering
 def load_schema(schema: Schema | str | Path | None) -> Schema:
     """A schema as it is, or read from the path of a TOML file (docs/reference/schema.md).
 

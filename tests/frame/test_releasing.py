@@ -72,6 +72,9 @@ def test_8_publishing_needs_no_secret_and_attests_what_it_publishes() -> None:
     used = " ".join(step.get("uses", "") for step in publish["steps"])
 
     assert publish["needs"] == "wheel"
+    assert _workflow("publish")["jobs"]["wheel"]["with"] == {"publishing": True}
+    supply = [step for step in _workflow("wheel")["jobs"]["build"]["steps"] if "env" in step]
+    assert "inputs.publishing && 'required'" in supply[0]["env"]["GIBBOUS_AUDIT"]
     assert publish["permissions"]["id-token"] == "write"
     assert "attest-build-provenance" in used
     assert "attest-sbom" in used

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from pathlib import Path
 
 from tests.fuzz import campaign, planted, worker
 
 FOLDER = worker.ROOT / "tests" / "fuzz" / "findings"
+MOST = 25_000  # bytes of each target that are committed
 KEPT = worker.ROOT / ".cache" / "fuzz"  # what reached further, for the next run
 
 
@@ -22,15 +24,32 @@ def main() -> int:
     parser.add_argument("--engine", choices=("atheris", "plain"), help="plain: without coverage")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for findings")
     parser.add_argument("--planted", choices=planted.TARGETS, help="try the harness on a known bug")
+    parser.add_argument(
+        "--distil", action="store_true", help="add to the corpus what reached further"
+    )
     given = parser.parse_args()
     if unknown := sorted(set(given.targets) - set(TARGETS)):
         parser.error(f"there is no target {unknown[0]!r}; they are {', '.join(TARGETS)}")
     engine = given.engine or ("atheris" if worker.has_coverage() else "plain")
     names, patches = given.targets or list(TARGETS), ()
+    if given.distil:
+        return sum(_distil(name) for name in names)
     if given.planted:
         names = [planted.TARGETS[given.planted]]
         patches = (f"{planted.__name__}.{given.planted}",)
     return min(1, sum(_run(name, engine, patches, given.minutes * 60, given.out) for name in names))
+
+
+def _distil(name: str) -> int:
+    """Short inputs of earlier runs that reach new lines go to the corpus, as reach-..."""
+    from tests.fuzz.targets import CORPUS
+
+    for data in campaign.distilled(name, KEPT / name, MOST):
+        path = CORPUS / name / f"reach-{hashlib.sha256(data).hexdigest()[:12]}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+        print(path, len(data))
+    return 0
 
 
 def _run(name: str, engine: str, patches: tuple[str, ...], seconds: float, out: Path) -> int:

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from conftest import kernel_cache
 from tests.fuzz import worker
@@ -181,3 +183,37 @@ def save(finding: Finding, folder: Path) -> Path:
     path.write_bytes(finding.data)
     path.with_suffix(".txt").write_text(f"{finding.kind}: {finding.signature}\n")
     return path
+
+
+def distilled(name: str, kept: Path, most: int) -> list[bytes]:
+    """Short inputs of earlier campaigns that reach lines of gibbous which nothing shorter reaches.
+
+    Args:
+        kept: folder of what they kept.
+        most: bytes of all together.
+    """
+    from tests.fuzz import targets
+
+    def lines(data: bytes) -> set[tuple[str, int]]:
+        seen: set[tuple[str, int]] = set()
+
+        def trace(frame: FrameType, *_: object) -> Any:
+            if f"src{os.sep}gibbous" not in frame.f_code.co_filename:
+                return None
+            seen.add((frame.f_code.co_filename, frame.f_lineno))
+            return trace
+
+        sys.settrace(trace)
+        try:
+            targets.attempt(targets.TARGETS[name], data)
+        finally:
+            sys.settrace(None)
+        return seen
+
+    reached, found = set().union(*map(lines, targets.inputs(name))), []
+    for path in sorted(kept.glob("*"), key=lambda path: path.stat().st_size):
+        data = path.read_bytes()
+        if len(data) <= most and (fresh := lines(data) - reached):
+            reached, most = reached | fresh, most - len(data)
+            found.append(data)
+    return found

@@ -5,26 +5,22 @@ from __future__ import annotations
 import functools
 import io
 import json
-import os
 import shutil
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-import gibbous as gb
 from gibbous.cli.config import request_of, resolve
 from gibbous.core.errors import GibbousError
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.flows import flow_schema, load_geography
 from gibbous.flows.table import read_flows
 from gibbous.frontier import study_file
-from gibbous.mechanisms import registry
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.store import Store
 from gibbous.promise import planned
@@ -36,6 +32,8 @@ from gibbous.read.source import read_columns
 from gibbous.write import load, verify
 from tests.flows import made as flows_made
 from tests.frontier.test_compare import EXAMPLE
+from tests.fuzz import calls, codebooks
+from tests.fuzz.taking import done, folder_of, named
 from tests.hostile import ABORT
 from tests.pipeline.test_pipeline import SCHEMA, table
 from tests.write import made
@@ -83,38 +81,11 @@ def inputs(name: str) -> list[bytes]:
     return [*TARGETS[name].seeds(), *(path.read_bytes() for path in kept)]
 
 
-@functools.cache
-def _folder(name: str) -> Path:
-    """A folder of this process for one target."""
-    return Path(tempfile.mkdtemp(prefix=f"gibbous-fuzz-{name}-{os.getpid()}-"))
-
-
-class Unfinished(Exception):
-    """A refusal that does not say what is wrong, what is allowed, and what to do."""
-
-
-def _taken(work: Callable[[], object]) -> bool:
-    """Do it; False where it is refused as it should be."""
-    try:
-        work()
-    except GibbousError as error:
-        if error.exit_code < 2 or not all((error.name, error.wrong, error.allowed, error.fix)):
-            raise Unfinished(error.code) from error
-        return False
-    return True
-
-
-def _named(data: bytes, *names: str) -> tuple[str, bytes]:
-    first, _, body = data.partition(b"\n")
-    name = first.decode(errors="replace")
-    return (name if name in names else "", body)
-
-
 def _csv(data: bytes) -> bool:
-    path = _folder("csv") / "data.csv"
+    path = folder_of("csv") / "data.csv"
     path.write_bytes(data)
-    drafted = _taken(lambda: infer_schema(path))
-    return _taken(lambda: LocalEngine().scan(path, SCHEMA, key=bytes(32))) and drafted
+    drafted = done(lambda: infer_schema(path))
+    return done(lambda: LocalEngine().scan(path, SCHEMA, key=bytes(32))) and drafted
 
 
 def _csv_seeds() -> list[bytes]:
@@ -124,10 +95,10 @@ def _csv_seeds() -> list[bytes]:
 
 
 def _parquet_input(data: bytes) -> bool:
-    path = _folder("parquet_input") / "data.parquet"
+    path = folder_of("parquet_input") / "data.parquet"
     path.write_bytes(data)
-    drafted = _taken(lambda: infer_schema(path))
-    return _taken(lambda: read_columns(path, schema=SCHEMA)) and drafted
+    drafted = done(lambda: infer_schema(path))
+    return done(lambda: read_columns(path, schema=SCHEMA)) and drafted
 
 
 def _parquet_seeds() -> list[bytes]:
@@ -141,7 +112,7 @@ def _parquet(frame: pl.DataFrame, compression: Any) -> bytes:
 
 
 def _schema(data: bytes) -> bool:
-    path = _folder("schema") / "schema.toml"
+    path = folder_of("schema") / "schema.toml"
     path.write_bytes(data)
 
     def again() -> None:
@@ -151,7 +122,7 @@ def _schema(data: bytes) -> bool:
         path.write_text(text, encoding="utf-8")
         assert load_schema(path) == schema, "a schema is another one when it was written and read"
 
-    return _taken(again)
+    return done(again)
 
 
 def _schema_seeds() -> list[bytes]:
@@ -162,19 +133,19 @@ def _schema_seeds() -> list[bytes]:
 
 
 def _request(data: bytes) -> bool:
-    folder = _folder("request")
-    name, body = _named(data, "release.toml", "study.toml", "metadata.json")
+    folder = folder_of("request")
+    name, body = named(data, "release.toml", "study.toml", *codebooks.NAMES)
     if not name:
         return False
-    (folder / name).write_bytes(body)
+    name = codebooks.written(folder, name, body)
     if not (folder / "schema.toml").exists():
         (folder / "schema.toml").write_text(schema_toml(SCHEMA))
         table(40).write_csv(folder / "data.csv")
     if name == "study.toml":
-        return _taken(lambda: study_file.load(folder / name))
-    if name == "metadata.json":
-        return _taken(lambda: import_schema(folder / name))
-    return _taken(lambda: _planned(folder / name))
+        return done(lambda: study_file.load(folder / name))
+    if name != "release.toml":
+        return done(lambda: import_schema(folder / name))
+    return done(lambda: _planned(folder / name))
 
 
 def _planned(path: Path) -> None:
@@ -188,8 +159,6 @@ def _request_seeds() -> list[bytes]:
         b'[mechanism]\nname = "%s"\n[output]\nrows = 9\nsets = 2\nseed = 5\nformat = "csv"\n'
         b'path = "out"\ndate = 2020-02-01\n[engine]\nname = "numpy"\n'
     )
-    columns = {"a": {"sdtype": "categorical"}, "n": {"sdtype": "numerical", "min": 0, "max": 9}}
-    metadata = {"METADATA_SPEC_VERSION": "V1", "tables": {"t": {"columns": columns}}}
     methods = [
         b"sbhg",
         b"noisy_pegs",
@@ -198,18 +167,17 @@ def _request_seeds() -> list[bytes]:
         b"pegs",
         b"perturbed_histogram",
     ]
-    documents = [json.dumps(one).encode() for one in (metadata, {"a": 2, "b": 30})]
     return [
         *(b"release.toml\n" + release % name for name in methods),
         b"study.toml\n" + EXAMPLE.encode(),
-        *(b"metadata.json\n" + one for one in documents),
+        *codebooks.seeds(),
     ]
 
 
 def _geography(data: bytes) -> bool:
-    folder = _folder("geography")
+    folder = folder_of("geography")
     path = flows_made.files(folder)
-    name, body = _named(data, "geography.toml", "homes.csv", "plants.csv", "flows.csv")
+    name, body = named(data, "geography.toml", "homes.csv", "plants.csv", "flows.csv")
     if not name:
         return False
     (folder / name).write_bytes(body)
@@ -219,11 +187,11 @@ def _geography(data: bytes) -> bool:
         flow_schema(found)
         read_flows(folder / "flows.csv", found)
 
-    return _taken(read)
+    return done(read)
 
 
 def _geography_seeds() -> list[bytes]:
-    folder = _folder("geography")
+    folder = folder_of("geography")
     flows_made.files(folder, "reach = 50\n" + flows_made.FORM)
     names = ("geography.toml", "homes.csv", "plants.csv", "flows.csv")
     return [name.encode() + b"\n" + (folder / name).read_bytes() for name in names]
@@ -232,7 +200,7 @@ def _geography_seeds() -> list[bytes]:
 @functools.cache
 def _release() -> Path:
     """A release of this process, and a whole copy of it."""
-    folder = _folder("release")
+    folder = folder_of("release")
     made.draw_plainly()
     made.write(folder / "whole", Ledger.ephemeral(), format="csv")
     return Path(shutil.copytree(folder / "whole", folder / "rel"))
@@ -244,7 +212,7 @@ def _forged(data: bytes) -> bool:
 
     folder = _release()
     names = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
-    name, body = _named(data, *names, *(f"{name}{EDITS}" for name in names))
+    name, body = named(data, *names, *(f"{name}{EDITS}" for name in names))
     if name.endswith(EDITS):
         name = name.removesuffix(EDITS)
         edited = _edited((folder / name).read_text(encoding="utf-8"), body)
@@ -258,8 +226,8 @@ def _forged(data: bytes) -> bool:
         (folder / name).write_bytes(body)
         if name not in sealed:
             reseal(folder)
-        whole = _taken(lambda: verify.verify(folder))
-        return _taken(lambda: load.load(folder).sets[0]) and whole
+        whole = done(lambda: verify.verify(folder))
+        return done(lambda: load.load(folder).sets[0]) and whole
     finally:
         for changed in {name, *sealed}:
             shutil.copyfile(folder.parent / "whole" / changed, folder / changed)
@@ -311,7 +279,7 @@ def _release_parquet_seeds() -> list[bytes]:
 
 def _ledger(data: bytes) -> bool:
     """A file at the ledger's place; or, as JSON, entries that somebody chained as it should be."""
-    folder = _folder("ledger")
+    folder = folder_of("ledger")
     shutil.rmtree(folder)
     folder.mkdir(mode=0o700)
     path = folder / "ledger.sqlite"
@@ -337,8 +305,8 @@ def _ledger(data: bytes) -> bool:
         finally:
             book.close()
 
-    readable = _taken(read)
-    return _taken(use) and readable
+    readable = done(read)
+    return done(use) and readable
 
 
 def _chained(path: Path, data: bytes) -> bool:
@@ -355,7 +323,7 @@ def _chained(path: Path, data: bytes) -> bool:
 
 
 def _ledger_seeds() -> list[bytes]:
-    folder = _folder("ledger")
+    folder = folder_of("ledger")
     shutil.rmtree(folder)
     folder.mkdir(mode=0o700)
     book = Ledger.open(folder / "ledger.sqlite")
@@ -369,90 +337,6 @@ def _ledger_seeds() -> list[bytes]:
     return [(folder / "ledger.sqlite").read_bytes(), json.dumps(links).encode()]
 
 
-def _arguments(data: bytes) -> bool:
-    """A call of the Python face with arguments of any kind."""
-    try:
-        document = json.loads(data)
-        call, given = document["call"], dict(document["with"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return False
-    if (
-        not isinstance(call, str)
-        or call not in _CALLS
-        or not all(isinstance(k, str) for k in given)
-    ):
-        return False
-    return _taken(lambda: _CALLS[call](given))
-
-
-def _synthesize(given: dict[str, Any]) -> None:
-    rows = [v for v in (given.get("rows"), given.get("sets")) if isinstance(v, int)]
-    if any(v > 50 for v in rows):
-        return  # it may take as long as it was asked for
-    if not isinstance(given.get("rows"), int) and given.get("epsilon") != 1:
-        given["rows"] = 5  # nor as many rows as a very noisy number says, in memory
-    method = given.pop("method", "sbhg")
-    out = _folder("arguments") / "out" if given.pop("written", None) else None
-    shutil.rmtree(_folder("arguments") / "out", ignore_errors=True)
-    given = {k: v for k, v in given.items() if k not in ("out", "ledger", "engine")}
-    gb.synthesize(
-        table(40), SCHEMA, method, ledger=Ledger.ephemeral(), engine="numpy", out=out, **given
-    )
-
-
-def _fields(kind: type, given: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of a dataclass: with tuples where JSON has lists, and no name that it does not have."""
-    known = [field.name for field in fields(kind)]
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if k in known}
-
-
-def _column(given: dict[str, Any]) -> None:
-    gb.Schema((gb.Column(**{"name": "a", "kind": "nominal"} | _fields(gb.Column, given)),))
-
-
-def _method(given: dict[str, Any]) -> None:
-    name, rows, sets = given.pop("method", "sbhg"), given.pop("rows", None), given.pop("sets", 1)
-    kind = registry.load(name)
-    gb.plan(SCHEMA, kind(**given), rows=rows, sets=sets)
-
-
-def _capped(given: dict[str, Any]) -> None:
-    Ledger.ephemeral().cap(bytes(32), given.get("epsilon"), given.get("delta"))  # type: ignore[arg-type]
-
-
-_CALLS: dict[str, Callable[[dict[str, Any]], object]] = {
-    "synthesize": _synthesize,
-    "plan": lambda given: gb.plan(SCHEMA, **given),
-    "method": _method,
-    "column": _column,
-    "unit": lambda given: gb.Unit(**_fields(gb.Unit, given)),
-    "cap": _capped,
-}
-
-
-def _arguments_seeds() -> list[bytes]:
-    plain = {"rows": 5, "sets": 2, "seed": 3, "budget": 9, "part_rows": 3, "format": "csv"}
-    columns: Iterator[dict[str, Any]] = iter((
-        {"name": "a", "kind": "nominal", "levels": ["x", "y"], "missing": True, "other": "z"},
-        {"name": "n", "kind": "numeric", "edges": [0.0, 1.0, 2.5], "integer": False, "decimals": 2},
-        {"name": "d", "kind": "date", "edges": [700000.0, 700100.0]},
-    ))  # fmt: skip
-    calls: list[tuple[str, dict[str, Any]]] = [
-        ("synthesize", plain | {"written": True}),
-        ("synthesize", {"method": "pegs", "rows": 3, "understand": True}),
-        ("plan", {"rows": 9, "sets": 2, "accept_inferred": True, "budget": "1/3"}),
-        *(("column", one) for one in columns),
-        ("unit", {"kind": "person", "column": "id", "max_rows": 3}),
-        ("cap", {"epsilon": 1, "delta": "1e-6"}),
-    ]
-    known = {"epsilon": 1.0, "delta": 1e-6, "parents": 2, "passes": 1, "block": 10, "bins": 4}
-    for name in registry.names():
-        fields = registry.load(name).__dataclass_fields__
-        own = {k: v for k, v in known.items() if k in fields}
-        calls.append(("method", {"method": name, "rows": 9} | own))
-    return [json.dumps({"call": name, "with": given}).encode() for name, given in calls]
-
-
 TARGETS = {
     "csv": Target(_csv, _csv_seeds),
     "parquet_input": Target(_parquet_input, _parquet_seeds),
@@ -462,5 +346,5 @@ TARGETS = {
     "release_json": Target(_forged, _release_json_seeds, named=True),
     "release_parquet": Target(_forged, _release_parquet_seeds, named=True),
     "ledger": Target(_ledger, _ledger_seeds),
-    "arguments": Target(_arguments, _arguments_seeds),
+    "arguments": Target(calls.called, calls.seeds),
 }

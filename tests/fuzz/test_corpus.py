@@ -25,7 +25,10 @@ def test_no_seed_or_kept_input_escapes(name: str) -> None:
     assert not escaped
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}/{path.name}")
+FAULTS = [path for path in KEPT if not path.name.startswith("reach-")]
+
+
+@pytest.mark.parametrize("path", FAULTS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_kept_input_is_refused(path: Path) -> None:
     assert not taken(TARGETS[path.parent.name], path.read_bytes())
 

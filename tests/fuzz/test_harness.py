@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from tests.frame.tree import ROOT
-from tests.fuzz.campaign import Finding, minimized, save
+from tests.fuzz.campaign import Finding, distilled, minimized, save
 from tests.fuzz.mutate import mutate, shortened
 from tests.fuzz.planted import TARGETS as PLANTED
 from tests.fuzz.worker import Recorder
@@ -80,6 +80,15 @@ def test_a_finding_is_saved_beside_what_it_did(tmp_path: Path) -> None:
 
     assert path.read_bytes() == b"data"
     assert path.with_suffix(".txt").read_text() == "hang: exit 1\n"
+
+
+def test_what_reaches_further_is_distilled_to_its_shortest_inputs(tmp_path: Path) -> None:
+    rule = b'{"call": "rule", "with": {"require": "age <= 40 <= 3"}}'
+    for name, data in {"a": rule, "b": rule + b" ", "c": b"{}", "d": b"x" * 99}.items():
+        (tmp_path / name).write_bytes(data)
+
+    assert distilled("arguments", tmp_path, 1000) == [rule]
+    assert distilled("arguments", tmp_path, 10) == []
 
 
 @pytest.mark.slow

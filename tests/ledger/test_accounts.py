@@ -116,7 +116,7 @@ def test_C_a_spent_out_file_is_refused_before_it_is_opened(
     release(path, ledger)
 
     with pytest.raises(BudgetExhausted):
-        release(path, ledger, engine=NeverOpened(), fresh=True)
+        release(path, ledger, engine=NeverOpened, fresh=True)
 
 
 def test_C_an_unchanged_file_that_is_read_as_other_records_is_refused(

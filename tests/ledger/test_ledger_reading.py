@@ -114,10 +114,13 @@ def test_F_nothing_is_made_beside_a_foreign_file(kind: str, opened: object, tmp_
 def test_F_a_folder_that_anybody_can_write_to_is_warned_of(path: Path) -> None:
     path.parent.chmod(0o777)
 
-    with pytest.warns(LedgerWarning, match="Anybody can write"):
-        Ledger.open(path)
+    for opened in (Ledger.open, Ledger.read):
+        with pytest.warns(LedgerWarning, match="Anybody can write") as told:
+            opened(path)
+        assert told[0].filename == __file__
     path.parent.chmod(0o700)
-    Ledger.open(path)  # a warning would be an error here
+    for opened in (Ledger.open, Ledger.read):
+        opened(path)  # a warning would be an error here
 
 
 def test_D_a_ledger_that_is_gone_while_an_anchor_knows_it_is_not_read_as_none(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from gibbous.core.schema import Column, Schema
 from gibbous.read.csv_file import DroppedLines, ReadOptions
+from gibbous.read.infer import infer_schema
 from gibbous.read.source import probe, read_columns
 from tests.read.refusal import MARKER, refused
 
@@ -140,6 +141,15 @@ def test_a8_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     path = written(tmp_path, b"\xef\xbb\xbfa,b\n1,x\n")
 
     assert read_columns(path, schema=TWO).columns == ["a", "b"]
+
+
+@pytest.mark.parametrize("head", [b"\xef\xbb\xbf\xef\xbb\xbfa,b", b"a,\xef\xbb\xbfb"])
+def test_a_byte_order_mark_in_a_name_is_refused(tmp_path: Path, head: bytes) -> None:
+    path = written(tmp_path, head + b"\n1,x\n2,y\n")
+
+    for read in (read_columns, infer_schema):
+        with refused(3, "BYTEORDER"):
+            read(path)
 
 
 def test_a10_an_unclosed_quote_in_a_long_file_names_its_line(tmp_path: Path) -> None:

@@ -19,10 +19,11 @@ from gibbous.cli import main
 from gibbous.core.claim import approximate
 from gibbous.core.errors import LedgerUnusable, ModelRejected
 from gibbous.core.exact import exact
+from gibbous.core.request import Output
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.core.tables import Tables
 from gibbous.mechanisms import registry
-from gibbous.pipeline import synthesize
+from gibbous.pipeline import sample_more, synthesize
 from gibbous.privacy.ledger import Ledger
 from gibbous.write import load, manifest, release_texts
 from gibbous.write.certificate_check import check_price
@@ -127,6 +128,33 @@ def test_E_papers_that_the_release_does_not_give_are_refused(
 
     with pytest.raises(ModelRejected, match="not what its certificate"):
         verify(rel)
+
+
+@pytest.mark.parametrize(
+    "claim", ["# epsilon = 0.001, certified by NIST\n", "\n", "[[column]]  # anonymous"]
+)
+def test_a_schema_file_that_says_more_than_the_schema_is_refused(rel: Path, claim: str) -> None:
+    """Before: comments were not looked at, exit 0 where nobody signed. Now: exit 8."""
+    text = (rel / "schema.toml").read_text("utf-8")
+    forged = text.replace("[[column]]", claim, 1) if claim.startswith("[[") else claim + text
+    (rel / "schema.toml").write_text(forged, "utf-8")
+    rewritten(rel)
+
+    with pytest.raises(ModelRejected, match=r"schema\.toml is not what its certificate"):
+        verify(rel)
+
+
+def test_further_rows_have_the_schema_file_of_their_release(rel: Path, tmp_path: Path) -> None:
+    load.load(rel).save(tmp_path / "copy")
+    more = sample_more(load.load(rel), Output(rows=9, out=tmp_path / "more"))
+    verify(more)
+
+    text = (more / "schema.toml").read_text("utf-8")
+    (more / "schema.toml").write_text(text + "# no person can be found\n", "utf-8")
+    reseal(more)
+
+    with pytest.raises(ModelRejected, match=r"schema\.toml is not what"):
+        verify(more)
 
 
 def test_E_a_swapped_methods_file_is_refused(rel: Path, tmp_path: Path) -> None:

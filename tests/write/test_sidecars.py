@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import hashlib
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.privacy.ledger import Ledger
 from gibbous.write.sidecars import SIDECARS, sidecars
+from gibbous.write.verify import verify
 from tests.needs import need
 from tests.write import made
 
@@ -95,6 +98,57 @@ def test_a_release_of_parts_is_described_by_all_of_its_files() -> None:
     folder = "synthetic_1/part-0000"
     assert package["resources"][0]["path"] == [f"{folder}0.parquet", f"{folder}1.parquet"]
     assert croissant["distribution"][0]["includes"] == "synthetic_1/*.parquet"
+
+
+FORMULAS = Schema(
+    (
+        Column("=q1", "nominal", levels=("-9", "+2", "-refused", "a"), missing=True),
+        Column("-7", "nominal", levels=("@x", "b"), level_labels=(("@x", "at"),), other="=other"),
+        Column("plain", "ordinal", levels=("lo", "hi")),
+    ),
+    null="-",
+)
+
+
+def r_texts(script: str, before: str) -> list[list[str]]:
+    """What `c(...)` holds after some words of an R script."""
+    return [json.loads(f"[{one}]") for one in re.findall(re.escape(before) + r"c\((.*)\)", script)]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_csv_file_holds_what_its_descriptions_say(tmp_path: Path, *, raw: bool) -> None:
+    drawn = made.codes(100, 1, FORMULAS)
+    folder = tmp_path / "rel"
+    made.write(folder, Ledger.ephemeral(), result=drawn, schema=FORMULAS, format="csv", csv_raw=raw)
+    verify(folder)
+    with (folder / "synthetic_1.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = list(csv.reader(file))
+    seen = [set(values) for values in zip(*rows, strict=True)]
+    assert ("'-refused" in seen[0], "-refused" in seen[0]) == (not raw, raw)
+
+    resource = json.loads((folder / "datapackage.json").read_text("utf-8"))["resources"][0]
+    fields, null = resource["schema"]["fields"], set(resource["schema"]["missingValues"])
+    assert [field["name"] for field in fields] == head
+    for values, field in zip(seen, fields, strict=True):
+        assert values - null <= set(field["constraints"]["enum"])
+
+    script = (folder / "read.R").read_text("utf-8")
+    for values, levels in zip(seen, r_texts(script, "levels = "), strict=True):
+        assert values - null <= set(levels)
+    plain = [["-9", "+2", "-refused", "a"], ["at", "b", "=other"], ["lo", "hi"]]
+    assert r_texts(script, "labels = ") == plain
+    assert r_texts(script, "names(rows) <- ") == ([] if raw else [["=q1", "-7", "plain"]])
+    assert 'rows[["=q1"]] <- factor(' in script
+
+
+def test_a_script_shows_letters_that_nobody_sees() -> None:
+    odd = "a\u202eb\ufeff\u2028\x7f\U000e0041ä"
+    schema = Schema((Column("sex", "nominal", levels=(odd, "b")),), name=odd)
+
+    script = sidecars(RECEIPT, schema, SUMS)["read.R"]
+
+    assert script.replace("\n", "").isprintable()
+    assert r'"a\U0000202eb\U0000feff\U00002028\U0000007f\U000e0041ä"' in script
 
 
 def test_ddi_has_the_labels_of_columns_and_categories() -> None:

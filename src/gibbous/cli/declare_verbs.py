@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -83,16 +83,20 @@ def suggest(
     ] = False,
     inferred: Inferred = None,
 ) -> None:
-    """Suggest facts from the names of columns and from public lists (sex, month, state, country)."""
+    """Suggest facts from names of columns and public lists (sex, month, state), and rules from names."""
     from gibbous.read.public_lists import suggestions
+    from gibbous.read.rule_suggestions import as_comments, rule_suggestions
 
     text, known = _read(schema)
-    found = suggestions(known)
+    found, rules = suggestions(known), rule_suggestions(known)
     if not screen.silent:
         for one in found:
             basis = "from its name" if one.by_name else "its drafted levels fit: stays inferred"
             show.line(f"  {one.column}: {_words(one.facts)} ({one.source}; {basis})")
-    if accept and found:
+        for rule in rules:
+            show.line(f"  rule: {rule.words()} (from names alone: to be confirmed)")
+    if accept and (found or rules):
+        text += as_comments(rules, text)
         marked = [
             (s.column, s.facts if s.by_name else replace(s.facts, inferred=s.facts.named()))
             for s in found
@@ -101,13 +105,12 @@ def suggest(
         return
     if screen.json:
         rows = [{"column": s.column, "facts": _words(s.facts), "by_name": s.by_name} for s in found]
-        show.as_json(
-            {"path": str(schema), "suggestions": rows, "source": [s.source for s in found]}
-        )
+        told = {"path": str(schema), "suggestions": rows, "source": [s.source for s in found]}
+        show.as_json(told | {"rules": [rule.words() for rule in rules]})
         return
-    count = show.counted(len(found), "suggestion")
-    more = " Check them against your codebook, then pass --accept." if found else ""
-    show.line(f"{schema}: {count}.{more}")
+    count = show.counted(len(found) + len(rules), "suggestion")
+    more = "Check them against your codebook, then pass --accept; rules are written as comments."
+    show.line(f"{schema}: {count}. {more if found or rules else ''}".rstrip())
 
 
 def _as_seen(
@@ -164,18 +167,15 @@ def _facts(known: Schema, column: str | None, given: FactFlags) -> list[tuple[st
 
 def _of_codebook(known: Schema, column: str | None, path: Path) -> list[tuple[str, Declared]]:
     """What a codebook states of one column, or of each that the schema has."""
-    from gibbous.core.schema import Column, Schema
     from gibbous.read.declaring import Declared, declared_of
     from gibbous.read.metadata.files import read_codebook
 
-    book = read_codebook(path)
     facts: dict[str, Declared] = {}
-    stated: Any = book if isinstance(book, Schema) else book.variables
-    for one in stated:
-        found = one if isinstance(one, Column) else one.column()
+    for one in read_codebook(path).variables:
+        found = one.column()
         if found is not None:
             facts[one.name] = declared_of(found)
-            if not isinstance(one, Column) and one.missing is None:
+            if one.whole is None and one.missing is None:
                 facts[one.name] = replace(facts[one.name], missing=None)
         else:
             texts = ((key, text) for key, text in one.public_texts().items() if text)

@@ -29,6 +29,9 @@ class ComparedFlags:
 
     schema: SchemaFile = None
     geography: GeographyFile = None
+    cuts: Annotated[
+        str | None, Option("--cuts", help="Flows: miles of moderate, long trips: 6,20.")
+    ] = None
     keys: Names = None
     sensitive: Names = None
     targets: Names = None

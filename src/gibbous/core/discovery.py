@@ -9,7 +9,8 @@ from typing import Any
 from gibbous.core.column import Column, Level
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import shortly
-from gibbous.core.keywords import did_you_mean
+from gibbous.core.keywords import answering, did_you_mean
+from gibbous.core.kinds import is_a
 from gibbous.core.readers import readers
 from gibbous.core.schema import Schema, Unit
 
@@ -44,16 +45,24 @@ class Discovery:
     def __post_init__(self) -> None:
         given: object = self.levels
         pairs = given.items() if isinstance(given, Mapping) else self.levels
-        for name, value in (
-            ("names", tuple(self.names)),
-            ("numeric", _listed(self.numeric)),
-            ("date", _listed(self.date)),
-            ("levels", tuple((column, tuple(levels)) for column, levels in pairs)),
-        ):
-            object.__setattr__(self, name, value)
+        try:
+            for name in ("names", "numeric", "date"):
+                object.__setattr__(self, name, _listed(getattr(self, name)))
+            levels = tuple((column, tuple(map(_as_read, own))) for column, own in pairs)
+            object.__setattr__(self, "levels", levels)
+            texts = (*self.names, *self.numeric, *self.date, *(column for column, _ in levels))
+            if not is_a(texts, tuple[str, ...]):
+                raise TypeError
+        except (TypeError, ValueError):
+            raise UsageError(
+                "DISCOVERY",
+                "Names or levels of a Discovery are of another kind than it takes.",
+                "Names are lists of text; levels are a list for each named column.",
+                'For example names=["sex", "age"], levels={"sex": ["f", "m"]}.',
+            ) from None
         if not isinstance(self.unit, Unit):
             raise no_unit()
-        if not 0.01 <= self.share <= 0.9:
+        if not is_a(self.share, float) or not 0.01 <= self.share <= 0.9:
             raise ParameterError(
                 "SHARE",
                 f"The share of discovery is {shortly(self.share)}.",
@@ -63,6 +72,7 @@ class Discovery:
         self._check_names()
 
     @staticmethod
+    @answering
     def of(
         source: object,
         unit: Unit,
@@ -108,8 +118,8 @@ class Discovery:
     def to_json(self) -> dict[str, object]:
         """The stated facts, for a plan."""
         found: dict[str, object] = {"share": self.share}
-        stated = {"numeric": list(self.numeric), "date": list(self.date)}
-        stated["levels"] = [name for name, _ in self.levels]
+        stated: dict[str, object] = {"numeric": list(self.numeric), "date": list(self.date)}
+        stated["levels"] = {name: list(levels) for name, levels in self.levels}
         return found | {name: value for name, value in stated.items() if value}
 
     def _check_names(self) -> None:
@@ -130,6 +140,11 @@ class Discovery:
                     "A column is numeric, a date, has the levels given, or identifies persons.",
                     "Name it once.",
                 )
+
+
+def _as_read(level: Level) -> Level:
+    """True and False as they are counted where a schema is bought."""
+    return str(level).lower() if isinstance(level, bool) else level
 
 
 def no_unit(

@@ -1,13 +1,17 @@
-"""Words that newcomers bring from other tools, answered with ours; never silent aliases."""
+"""What public functions are called with: words of other tools are answered with ours, wrong types refused."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any, TypeVar, get_type_hints
 
-from gibbous.core.errors import UnknownKeyword
+from gibbous.core.errors import UnknownKeyword, UsageError
+from gibbous.core.kinds import is_a, is_no_path, kind_words
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type[Any])
@@ -56,13 +60,17 @@ _OF_RUNS = ("rows", "sets", "seed", "out", "ledger", "engine")
 _ANSWERED = {*FOREIGN, *ELSEWHERE, *_OF_RUNS}  # never a parameter of a method
 
 
-def answering(function: Function) -> Function:
-    """Answer an unknown keyword with the word that is meant, instead of a bare TypeError.
+def answering(function: Function, *, beyond: Collection[str] = ()) -> Function:
+    """Answer an unknown or a missing keyword with what is meant, and hold values against the type hints.
 
+    Args:
+        beyond: parameters that are held to more than their type, by `params.check`.
     Raises:
         UnknownKeyword: (a UsageError and a TypeError) when the function is called with one.
+        UsageError: a value is of another type than its hint says.
     """
-    found = inspect.signature(function).parameters.values()
+    hints: dict[str, Any] = {}
+    found = list(inspect.signature(function).parameters.values())
     open_ended = any(one.kind is one.VAR_KEYWORD for one in found)  # parameters of a method
     known = [one.name for one in found if one.name != "self" and one.kind is not one.VAR_KEYWORD]
     name = function.__qualname__.removesuffix(".__init__")
@@ -72,9 +80,62 @@ def answering(function: Function) -> Function:
         for word in given:
             if word not in known and not (open_ended and word not in _ANSWERED):
                 raise unknown_keyword(name, word, known)
+        placed = [one.name for one in found if one.kind is one.POSITIONAL_OR_KEYWORD][: len(args)]
+        absent = [p.name for p in found if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+        absent = [word for word in absent if word not in (*placed, *given)]
+        if absent:
+            raise _without(name, absent)
+        if not hints:
+            hints.update(_hints(function))
+        for word, value in (*zip(hints, args, strict=False), *given.items()):
+            wanted = hints[word] if word in known and word not in beyond else Any
+            if not is_a(value, wanted):
+                raise _wrong_type(name, word, value, wanted)
+            if is_no_path(value, wanted):
+                raise _no_path(name, word)
         return function(*args, **given)
 
     return call  # type: ignore[return-value]
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The type of each parameter, in order; Any for one whose hint is for type checkers alone."""
+    names, hints = vars(sys.modules[function.__module__]), {}
+    for word, one in inspect.signature(function).parameters.items():
+        hints[word] = Any
+        if one.annotation is not one.empty:
+            alone = SimpleNamespace(__annotations__={word: one.annotation})
+            with contextlib.suppress(NameError):
+                hints |= get_type_hints(alone, names)
+    return hints
+
+
+def _wrong_type(function: str, word: str, value: object, wanted: Any) -> UsageError:
+    return UsageError(
+        "ARGUMENT",
+        f"{word} of {function} is not of a kind that it takes: {type(value).__name__}.",
+        f"It is {kind_words(wanted)}.",
+        f"Correct {word}.",
+    )
+
+
+def answering_methods(kind: Kind) -> Kind:
+    """The same for every public method of a class."""
+    for name, method in [*vars(kind).items()]:
+        if not name.startswith("_") and isinstance(method, staticmethod):
+            setattr(kind, name, staticmethod(answering(method.__func__)))
+        elif not name.startswith("_") and inspect.isfunction(method):
+            setattr(kind, name, answering(method))
+    return kind
+
+
+def _no_path(function: str, word: str) -> UsageError:
+    return UsageError(
+        "PATH",
+        f"{word} of {function} is no path.",
+        "A path has no NUL, at most 255 bytes between two slashes, and at most 4,000 in all.",
+        f"Correct {word}.",
+    )
 
 
 class Assumed(float):
@@ -83,7 +144,8 @@ class Assumed(float):
 
 def answering_class(kind: Kind) -> Kind:
     """The same for the constructor of a class, which also marks a budget that it was not given."""
-    call = answering(kind.__init__)
+    own = getattr(kind, "__dataclass_fields__", {}).values()
+    call = answering(kind.__init__, beyond={one.name for one in own if "rule" in one.metadata})
     known = inspect.signature(kind.__init__).parameters
     place = list(known).index("epsilon") if "epsilon" in known else 0
 
@@ -96,6 +158,18 @@ def answering_class(kind: Kind) -> Kind:
 
     kind.__init__ = made
     return kind
+
+
+def _without(function: str, absent: Sequence[str]) -> UnknownKeyword:
+    words = " and ".join(absent)
+    why = "A budget is stated, never assumed" if "epsilon" in absent else "They have no default"
+    given = ", ".join(f"{word}=..." for word in absent)
+    return UnknownKeyword(
+        "MISSINGKEYWORD",
+        f"{function} was called without {words}.",
+        f"{why}: help(gibbous.{function}) says what is meant.",
+        f"Pass {given}.",
+    )
 
 
 def unknown_keyword(function: str, word: str, known: Sequence[str]) -> UnknownKeyword:

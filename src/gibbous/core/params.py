@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from gibbous.core.errors import ParameterError, UsageError
 from gibbous.core.exact import is_finite, shortly
 from gibbous.core.keywords import DEFAULT_METHOD, answering_class, did_you_mean
+from gibbous.core.kinds import is_a, kind_words
 
 OF_DEFAULT = ("target", "weights")  # parameters with flags of their own, of one method
 
@@ -82,7 +83,7 @@ def describe(mechanism: type) -> tuple[ParamInfo, ...]:
     return tuple(
         ParamInfo(
             f.name,
-            _type_words(hints[f.name]),
+            kind_words(hints[f.name]),
             f.default,
             _allowed_words(hints[f.name], f.metadata["rule"]),
             f.metadata["unit"],
@@ -116,7 +117,7 @@ def check(instance: Any) -> None:
             value = float(value)
             object.__setattr__(instance, f.name, value)
         rule: Rule = f.metadata["rule"]
-        if not _is_a(value, hint) or (value is not None and not rule.allows(value)):
+        if not is_a(value, hint, exactly=True) or (value is not None and not rule.allows(value)):
             unit = f" {f.metadata['unit']}" if f.metadata["unit"] else ""
             raise ParameterError(
                 "PARAM",
@@ -167,39 +168,11 @@ def as_json(instance: Any) -> dict[str, object]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
-def _is_a(value: object, wanted: Any) -> bool:
-    origin = get_origin(wanted)
-    if origin is not None and getattr(origin, "__name__", "") == "Literal":
-        return value in get_args(wanted)
-    options = get_args(wanted) if origin is None or origin is not tuple else ()
-    if origin is tuple:
-        return isinstance(value, tuple)
-    if options:
-        return any(_is_a(value, o) for o in options)
-    if wanted is type(None) or wanted is None:
-        return value is None
-    if wanted in (int, float) and isinstance(value, bool):
-        return False
-    return isinstance(value, wanted)
-
-
 def _must_be(wanted: Any, rule: Rule) -> str:
-    words = _type_words(wanted)
+    words = kind_words(wanted)
     return words if rule is anything else f"{words}, {rule.words}"
 
 
 def _allowed_words(wanted: Any, rule: Rule) -> str:
     """The rule in words; where it leaves everything open, the type."""
-    return _type_words(wanted) if rule is anything else rule.words
-
-
-def _type_words(wanted: Any) -> str:
-    origin = get_origin(wanted)
-    if origin is not None and getattr(origin, "__name__", "") == "Literal":
-        return "one of " + ", ".join(repr(a) for a in get_args(wanted))
-    names = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}
-    if origin is tuple:
-        return "a list"
-    if get_args(wanted):
-        return " or ".join(_type_words(a) for a in get_args(wanted) if a is not type(None))
-    return names.get(wanted, getattr(wanted, "__name__", str(wanted)))
+    return kind_words(wanted) if rule is anything else rule.words

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gibbous.core.claim import Relation
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import Number, shortly
+from gibbous.core.keywords import answering_class
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 
@@ -73,6 +74,7 @@ class Privacy:
         return self.schema.unit.words() if self.schema.unit else "one row"
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Imprint:
     """What a release says about its issuer. Nobody checks it; it is published as it was given.
@@ -149,6 +151,7 @@ def _checked_mode(given: object) -> int:
     )
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Output:
     """What is written.
@@ -195,13 +198,6 @@ class Output:
                 f"rows={shortly(self.rows)} and sets={shortly(self.sets)} were asked for.",
                 "They are whole numbers below 2^63, rows >= 0 and sets >= 1.",
                 "Correct the number of rows or of sets.",
-            )
-        if self.seed is not None and not _is_whole(self.seed):
-            raise UsageError(
-                "SEED",
-                f"The seed is a {type(self.seed).__name__}.",
-                "It is a whole number.",
-                "Correct seed.",
             )
         if self.format not in FORMATS:
             raise UsageError(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gibbous.core.column import Level
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import answering_class
 
 FORMS = (
     ("require",),
@@ -21,6 +22,7 @@ FORMS = (
 )
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule, in one of five forms.

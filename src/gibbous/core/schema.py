@@ -25,6 +25,7 @@ from gibbous.core.column import Source as Source
 from gibbous.core.column import Within as Within
 from gibbous.core.column_texts import PARAGRAPH, allowed_text, unfit_text
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import answering, answering_class
 from gibbous.core.notebook import html_table
 from gibbous.core.readers import buyer, readers
 from gibbous.core.rule_laws import laws_of
@@ -39,6 +40,7 @@ UNITS: tuple[UnitKind, ...] = ("row", "record", "person")
 SHOWN = 8  # column names in a repr
 
 
+@answering_class
 @dataclass(frozen=True, slots=True)
 class Unit:
     """What one privacy unit is: a row, a record that a table of flows counts, or a person.
@@ -100,6 +102,7 @@ class Impossible:
     where: tuple[tuple[str, tuple[int, ...]], ...]
 
 
+@answering_class
 @dataclass(frozen=True, slots=True, repr=False)
 class Schema:
     """An ordered set of columns with everything public about them.
@@ -187,6 +190,7 @@ class Schema:
         return html_table(repr(self)[1:-1], ("column", "kind", "codes", "missing", "sources"), rows)
 
     @staticmethod
+    @answering
     def load(path: str | Path) -> Schema:
         """Read a TOML schema file.
 
@@ -196,6 +200,7 @@ class Schema:
         return readers().load(path)
 
     @staticmethod
+    @answering
     def infer(source: object) -> Schema:
         """Propose a schema from data; every fact is marked `inferred`, and a claim of differential
         privacy over such facts is refused until they are declared.
@@ -207,20 +212,27 @@ class Schema:
 
     @staticmethod
     def discover(
-        source: object, known: Discovery, *, epsilon: Number, delta: Number, **more: object
+        source: object,
+        known: Discovery,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        **more: object,
     ) -> Schema:
         """Spend: buy a schema; its facts are marked `discovered`, and the guarantee covers them.
 
         Args:
             source: a path, a frame, or a table of a database.
             known: what is public of it.
-            epsilon, delta: of everything that is bought.
+            epsilon, delta: of everything that is bought; both are stated, never assumed.
             more: `relation`, `ledger`, `options`, `fresh` and `progress`, as for `synthesize`.
         Guarantee:
             (epsilon, delta)-DP, charged to the ledger first. Proven: docs/proofs/discovery.md.
         """
-        return buyer()(source, known, epsilon=epsilon, delta=delta, **more)
+        price = {k: v for k, v in (("epsilon", epsilon), ("delta", delta)) if v is not None}
+        return buyer()(source, known, **price, **more)
 
+    @answering
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a TOML schema file, which `load` reads back exactly.
 

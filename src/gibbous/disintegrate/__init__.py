@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import UsageError
+from gibbous.core.keywords import answering
 
 if TYPE_CHECKING:
     from gibbous.core.protocols import Engine
@@ -16,6 +17,7 @@ ENGINES = ("local", "duckdb", "spark", "numpy")
 LOCAL = ("local", "duckdb", "numpy")  # names of the one engine that counts in this process
 
 
+@answering
 def engine(
     name: str | None = None,
     options: ReadOptions | None = None,

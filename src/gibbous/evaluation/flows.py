@@ -11,6 +11,7 @@ import numpy as np
 from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.finding import Finding
+from gibbous.core.keywords import answering
 from gibbous.core.release import Release
 from gibbous.evaluation.evaluation import NOTICE
 from gibbous.evaluation.findings import Findings
@@ -47,6 +48,7 @@ _metric = partial(Metric, group="flows", references=REFERENCES)
 
 
 @guarded
+@answering
 def evaluate_flows(
     real: Any,
     synthetic: Any,
@@ -65,8 +67,8 @@ def evaluate_flows(
             sequence of these.
         geography: declared places and names of columns. A release of regions of one of its levels
             is compared with the records in those regions.
-        cuts: miles at which moderate and long commutes begin; None takes the median and the 90 %
-            quantile of the real ones.
+        cuts: miles at which moderate and long commutes begin; None takes those of the geography, else
+            the median and the 90 % quantile of the real ones.
         seed: of the references.
         only: names of findings; None for all.
         options: how text files are read (`gibbous.read.source.ReadOptions`).
@@ -90,7 +92,7 @@ def evaluate_flows(
             "Each table has at least one record.",
             "Check the files and the column of counts.",
         )
-    at = _cuts(truth, cuts)
+    at = _cuts(truth, cuts or geography.cuts)
     made = {} if truth.flows.records > MOST_REFERENCE else _MADE
     references = {key: Trips.of(make(truth.flows, seed), geography) for key, make in made.items()}
     measures = _measures(at)

@@ -16,6 +16,7 @@ from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.core.exact import is_finite
 from gibbous.core.finding import Better
 from gibbous.core.json_values import plain
+from gibbous.core.keywords import answering
 from gibbous.frontier.grid import REFERENCES
 from gibbous.frontier.runner import parquet, tidy, write_own, write_study
 
@@ -139,6 +140,7 @@ class Study:
         return Path(folder)
 
     @staticmethod
+    @answering
     def load(folder: str | Path) -> Study:
         """Read what `write` wrote.
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from gibbous.core.boundary import guarded
 from gibbous.core.errors import InputRejected, SchemaMismatch
+from gibbous.core.keywords import answering
 from gibbous.core.schema import Column, ColumnKind, Schema
 from gibbous.read.draft_notes import remark
 from gibbous.read.edges import all_inferred, calendar, equal_width
@@ -25,12 +26,10 @@ from gibbous.read.text_forms import FEW, NUMBER, as_missing, day_forms, nothings
 
 MAX_LEVELS = 10_000
 BINS = 1
-_EPOCH = 719_163
-_EXACT = 2**53
+_EPOCH, _EXACT = 719_163, 2**53
 _WHOLE = r"^-?(0|[1-9][0-9]{0,17})$"
 _WHOLE_LEVEL = r"^(0|-?[1-9][0-9]*)(\.0+)?$"  # what a level that is a whole number takes
-_PADDED = r"^-?0[0-9]"
-_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_PADDED, _ISO = r"^-?0[0-9]", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _SLASHED = r"^([0-9]{1,2}[/.-]){2}[0-9]{2,4}$|^[0-9]{4}([/.-][0-9]{1,2}){2}$"
 _LONG_WHOLE = r"^[+-]?[0-9]{19,}$"
 _UNUSABLE = (
@@ -60,6 +59,7 @@ class Draft:
 
 
 @guarded
+@answering
 def infer_schema(
     source: Any, *, options: ReadOptions | None = None, null: str = "", bins: int = BINS
 ) -> Schema:

@@ -16,6 +16,7 @@ import numpy as np
 from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
+from gibbous.core.keywords import answering
 from gibbous.core.release import Release
 from gibbous.flows import (
     Flows,
@@ -47,6 +48,7 @@ FOOT: Final = (
 
 
 @guarded
+@answering
 def flow_map(
     release: Release | str | Path | Any,
     destination: str,

@@ -15,6 +15,7 @@ from gibbous.core.boundary import guarded
 from gibbous.core.documents import json_value, read_text
 from gibbous.core.errors import EngineFailure, ModelRejected, UsageError
 from gibbous.core.json_values import plain
+from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
 from gibbous.privacy.ledger import Ledger
 from gibbous.reporting import html_page
@@ -34,6 +35,7 @@ _CHART: Final = re.compile(r"<svg\b.*?</svg\s*>", re.DOTALL | re.IGNORECASE)
 
 
 @guarded
+@answering
 def verify(
     path: str | Path,
     *,

@@ -8,6 +8,7 @@ from typing import Any
 
 from gibbous.core.boundary import guarded
 from gibbous.core.errors import GibbousError
+from gibbous.core.keywords import answering
 from gibbous.core.release import Receipt, Release
 from gibbous.core.request import Imprint
 from gibbous.core.schema import Schema
@@ -26,6 +27,7 @@ from gibbous.write.table_files import listed_files, read_tables
 
 
 @guarded
+@answering
 def load(path: str | Path) -> Release:
     """Read a release package. Sets are read, and checked, when they are first asked for.
 

@@ -15,6 +15,7 @@ from gibbous.core.cell_model import CellModel
 from gibbous.core.documents import read_bytes
 from gibbous.core.schema import Schema, Unit, fact_words
 from gibbous.core.tables import Table, Tables
+from gibbous.read.schema_write import schema_toml
 from gibbous.write import glossary, manifest
 from gibbous.write.certificate import (
     Facts,
@@ -133,12 +134,16 @@ def methods_text(
 
 
 def check_texts(
-    folder: Path, receipt: Mapping[str, Any], made: Callable[[dict[str, str]], dict[str, bytes]]
+    folder: Path,
+    receipt: Mapping[str, Any],
+    schema: Schema,
+    made: Callable[[dict[str, str]], dict[str, bytes]],
 ) -> str:
     """Compare the texts of a folder with those that follow from the rest of it.
 
     Args:
         receipt: says which version wrote them.
+        schema: as read from it: what its file says beside that, in comments, is refused.
         made: the texts, from the digests of all files.
     Returns:
         What could not be compared, as a sentence; "" where nothing is left.
@@ -148,7 +153,7 @@ def check_texts(
     if os.path.lexists(folder / "METHODS.md"):
         with untrusted("METHODS.md", "SIZE"):
             read_bytes(folder / "METHODS.md", MAX_METHODS)
-    texts = made(manifest.digests(folder))
+    texts = {"schema.toml": schema_toml(schema).encode()} | made(manifest.digests(folder))
     differ = [name for name, text in texts.items() if not holds(folder / name, text)]
     if not differ:
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import queue
+import re
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
-_NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _ROW_GROUP = 1 << 18
 _CELLS = 1 << 22  # that are decoded at a time
 _GLANCE = 0.1  # seconds after which a wait looks around
@@ -305,19 +306,21 @@ def guarded_name(name: str) -> str:
     return f"'{name}" if name.startswith(FORMULA) else name
 
 
+def guarded_text(text: str) -> str:
+    """A text cell as it stands in a guarded CSV file."""
+    return text if _NUMBER.fullmatch(text) else guarded_name(text)
+
+
 def _guarded(series: pl.Series) -> tuple[pl.Series, int]:
     import polars as pl
 
     # By distinct value: there are few of them, and many rows.
     values = series.unique().cast(pl.String).drop_nulls()
-    risky = values.filter(
-        pl.Series([v.startswith(FORMULA) for v in values], dtype=pl.Boolean)
-        & ~values.str.contains(_NUMBER)
-    )
-    if risky.is_empty():
+    risky = [value for value in values if guarded_text(value) != value]
+    if not risky:
         return series, 0
     text = series.cast(pl.String)
-    hit = text.is_in(risky.implode()).fill_null(False)  # noqa: FBT003
+    hit = text.is_in(risky).fill_null(False)  # noqa: FBT003
     return text.to_frame().select(
         pl.when(hit).then("'" + pl.col(text.name)).otherwise(pl.col(text.name))
     ).to_series(), int(hit.sum())

@@ -17,6 +17,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from gibbous.core.schema import Column, Schema
 from gibbous.encode.levels import output_labels
 from gibbous.write.rendering import render
+from gibbous.write.rows import guarded_name, guarded_text
 from gibbous.write.set_files import names_of
 
 _PARQUET = "application/vnd.apache.parquet"
@@ -61,6 +62,20 @@ class Described:
     def files(self, number: int) -> tuple[str, ...]:
         """The files of a set that text tools read best: CSV where there is some, else Parquet."""
         return names_of(self.receipt, number, "csv" if self.receipt["files"]["csv"] else "parquet")
+
+    @property
+    def guarded(self) -> bool:
+        """Whether an apostrophe stands in those files before text that a spreadsheet would calculate."""
+        return bool(self.receipt["files"]["csv"]) and not self.receipt["files"].get("csv_raw")
+
+    def name(self, column: Column) -> str:
+        """Of a column, as in those files."""
+        return guarded_name(column.name) if self.guarded else column.name
+
+    def levels(self, column: Column) -> list[str]:
+        """Of a column, as text, as in those files."""
+        levels = [*map(str, column.levels), *([column.other] if column.other else [])]
+        return [guarded_text(level) for level in levels] if self.guarded else levels
 
     @property
     def numbers(self) -> range:
@@ -143,7 +158,7 @@ def datacite(facts: Described) -> str:
 def datapackage(facts: Described) -> str:
     """A Frictionless data package (version 1)."""
     form = "csv" if facts.receipt["files"]["csv"] else "parquet"
-    fields = [_package_field(column, form) for column in facts.schema]
+    fields = [_package_field(column, form, facts) for column in facts.schema]
     resources = []
     for number in facts.numbers:
         files = facts.files(number)
@@ -162,9 +177,9 @@ def datapackage(facts: Described) -> str:
     return _json(document)
 
 
-def _package_field(column: Column, form: str) -> dict[str, Any]:
+def _package_field(column: Column, form: str, facts: Described) -> dict[str, Any]:
     kind = value_type(column)
-    field: dict[str, Any] = {"name": column.name, "type": kind}
+    field: dict[str, Any] = {"name": facts.name(column), "type": kind}
     field |= _present({"title": column.label, "description": column.description})
     limits: dict[str, Any] = {"required": not column.missing}
     if column.binned:
@@ -178,8 +193,7 @@ def _package_field(column: Column, form: str) -> dict[str, Any]:
             day = datetime.datetime.fromisoformat(limits[end])
             limits[end] = day.strftime(column.date_format)
     elif kind == "string":
-        limits["enum"] = [str(level) for level in column.levels]
-        limits["enum"] += [column.other] if column.other else []
+        limits["enum"] = facts.levels(column)
     return field | {"constraints": limits}
 
 
@@ -208,6 +222,8 @@ def _variable(data: Element, column: Column, place: int) -> None:
     nature = {"nominal": "nominal", "ordinal": "ordinal", "binary": "nominal"}
     about = {"ID": f"V{place}", "name": column.name, "intrvl": "contin" if real else "discrete"}
     about["nature"] = nature.get(column.kind, "interval")
+    if column.measured_in:
+        about["measUnit"] = column.measured_in
     variable = SubElement(data, "var", about)
     if column.label:
         SubElement(variable, "labl").text = column.label
@@ -233,22 +249,25 @@ def read_r(facts: Described) -> str:
     columns = []
     for column in facts.schema:
         kind, meant = value_type(column), {str(k): text for k, text in column.level_labels}
-        levels = [str(level) for level in column.levels] if kind != "boolean" else []
-        levels += [column.other] if column.other else []
-        labels = [meant.get(level, level) for level in levels]
+        levels = facts.levels(column) if kind != "boolean" else []
+        labels = [*map(str, column.levels), column.other or ""][: len(levels)]  # without the guard
+        labels = [meant.get(level, level) for level in labels]
         if len(set(labels)) < len(labels):  # R joins levels with one label
             labels = levels
         columns.append((column, kind, _strings(levels), _strings(labels)))
     files = [_strings(facts.files(number)) for number in facts.numbers]
-    csv = facts.receipt["files"]["csv"]
+    csv, names = facts.receipt["files"]["csv"], [facts.name(column) for column in facts.schema]
+    renamed = _strings(facts.schema.names) if names != list(facts.schema.names) else ""
     return render(
         "gibbous.write", "read.R", columns=columns, files=files, csv=csv, quoted=_quoted,
-        schema=facts.schema,
+        schema=facts.schema, renamed=renamed,
     ) + "\n"  # fmt: skip
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text.replace("\0", "?"), ensure_ascii=False)
+    """A text of R, in which letters that nobody sees, or that turn the line around, are written out."""
+    shown = json.dumps(text.replace("\0", "?"), ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in shown)
 
 
 def _strings(texts: Any) -> str:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from gibbous.core.documents import Unreadable, read_bytes, read_text
 from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
+from gibbous.core.keywords import answering
 from gibbous.write.durable_files import new_file
 
 RELEASE, HEAD = "gibbous-release", "gibbous-ledger-head"  # namespaces
@@ -113,6 +114,7 @@ class SigningKey:
         raise TypeError("a private key is not pickled")
 
     @staticmethod
+    @answering
     def load(path: str | Path, passphrase: Passphrase = None) -> SigningKey:
         """Read a private key in OpenSSH's form.
 

@@ -137,7 +137,7 @@ def verify(
     labelled = _check_sets(folder, receipt, schema, sizes, tables, progress)
     with refusing("RECEIPT", "ledger.json does not describe a release"):
         texts = partial(release_texts, receipt, schema, tables)
-        gaps = [check_texts(folder, receipt, texts)]
+        gaps = [check_texts(folder, receipt, schema, texts)]
     if not gaps[0]:
         checks.append(
             "METHODS.md, codebook.html and the other descriptions are what the rest of the release gives"
@@ -190,7 +190,7 @@ def _verify_further(folder: Path, trusted: Sequence[PublicKey], progress: Progre
     gap = _check_sets(folder, origin, schema, sizes, None, progress, paid=False)
     sources = f"its rows cost nothing: they say they are from the tables of release {reservation}"
     with refusing("ROWS", f"{manifest.FURTHER} does not describe rows"):
-        texts = check_texts(folder, origin, partial(described, origin, schema))
+        texts = check_texts(folder, origin, schema, partial(described, origin, schema))
     checks = (
         *sealed,
         *([] if texts else ["codebook.html and the other descriptions are what the rest gives"]),

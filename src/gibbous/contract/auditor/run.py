@@ -36,6 +36,7 @@ from gibbous.contract.runs import relation_of, release
 from gibbous.core.boundary import guarded
 from gibbous.core.claim import Relation
 from gibbous.core.errors import PrivacyRefused, UsageError
+from gibbous.core.keywords import answering
 from gibbous.core.params import as_json, build, describe
 from gibbous.core.protocols import Mechanism, Progress, Words64, silent
 from gibbous.core.tables import NoiseInfo
@@ -51,6 +52,7 @@ SELF_RUNS, MOST_SELF_RUNS = 200, 3200  # on each side, of a pair without noise
 
 
 @guarded
+@answering
 def audit(
     method: str | type[Any] | Mechanism,
     *,

@@ -14,6 +14,7 @@ from pathlib import Path
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.dataset import DataSet
 from gibbous.core.exact import Number, exact
+from gibbous.core.keywords import answering_methods
 from gibbous.core.readers import readers
 from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import accounts, datasets, files
@@ -25,6 +26,7 @@ from gibbous.privacy.ledger.reservation import Hold, commit_of
 from gibbous.privacy.ledger.store import Store
 
 
+@answering_methods
 class Ledger:
     """What every data set has spent, and the most it may: the one thing here that has state.
 
@@ -44,7 +46,7 @@ class Ledger:
 
     @staticmethod
     def open(
-        path: Path | None = None, *, anchor: Path | None = None, allow_network: bool = False
+        path: Path | str | None = None, *, anchor: Path | None = None, allow_network: bool = False
     ) -> Ledger:
         """Open the ledger, or make a new one where none was.
 
@@ -62,11 +64,10 @@ class Ledger:
         return Ledger(Store(path or files.default_path(), extra, allow_network=allow_network))
 
     @staticmethod
-    def read(path: Path | None = None, *, anchor: Path | None = None) -> Ledger:
+    def read(path: Path | str | None = None, *, anchor: Path | None = None) -> Ledger:
         """Open a ledger that exists, to read it; needs no write access, and makes nothing.
 
-        Args:
-            path, anchor: as for `open`.
+        Args: as for `open`.
         Raises:
             LedgerUnusable: there is none; or it is damaged, cut, rolled back or newer.
         """

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from gibbous.core.errors import LedgerUnusable
 from gibbous.privacy.ledger import files
 from gibbous.privacy.ledger.errors import damaged, translated
-from gibbous.privacy.ledger.store import Store, has_tables
+from gibbous.privacy.ledger.store import Store, has_tables, warn_of_strangers
 
 
 class ReadStore(Store):
@@ -37,6 +37,7 @@ class ReadStore(Store):
         files.refuse_foreign(path, self._anchors.paths)
         known = self._anchors.known()
         if path.exists() and path.stat().st_size:
+            warn_of_strangers(path)
             return
         if known:
             raise damaged(path, f"it is missing or empty, but {str(known)!r} knows its head")

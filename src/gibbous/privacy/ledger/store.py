@@ -47,7 +47,7 @@ class Store:
     """
 
     def __init__(
-        self, path: Path | None, anchors: Sequence[Path] = (), *, allow_network: bool = False
+        self, path: Path | str | None, anchors: Sequence[Path] = (), *, allow_network: bool = False
     ) -> None:
         self.path = None if path is None else Path(os.path.realpath(path))
         self._links: list[Link] = []
@@ -188,13 +188,7 @@ class Store:
         files.make_private_folder(path.parent)
         if not allow_network:
             files.refuse_network(path.parent, files.filesystem_magic(path.parent))
-        if path.parent.stat().st_mode & stat.S_IWOTH:
-            warnings.warn(
-                f"Anybody can write to the folder {str(path.parent)!r} of the ledger, and so replace "
-                "the ledger: chmod o-w it, or keep the ledger elsewhere (GIBBOUS_HOME, --ledger).",
-                LedgerWarning,
-                stacklevel=5,
-            )
+        warn_of_strangers(path)
 
     def _open(self, path: Path) -> None:
         known = self._anchors.known()
@@ -325,3 +319,14 @@ def has_tables(connection: sqlite3.Connection) -> bool:
 
 def _key_check(key: bytes) -> str:
     return hashlib.sha256(b"gibbous-ledger-key" + key).hexdigest()
+
+
+def warn_of_strangers(path: Path) -> None:
+    """Warn where anybody can replace the ledger."""
+    if path.parent.stat().st_mode & stat.S_IWOTH:
+        warnings.warn(
+            f"Anybody can write to the folder {str(path.parent)!r} of the ledger, and so replace "
+            "the ledger: chmod o-w it, or keep the ledger elsewhere (GIBBOUS_HOME, --ledger).",
+            LedgerWarning,
+            stacklevel=6,  # the caller of `Ledger.open` or `read`
+        )

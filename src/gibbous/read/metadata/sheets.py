@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
 from gibbous.read.metadata.codebook import Codebook, Variable, levels_of_texts, unsound
 
@@ -64,7 +65,9 @@ def of_excel(path: Path) -> Codebook:
             raise unsound("is too large when unpacked", "Excel file", "At most 256 MB")
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         rows = [[_cell(v) for v in row] for row in book.worksheets[0].iter_rows(values_only=True)]
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError, IndexError):
+    except UsageError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever a part of the file makes of openpyxl
         raise unsound("cannot be read as Excel (.xlsx)", "file", _ALLOWED) from None
     return _of_rows(rows)
 

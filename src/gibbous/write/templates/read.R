@@ -15,6 +15,9 @@ read_set <- function(number = 1, folder = ".") {
   read_one <- function(file) as.data.frame(arrow::read_parquet(file.path(folder, file)))
 {% endif %}
   rows <- do.call(rbind, lapply(files, read_one))
+{% if renamed %}
+  names(rows) <- {{ renamed }}
+{% endif %}
 {% for column, kind, levels, labels in columns %}
 {% set place = "rows[[" ~ quoted(column.name) ~ "]]" %}
 {% if levels %}
