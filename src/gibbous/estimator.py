@@ -10,7 +10,7 @@ from typing import Any
 from gibbous.core.boundary import guarded
 from gibbous.core.claim import Claim
 from gibbous.core.errors import PrivacyRefused, UsageError
-from gibbous.core.keywords import answering
+from gibbous.core.keywords import answering, answering_words
 from gibbous.core.protocols import Mechanism
 from gibbous.core.release import Release, no_such_set
 from gibbous.core.schema import Schema
@@ -45,7 +45,7 @@ class Synthesizer:
         'local'
     """
 
-    @answering
+    @answering_words
     def __init__(
         self,
         method: Mechanism | str | None = None,
