@@ -104,7 +104,7 @@ TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
     "small": lambda rng: mixture(500, 20, 8, rng),
     "parity8": lambda rng: parity(20_000, 8, rng),
 }
-REAL = ("adult", "discharge13", "acs_ma2019")
+REAL = ("adult", "discharge13", "acs_ma2019", "sparcs_msk", "claims7", "diabetes130", "nhds2010")
 
 
 def table_of(name: str, seed: int) -> Table:

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,6 +48,14 @@ def metrics_python() -> str | None:
     """A Python that has SDMetrics and anonymeter; they want another pandas than ours."""
     here = all(importlib.util.find_spec(name) for name in ("sdmetrics", "anonymeter"))
     return os.environ.get("GIBBOUS_METRICS_PYTHON") or (sys.executable if here else None)
+
+
+def peer_python(module: str) -> str | None:
+    """Of the Pythons in GIBBOUS_PEERS (as in PATH), the first that has a package of another tool."""
+    for python in filter(None, os.environ.get("GIBBOUS_PEERS", "").split(os.pathsep)):
+        if not subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode:
+            return python
+    return None
 
 
 def builder() -> str | None:
@@ -101,10 +110,12 @@ NEEDS: dict[str, Need] = {
         "`pip install -e '.[formats]'`",
     ),
     "sdv": Need(
-        lambda: importlib.util.find_spec("sdv") is not None, "`pip install sdv`, 2.0 or later"
+        lambda: peer_python("sdv") is not None,
+        "`pip install sdv` elsewhere, 2.0 or later, its Python named by `GIBBOUS_PEERS`",
     ),
     "smartnoise-sql": Need(
-        lambda: importlib.util.find_spec("snsql") is not None, "`pip install smartnoise-sql`"
+        lambda: peer_python("snsql") is not None,
+        "`pip install smartnoise-sql` elsewhere, its Python named by `GIBBOUS_PEERS`",
     ),
     "frictionless": Need(
         lambda: importlib.util.find_spec("frictionless") is not None, "`pip install frictionless`"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gibbous.core.boundary import guarded
 from gibbous.core.claim import Claim
+from gibbous.core.discovery import Discovery
 from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.keywords import answering, answering_words
+from gibbous.core.params import describe
 from gibbous.core.protocols import Mechanism
 from gibbous.core.release import Release, no_such_set
 from gibbous.core.schema import Schema
@@ -26,8 +29,9 @@ class Synthesizer:
 
     Args:
         method: a mechanism, for example NoisyPegs(epsilon=1, delta=1e-6), or a registered name; None
-            is the default one. A parameter x of a mechanism is also set by set_params(method__x=...).
+            is the default one. A parameter x of either is also set by set_params(method__x=...).
         epsilon, delta: of a method that is named.
+        parameters: others of a method that is named, by name.
         risk: in place of an epsilon, the most that a membership test may find: "tpr@1%=3%".
         schema: of the tables that are fitted, where `fit` is given none.
         seed: seeds sampling from public tables only; noise has no seed.
@@ -53,12 +57,14 @@ class Synthesizer:
         epsilon: float | None = None,
         delta: float | None = None,
         risk: str | None = None,
-        schema: Schema | str | Path | None = None,
+        schema: Schema | Discovery | str | Path | None = None,
         seed: int | None = None,
         engine: str = "local",
         ledger: Any = None,
         accept_inferred: bool = False,
+        parameters: Mapping[str, Any] | None = None,
     ) -> None:
+        self.parameters = parameters
         self.method, self.epsilon, self.delta, self.risk = method, epsilon, delta, risk
         self.schema, self.seed, self.engine, self.ledger = schema, seed, engine, ledger
         self.accept_inferred = accept_inferred
@@ -68,15 +74,18 @@ class Synthesizer:
         return f"Synthesizer({', '.join(f'{k}={v!r}' for k, v in own if v is not None)})"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name; with `deep` those of a mechanism, too, as method__NAME."""
+        """Constructor arguments by name; with `deep` those of the method, too, as method__NAME."""
         found = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
         if deep and dataclasses.is_dataclass(self.method):
             own = dataclasses.fields(self.method)
             found |= {f"method__{one.name}": getattr(self.method, one.name) for one in own}
+        elif deep and isinstance(self.method, str):
+            own_values = _defaults(self.method) | dict(self.parameters or {})
+            found |= {f"method__{name}": value for name, value in own_values.items()}
         return found
 
     def set_params(self, **params: Any) -> Synthesizer:
-        """Change constructor arguments, and parameters of the mechanism (method__NAME); returns self.
+        """Change constructor arguments, and parameters of the method (method__NAME); returns self.
 
         Raises:
             UsageError: an unknown name; nothing is changed then.
@@ -91,10 +100,15 @@ class Synthesizer:
                     "UNKNOWNPARAM",
                     f"Synthesizer has no parameter {name!r}.",
                     f"Its parameters are {', '.join(known)}.",
-                    "Parameters of a mechanism are set as method__NAME, on a mechanism that was made.",
+                    "Parameters of a method are set as method__NAME; epsilon and delta of a method "
+                    "that is named are set as such.",
                 )
-        if nested:
-            made: Any = own.get("method", self.method)
+        made: Any = own.get("method", self.method)
+        if isinstance(made, str):
+            kept = {} if made != self.method else dict(self.parameters or {})
+            nested = dict(own.get("parameters", kept) or {}) | nested
+            own["parameters"] = nested or None
+        elif nested:
             own["method"] = dataclasses.replace(made, **nested)
         for name, value in own.items():
             setattr(self, name, value)
@@ -130,7 +144,7 @@ class Synthesizer:
     def fit(
         self,
         table: Any,
-        schema: Schema | str | Path | None = None,
+        schema: Schema | Discovery | str | Path | None = None,
         *,
         rows: int | None = None,
         sets: int = 1,
@@ -167,6 +181,7 @@ class Synthesizer:
             engine=self.engine,
             ledger=self.ledger,
             accept_inferred=self.accept_inferred,
+            **(self.parameters or {}),
         )
         self.claim_: Claim = self.release_.claim
         self._handed_out = [0] * sets
@@ -210,3 +225,11 @@ class Synthesizer:
             )
         self._handed_out[set - 1] += n
         return paid[start : start + n]
+
+
+def _defaults(method: str) -> dict[str, Any]:
+    """Parameters of a registered method, without its budget."""
+    from gibbous.mechanisms.registry import load
+
+    found = describe(load(method))
+    return {one.name: one.default for one in found if one.name not in ("epsilon", "delta")}

@@ -136,11 +136,11 @@ def synthesize(
         sets: synthetic sets, >= 1.
         seed: seeds sampling from public tables only; noise has no seed. None draws one and
             records it.
-        out: folder of the release package; None keeps it beside the ledger (`releases` lists it), and
-            the same request on the same data then returns it again at no cost.
+        out: folder of the release package; None keeps it beside the ledger (`releases` lists it). The
+            same request on the same data, in whatever folder, draws from its tables at no cost.
         format: "parquet", or what stands beside it: "csv", "sav" (SPSS), "dta" (Stata) or "xlsx".
         mode: permissions of its files: 0o600, or 0o640 for a group that reads them.
-        overwrite: replace an existing `out`; from its tables, at no cost, where it is of the same purchase.
+        overwrite: replace an existing `out`.
         ledger: the ledger, its path, or None for this user's default.
         new_data: why these are data of other people than those of a capped account that was read
             from the same path or has the same columns; recorded in the ledger.
@@ -236,7 +236,8 @@ def release(request: Request, progress: Progress = silent) -> Release:
             draft.release = draft.finish(_facts(request, costs, result.schema))
         if draft.bought:
             progress("bought", 1, 1)
-        release = replace(draft.release, bought_before=draft.bought)
+        taken: dict[str, Any] = {"bought_before": draft.bought, "bought_from": draft.bought_from}
+        release = replace(draft.release, **taken)
         return (frames if target else replace(frames, read=None)).release(release)
 
 

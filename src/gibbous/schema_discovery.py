@@ -25,7 +25,7 @@ from gibbous.promise import ledger_of, planned
 from gibbous.read.schema_write import schema_toml
 from gibbous.write.durable_files import replace_file
 from gibbous.write.in_memory import InMemory
-from gibbous.write.kept import SHORT, folder_beside
+from gibbous.write.purchases import SHORT, folder_beside
 
 
 @guarded
@@ -61,7 +61,8 @@ def discover_schema(
     engine = text_engine(IN_THIS_PROCESS, source, options)
     draft, request = InMemory(Output()), Request(source, privacy, options=options)
     draft.label = "schema"
-    asked = {"known": known.to_json(), "epsilon": str(paid.epsilon), "delta": str(paid.delta)}
+    public = known.to_json() | {"names": known.names, "protects": privacy.protects}
+    asked = {"known": public, "epsilon": str(paid.epsilon), "delta": str(paid.delta)}
 
     def place(dataset: bytes) -> Path | None:
         if charged.path is None:

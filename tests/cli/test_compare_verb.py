@@ -93,3 +93,31 @@ def test_A_the_configuration_of_the_risk_utility_page_is_read() -> None:
     schema = gb.Schema.load(plan.schema)
     assert len(plan.methods) > 3
     assert set(plan.settings["keys"]) < set(schema.names)
+
+
+def test_a_study_reads_text_as_its_file_says_and_flags_say_last(study: Path, cli: Any) -> None:
+    records = study / "records.csv"
+    records.write_text(records.read_text().replace(",", ";"))
+    asked = ("compare", "--config", study / "study.toml", "--out", study / "out")
+    refused = cli(*asked)
+    by_flag = cli(*asked, "--sep", ";")
+    head, _, rest = STUDY.partition("[study]")
+    (study / "study.toml").write_text(f'{head}[reading]\nsep = ";"\n\n[study]{rest}')
+    by_file = cli(*asked)
+    last = cli(*asked[:-1], study / "other", "--sep", ",")
+
+    assert "Try --sep ';'" in refused.err
+    assert by_flag.code == 0, by_flag.err
+    assert by_file.code == 0, by_file.err
+    assert "SEPARATOR" in last.err
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [("separator = ';'", "STUDYFILE"), ("sep = 1", "STUDYFILE"), ("sep = ';;'", "READOPTIONS")],
+)
+def test_a_wrong_way_to_read_is_refused(study: Path, cli: Any, key: str, code: str) -> None:
+    head, _, rest = STUDY.partition("[study]")
+    (study / "study.toml").write_text(f"{head}[reading]\n{key}\n[study]{rest}")
+
+    assert code in cli("compare", "-c", study / "study.toml", "-o", study / "out").err

@@ -20,7 +20,7 @@ from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.privacy.spend import Charge, spend
 from gibbous.promise import privacy_of
 from gibbous.read.schema_write import schema_toml
-from gibbous.write.kept import request_digest
+from gibbous.write.purchases import request_digest
 
 TOML = """
 data = "in.csv"

@@ -82,3 +82,28 @@ def test_a_declaration_of_nothing_is_answered(cli: Cli, tmp_path: Path) -> None:
         done = cli("schema", "declare", str(path), *typed)
         assert done.code == 2
         assert words in done.err
+
+
+def test_cuts_and_a_catch_all_level_are_declared_and_a_look_is_told(
+    cli: Cli, tmp_path: Path
+) -> None:
+    path = tmp_path / "schema.toml"
+    data = pl.DataFrame({"age": list(range(40)) * 2, "sex": ["F", "M", "X", "Y"] * 20})
+    path.write_text(propose(data).toml())
+
+    age = ("--lower", "0", "--upper", "120", "--cuts", "18,65")
+    done = [
+        cli("schema", "declare", path, "age", *age),
+        cli("schema", "declare", path, "sex", "--kind", "nominal", "--levels", "F,M", "--other", "else",
+            "--inferred", "sex"),
+        cli("schema", "suggest", path, "--accept", "--inferred", "age"),
+    ]  # fmt: skip
+    wrong = cli("schema", "declare", path, "age", *age, "--inferred", "agee")
+
+    schema = Schema.load(path)
+    assert [one.code for one in done] == [0, 0, 0], done
+    assert schema["sex"].other == "else"
+    assert schema["sex"].source("levels") == "inferred"
+    assert "did you mean" in wrong.err.lower() or "no column" in wrong.err
+    assert wrong.code == 2
+    assert schema["age"].source("bounds") == "inferred"

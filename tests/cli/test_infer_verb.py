@@ -145,4 +145,7 @@ def test_few_redraws_and_machines_get_the_final_answer_alone(
     assert "Provisional" not in capsys.readouterr().out
 
     run(folder, GIVEN | {"replicates": 12, "json": True})
-    assert json.loads(capsys.readouterr().out)["references"] == {"ill": "no", "sex": "f"}
+    told = capsys.readouterr()
+    assert json.loads(told.out)["references"] == {"ill": "no", "sex": "f"}
+    early = [json.loads(line) for line in told.err.splitlines() if "provisional" in line]
+    assert [one["provisional"]["references"] for one in early] == [{"ill": "no", "sex": "f"}]

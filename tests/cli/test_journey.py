@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -243,7 +244,7 @@ def test_h2_a_cap_refuses_the_release_that_would_pass_it(cli: Cli, work: Path) -
     (work / "renamed.csv").write_text((work / "in.csv").read_text())
 
     first = cli(*spend, "one")
-    second = cli("synthesize", "renamed.csv", *spend[2:], "two")
+    second = cli("synthesize", "renamed.csv", *spend[2:], "two", "--fresh")
 
     assert "epsilon = 1.5" in _last(cap)
     assert first.code == 0
@@ -405,7 +406,7 @@ def test_two_runs_with_one_seed_differ_in_their_noise(cli: Cli, work: Path) -> N
         *QUICK,
     )
 
-    assert cli(*spend, "-o", "one").code == cli(*spend, "-o", "two").code == 0
+    assert cli(*spend, "-o", "one").code == cli(*spend, "-o", "two", "--fresh").code == 0
 
     one, two = (
         b"".join(p.read_bytes() for p in sorted((work / n / "tables").glob("*.parquet")))
@@ -549,8 +550,18 @@ def test_a_release_that_is_made_again_says_that_it_is_free(cli: Cli, work: Path)
     again = cli(*spend, "-o", "one", "--overwrite")
     other = cli(*spend, "-o", "one", "--overwrite", "--fresh", "--json")
     third = cli(*spend, "-o", "one", "--overwrite", "--json")
+    elsewhere = cli(*spend, "-o", "two", "--json")
+    shutil.rmtree(work / "one")
+    shutil.rmtree(work / "two")
+    gone = cli(*spend, "-o", "three", "--json")
 
+    assert str(work / "one") in json.loads(elsewhere.out)["bought_from"]
+    assert not json.loads(gone.out)["bought_before"]
+    assert (
+        "its folder is gone or was changed, and the tables with it. It is charged again" in gone.err
+    )
     assert "earlier run" not in first.out
-    assert "; paid for by an earlier run, this one is free. " in _last(again)
+    assert f"; paid for by an earlier run ('{work / 'one'}', 20" in _last(again)
+    assert "), this one is free. " in _last(again)
     assert [json.loads(done.out)["bought_before"] for done in (other, third)] == [False, True]
-    assert "spent: epsilon = 2," in " ".join(cli("ledger", "show").out.split())
+    assert "spent: epsilon = 3," in " ".join(cli("ledger", "show").out.split())

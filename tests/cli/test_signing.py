@@ -145,7 +145,7 @@ def test_a_head_that_a_notary_keeps_finds_a_ledger_that_was_put_back(cli: Cli, w
     ledger = work.parent / "home" / "ledger.sqlite"
     synthesize(cli, out="first")
     old = {path: path.read_bytes() for path in ledger.parent.iterdir() if path.is_file()}
-    synthesize(cli, out="second")
+    synthesize(cli, "--fresh", out="second")
     line = cli("ledger", "head", "--sign", "office").out
     Path("line").write_text(line)
     Path("forged").write_text(line.replace(" 4 ", " 3 ", 1))
@@ -157,7 +157,7 @@ def test_a_head_that_a_notary_keeps_finds_a_ledger_that_was_put_back(cli: Cli, w
         cli("ledger", "head", "--check", name, "--key", "office.pub")
         for name in ("forged", "bare", "theirs")
     ]
-    synthesize(cli, out="third")
+    synthesize(cli, "--fresh", out="third")
     later = cli("ledger", "head", "--check", "line", "--key", "office.pub")
     for path in ledger.parent.iterdir():
         path.is_dir() or path.unlink()

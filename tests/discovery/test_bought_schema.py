@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +15,7 @@ from gibbous.core.claim import zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.discovery import Discovery
 from gibbous.core.errors import PrivacyRefused
-from gibbous.core.schema import Schema, Unit
+from gibbous.core.schema import Column, Schema, Unit
 from gibbous.encode.cell_text import lenient_codes
 from gibbous.encode.decode import decode
 from gibbous.encode.encode import encode
@@ -314,6 +316,38 @@ def test_there_are_no_bounds_where_much_lies_beyond_what_stands_out(
     if column is not None:
         assert column.edges[0] == 0
         assert column.edges[-1] >= edges[zero + 60]
+
+
+def test_one_number_far_from_the_others_does_not_make_them_codes_and_each_code_has_a_bin() -> None:
+    ages, codes = (*range(1, 30), 999), tuple(range(100, 400, 25))
+    plan = Outline("x", "numeric", missing=False, present=12_000.0, sigma=1.0, integer=True)
+    edges = np.array(grid_column(plan).edges)
+
+    def column(values: Sequence[int]) -> Column:
+        counts = np.histogram(np.repeat(values, 1_000), edges)[0].astype(float)
+        found = bounded_column(replace(plan, present=counts.sum()), counts, 1.0, values)
+        assert found is not None
+        return found
+
+    assert len(column(ages).edges) == 2
+    bins = column(codes).edges
+    assert all({float(code), float(code + 1)} <= set(bins) for code in codes)
+    assert bins[-1] > codes[-1] + 1
+
+
+def test_numbers_at_the_end_of_the_grid_have_no_bounds() -> None:
+    plan = Outline("x", "numeric", missing=False, present=5_000.0, sigma=1.0, integer=True)
+    edges = np.array(grid_column(plan).edges)
+    times = np.zeros(len(edges) - 1)
+    times[np.searchsorted(edges, 1.7e12) - 1] = 5_000  # milliseconds
+    beyond = np.zeros(len(edges) - 1)
+    beyond[-1] = 5_000
+
+    column = bounded_column(plan, times, 1.0)
+
+    assert column is not None
+    assert column.edges[0] < 1.7e12 < column.edges[-1] < 2e15
+    assert bounded_column(plan, beyond, 1.0) is None
 
 
 def test_bounds_follow_a_tail_that_thins_out_and_seldom_noise_alone() -> None:

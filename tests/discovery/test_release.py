@@ -286,4 +286,19 @@ def test_the_same_schema_of_the_same_records_is_bought_once(tmp_path: Path) -> N
     assert bought(epsilon=3).names == first.names
     assert bought(frame.head(7_000)).names == first.names
     assert paid() == 4 * once
+    people = gb.Discovery(("sex", "age"), gb.Unit("person", "age", 100))
+    other = gb.discover_schema(frame, people, epsilon=2, delta=1e-6, ledger=ledger)
+    assert (other.unit, paid()) == (people.unit, 5 * once)
     assert gb.releases(ledger) == ()
+
+
+def test_levels_that_are_stated_are_part_of_what_is_bought() -> None:
+    plans = [
+        gb.plan(
+            gb.Discovery(("a", "b"), gb.Unit(), levels={"a": levels}), "adaptive_gibbs", epsilon=1, delta=1e-9
+        )
+        for levels in ((False, True), ("x", "y"))
+    ]  # fmt: skip
+
+    assert plans[0].params["discovery"]["levels"] == {"a": ["false", "true"]}  # as they are counted
+    assert plans[0].params != plans[1].params

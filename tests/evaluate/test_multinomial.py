@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from gibbous.evaluation.model_fits import Multinomial, multinomial
+from gibbous.evaluation.model_fits import Multinomial, alike, multinomial
 
 
 def sample(rows: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,3 +78,14 @@ def test_an_infinite_coefficient_leaves_the_others_at_their_maximum() -> None:
     assert found.se[1, 2] > 100
     assert np.isfinite(found.estimate).all()
     assert np.abs(score(found, design, codes)).max() < 1e-3
+
+
+@pytest.mark.parametrize("step", [1.0, 0.1, 2.0**-40])
+def test_rows_are_of_one_kind_where_they_are_equal(step: float) -> None:
+    rows = np.random.default_rng(3).integers(-2, 3, (3_000, 4)) * step
+    rows[rows == 0] *= np.where(np.arange((rows == 0).sum()) % 2, -1.0, 1.0)  # both zeros
+
+    first, place = alike(rows)
+
+    assert len(first) == len(np.unique(rows, axis=0)) == place.max() + 1
+    assert (rows[first][place] == rows).all()

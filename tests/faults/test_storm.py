@@ -29,9 +29,9 @@ SABOTEURS = {
 SHARES = {
     "tables": 170,
     "rows": 120,
-    "replaced": 150,
+    "replaced": 110,
     "redrawn": 60,
-    "resumed": 130,
+    "resumed": 110,
     "further": 70,
     "cap": 60,
 }

@@ -10,6 +10,7 @@ import pytest
 import gibbous as gb
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.flows import coarse, flow_schema, level_of, load_geography, placed
+from gibbous.flows.geography_file import cuts_of
 from tests.flows import made
 
 
@@ -27,6 +28,15 @@ def test_places_columns_and_hierarchy_are_read_in_the_order_of_their_tables(tmp_
     np.testing.assert_allclose(found.origins.lat[3], 45.06)
     assert found.origins.density.tolist() == list(range(1, 21))
     assert found.origins.parents["county"].tolist() == ["south"] * 10 + ["north"] * 10
+
+
+def test_cuts_of_trips_are_two_distances_in_order(tmp_path: Path) -> None:
+    assert load_geography(made.files(tmp_path, "cuts = [6, 21.5]\n" + made.FORM)).cuts == (6, 21.5)
+    assert cuts_of("6,21.5") == (6, 21.5)
+
+    for wrong in ("[21.5, 6]", "[6]", "6", '"near,far"', "[-1, 6]", "[6, inf]", "[true, 6]"):
+        with pytest.raises(UsageError, match="not two distances in order"):
+            load_geography(made.files(tmp_path, f"cuts = {wrong}\n" + made.FORM))
 
 
 def test_places_without_coordinates_stay_without_them(tmp_path: Path) -> None:

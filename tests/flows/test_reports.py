@@ -150,7 +150,9 @@ def _flags(flows: Path, **given: Any) -> EvaluateFlags:
 def test_evaluate_with_a_geography_compares_flows(
     flows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = _flags(flows, geography=flows / "geography.toml", only=["commute_bias,new_pairs"])
+    flags = _flags(
+        flows, geography=flows / "geography.toml", only=["commute_classes,commute_bias,new_pairs"]
+    )
 
     evaluate_verb.run(flags, ReadingFlags(), tmp_path / "out", ScreenFlags())
 
@@ -168,6 +170,8 @@ def test_evaluate_with_a_geography_compares_flows(
         (lambda f: {"keys": ["home"], "geography": f / "geography.toml"}, "keys"),
         (lambda f: {"schema": f / "s.toml", "geography": f / "geography.toml"}, "Two schemas"),
         (lambda f: {}, "No schema"),
+        (lambda f: {"cuts": "9,6", "geography": f / "geography.toml"}, "two distances in order"),
+        (lambda f: {"cuts": "6,9", "schema": f / "s.toml"}, "was given without geo"),
     ],
 )
 def test_what_has_no_part_in_flows_is_refused(

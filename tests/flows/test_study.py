@@ -225,5 +225,5 @@ def test_B4_what_the_page_says_of_real_flows_is_what_its_table_of_one_region_sho
     assert [a < b for a, b in zip(drawn[0], noised[0], strict=True)] == [True, True, True, False]
     assert all(a >= b for a, b in zip(drawn[1], noised[1], strict=True))
     assert "In this one region and repeat" in page
-    assert "No other region was measured" in page
+    assert "On six further tables" in page
     assert "probabilistic DP is the better" not in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ SCHEMA = gb.Schema(
         gb.Column("age", "numeric", edges=(0, 40, 110), integer=True),
     )
 )
+SCHEMA_OF_ROWS = replace(SCHEMA, unit=gb.Unit("row"))
 METHOD = gb.NoisyPegs(epsilon=1, delta=1e-6)
 FRAME = pl.DataFrame({"name": ["a", "b", SECRET] * 40, "age": [1, 50, 77] * 40})
 
@@ -207,3 +209,26 @@ def test_a_synthesizer_is_cloned_with_its_parameters_and_without_its_fit() -> No
     assert clone.get_params() == fitted.get_params()
     assert clone.ledger is fitted.ledger
     assert not hasattr(clone, "release_")
+
+
+def test_a_call_without_what_it_needs_is_answered_in_a_sentence() -> None:
+    known = gb.Discovery.of(FRAME, gb.Unit("row"))
+    for call in (
+        lambda: gb.Schema.discover(FRAME, known),
+        lambda: gb.discover_schema(FRAME, known),
+    ):
+        with pytest.raises(
+            UnknownKeyword, match=r"without epsilon and delta.* stated, never assumed"
+        ):
+            call()
+    with pytest.raises(TypeError, match="Pass synthetic="):
+        gb.evaluate(FRAME)  # type: ignore[call-arg]
+
+
+def test_a_release_is_evaluated_under_its_own_schema() -> None:
+    release = gb.synthesize(FRAME, SCHEMA_OF_ROWS, METHOD, rows=30, ledger=gb.Ledger.ephemeral())
+
+    found, asked = gb.evaluate(FRAME, release, only="tv1"), SCHEMA_OF_ROWS
+    assert found.items == gb.evaluate(FRAME, release, asked, only="tv1").items
+    with pytest.raises(UsageError, match="No schema was given"):
+        gb.evaluate(FRAME, release.sets[0])

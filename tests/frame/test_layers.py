@@ -32,6 +32,7 @@ OWNERS = {
         "studies",
         "flows",
         "data",
+        "coming_from/smartnoise.py",
         "contract/printed_guarantee.py",
         "reporting/flow_map_files.py",
         "core/release.py",

@@ -115,6 +115,27 @@ def test_parameters_are_nested_and_set_as_in_scikit_learn() -> None:
     assert made.method == gb.NoisyPegs(epsilon=2, delta=1e-6)
 
 
+def test_parameters_of_a_method_that_is_named_are_nested_too() -> None:
+    made = gb.Synthesizer("noisy_pegs", epsilon=9, delta=1e-6, ledger=gb.Ledger.ephemeral())
+    usual = made.get_params()["method__parents"]
+
+    made.set_params(method__parents=1)
+    assert (usual, made.get_params()["method__parents"]) == (3, 1)
+    assert made.parameters == {"parents": 1}
+    base = pytest.importorskip("sklearn.base", reason="an optional companion")
+    assert base.clone(made).get_params() == made.get_params()
+    made.fit(FRAME, SCHEMA)
+    assert gb.plan(SCHEMA, "noisy_pegs", epsilon=9, delta=1e-6, parents=1).params in (
+        made.release_.plan.params,
+    )
+    with pytest.raises(UsageError, match="has no parameter 'method__parent'"):
+        made.set_params(method__parent=1)
+    made.set_params(method="laplace", epsilon=1)
+    assert made.parameters is None
+    with pytest.raises(UsageError, match="made already"):
+        gb.Synthesizer(gb.Laplace(epsilon=1), parameters={"parents": 1}).fit(FRAME, SCHEMA)
+
+
 def test_fit_without_a_schema_tells_the_two_roads() -> None:
     with pytest.raises(UsageError, match=r"infer_schema.*Discovery"):
         gb.Synthesizer(METHOD, ledger=gb.Ledger.ephemeral()).fit(FRAME)

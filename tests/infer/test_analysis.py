@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -277,3 +280,36 @@ def test_the_levels_that_others_are_compared_with_are_said(folders: dict[str, Pa
 
     assert found.summary().splitlines()[-1] == "compared with: ill = yes, sex = f"
     assert found.to_json()["references"] == {"ill": "yes", "sex": "f"}
+
+
+THREADS = """
+import sys
+from threadpoolctl import threadpool_info
+from gibbous.infer import load_release
+
+seen = []
+
+
+def look(_):
+    seen.extend(pool["num_threads"] for pool in threadpool_info())
+    return [0.0], [1.0]
+
+
+analysis = load_release(sys.argv[1])
+analysis.glm("ill ~ sex", "binomial", replicates=12, first=look)
+analysis.combine(look, replicates=2)
+assert seen and set(seen) == {1}, seen
+"""
+
+
+def test_a_fit_takes_one_thread_where_nobody_said_so(folders: dict[str, Path]) -> None:
+    free = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
+
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS, str(folders["laplace"])],
+        env=free,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr

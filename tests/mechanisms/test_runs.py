@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -27,6 +28,7 @@ from gibbous.mechanisms.sba import Sba
 from gibbous.mechanisms.sbhg import Sbhg
 from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.privacy.curator import Curator
+from gibbous.sampling.conditionals import conditionals, margins
 from gibbous.sampling.sample import sample
 
 SIZES = (3, 4, 2, 5, 1)
@@ -229,6 +231,21 @@ def test_no_parents_is_independent_columns_for_the_whole_budget() -> None:
     assert tables.extra == ()
 
 
+@pytest.mark.parametrize(("sizes", "limit"), [((2,) * 9, 6), ((2, 2, 3, 3, 5), 3), ((8,) * 6, 3)])
+def test_noisy_pegs_takes_more_contexts_where_columns_are_small(
+    sizes: tuple[int, ...], limit: int
+) -> None:
+    """The limit is public: the plan of the default is that of the number, and costs the same."""
+    schema = Schema(
+        tuple(Column(f"x{j}", "nominal", levels=tuple(range(s))) for j, s in enumerate(sizes))
+    )
+
+    found, same = (NoisyPegs(parents=p).plan(schema, None) for p in (None, limit))
+
+    assert found.spends == same.spends
+    assert found.total == same.total == NoisyPegs(parents=limit + 1).plan(schema, None).total
+
+
 # --- sbhg and sba
 
 
@@ -264,6 +281,32 @@ def test_sbhg_keeps_the_chosen_contexts_public_and_paid() -> None:
     assert len(tables.extra) == len(SIZES)
     assert tables.items[1].context.parents in ((0,), (3,))
     assert tables.items[3].context.parents == (1,)
+
+
+def test_sbhg_backs_off_to_its_first_context_and_is_pulled_to_the_margin() -> None:
+    """The law of every key, from the published cells by hand; the price is that of the default."""
+    given = {"x0": [], "x1": [], "x2": ["x0", "x1"], "x3": [], "x4": []}
+    mechanism = Sbhg(epsilon=5, contexts=given, fallback="prefix", kappa=5)
+    tables = fit(mechanism, linked(300))
+    pull, item = margins(tables)[2], tables.items[2]
+    cells = np.zeros((SIZES[0], SIZES[1], SIZES[2]))
+    keys, levels = item.cells.keys.astype(int), item.cells.levels.astype(int)
+    cells[keys // SIZES[1], keys % SIZES[1], levels] = item.cells.values
+
+    law = conditionals(tables)[2]
+
+    places = list(itertools.product(range(SIZES[0]), range(SIZES[1])))
+    slots = law.resolve(
+        np.array([a * SIZES[1] + b for a, b in places], np.uint64), np.array(places).T
+    )
+    for (a, b), slot in zip(places, slots, strict=True):
+        counts = next((c for c in (cells[a, b], cells[a].sum(axis=0)) if c.sum() > 0), 0 * pull)
+        assert law.shares[slot] == pytest.approx((counts + 5 * pull) / (counts.sum() + 5))
+    assert 0 < (cells.sum(axis=2) == 0).sum() < cells[..., 0].size
+    default = Sbhg(epsilon=5, contexts=given)
+    assert mechanism.plan(curator_of(default, linked(9), None).schema, None).total == (
+        default.plan(curator_of(default, linked(9), None).schema, None).total
+    )
 
 
 def test_sbhg_divides_what_choosing_costs_by_the_picks_that_can_happen() -> None:

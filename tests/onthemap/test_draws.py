@@ -24,7 +24,13 @@ from gibbous.sampling.flows.flow_rows import plain_urns, shared_out
 from gibbous.sampling.flows.grid import WholeGrid, exponential_gaps, survival, survivors
 from gibbous.sampling.flows.polya_urns import Urns, draw_people, scaled
 from gibbous.sampling.flows.reach import Ground
-from gibbous.sampling.flows.scheme import Scheme, alpha_for, profile, shrunken_alpha
+from gibbous.sampling.flows.scheme import (
+    Coarsen,
+    Scheme,
+    alpha_for,
+    profile,
+    shrunken_alpha,
+)
 from gibbous.structure.regions import miles, places
 from tests.onthemap.laws import compositions, disclosing, law, seeded, shrunken_law
 
@@ -265,28 +271,32 @@ FOUR = places(list("abcd"), [45.0, 45.1, 47.0, 47.3], [-93.0] * 4, density=[1, 1
 SQUARES = np.array([0, 1, 2, 2])  # c and d lie in one square as wide as half of their distance
 
 
-def squared(copies: int, epsilon: float) -> Onthemap:
+def squared(copies: int, epsilon: float, coarsen: Coarsen) -> Onthemap:
     there = places(np.arange(copies), np.full(copies, 45.0), np.full(copies, -93.0))
     return Onthemap(
         epsilon=epsilon,
         delta=0.02,
         destination="work",
-        coarsen=0.5,
+        coarsen=coarsen,
         origins=FOUR,
         destinations=there,
     )
 
 
 @pytest.mark.statistical
-def test_squares_follow_the_law_of_the_coarser_table_and_places_their_density() -> None:
+@pytest.mark.parametrize("coarsen", [0.5, "auto"])
+def test_squares_follow_the_law_of_the_coarser_table_and_places_their_density(
+    coarsen: Coarsen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(domain, "AUTO", (0.0, 0.5))  # four origins have too many virtual people
     records, copies = (1, 1, 0, 2), 4000
     found = profile(None, 3)
     alpha = found.effective(alpha_for(Scheme(2.0, 0.02), found, 4, 4), 4, 4)
     coarse = law((1, 1, 2), np.full(3, alpha), 4)
 
-    seen = outputs(squared(copies, 2.0), records, copies)
+    seen = outputs(squared(copies, 2.0, coarsen), records, copies)
     with patched(flow_rows, "ALPHA_FACTOR", value=0.1):
-        few = outputs(squared(copies, 2.0), records, copies)
+        few = outputs(squared(copies, 2.0, coarsen), records, copies)
 
     def together(draws: Draws) -> Draws:
         added: Draws = Counter()
@@ -335,7 +345,7 @@ def test_squares_are_as_wide_as_their_share_of_the_distance_and_heed_reach() -> 
     for coarsen, reach in ((0.2, 0.0), (1.0, 0.0), (0.5, 150.0)):
         scheme = Scheme(2.0, 1e-3, coarsen=coarsen, reach=reach, origins=here, destinations=there)
 
-        found = Ground.of(scheme, 900).squares(0)
+        found = Ground.of(scheme, 900).squares(0, coarsen)
 
         assert (found[found] == found).all()  # each square is named by its first origin
         assert (np.flatnonzero(found == found[899]) == 899).all()  # unknown: apart
@@ -378,6 +388,52 @@ def test_squares_move_commutes_less_than_virtual_people_everywhere_do() -> None:
         return float(np.abs(told - real).sum() / 2)
 
     assert moved(1.0) < moved(0.0) / 4
+
+
+def test_widths_of_squares_follow_from_totals_and_places_alone() -> None:
+    draws = np.random.default_rng(5)
+    here = places(np.arange(60), draws.uniform(44, 46, 60), draws.uniform(-94, -92, 60))
+    scheme = Scheme(4.6, 1e-3, coarsen="auto", origins=here, destinations=here)
+    totals = np.array([0, 3, 40, 400, 4000, 10**6] * 10)
+
+    def widths(seed: int) -> tuple[float, ...]:
+        rng = np.random.default_rng(seed)
+        cells = rng.multinomial(totals, rng.dirichlet(np.full(60, 0.1), size=60))
+        groups, where = np.nonzero(cells)
+        held = Held.of(groups, where, cells[groups, where], 60, 60)
+        return domain.in_squares(scheme, held).widths
+
+    found = widths(1)
+
+    assert found == widths(2) == widths(3)
+    assert [found[place] for place in range(6)] == sorted(found[:6], reverse=True)
+    assert found[0] == 2.0
+    assert found[5] == 0.0
+
+
+@pytest.mark.slow
+def test_squares_leave_a_quarter_of_the_error_of_constructed_counties() -> None:
+    draws, n, people = np.random.default_rng(1), 1500, 50_000
+    lat, lon = draws.uniform(28, 48, n), draws.uniform(-122, -70, n)
+    homes = draws.lognormal(0, 1.4, n)
+    jobs = homes * draws.lognormal(0, 0.3, n)
+    far = miles(lat[:, None], lon[:, None], lat[None], lon[None])
+    pull = homes[:, None] * jobs[None] * np.where(far < 1, 30.0, np.exp(-far / 15) + 1e-7)
+    pairs = draws.multinomial(people, (pull / pull.sum()).ravel()).reshape(n, n)
+    table = np.repeat(np.argwhere(pairs)[:, ::-1], pairs[pairs > 0], axis=0)
+    here = places(np.arange(n), lat, lon)
+    real = np.bincount(table[:, 0] * n + table[:, 1], minlength=n * n) / people
+
+    def apart(coarsen: Coarsen) -> float:
+        one = Onthemap(destination="work", coarsen=coarsen, origins=here, destinations=here)
+        drawn = release(one, schema(n, n), table, None).values.astype(int)
+        told = np.bincount(drawn[:, 0] * n + drawn[:, 1], minlength=n * n) / people
+        return float(np.abs(told - real).sum() / 2)
+
+    whole = apart(0.0)
+
+    assert apart(1.0) < whole / 4
+    assert apart("auto") < whole / 4
 
 
 def test_a_region_with_a_place_within_reach_keeps_its_records() -> None:

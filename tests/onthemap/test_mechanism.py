@@ -116,6 +116,7 @@ def test_plans_state_the_share_of_virtual_people_where_domains_are_their_own() -
 
     whole, reach = share(), share(reach=20)
     assert 0 < share(coarsen=1) < share(coarsen=0.25) < whole < 1
+    assert share(coarsen="auto") < share(coarsen=0.25)
     assert reach < whole
     assert share(epsilon=8.569, keep=((0, 1.0), (20, 0.1))) < whole
     virtual = dict(Onthemap(destination="work").plan(flow_schema(geography), None).errors)
@@ -156,6 +157,9 @@ def test_a_plan_with_geography_is_json_and_names_it_by_digest() -> None:
         ({"keep": ((0, 0.5),)}, "without public places"),
         ({"reach": 10.0}, "without public places"),
         ({"coarsen": 1.0}, "without public places"),
+        ({"coarsen": "auto"}, "without public places"),
+        ({"coarsen": "wide"}, "or 'auto'"),
+        ({"coarsen": -1.0}, "or 'auto'"),
         ({"coarsen": 1.0, "keep": ((0, 0.5),)}, "regions of its own"),
         ({"coarsen": 1.0, "accept": "good"}, "regions of its own"),
         ({"level": "county"}, "without public places"),

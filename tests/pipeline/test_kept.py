@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ import pytest
 
 import gibbous as gb
 from gibbous.core.errors import BudgetExhausted, ParameterError, UsageError
-from gibbous.privacy.ledger import Ledger
+from gibbous.privacy.ledger import Ledger, LedgerWarning
+from gibbous.write import kept as kept_module
 from gibbous.write import manifest
 from gibbous.write.package import Package
+from gibbous.write.purchases import Earlier
 from gibbous.write.verify import verify
 from tests.mutants.broken_builds import faults
 from tests.pipeline.test_pipeline import SCHEMA, table
@@ -174,7 +177,7 @@ def test_a_kernel_that_is_killed_anywhere_is_charged_once_and_loses_nothing(tmp_
         survives(tmp_path / str(last), last)
 
 
-def _buys_again(self: Package, release: gb.Release) -> None:
+def _buys_again(self: Package, release: gb.Release, where: str = "") -> None:
     """A take that takes nothing: the tables that were bought are drawn again."""
 
 
@@ -317,37 +320,135 @@ CELLS = [
     "release.receipt['digest']",
     "len(made)",
 ]
+OUT_CELLS = [  # the same, each into a folder that no cell named before; but rows that are paid for
+    c.replace("epsilon=1", "epsilon=1, out=new()") if "synthesize" in c else c for c in CELLS
+]
 PURCHASES = 4
 ORDERS = {  # what each kernel runs, one after the other
     "rerun": ["[c for c in CELLS for _ in range(2)]"],
     "restart": ["CELLS[:21]", "CELLS[:27] + ['import os; os._exit(0)']", "CELLS", "CELLS[:4] + CELLS[25:26]"],
     "reload": ["CELLS", "CELLS[:4] + ['[gb.load(r).sets[0] for r in gb.releases()]'] + CELLS[4:]"],
 }  # fmt: skip
+OUTS = {"rerun": 10, "restart": 12, "reload": 10}  # folders that cells have made
 
 
+@pytest.mark.parametrize("cells", ["CELLS", "OUT_CELLS"])
 @pytest.mark.parametrize(
     "order", [o if o == "rerun" else pytest.param(o, marks=pytest.mark.slow) for o in ORDERS]
 )
 def test_a_notebook_of_forty_cells_in_any_order_spends_once_a_request(
-    order: str, tmp_path: Path
+    order: str, cells: str, tmp_path: Path
 ) -> None:
     assert len(CELLS) == 40
     kept: set[Path] = set()
     environment = dict(os.environ, GIBBOUS_HOME=str(tmp_path / "home"))
     for kernel in ORDERS[order]:
         code = (
-            "from tests.pipeline.test_kept import CELLS\n"
-            f"space = {{'made': []}}\nfor cell in {kernel}: exec(cell, space)"
+            f"import pathlib, tempfile\nfrom tests.pipeline.test_kept import {cells} as CELLS\n"
+            f"new = lambda: pathlib.Path(tempfile.mkdtemp(dir={str(tmp_path)!r})) / 'out'\n"
+            f"space = {{'made': [], 'new': new}}\nfor cell in {kernel}: exec(cell, space)"
         )
         subprocess.run([sys.executable, "-c", code], env=environment, check=True, cwd=os.getcwd())
         now = {one.path for one in gb.releases(tmp_path / LEDGER)}
         assert kept <= now
         kept = now
 
-    charges = tables_by_charge(tmp_path)
-    assert len(charges) == PURCHASES
-    assert {len(digests) for digests in charges.values()} == {1}
+    charged = tables_by_charge(tmp_path)
+    for folder in tmp_path.glob("*/out"):
+        verify(folder, ledger=Ledger.read(tmp_path / LEDGER))
+        receipt = gb.load(folder).receipt
+        charged[receipt["ledger"]["reservation"]].add(receipt["digest"])
+    assert len(charged) == PURCHASES
+    assert {len(digests) for digests in charged.values()} == {1}
     assert all(isinstance(gb.load(path).sets[0], pl.DataFrame) for path in kept)
+    assert len(list(tmp_path.glob("*/out"))) == (0 if cells == "CELLS" else OUTS[order])
+
+
+def test_another_folder_is_drawn_from_the_tables_that_were_paid_for(tmp_path: Path) -> None:
+    first = ask(tmp_path, out=tmp_path / "a")
+    second = ask(tmp_path, out=tmp_path / "b", rows=35)
+    shutil.rmtree(tmp_path / "a")
+    third, kept = ask(tmp_path, out=tmp_path / "c", format="csv"), ask(tmp_path)
+    shutil.rmtree(tmp_path / "b")
+    shutil.rmtree(tmp_path / "c")
+    last = ask(tmp_path, out=tmp_path / "d")
+
+    assert not first.bought_before
+    for one, place in ((second, "/a'"), (third, "/b'"), (kept, "/b'"), (last, "releases/")):
+        assert one.bought_before
+        assert place in one.bought_from
+        assert one.bought_from in repr(one)
+        assert one.receipt["digest"] == first.receipt["digest"]
+    assert charges(tmp_path) == [first.receipt["ledger"]["reservation"]]
+    verify(tmp_path / "d", ledger=Ledger.read(tmp_path / LEDGER))
+
+
+def test_the_newest_tables_are_drawn_from(tmp_path: Path) -> None:
+    ask(tmp_path, out=tmp_path / "a")
+    newest = ask(tmp_path, out=tmp_path / "b", fresh=True)
+
+    assert not newest.bought_before
+    assert ask(tmp_path, out=tmp_path / "c").receipt["digest"] == newest.receipt["digest"]
+    assert len(charges(tmp_path)) == 2
+
+
+def test_what_is_charged_again_since_its_tables_are_gone_is_said(tmp_path: Path) -> None:
+    first = ask(tmp_path, out=tmp_path / "a")
+    shutil.rmtree(tmp_path / "a")
+
+    with pytest.warns(
+        LedgerWarning, match=r"\('a', 2.*\), but its folder is gone .* charged again"
+    ):
+        second = ask(tmp_path, out=tmp_path / "b")
+
+    assert second.receipt["digest"] != first.receipt["digest"]
+    assert len(charges(tmp_path)) == 2
+
+
+def changed_elsewhere(folder: Path) -> None:
+    """A folder whose tables were changed, and sealed again with their digest, is not drawn from."""
+    (folder / "elsewhere").mkdir()
+    first = ask(folder, out=folder / "out")
+    forged(folder)
+    other = gb.load(folder / "elsewhere" / "out").receipt["digest"]
+    receipt = folder / "out" / "ledger.json"
+    text = receipt.read_text().replace(first.receipt["digest"], other)
+    receipt.write_text(text)
+    for seal in manifest.SEALS:
+        (folder / "out" / seal).unlink(missing_ok=True)
+    manifest.seal(folder / "out")
+    assert gb.load(folder / "out").receipt["digest"] == other
+
+    with pytest.warns(LedgerWarning, match="gone or was changed"):
+        second = ask(folder, out=folder / "b")
+
+    assert not second.bought_before
+    assert second.receipt["digest"] not in (first.receipt["digest"], other)
+    assert len(charges(folder)) == 2
+
+
+def test_a_folder_whose_tables_were_changed_is_not_drawn_from(tmp_path: Path) -> None:
+    changed_elsewhere(tmp_path)
+
+
+def _believes(ledger: Ledger, purchase: bytes, folders: Iterable[Path]) -> Earlier | None:
+    """A look that takes what lies in a folder for what was paid for."""
+    return next((Earlier(str(one), gb.load(one)) for one in folders if one.exists()), None)
+
+
+def test_a_look_that_believes_a_folder_is_caught(tmp_path: Path) -> None:
+    with (
+        faults((kept_module, "earlier", _believes)),
+        pytest.raises((AssertionError, pytest.fail.Exception)),
+    ):
+        changed_elsewhere(tmp_path)
+
+
+def test_what_a_look_believes_is_charged_all_the_same(tmp_path: Path) -> None:
+    with faults((kept_module, "earlier", _believes)), contextlib.suppress(pytest.fail.Exception):
+        changed_elsewhere(tmp_path)
+
+    assert len(charges(tmp_path)) == 2  # the hold does not rely on the look
 
 
 def again(folder: Path, **more: Any) -> gb.Release:
@@ -406,9 +507,12 @@ def test_a_folder_of_other_records_is_replaced_by_one_that_is_paid(tmp_path: Pat
 
 
 def test_rows_that_are_drawn_from_records_are_paid_for_each_time(tmp_path: Path) -> None:
-    rows = [again(tmp_path, method=gb.Pegs(epsilon=90)) for _ in range(2)]
+    first = again(tmp_path, method=gb.Pegs(epsilon=90))
+    with pytest.warns(LedgerWarning, match="its rows are what was paid for"):
+        second = again(tmp_path, method=gb.Pegs(epsilon=90))
 
-    assert [one.bought_before for one in rows] == [False, False]
+    assert not first.bought_before
+    assert not second.bought_before
     assert len(charges(tmp_path)) == 2
 
 
@@ -429,7 +533,8 @@ def forgery_is_paid_for(folder: Path) -> None:
     (folder / "elsewhere").mkdir()
     first = again(folder)
     forged(folder)
-    found = again(folder)
+    with pytest.warns(LedgerWarning, match="gone or was changed"):
+        found = again(folder)
 
     assert found.receipt["digest"] != gb.load(folder / "elsewhere" / "out").receipt["digest"]
     assert not found.bought_before
@@ -453,6 +558,6 @@ def _trusts_the_folder(
 def test_a_hold_that_trusts_the_folder_is_caught(tmp_path: Path) -> None:
     with (
         faults((Package, "hold", _trusts_the_folder)),
-        pytest.raises((AssertionError, gb.GibbousError)),
+        pytest.raises((AssertionError, gb.GibbousError, pytest.fail.Exception)),
     ):
         forgery_is_paid_for(tmp_path)

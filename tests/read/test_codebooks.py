@@ -264,8 +264,10 @@ def test_labels_of_spss_and_stata_are_declared(ending: str, tmp_path: Path) -> N
 
     sex = draft.schema["sex"]
     assert (sex.label, sex.level_labels) == ("Sex", ((1, "male"), (2, "female")))
+    assert draft.schema is not None
     assert draft.schema.inferred() == ()
     assert draft.schema.ignore == ("age",)
+    assert '# name = "age"\n# kind = "numeric"\n# label = "Age in years"\n# lower =' in draft.toml()
     assert ("SPSS" in draft.notes.get("sex", "")) == (ending == "sav")
 
 

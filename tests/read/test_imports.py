@@ -12,7 +12,7 @@ import pytest
 
 from gibbous.core.schema import Unit
 from gibbous.encode.encode import encode
-from gibbous.read.metadata.files import import_schema
+from gibbous.read.metadata.files import import_draft, import_schema
 from gibbous.read.schema_file import parse_schema, schema_toml
 from gibbous.read.source import read_columns
 from tests.read.refusal import refused
@@ -118,12 +118,25 @@ def test_sdv_v2_states_everything_and_all_of_it_is_inferred(tmp_path: Path) -> N
     assert parse_schema(schema_toml(schema)) == schema
 
 
-def test_sdv_v1_without_data_is_refused_with_advice(tmp_path: Path) -> None:
-    with refused(2, "SDVFACTS") as caught:
-        import_schema(written(tmp_path, V1))
+def test_sdv_v1_without_data_is_a_draft_that_lists_what_is_open(tmp_path: Path) -> None:
+    draft = import_draft(written(tmp_path, V1))
 
-    assert "'room', 'rate', 'arrival'" in caught.text
-    assert "Give the data too" in caught.text or "give the data too" in caught.text
+    assert draft.schema is None
+    assert [one.name for one in draft.left_open] == ["room", "rate", "arrival"]
+    for kind, todo in (("nominal", "levels ="), ("numeric", "lower ="), ("date", "upper =")):
+        assert f'# kind = "{kind}"\n# {todo}' in draft.toml() or todo == "upper ="
+    with refused(2, "CODEBOOK") as caught:
+        import_schema(written(tmp_path, V1))
+    assert "lists what is open" in caught.text
+
+
+def test_a_block_that_was_left_open_is_read_once_it_is_finished(tmp_path: Path) -> None:
+    text = import_draft(written(tmp_path, V1)).toml()
+
+    block = text[text.index('# [[column]]\n# name = "rate"') :].split("\n\n")[0]
+    block = block.replace("# ", "").replace("lower =", "lower = 0").replace("upper =", "upper = 9")
+
+    assert parse_schema(text.replace('"rate", ', "") + block)["rate"].edges == (0, 9)
 
 
 def test_sdv_v1_takes_what_it_does_not_state_from_the_data(tmp_path: Path) -> None:

@@ -57,6 +57,9 @@ ALL: dict[str, Callable[..., Any]] = {
 }
 
 
+HEIGHTS = {"one": 0.1, "two": 0.3}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_a_chart_is_valid_and_is_drawn_alike_twice(name: str) -> None:
@@ -139,7 +142,7 @@ def test_a_map_takes_any_frame_and_leaves_out_what_is_not_finite() -> None:
 
 
 def test_methods_of_one_epsilon_stand_apart_and_references_are_lines_across() -> None:
-    rows = [{"mechanism": m, "epsilon_proven": 1.0, "tv2": 0.1} for m in ("one", "two")]
+    rows = [{"mechanism": m, "epsilon_proven": 1.0, "tv2": y} for m, y in HEIGHTS.items()]
 
     chart = ru_map(rows, "epsilon_proven", "tv2", references=[("resampled", 0.25)]).to_dict()
 
@@ -154,6 +157,25 @@ def test_methods_of_one_epsilon_stand_apart_and_references_are_lines_across() ->
     assert scale[0] < 0.1 < 0.25 < scale[1]
     told = [t["field"] for layer in layers for t in layer["encoding"].get("tooltip", ())]
     assert {"by", "x", "y"} <= set(told)
+
+
+def test_a_reference_far_from_the_points_is_named_at_the_edge_and_stretches_no_axis() -> None:
+    rows = [{"mechanism": m, "epsilon_proven": 1.0, "tv2": y} for m, y in HEIGHTS.items()]
+    far = [("independent", 5.0), ("shuffled", 6.0), ("resampled", 0.001)]
+
+    chart = ru_map(rows, "epsilon_proven", "tv2", references=far).to_dict()
+
+    scales = [
+        layer["encoding"]["y"]["scale"]["domain"]
+        for layer in chart["layer"]
+        if "scale" in layer["encoding"]["y"]
+    ]
+    assert scales
+    assert all(0.05 < low < high < 0.35 for low, high in scales)
+    assert not [layer for layer in chart["layer"] if layer["mark"]["type"] == "rule"]
+    drawn = svg_drawing.svg(ru_map(rows, "epsilon_proven", "tv2", references=far), "far")
+    assert "\u2191 independent 5, shuffled 6" in drawn
+    assert "\u2193 resampled 0.001" in drawn
 
 
 def test_mechanisms_differ_by_color_and_by_shape() -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 
-from gibbous.core.claim import pure, zcdp
+from gibbous.contract.saboteurs import patched
+from gibbous.core.claim import Relation, pure, zcdp
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Counts, Dense
 from gibbous.mechanisms.privbayes import Privbayes, prefix_joined
+from gibbous.structure import greedy
 from gibbous.structure.choice import Network
-from gibbous.structure.greedy import candidates, choose_greedy, scores, table
+from gibbous.structure.greedy import MOVED, candidates, choose_greedy, scores, table
 from tests.structure.test_choice import BINARY, curator_of, dependent_rows
 
 OPTIONS = [(0, (1,)), (2, (1,)), (0, (1, 2)), (1, ())]
@@ -36,18 +40,69 @@ def score(rows: np.ndarray) -> np.ndarray:
     return scores(OPTIONS, [table(BINARY, o) for o in OPTIONS], counts_of(rows))
 
 
-def test_one_record_moves_a_score_by_at_most_two_and_by_more_than_one() -> None:
+def moved(size: int, relation: Relation) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Scores of every pair of neighbors, the first of so many records of three bits."""
     levels = list(itertools.product((0, 1), repeat=3))
-    worst = 0.0
-    for size in range(5):
-        for rows in itertools.combinations_with_replacement(levels, size):
-            base = score(np.array(rows).reshape(-1, 3))
-            for row in levels:
-                more = score(np.array([*rows, row]))
-                worst = max(worst, float(np.abs(more - base).max()))
 
-    assert worst <= 2
-    assert worst > 1.1
+    @cache
+    def found(rows: tuple[int, ...]) -> np.ndarray:
+        return score(np.array([levels[i] for i in rows]).reshape(-1, 3))
+
+    for rows in itertools.combinations_with_replacement(range(8), size):
+        rests = (
+            {rows} if relation == "add_remove" else {rows[:i] + rows[i + 1 :] for i in range(size)}
+        )
+        for rest, one in itertools.product(rests, range(8)):
+            yield found(rows), found(tuple(sorted((*rest, one))))
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_one_record_moves_a_score_by_no_more_than_is_stated(relation: Relation) -> None:
+    worst = [max(float(np.abs(a - b).max()) for a, b in moved(n, relation)) for n in range(1, 5)]
+
+    if relation == "add_remove":
+        assert 1.1 < max(worst) <= MOVED[relation] == 2
+    else:
+        assert all(most <= 3 - 3 / n + 1e-12 for n, most in enumerate(worst, 1))
+        assert max(worst) == 1.5
+        assert MOVED[relation] == 3
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_the_exact_law_of_a_pick_keeps_epsilon_and_that_of_a_saboteur_does_not(
+    relation: Relation,
+) -> None:
+    pairs = list(moved(4, relation))
+
+    def lost(stated: float, epsilon: float) -> float:
+        laws = [[log_softmax(epsilon * x / (2 * stated)) for x in pair] for pair in pairs]
+        return max(float(np.abs(one - two).max()) for one, two in laws)
+
+    for epsilon in (0.5, 2.0, 20.0):
+        assert lost(MOVED[relation], epsilon) <= epsilon
+        assert lost(MOVED[relation] / 4, epsilon) > epsilon
+
+
+def test_a_pick_is_drawn_with_the_bound_that_is_stated() -> None:
+    schema, rows = dependent_rows(200)
+    seen = {}
+    relations: tuple[Relation, ...] = ("add_remove", "replace_one")
+    for relation in relations:
+        for factor in (1, Fraction(1, 10**6)):  # the saboteur: half a pick's noise and less
+            stated = {key: value * factor for key, value in MOVED.items()}
+            with patched(greedy, "MOVED", value=stated):
+                seen[relation, factor] = {picked(rows, schema, relation) for _ in range(40)}
+
+    for relation in relations:
+        assert len(seen[relation, 1]) > 3
+        assert len(seen[relation, Fraction(1, 10**6)]) == 1
+
+
+def picked(rows: np.ndarray, schema: Schema, relation: Relation) -> Network:
+    curator = curator_of(rows, pure(Fraction(1000), relation=relation), relation, schema)
+    return choose_greedy(
+        curator, 1, epsilon=Fraction(1, 100), accounting="pure", max_cells=100, most=1000
+    )
 
 
 def test_the_score_is_half_the_distance_from_independence() -> None:

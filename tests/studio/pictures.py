@@ -1,7 +1,11 @@
-"""Screenshots of every screen, light, dark and narrow: python -m tests.studio.pictures [FOLDER]."""
+"""Screenshots of every screen, light, dark and narrow: python -m tests.studio.pictures [FOLDER [whole]].
+
+The table has 12 columns and 20,000 rows that are drawn here. With `whole`, pages are shown to their end.
+"""
 
 from __future__ import annotations
 
+import base64
 import sys
 import tempfile
 import time
@@ -14,7 +18,7 @@ from tests.needs import BROWSERS, program
 from tests.studio.serving import served
 
 FOLDER = ROOT / "docs" / "how-to" / "studio"
-WIDE, NARROW = {"width": 1180, "height": 820}, {"width": 390, "height": 844}
+WIDE, NARROW = {"width": 1280, "height": 820}, {"width": 390, "height": 844}
 SCREENS = (
     "data", "describe", "budget", "method", "run", "release", "assess", "compare", "analyse",
     "ledger",
@@ -34,17 +38,76 @@ def settled(page: Any, patience: float = 400) -> None:
     page.wait_for_load_state("networkidle")
 
 
-def prepared(page: Any, address: str) -> None:
-    """Walk the whole way once: demonstration data, budget, run, report, zip, assessment, a fit, a study."""
+def survey(folder: Path, rows: int = 20_000) -> Path:
+    """A table of twelve columns of people who do not exist; separated by semicolons."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 95, rows)
+    school = np.clip((rng.normal(2.2, 1.1, rows) - (age > 70)).round(), 0, 4).astype(int)
+    health = np.clip((4.2 - age / 40 + rng.normal(0, 0.9, rows)).round(), 0, 4).astype(int)
+    income = np.exp(rng.normal(7.1 + 0.22 * school, 0.5)).round(-1).clip(0, 20_000).astype(int)
+    names = {
+        "sex": ["f", "m"], "region": ["north", "east", "south", "west", "center"],
+        "tenure": ["owner", "tenant", "other"], "smoker": ["never", "former", "daily"],
+        "occupation": ["office", "trade", "care", "craft", "farm", "none"],
+    }  # fmt: skip
+    words = {
+        name: np.array(texts)[rng.integers(0, len(texts), rows)] for name, texts in names.items()
+    }
+    table = {
+        "age": age, **words, "school": np.array(["none", "basic", "middle", "high", "degree"])[school],
+        "health": np.array(["bad", "poor", "fair", "good", "very good"])[health], "income": income,
+        "household": rng.integers(1, 7, rows), "visits": rng.poisson(2 + (4 - health)).clip(0, 20),
+        "height": rng.normal(170, 9, rows).round().clip(140, 210).astype(int),
+    }  # fmt: skip
+    path = folder / "survey.csv"
+    pl.DataFrame(table).write_csv(path, separator=";")
+    return path
+
+
+def prepared(page: Any, address: str, table: Path) -> None:
+    """Walk the whole way once: a file, facts, budget, run, report, zip, assessment, a fit, a study."""
     page.goto(address)
     page.wait_for_url("**/data")
-    page.get_by_role("button", name="Take the demonstration data").click()
-    page.goto(page.url.rpartition("/")[0] + "/budget")
     base = page.url.rpartition("/")[0]
+    page.get_by_label("Choose a file").set_input_files(table)
+    page.get_by_role("heading", name="Open:").wait_for()
+    settled(page)
+    page.get_by_role("button", name="Separator").click()
+    settled(page)
+    page.goto(f"{base}/describe")
+    page.get_by_role("button", name="Fill in from names").click()
+    settled(page)
+    for name, low, high in (
+        ("income", "0", "20000"),
+        ("household", "1", "6"),
+        ("visits", "0", "20"),
+    ):
+        column = page.locator("details.column", has=page.get_by_text(name, exact=True)).first
+        column.locator("summary").click()
+        column.get_by_label("Label", exact=True).fill(
+            {"income": "Income of a month", "household": "People in the household"}.get(
+                name, "Visits a year"
+            )
+        )
+        column.locator('select[name="kind"]').select_option("numeric")
+        column.get_by_label("Least value").fill(low)
+        column.get_by_label("Greatest value").fill(high)
+        column.locator('select[name="missing"]').select_option("no")
+        column.get_by_label("How do you know?").fill("questionnaire of 2026, page 3")
+        column.get_by_role("button", name="I know this").click()
+    page.goto(f"{base}/budget")
+    page.get_by_role("button", name="Save the unit").click()
+    page.goto(f"{base}/budget")
     page.get_by_label("Rows to draw").fill("20000")
     page.get_by_label("Sets").fill("3")
     page.get_by_role("button", name="Take this budget").click()
     page.goto(f"{base}/run")
+    page.get_by_label("Title").fill("Survey of people who do not exist")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_label("I accept that").check()
     page.get_by_label("Type 1 to confirm").fill("1")
     page.get_by_role("button", name="Spend and run").click()
     settled(page)
@@ -58,7 +121,7 @@ def prepared(page: Any, address: str) -> None:
         page.get_by_role("button", name=button, exact=True).click()
         settled(page)
     page.goto(f"{base}/analyse")
-    page.get_by_label("Formula").fill("mdvis ~ hlthp + physlm")
+    page.get_by_label("Formula").fill("visits ~ age + health")
     page.get_by_role("button", name="Fit").click()
     settled(page)
     page.goto(f"{base}/compare")
@@ -66,11 +129,28 @@ def prepared(page: Any, address: str) -> None:
     page.get_by_role("button", name="Compare").click()
     settled(page)
     page.goto(f"{base}/assess")
+    for group, name in (
+        ("keys", "age"),
+        ("keys", "sex"),
+        ("keys", "region"),
+        ("sensitive", "health"),
+    ):
+        page.locator(f'input[name="{group}[]"][value="{name}"]').check()
     page.get_by_role("button", name="Compare with the records").click()
     settled(page)
 
 
-def main(folder: Path) -> None:
+def kept(page: Any, path: Path, *, whole: bool) -> None:
+    """One picture; WebP takes half the bytes of PNG."""
+    if whole:
+        page.screenshot(path=path.with_suffix(".png"), full_page=True)
+        return
+    session = page.context.new_cdp_session(page)
+    shot = session.send("Page.captureScreenshot", {"format": "webp", "quality": 80})
+    path.write_bytes(base64.b64decode(shot["data"]))
+
+
+def main(folder: Path, *, whole: bool = False) -> None:
     """Make all of them."""
     from playwright.sync_api import sync_playwright
 
@@ -81,7 +161,7 @@ def main(folder: Path) -> None:
         browser = driver.chromium.launch(executable_path=program(*BROWSERS), args=ARGUMENTS)
         with served(place, home=home) as studio:
             context = browser.new_context(viewport=WIDE)
-            prepared(context.new_page(), studio.address)
+            prepared(context.new_page(), studio.address, survey(Path(work)))
             state = context.storage_state()
             for look, (scheme, size) in LOOKS.items():
                 context = browser.new_context(
@@ -91,21 +171,24 @@ def main(folder: Path) -> None:
                 for screen in SCREENS:
                     page.goto(f"{studio.base}/{screen}")
                     page.wait_for_load_state("networkidle")
-                    page.screenshot(path=folder / f"{screen}-{look}.png", full_page=False)
+                    kept(page, folder / f"{screen}-{look}.webp", whole=whole)
                 context.close()
         with served("--board", place / "release", home=home) as studio:
             for look, (scheme, size) in LOOKS.items():
-                if look != "light":
-                    continue
-                page = browser.new_context(viewport=size, color_scheme=scheme).new_page()
-                page.goto(studio.address)
+                seen = None if look == "light" else state
+                page = browser.new_context(
+                    viewport=size, color_scheme=scheme, storage_state=seen
+                ).new_page()
+                page.goto(studio.address if look == "light" else f"{studio.base}/board")
                 page.wait_for_url("**/board")
-                page.get_by_role("button", name="Verify").click()
+                if look == "light":
+                    state = page.context.storage_state()
+                    page.get_by_role("button", name="Verify").click()
                 settled(page)
-                page.screenshot(path=folder / f"board-{look}.png")
+                kept(page, folder / f"board-{look}.webp", whole=whole)
                 page.context.close()
         browser.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER, whole="whole" in sys.argv[2:])

@@ -228,31 +228,109 @@ def test_l8_twelve_hostile_names_and_levels_are_shown_as_text(
     assert page.locator("img, main script, b").count() == 0
 
 
-def test_the_keyboard_alone_opens_data_and_comes_to_the_budget(
-    browser: Any, studio: Served
-) -> None:
+def reach(page: Any, name: str, most: int = 150) -> None:
+    """Press Tab until what has the focus is called so: a button or link by its text, a field by its id."""
+    script = "[document.activeElement.textContent.trim(), document.activeElement.id]"
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if name in page.evaluate(script):
+            return
+    pytest.fail(f"{name} is not reached by the Tab key on {page.url}")
+
+
+def test_the_keyboard_alone_comes_from_the_data_to_the_zip(browser: Any, studio: Served) -> None:
     visit = Visit(browser, studio.address)
     page = visit.page
     page.wait_for_url("**/data")
 
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.textContent") == "Take the demonstration data":
-            break
+    reach(page, "Take the demonstration data")
     page.keyboard.press("Enter")
     page.wait_for_url("**/describe")
     settled(page)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the screen"
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-    for _ in range(20):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.textContent") == "On to the budget":
-            break
+    for name, where in (
+        ("On to the budget", "budget"), ("Take this budget", "method"), ("On to the run", "run"),
+    ):  # fmt: skip
+        reach(page, name)
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/{where}")
+    reach(page, "f-confirm")
+    page.keyboard.type("1")
+    reach(page, "Spend and run")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/budget")
+    settled(page)
+    reach(page, "See the release")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/release")
+    for name in ("Verify", "Make the zip"):
+        reach(page, name)
+        page.keyboard.press("Enter")
+        settled(page)
+    reach(page, "Download the zip")
+    with page.expect_download() as got:
+        page.keyboard.press("Enter")
 
+    assert zipfile.ZipFile(got.value.path()).testzip() is None
     assert outline != "none"
+
+
+def peak(studio: Served) -> float:
+    """The most bytes that the studio's own process ever held."""
+    text = Path(f"/proc/{studio.process.pid}/status").read_text()
+    return 1024.0 * int(text.split("VmHWM:")[1].split()[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_million_rows_are_held_neither_by_the_studio_nor_by_the_browser(
+    browser: Any, studio: Served, tmp_path: Path
+) -> None:
+    path = tmp_path / "million.csv"
+    with open(path, "w") as file:
+        file.write(",".join(f"a_column_of_levels_{j}" for j in range(6)) + "\n")
+        for i in range(1_000_000):
+            file.write(",".join(f"level-{(i * (j + 3)) % 7}" for j in range(6)) + "\n")
+    size = path.stat().st_size
+    visit = Visit(browser, studio.address)
+    visit.page.wait_for_url("**/data")
+    for screen in SCREENS:  # what they import is held from here on
+        visit.go(screen)
+    before = peak(studio)
+
+    visit.go("data").get_by_label("Choose a file").set_input_files(path)
+    visit.page.get_by_role("heading", name="Open:").wait_for(timeout=120_000)
+    settled(visit.page)
+    for screen in ("describe", "budget", "method", "run"):
+        visit.go(screen)
+    page = visit.go("describe")
+    page.locator("details.column").first.locator("summary").first.click()
+    page.get_by_role("button", name="Show what the records hold").first.click()
+    page.locator("#shown").wait_for(timeout=120_000)
+
+    assert size > 45e6
+    assert peak(studio) - before < size / 2
+    assert peak(studio) < 250e6
+    assert page.evaluate("performance.memory.usedJSHeapSize") < size / 2
+    assert "142,85" in page.locator("#shown").inner_text()
+
+
+def test_the_first_paint_of_each_screen_comes_within_two_seconds(
+    browser: Any, studio: Served
+) -> None:
+    visit = Visit(browser, studio.address)
+    visit.page.wait_for_url("**/data")
+    visit.press("Take the demonstration data")
+    paint = "(performance.getEntriesByName('first-contentful-paint')[0] || {}).startTime"
+    took: dict[str, float] = {}
+    for screen in SCREENS:
+        for _ in range(2):
+            page = visit.go(screen)
+            while (ms := page.evaluate(paint)) is None:
+                page.wait_for_timeout(50)
+            took[screen] = min(took.get(screen, ms), ms)
+
+    assert {name: ms for name, ms in took.items() if ms >= 2000} == {}
 
 
 def serious(page: Any, axe: Any, where: str) -> list[str]:
@@ -265,6 +343,26 @@ def serious(page: Any, axe: Any, where: str) -> list[str]:
         for one in found
         if one["impact"] in ("serious", "critical")
     ]
+
+
+def with_results(visit: Visit) -> None:
+    """A fit, a study, a comparison with risks, and two columns crossed."""
+    visit.go("analyse").get_by_label("Formula").fill("c11 ~ c0 + c1")
+    visit.press("Fit")
+    assert visit.page.get_by_text("Estimates").count()
+    page = visit.go("assess")
+    for group, name in (("keys", "c0"), ("keys", "c1"), ("sensitive", "c2")):
+        page.locator(f'input[name="{group}[]"][value="{name}"]').check()
+    visit.press("Compare with the records")
+    assert page.get_by_role("heading", name="Risk", exact=True).count()
+    page.get_by_role("button", name="Show both beside the records").click()
+    page.locator("#crossed h3").wait_for(timeout=120_000)
+    page = visit.go("compare")
+    page.get_by_label("adaptive_gibbs").uncheck()
+    page.get_by_label("Epsilons").fill("1")
+    page.get_by_label("Repeats").fill("1")
+    visit.press("Compare", exact=True)
+    assert page.locator("svg.chart").count() == 1
 
 
 def test_axe_finds_nothing_serious_on_any_screen_light_dark_or_narrow(
@@ -285,6 +383,7 @@ def test_axe_finds_nothing_serious_on_any_screen_light_dark_or_narrow(
         visit.go("release")
         visit.press("Verify")
         visit.press("Write the public report")
+        with_results(visit)
         state = visit.context.storage_state()
         looks = (("light", WIDE), ("dark", WIDE), ("light", NARROW))
         for scheme, size in looks:

@@ -143,12 +143,13 @@ def test_l5_names_of_uploads_are_made_here(visitor: Visitor, folder: Path, name:
     from urllib.parse import quote
 
     answer = upload(visitor, b"a\n1\n", quote(name))
-    [path] = (folder / ".studio" / "uploads").iterdir()
+    [own] = (folder / ".studio" / "uploads").iterdir()
+    [path] = own.iterdir()
 
-    assert answer.text == path.name
+    assert answer.text == f"{own.name}/{path.name}"
     assert re.fullmatch(r"[\w-]+\.csv", path.name)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(own.stat().st_mode) == stat.S_IMODE(own.parent.stat().st_mode) == 0o700
 
 
 def test_l6_an_upload_over_the_limit_leaves_nothing(studio: Any, folder: Path) -> None:

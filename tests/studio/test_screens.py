@@ -155,6 +155,12 @@ def test_a_model_is_fitted_without_the_records(finished: Visitor) -> None:
     assert r"\begin{tabular}" in page
     assert "sex[T.M]," in html.unescape(page)
     assert '<option value="sex=F" selected>F</option>' in page
+    assert 'data-insert="income"' in page
+    csv = finished.get("document/estimates.csv")
+    assert csv.headers["content-disposition"] == 'attachment; filename="estimates.csv"'
+    assert csv.text.startswith("name,estimate,se,df,low,high\n")
+    assert csv.text in html.unescape(page)
+    assert finished.get("document/estimates.tex").text.startswith(r"\begin{tabular}")
 
     again = {"reference[]": "sex=M", "formula": "income ~ age + sex", "family": "gaussian"}
     finished.do("analyse/fit", **again, once="again")
@@ -238,7 +244,7 @@ def test_a_fact_that_is_known_without_looking_is_declared_with_its_reason(
     draft = SCHEMA.replace('levels = ["F", "M"]', 'levels = ["F", "M"]\nsource = "inferred"')
     (folder / "schema.toml").write_text(draft)
     visitor = Visitor(described)
-    fields = {"column": "sex", "kind": "binary", "levels": "F\nM", "missing": ""}
+    fields = {"column": "sex", "kind": "binary", "levels": "F\nM", "missing": "no"}
 
     refused = visitor.do("describe/declare", reason="", **fields)
     done = visitor.do("describe/declare", reason="codebook, page 3", **fields)
@@ -320,7 +326,7 @@ def test_an_upload_that_no_request_names_is_swept(studio: Studio, folder: Path) 
     visitor.do("data/choose", upload=second, once="a")
     uploads = folder / ".studio" / "uploads"
 
-    assert [p.name for p in uploads.iterdir()] == [second]
+    assert [str(p.relative_to(uploads)) for p in uploads.glob("*/*")] == [second]
     assert first != second
     visitor.settle()
     visitor.do("data/forget")
@@ -419,7 +425,7 @@ def test_python_of_every_command_is_python() -> None:
     made = [
         commands.draft("a.csv", "s.toml", reading),
         commands.bought("a", "s", {"epsilon": "1", "delta": "1e-9"}, "id:3", ()),
-        commands.imported("b", "s"), commands.suggested("s"), commands.checked("s", "a", reading),
+        commands.imported("b", "s", ["x"]), commands.suggested("s", ()), commands.checked("s", "a", reading),
         commands.planned(values, accept=True), commands.synthesized(values, reading, accept=True),
         commands.verified("r", "k.pub"), commands.public_report("r"), commands.mapped("r", "d", "p", "o"),
         commands.evaluated("a", "r", {"keys": ["x"]}, "h", reading),

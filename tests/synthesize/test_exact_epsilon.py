@@ -13,10 +13,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from gibbous.core.claim import Relation
 from gibbous.perturb.add import Add
 from gibbous.perturb.tilt import Tilt
 from gibbous.sampling.gibbs_rows import GibbsRows, ResetBlocks
-from tests.synthesize.law import Law, Records, add, exact_epsilon, law, loss, tilt
+from tests.synthesize.law import Law, Records, Weigh, add, exact_epsilon, law, loss, tilt
 from tests.synthesize.made import context_of
 
 SIZES = (2, 2)
@@ -165,6 +166,31 @@ def test_a_reset_block_costs_more_when_a_record_is_replaced() -> None:
     assert reached == pytest.approx(math.log(5), abs=1e-9)
     assert CLAIM < reached <= ours
     assert ours == pytest.approx(2 * math.log(2) + 2 * math.log(1.5), abs=1e-9)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_a_reset_block_with_a_public_prior_keeps_the_price_of_its_least_level(
+    relation: Relation,
+) -> None:
+    """The saboteur takes alpha for the level with the most virtual records: its price is broken."""
+
+    def weigh(least: float) -> Weigh:
+        return lambda counts: [counts[0] + 3 * least, counts[1] + least]
+
+    def reached(least: float) -> float:
+        return exact_epsilon(
+            SIZES,
+            3,
+            relation,
+            lambda r: law(r, SIZES, weigh(least), rows=2, reset="visit", chained=True),
+        )
+
+    own = tuple((j, Add(Fraction(1), (3, 1))) for j in range(2))
+    stated = price(ResetBlocks(ONE, 2, own=own), 2, relation)
+
+    assert stated == price(ResetBlocks(ONE, 2), 2, relation)
+    assert 0.5 * stated < reached(1.0) <= stated
+    assert reached(1 / 3) > stated
 
 
 @pytest.mark.parametrize(("block", "sweeps"), [(2, 2), (1, 3), (3, 1)])

@@ -22,7 +22,7 @@ from gibbous.core.tables import Dense, NoiseInfo, Recipe, Sparse, Table, Tables
 from gibbous.encode.decode import decode
 from gibbous.mechanisms.noisy_pegs import NoisyPegs
 from gibbous.privacy.ledger import Ledger
-from gibbous.write import kept, package, parts
+from gibbous.write import package, parts, purchases
 from gibbous.write.certificate import Facts
 from gibbous.write.output_path import check_output
 from gibbous.write.signature import SigningKey
@@ -151,7 +151,7 @@ def write(
         sign=sign,
     )
     privacy = Privacy(schema, NoisyPegs())
-    request = kept.request_digest(privacy, output, planned, dataset=DATASET, target=target)
+    request = purchases.request_digest(privacy, output, planned, dataset=DATASET, target=target)
     with package.begin(target, output, request=request) as draft:
         if draft.release is not None:
             return draft.release

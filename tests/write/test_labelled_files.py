@@ -16,6 +16,7 @@ import gibbous as gb
 from gibbous.cli import main
 from gibbous.core.errors import EngineFailure, ModelRejected
 from gibbous.core.request import EXCEL_ROWS, Output
+from gibbous.read.metadata.files import import_draft
 from gibbous.write import manifest
 from gibbous.write.labelled_files import labelled, variable_names
 from tests.needs import need
@@ -204,7 +205,7 @@ def test_a_sheet_holds_no_more_rows_than_it_can() -> None:
 
 
 def test_labels_of_an_spss_file_come_back_from_a_release(tmp_path: Path) -> None:
-    """A labelled file in, its schema, a release, its codebook, and a labelled file out."""
+    """A labelled file in, its schema, a release, its codebook and reports, labelled files out and in."""
     import pyreadstat
 
     rows = records().with_columns(pl.col("sex").replace_strict({"f": 1.0, "m": 2.0}))
@@ -230,5 +231,50 @@ def test_labels_of_an_spss_file_come_back_from_a_release(tmp_path: Path) -> None
     assert meta.variable_value_labels == labels
     assert meta.column_names_to_labels == {"sex": "Sex", "grp_1": "Group", "age": "Age in years"}
     assert release.schema["grp_1"].ordered
+    public, internal = tmp_path / "public.html", tmp_path / "internal.html"
+    gb.report(release, "public", public)
+    found = gb.evaluate(tmp_path / "in.csv", release)
+    found.report(internal)
     for text in ("female", "male", "low", "mid", "high", "Sex", "Group", "Age in years"):
         assert text in codebook
+        assert text in public.read_text()
+        assert text in internal.read_text()
+    for again in (str(tmp_path / "out" / "synthetic_1.sav"), str(tmp_path / "out" / "ddi.xml")):
+        assert main(["schema", "import", again, "--out", f"{again}.toml"]) == 0
+        text = Path(f"{again}.toml").read_text()
+        for said in ("female", "male", "low", "mid", "high", "Sex", "Group", "Age in years"):
+            assert f'"{said}"' in text
+
+
+TOLD = gb.Schema(
+    (
+        gb.Column("sex", "binary", levels=("f", "m"), label="Sex", description="As it was said. " * 9 + "So.",
+                  note="Not asked before 2010: ü" + " €€" * 30),
+        gb.Column.numeric("pay 1", lower=0, upper=9, measured_in="euro", note="gross"),
+    ),
+    unit=gb.Unit("row"),
+)  # fmt: skip
+
+
+def test_descriptions_units_and_notes_are_in_spss_excel_and_ddi_files(tmp_path: Path) -> None:
+    from openpyxl import load_workbook
+
+    rows = pl.DataFrame({"sex": ["f", "m"] * 20, "pay 1": [1, 2] * 20})
+    given = {"epsilon": 8, "rows": 9, "ledger": gb.Ledger.ephemeral()}
+    for form in ("sav", "xlsx"):
+        gb.synthesize(rows, TOLD, "laplace", out=tmp_path / form, format=form, **given)
+        gb.verify(tmp_path / form)
+    sheet = load_workbook(tmp_path / "xlsx" / "synthetic_1.xlsx")["columns"]
+    spss = import_draft(tmp_path / "sav" / "synthetic_1.sav").left_open
+    ddi = gb.import_schema(tmp_path / "sav" / "ddi.xml")
+
+    release = gb.load(tmp_path / "sav")
+    gb.report(release, "public", tmp_path / "public.html")
+    gb.evaluate(rows, release, only="tv1").report(tmp_path / "internal.html")
+    for page in (tmp_path / "public.html", tmp_path / "internal.html"):
+        assert all(text in page.read_text() for text in ("As it was said.", "euro", "gross"))
+    for at, column in enumerate(TOLD):
+        texts = {key: getattr(column, key) for key in ("description", "measured_in", "note")}
+        assert [sheet.cell(at + 2, place).value or None for place in (4, 3, 5)] == [*texts.values()]
+        assert {key: spss[at].public_texts()[key] for key in texts} == texts
+        assert {key: getattr(ddi[column.name], key) for key in texts} == texts

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import io
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gibbous as gb
 from gibbous.core.codes import Codes
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.encode.column_types import fits, fitting, type_of, type_text
 from gibbous.encode.decode import decode
 from gibbous.encode.encode import encode
 from gibbous.read.conform import plain
+from gibbous.read.source import read_columns
 from gibbous.write.arrow_schema import file_metadata
 from gibbous.write.frame_kinds import frame_kind
 
@@ -243,3 +248,82 @@ def test_whole_numbers_with_missing_of_a_parquet_file_are_nullable_in_pandas(tmp
     assert dict(found.dtypes.astype(str)) == {"n": "Int64", "m": "int64"}
     assert found.attrs == {"columns": {"n": {"label": "Age"}}}
     assert pq.read_schema(path).field("n").metadata == {b"label": b"Age"}
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y"])
+@pytest.mark.parametrize("library", ["polars", "pandas", "pandas string", "pyarrow"])
+def test_days_that_were_text_come_back_as_text(library: str, form: str) -> None:
+    own = None if form == "%Y-%m-%d" else form
+    column = Column("x", "date", date_format=own, missing=True, **DAYS)
+    days = pl.Series([datetime.date(2020, 1, day + 1) for day in range(31)] * 9)
+    source: Any = pl.DataFrame({"x": days.dt.strftime(form)})
+    if library.startswith("pandas"):
+        source = pd.DataFrame({"x": source["x"].to_list()}, dtype=object)
+        source = source.astype("string") if library == "pandas string" else source
+    source = source.to_arrow() if library == "pyarrow" else source
+    schema = Schema((column,), Unit("row"))
+    release = gb.synthesize(
+        source, schema, "laplace", epsilon=9, rows=40, ledger=gb.Ledger.ephemeral()
+    )
+
+    for found in (release.sets[0], release.sample(5)):
+        values = found["x"].to_pylist() if library == "pyarrow" else list(found["x"])
+        kind = (lambda frame: frame.dtypes["x"]) if library[:6] == "pandas" else lambda f: f.schema
+        assert kind(found) == kind(source)
+        assert all(
+            isinstance(datetime.datetime.strptime(one, form), datetime.datetime)
+            for one in values
+            if isinstance(one, str)
+        )
+        assert any(isinstance(one, str) for one in values)
+        assert encode(pl.DataFrame({"x": pl.Series(values, dtype=pl.String)}), schema).rows
+
+
+@pytest.mark.parametrize("values", [[True, False], [3, 1]], ids=["booleans", "numbers"])
+def test_types_come_back_from_files_where_levels_are_text(
+    values: list[Any], tmp_path: Path
+) -> None:
+    """As a schema that was bought has them: such a run stopped after its charge."""
+    levels = tuple(str(one).lower() for one in values)
+    schema = Schema((Column("x", "ordinal", levels=levels),), Unit("row"))
+    source = pl.DataFrame({"x": values * 50})
+    release = gb.synthesize(source, schema, "laplace", epsilon=9, rows=9, out=tmp_path / "out")
+
+    assert gb.load(release.path).sets[0].schema == release.sets[0].schema == source.schema
+
+
+def test_objects_come_back_as_objects() -> None:
+    source = pd.DataFrame({"x": pd.Series([1, 2, None] * 50, dtype=object)})
+    column = Column("x", "numeric", missing=True, **WHOLE)
+    release = gb.synthesize(
+        source, Schema((column,), Unit("row")), "laplace", epsilon=9, rows=40, ledger=gb.Ledger.ephemeral()
+    )  # fmt: skip
+
+    assert release.sets[0].dtypes["x"].kind == "O"
+    assert {type(one) for one in release.sets[0]["x"]} <= {int, type(None)}
+
+
+def test_labels_are_in_the_attributes_of_the_frame_that_a_run_returns(tmp_path: Path) -> None:
+    column = Column("x", "numeric", label="Age", note="at entry", **WHOLE)
+    source = pd.DataFrame({"x": [1, 2, 3] * 50})
+    release = gb.synthesize(
+        source, Schema((column,), Unit("row")), "laplace", epsilon=9, rows=9, out=tmp_path / "out"
+    )
+
+    attrs = {"columns": {"x": {"label": "Age", "note": "at entry"}}}
+    assert release.sets[0].attrs == release.sample(3).attrs == attrs
+    assert pd.read_parquet(tmp_path / "out" / "synthetic_1.parquet").attrs == attrs
+
+
+def test_a_decimal_that_no_column_holds_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array([decimal.Decimal(1)] * 9, pa.decimal256(40, 0)), "y": [1] * 9})
+    pq.write_table(table, tmp_path / "wide.parquet")
+    schema = Schema((Column("y", "numeric", **WHOLE),), Unit("row"))
+    wide = Schema((Column("x", "numeric", **WHOLE), *schema), Unit("row"))
+
+    for source in (table, tmp_path / "wide.parquet"):
+        with pytest.raises(
+            gb.GibbousError, match=r"Column 'x' has type decimal.*Convert the column"
+        ):
+            read_columns(source, schema=wide)
+        assert read_columns(source, schema=replace(schema, ignore=("x",))).columns == ["y"]

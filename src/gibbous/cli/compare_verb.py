@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,21 +21,23 @@ def run(
     workers: int | None,
     public_data: bool,
     ledger: Path | None,
+    reading: Mapping[str, str],
     screen: ScreenFlags,
 ) -> None:
     """Run, or go on with, the study of a file, and write its figures and maps.
 
     Args:
         out: folder; finished runs are kept in it, and the same call goes on where it stopped.
+        reading: how text files are read, as far as flags say, in place of what the file says.
     """
     from gibbous.frontier.compare import compare
     from gibbous.frontier.study_file import load
 
-    plan = load(config)
+    plan = load(config, reading)
     flags = {"workers": workers, "public_data": public_data or None}
     settings = plan.settings | {name: value for name, value in flags.items() if value is not None}
     check_folder(out)
-    with Bars(quiet=screen.silent) as bars:
+    with Bars(quiet=screen.quiet, json=screen.json) as bars:
         study = compare(
             plan.source,
             plan.schema,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from gibbous.core.schema import Schema
     from gibbous.read.declaring import Declared
 
+Inferred = Annotated[
+    list[str] | None,
+    Option(
+        "--inferred", help="A column that somebody looked at: its facts stay inferred; repeatable."
+    ),
+]
 SchemaPath = Annotated[Path, Argument(metavar="SCHEMA", help="Schema file; it is edited in place.")]
 
 
@@ -30,6 +36,12 @@ class FactFlags:
     lower: Annotated[str | None, Option("--lower", help="Least value: number or day.")] = None
     upper: Annotated[str | None, Option("--upper", help="Greatest value: number or day.")] = None
     bins: Annotated[int | None, Option("--bins", min=1, help="Bins of equal width.")] = None
+    cuts: Annotated[
+        str | None, Option("--cuts", help="Between bins: 5,10; in place of --bins.")
+    ] = None
+    other: Annotated[
+        str | None, Option("--other", help="Label of a level for all further values.")
+    ] = None
     missing: Annotated[
         bool | None, Option("--missing/--no-missing", help="Whether a value can be absent.")
     ] = None
@@ -38,6 +50,7 @@ class FactFlags:
     levels_from: Annotated[
         Path | None, Option("--levels-from", help="Levels and labels of a codebook.")
     ] = None
+    inferred: Inferred = None
     all_of: Annotated[
         Path | None, Option("--all-of", help="Every fact of a codebook; without COLUMN, of all.")
     ] = None
@@ -58,7 +71,7 @@ def declare(
             "Facts are declared of one column; --all-of FILE takes those of all columns.",
             f"Use `gibbous schema declare {show.quoted(schema)} COLUMN --lower 0 --upper 110`.",
         )
-    facts = _facts(known, column, given)
+    facts = _as_seen(known, _facts(known, column, given), given.inferred)
     _write(schema, text, known, facts, screen)
 
 
@@ -68,32 +81,46 @@ def suggest(
     accept: Annotated[
         bool, Option("--accept", help="Write the suggestions into the file.")
     ] = False,
+    inferred: Inferred = None,
 ) -> None:
-    """Suggest facts from the names of columns and from public lists (sex, month, state, country)."""
+    """Suggest facts from names of columns and public lists (sex, month, state), and rules from names."""
     from gibbous.read.public_lists import suggestions
+    from gibbous.read.rule_suggestions import as_comments, rule_suggestions
 
     text, known = _read(schema)
-    found = suggestions(known)
+    found, rules = suggestions(known), rule_suggestions(known)
     if not screen.silent:
         for one in found:
             basis = "from its name" if one.by_name else "its drafted levels fit: stays inferred"
             show.line(f"  {one.column}: {_words(one.facts)} ({one.source}; {basis})")
-    if accept and found:
+        for rule in rules:
+            show.line(f"  rule: {rule.words()} (from names alone: to be confirmed)")
+    if accept and (found or rules):
+        text += as_comments(rules, text)
         marked = [
             (s.column, s.facts if s.by_name else replace(s.facts, inferred=s.facts.named()))
             for s in found
         ]
-        _write(schema, text, known, marked, screen)
+        _write(schema, text, known, _as_seen(known, marked, inferred), screen)
         return
     if screen.json:
         rows = [{"column": s.column, "facts": _words(s.facts), "by_name": s.by_name} for s in found]
-        show.as_json(
-            {"path": str(schema), "suggestions": rows, "source": [s.source for s in found]}
-        )
+        told = {"path": str(schema), "suggestions": rows, "source": [s.source for s in found]}
+        show.as_json(told | {"rules": [rule.words() for rule in rules]})
         return
-    count = show.counted(len(found), "suggestion")
-    more = " Check them against your codebook, then pass --accept." if found else ""
-    show.line(f"{schema}: {count}.{more}")
+    count = show.counted(len(found) + len(rules), "suggestion")
+    more = "Check them against your codebook, then pass --accept; rules are written as comments."
+    show.line(f"{schema}: {count}. {more if found or rules else ''}".rstrip())
+
+
+def _as_seen(
+    known: Schema, facts: list[tuple[str, Declared]], seen: list[str] | None
+) -> list[tuple[str, Declared]]:
+    """The facts, with those of columns that somebody looked at marked as read off the data."""
+    names = {known[name].name for name in seen or ()}
+    return [
+        (name, replace(one, inferred=one.named()) if name in names else one) for name, one in facts
+    ]
 
 
 def _facts(known: Schema, column: str | None, given: FactFlags) -> list[tuple[str, Declared]]:
@@ -117,6 +144,8 @@ def _facts(known: Schema, column: str | None, given: FactFlags) -> list[tuple[st
         lower=given.lower,
         upper=given.upper,
         bins=given.bins,
+        cuts=tuple(cut.strip() for cut in (given.cuts or "").split(",") if cut.strip()),
+        other=given.other,
         missing=given.missing,
         texts=tuple((key, text) for key, text in texts if text),
     )
@@ -130,7 +159,7 @@ def _facts(known: Schema, column: str | None, given: FactFlags) -> list[tuple[st
         raise UsageError(
             "FACTS",
             f"Nothing was declared of column {named!r}.",
-            "Facts are --kind, --levels, --lower and --upper, --bins, --missing or --no-missing.",
+            "Facts are --kind, --levels, --other, --lower and --upper, --bins, --cuts, --missing.",
             "Pass one of them, or --all-of FILE.",
         )
     return [(named, facts)]
@@ -138,18 +167,15 @@ def _facts(known: Schema, column: str | None, given: FactFlags) -> list[tuple[st
 
 def _of_codebook(known: Schema, column: str | None, path: Path) -> list[tuple[str, Declared]]:
     """What a codebook states of one column, or of each that the schema has."""
-    from gibbous.core.schema import Column, Schema
     from gibbous.read.declaring import Declared, declared_of
     from gibbous.read.metadata.files import read_codebook
 
-    book = read_codebook(path)
     facts: dict[str, Declared] = {}
-    stated: Any = book if isinstance(book, Schema) else book.variables
-    for one in stated:
-        found = one if isinstance(one, Column) else one.column()
+    for one in read_codebook(path).variables:
+        found = one.column()
         if found is not None:
             facts[one.name] = declared_of(found)
-            if not isinstance(one, Column) and one.missing is None:
+            if one.whole is None and one.missing is None:
                 facts[one.name] = replace(facts[one.name], missing=None)
         else:
             texts = ((key, text) for key, text in one.public_texts().items() if text)

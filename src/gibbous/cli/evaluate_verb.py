@@ -6,6 +6,7 @@ import contextlib
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ def run(
         require(("altair", "vl_convert"), "report")
     from gibbous.evaluation.evaluation import write_findings
 
-    with _folder(out, wanted.real) as folder, Bars(quiet=screen.silent) as bars:
+    with _folder(out, wanted.real) as folder, Bars(quiet=screen.quiet, json=screen.json) as bars:
         bars.compiling()
         found = _findings(wanted, reading, bars)
         if folder is not None:
@@ -112,13 +113,23 @@ def compared(
     schema: Schema | Geography
     if flags.geography is not None:
         from gibbous.flows import load_geography
+        from gibbous.flows.geography_file import cuts_of
 
         schema = load_geography(flags.geography)
+        if flags.cuts is not None:
+            schema = replace(schema, cuts=cuts_of(flags.cuts))
         names = [schema.destination, schema.origin]
     else:
         from gibbous.read.schema_file import load_schema
 
         assert flags.schema is not None, "checked before"
+        if flags.cuts is not None:
+            raise UsageError(
+                "CUTS",
+                "--cuts was given without --geography.",
+                "It cuts the trips of flows, whose places a geography declares.",
+                "Leave it out, or pass --geography FILE.",
+            )
         schema = load_schema(flags.schema)
         names = list(schema.names)
     return evaluate_and_report.evaluate(

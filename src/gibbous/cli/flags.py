@@ -197,7 +197,7 @@ class LedgerFlags:
         bool, Option("--strict", help="Charge anew where a killed run left a charge and no tables.")
     ] = False
     fresh: Annotated[
-        bool, Option("--fresh", help="With --overwrite: charge again, for new noise.")
+        bool, Option("--fresh", help="Charge again, for new noise, what was paid for.")
     ] = False
 
 

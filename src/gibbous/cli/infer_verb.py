@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,7 +39,10 @@ def run(release: Path, fitted: InferFlags, screen: ScreenFlags) -> None:
         _coefficients(fit)
         show.line("")
 
-    with Bars(quiet=screen.silent) as bars:
+    def early(fit: Fit) -> None:
+        print(json.dumps({"provisional": fit.to_json()}), file=sys.stderr, flush=True)
+
+    with Bars(quiet=screen.quiet, json=screen.json) as bars:
         fit = analysis.glm(
             fitted.formula,
             cast("Family", fitted.family),
@@ -47,7 +52,7 @@ def run(release: Path, fitted: InferFlags, screen: ScreenFlags) -> None:
             progress=bars,
             replicates=fitted.replicates,
             reference=asked,
-            first=None if screen.json or screen.quiet else first,
+            first=None if screen.quiet else early if screen.json else first,
         )
     entered = numbers(analysis)
     if screen.json:

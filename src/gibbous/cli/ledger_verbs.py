@@ -69,7 +69,8 @@ def show(
 
 def _stopped(ledger: Ledger) -> dict[str, Path]:
     """Runs that were stopped, by reservation: of kept releases, and of those in this folder."""
-    from gibbous.write.kept import folder_beside, unfinished
+    from gibbous.write.kept import unfinished
+    from gibbous.write.purchases import folder_beside
 
     kept = () if ledger.path is None else (folder_beside(ledger.path),)
     return unfinished(*kept, Path.cwd())

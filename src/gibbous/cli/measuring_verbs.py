@@ -29,6 +29,9 @@ class ComparedFlags:
 
     schema: SchemaFile = None
     geography: GeographyFile = None
+    cuts: Annotated[
+        str | None, Option("--cuts", help="Flows: miles of moderate, long trips: 6,20.")
+    ] = None
     keys: Names = None
     sensitive: Names = None
     targets: Names = None
@@ -170,11 +173,27 @@ def audit(
         raise typer.Exit(code)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class OverridingFlags:
+    """How text files are read, in place of what a study file says."""
+
+    sep: Annotated[str | None, Option("--sep", help="Separator of the CSV input.")] = None
+    encoding: Annotated[str | None, Option("--encoding", help="Encoding of the CSV input.")] = None
+    decimal: Annotated[str | None, Option("--decimal", help="Decimal mark of the CSV input.")] = (
+        None
+    )
+    on_bad_line: Annotated[
+        str | None,
+        Option("--on-bad-line", help="reject, or drop: ragged CSV lines, counted and reported."),
+    ] = None
+
+
 def compare(
     config: Annotated[Path, Option("--config", "-c", help="A study file (TOML).")],
     out: Annotated[
         Path, Option("--out", "-o", help="Folder of the study; goes on where it stopped.")
     ],
+    reading: OverridingFlags,
     screen: ScreenFlags,
     workers: Annotated[
         int | None, Option("--workers", min=1, help="Processes; default: all cores.")
@@ -189,7 +208,8 @@ def compare(
     """Run methods at several budgets, measure what comes out, draw risk-utility maps; resumable."""
     from gibbous.cli import compare_verb
 
-    compare_verb.run(config, out, workers, public_data, ledger, screen)
+    read = {name: text for name, text in asdict(reading).items() if text is not None}
+    compare_verb.run(config, out, workers, public_data, ledger, read, screen)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

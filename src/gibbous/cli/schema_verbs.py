@@ -110,20 +110,25 @@ def translate(
     from gibbous.read.metadata.files import import_draft
 
     draft = import_draft(file, data=data)
-    schema = draft.schema
+    schema, open_ = draft.schema, [one.name for one in draft.left_open]
     write_text(out, draft.toml(), overwrite)
     if screen.json:
-        show.as_json(summary(schema) | {"path": str(out), "notes": draft.notes})
+        stated = {"columns": []} if schema is None else summary(schema)
+        show.as_json(stated | {"path": str(out), "notes": draft.notes, "open": open_})
         return
     if not screen.quiet:
-        _columns(schema)
+        if schema is not None:
+            _columns(schema)
         for note, columns in _by_note(draft.notes).items():
             show.line(f"  {', '.join(map(repr, columns))}: {note}")
-    left = len(schema.inferred())
+    left = 0 if schema is None else len(schema.inferred())
+    rest = f" Left open, begun at its end: {', '.join(open_)}." if open_ else ""
+    facts = f"{left} facts inferred: review them." if left else "every fact declared."
+    if schema is not None:
+        facts = f"{show.counted(len(schema), 'column')}, {facts}"
     show.line(
-        f"{out}: {show.counted(len(schema), 'column')}, "
-        + (f"{left} facts inferred: review them." if left else "every fact declared.")
-        + ("" if schema.unit else " The privacy unit is not declared: set [unit].")
+        f"{out}: {facts if schema else 'no fact of a column is stated.'}{rest}"
+        + ("" if schema and schema.unit else " The privacy unit is not declared: set [unit].")
     )
 
 

@@ -79,6 +79,7 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
                 "claim": release.claim.to_json(),
                 "rows": rows,
                 "bought_before": release.bought_before,
+                "bought_from": release.bought_from,
                 "uncovered": list(uncovered),
                 "receipt": release.receipt.to_json(),
             }
@@ -90,7 +91,8 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
         for warning in (*plan.warnings, *_not_found(release)):
             show.line(f"  warning: {warning}")
         show.line(f"  next: gibbous verify {show.quoted(out)}")
-    paid = "; paid for by an earlier run, this one is free" if release.bought_before else ""
+    whose = f" ({release.bought_from})" if release.bought_from else ""
+    paid = f"; paid for by an earlier run{whose}, this one is free" if release.bought_before else ""
     paid = "; nothing was charged here" if plan.total.basis == "stated" else paid
     cost = show.cost_words(plan, release.schema, uncovered)
     show.line(f"total cost: {cost}{paid}. {_sets(rows)} in {out}.")

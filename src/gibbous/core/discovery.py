@@ -48,7 +48,7 @@ class Discovery:
         try:
             for name in ("names", "numeric", "date"):
                 object.__setattr__(self, name, _listed(getattr(self, name)))
-            levels = tuple((column, tuple(levels)) for column, levels in pairs)
+            levels = tuple((column, tuple(map(_as_read, own))) for column, own in pairs)
             object.__setattr__(self, "levels", levels)
             texts = (*self.names, *self.numeric, *self.date, *(column for column, _ in levels))
             if not is_a(texts, tuple[str, ...]):
@@ -118,8 +118,8 @@ class Discovery:
     def to_json(self) -> dict[str, object]:
         """The stated facts, for a plan."""
         found: dict[str, object] = {"share": self.share}
-        stated = {"numeric": list(self.numeric), "date": list(self.date)}
-        stated["levels"] = [name for name, _ in self.levels]
+        stated: dict[str, object] = {"numeric": list(self.numeric), "date": list(self.date)}
+        stated["levels"] = {name: list(levels) for name, levels in self.levels}
         return found | {name: value for name, value in stated.items() if value}
 
     def _check_names(self) -> None:
@@ -140,6 +140,11 @@ class Discovery:
                     "A column is numeric, a date, has the levels given, or identifies persons.",
                     "Name it once.",
                 )
+
+
+def _as_read(level: Level) -> Level:
+    """True and False as they are counted where a schema is bought."""
+    return str(level).lower() if isinstance(level, bool) else level
 
 
 def no_unit(

@@ -124,7 +124,7 @@ class UsageError(GibbousError):
 
 
 class UnknownKeyword(UsageError, TypeError):
-    """A function was called with a keyword that it does not have."""
+    """A function was called with a keyword that it does not have, or without one that it needs."""
 
 
 class InputRejected(GibbousError):

@@ -61,7 +61,7 @@ _ANSWERED = {*FOREIGN, *ELSEWHERE, *_OF_RUNS}  # never a parameter of a method
 
 
 def answering(function: Function, *, beyond: Collection[str] | None = ()) -> Function:
-    """Answer an unknown keyword with the word that is meant, and hold values against the type hints.
+    """Answer an unknown or a missing keyword with what is meant, and hold values against the type hints.
 
     Args:
         beyond: parameters that are held to more than their type elsewhere; None for all of them.
@@ -70,7 +70,7 @@ def answering(function: Function, *, beyond: Collection[str] | None = ()) -> Fun
         UsageError: a value is of another type than its hint says.
     """
     hints: dict[str, Any] = {}
-    found = inspect.signature(function).parameters.values()
+    found = list(inspect.signature(function).parameters.values())
     open_ended = any(one.kind is one.VAR_KEYWORD for one in found)  # parameters of a method
     known = [one.name for one in found if one.name != "self" and one.kind is not one.VAR_KEYWORD]
     name = function.__qualname__.removesuffix(".__init__")
@@ -89,6 +89,11 @@ def answering(function: Function, *, beyond: Collection[str] | None = ()) -> Fun
                 raise _wrong_type(name, word, value, wanted)
             if is_no_path(value, wanted):
                 raise _no_path(name, word)
+        placed = [one.name for one in found if one.kind is one.POSITIONAL_OR_KEYWORD][: len(args)]
+        absent = [p.name for p in found if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+        absent = [word for word in absent if word not in (*placed, *given)]
+        if absent:
+            raise _without(name, absent)
         return function(*args, **given)
 
     return call  # type: ignore[return-value]
@@ -159,6 +164,18 @@ def answering_class(kind: Kind) -> Kind:
 
     kind.__init__ = made
     return kind
+
+
+def _without(function: str, absent: Sequence[str]) -> UnknownKeyword:
+    words = " and ".join(absent)
+    why = "A budget is stated, never assumed" if "epsilon" in absent else "They have no default"
+    given = ", ".join(f"{word}=..." for word in absent)
+    return UnknownKeyword(
+        "MISSINGKEYWORD",
+        f"{function} was called without {words}.",
+        f"{why}: help(gibbous.{function}) says what is meant.",
+        f"Pass {given}.",
+    )
 
 
 def unknown_keyword(function: str, word: str, known: Sequence[str]) -> UnknownKeyword:

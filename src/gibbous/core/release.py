@@ -114,6 +114,7 @@ class Release:
         sampler: draws more rows from `tables`.
         saver: writes its package to another folder.
         bought_before: whether an earlier run paid for it, so that this one cost nothing.
+        bought_from: the folder whose tables its rows were drawn from, and when they were paid for.
     """
 
     sets: Sequence[Any]
@@ -126,11 +127,13 @@ class Release:
     sampler: Sampler | None = field(default=None)
     saver: Saver | None = field(default=None)
     bought_before: bool = False
+    bought_from: str = ""
 
     def __repr__(self) -> str:
         where = f" in {str(self.path)!r}" if self.path else ""
         sets = "1 set" if len(self.sets) == 1 else f"{len(self.sets)} sets"
         paid = "; bought before, at no further cost" if self.bought_before else ""
+        paid += f" (tables of {self.bought_from})" if self.bought_from else ""
         return f"<Release{where}: {sets}; {self.claim.words()}{paid}>"
 
     def _repr_html_(self) -> str:
@@ -139,7 +142,7 @@ class Release:
             ("method", self.plan.mechanism),
             ("sets", len(self.sets)),
             ("rows of each", ", ".join(map(str, dict.fromkeys(self.receipt.get("rows", ()))))),
-            ("paid by", "an earlier run" if self.bought_before else "this run"),
+            ("paid by", f"an earlier run {self.bought_from}" if self.bought_before else "this run"),
             ("folder", self.path or "none yet: release.save(folder) writes one"),
         ]
         return html_table("A synthetic release", ("", ""), facts)

@@ -1,6 +1,6 @@
 """The text of a condition -> its comparisons; nothing in it is executed.
 
-Column names stand as they are, or in `backticks` if they are no plain words. Text and days are quoted.
+Column names stand as they are, or in `backticks` if they are no plain words. Text is quoted, days may be.
 """
 
 from __future__ import annotations
@@ -17,6 +17,15 @@ from gibbous.core.rules import refused
 MISSING = "missing"
 _LONGEST = 10_000
 _QUOTED = re.compile(r"`([^`]*)`")
+_TEXT = "'[^']*'|\"[^\"]*\""  # passed over by the spellings below
+_DAY = re.compile(rf"{_TEXT}|(?<![\w-])(?P<day>\d{{4}}-\d\d-\d\d)(?![\w-])")
+_END = rf"-?\d+(?:\.\d+)?|{_TEXT}"
+_RANGE = re.compile(
+    rf"(?<![\w.])(?P<sum>-?(?:(?!\band\b)[\w\s+-])+?)\s+in\s+(?P<low>{_END})\s*\.\.\s*(?P<high>{_END})|{_TEXT}"
+)
+_BARE = re.compile(
+    rf"{_TEXT}|(?<!\w)(?P<name>(?!is\b|not\b|and\b)\w+)\s+(?P<no>not\s+)?missing(?!\w)"
+)
 _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
     ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
@@ -74,7 +83,7 @@ def comparisons(text: str, rule: str) -> tuple[Comparison, ...]:
         found = re.fullmatch(r"_quoted_(\d+)_", node.id)
         return quoted[int(found[1])] if found else node.id
 
-    tree = _tree(_QUOTED.sub(plain, text), rule)
+    tree = _tree(_spelled(_QUOTED.sub(plain, text)), rule)
     parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
     found = []
     for part in parts:
@@ -84,6 +93,25 @@ def comparisons(text: str, rule: str) -> tuple[Comparison, ...]:
         for left, sign, right in zip(sides, part.ops, sides[1:], strict=False):
             found.append(Comparison(left, _SIGNS[type(sign)], right))
     return tuple(found)
+
+
+def _spelled(text: str) -> str:
+    """Other spellings as the one that is read: days without quotes, `x in 0..9`, `x missing`."""
+    for form, ours in (
+        (_DAY, lambda one: f"'{one['day']}'" if one["day"] else one[0]),
+        (
+            _RANGE,
+            lambda one: (
+                "{low} <= {sum} <= {high}".format(**one.groupdict()) if one["sum"] else one[0]
+            ),
+        ),
+        (
+            _BARE,
+            lambda one: f"{one['name']} is {one['no'] or ''}missing" if one["name"] else one[0],
+        ),
+    ):
+        text = form.sub(ours, text)
+    return text
 
 
 class _Reader:

@@ -212,19 +212,25 @@ class Schema:
 
     @staticmethod
     def discover(
-        source: object, known: Discovery, *, epsilon: Number, delta: Number, **more: object
+        source: object,
+        known: Discovery,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        **more: object,
     ) -> Schema:
         """Spend: buy a schema; its facts are marked `discovered`, and the guarantee covers them.
 
         Args:
             source: a path, a frame, or a table of a database.
             known: what is public of it.
-            epsilon, delta: of everything that is bought.
+            epsilon, delta: of everything that is bought; both are stated, never assumed.
             more: `relation`, `ledger`, `options`, `fresh` and `progress`, as for `synthesize`.
         Guarantee:
             (epsilon, delta)-DP, charged to the ledger first. Proven: docs/proofs/discovery.md.
         """
-        return buyer()(source, known, epsilon=epsilon, delta=delta, **more)
+        price = {k: v for k, v in (("epsilon", epsilon), ("delta", delta)) if v is not None}
+        return buyer()(source, known, **price, **more)
 
     @answering
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:

@@ -98,6 +98,11 @@ def typed(values: pl.Series, column: Column, text: str) -> pl.Series:
     from gibbous.encode.levels import output_labels
 
     dtype = type_of(text)
+    if isinstance(values.dtype, pl.Enum | pl.Categorical) and dtype not in (
+        pl.Enum,
+        pl.Categorical,
+    ):
+        values = values.cast(pl.String)  # no dictionary becomes anything else
     if dtype in (pl.Enum, pl.Categorical) and values.dtype != pl.String:
         labels = output_labels(column).drop_nulls()
         told = dict(zip(labels, category_texts(column), strict=True))

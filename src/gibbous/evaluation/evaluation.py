@@ -29,7 +29,7 @@ LIBRARIES = ("gibbous", "numpy", "polars", "scipy", "scikit-learn", "statsmodels
 def evaluate(
     real: Any,
     synthetic: Any,
-    schema: Schema | str | Path,
+    schema: Schema | str | Path | None,
     options: Options,
     holdout: Any = None,
     seed: int = 0,
@@ -49,6 +49,8 @@ def evaluate(
     began = time.perf_counter()
     sources = opened(synthetic)
     releases = [source for source in sources if isinstance(source, Release)]
+    if schema is None:
+        schema = _own(releases)
     declared = plain(Schema.load(schema) if isinstance(schema, str | Path) else schema)
     declared = _with_bought_bins(declared, releases)
     wanted = checked(declared, options)
@@ -65,6 +67,17 @@ def evaluate(
         "elapsed_s": {"all": round(time.perf_counter() - began, 2)} | seconds
     }
     return Findings(tuple(findings), facts)
+
+
+def _own(releases: Sequence[Release]) -> Schema:
+    if releases:
+        return releases[0].schema
+    raise UsageError(
+        "NOSCHEMA",
+        "No schema was given, and what is compared is no release.",
+        "A release has its schema with it; other tables are compared under the one that is given.",
+        "Pass schema=, a Schema or the path of its file.",
+    )
 
 
 def write_findings(findings: Findings, path: Path) -> Path:
@@ -174,10 +187,12 @@ def _ends(column: Column) -> tuple[float, ...]:
 
 
 def _labels(schema: Schema) -> dict[str, Any]:
-    """(column, level or "", what it means), where labels were declared."""
+    """(column, level or "", what it means), where labels were declared; and what else is said of columns."""
     found = [[c.name, "", c.label] for c in schema if c.label]
     found += [[c.name, str(level), text] for c in schema for level, text in c.level_labels]
-    return {"labels": found} if found else {}
+    said = [[c.name, c.description or "", c.measured_in or "", c.note or ""] for c in schema]
+    said = [one for one in said if any(one[1:])]
+    return ({"labels": found} if found else {}) | ({"texts": said} if said else {})
 
 
 def _facts(

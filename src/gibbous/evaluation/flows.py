@@ -67,8 +67,8 @@ def evaluate_flows(
             sequence of these.
         geography: declared places and names of columns. A release of regions of one of its levels
             is compared with the records in those regions.
-        cuts: miles at which moderate and long commutes begin; None takes the median and the 90 %
-            quantile of the real ones.
+        cuts: miles at which moderate and long commutes begin; None takes those of the geography, else
+            the median and the 90 % quantile of the real ones.
         seed: of the references.
         only: names of findings; None for all.
         options: how text files are read (`gibbous.read.source.ReadOptions`).
@@ -92,7 +92,7 @@ def evaluate_flows(
             "Each table has at least one record.",
             "Check the files and the column of counts.",
         )
-    at = _cuts(truth, cuts)
+    at = _cuts(truth, cuts or geography.cuts)
     made = {} if truth.flows.records > MOST_REFERENCE else _MADE
     references = {key: Trips.of(make(truth.flows, seed), geography) for key, make in made.items()}
     measures = _measures(at)

@@ -145,8 +145,9 @@ def multinomial(
     Source:
         Agresti, Categorical Data Analysis, s7.1 (baseline-category logit; likelihood and information).
     """
-    different, place = np.unique(design, axis=0, return_inverse=True)
-    places = place.reshape(-1) * classes + codes
+    first, place = alike(design)
+    different = design[first]
+    places = place * classes + codes
     counts = np.bincount(places, weights, len(different) * classes).astype(np.float64)
     counts = counts.reshape(len(different), classes)
     rows = counts.sum(axis=1)
@@ -170,7 +171,24 @@ def multinomial(
             break
     variance = np.diag(np.linalg.pinv(_information(different, rows, shares), hermitian=True))
     se = np.sqrt(np.where(variance > 0, variance, np.nan)).reshape(estimate.shape)
-    return Multinomial(estimate, se, shares[place.reshape(-1)])
+    return Multinomial(estimate, se, shares[place])
+
+
+def alike(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each kind of row is first, and the kind of each row; rows of one kind are equal.
+
+    Args:
+        rows: float64 (rows, columns), none of them NaN.
+
+    Numbers made of the bits are sorted, then the rows compared: to sort 20 columns takes 20 times as long.
+    """
+    bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # + 0.0: there is one zero
+    odd = np.cumprod(np.full(rows.shape[1], 0x9E3779B97F4A7C15, dtype=np.uint64))
+    key = (bits ^ (bits >> np.uint64(44))) @ odd  # small whole numbers differ in high bits alone
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    if (rows[first[place]] != rows).any():
+        _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, place.reshape(-1)
 
 
 def _fitted(

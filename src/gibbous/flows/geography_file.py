@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 1 << 20
 TABLES: Final = ("origins", "destinations")
-TOP: Final = ("origin", "destination", "count", "reach", "level", "earlier", *TABLES)
+TOP: Final = ("origin", "destination", "count", "reach", "level", "earlier", "cuts", *TABLES)
 LISTED: Final = ("file", "id", "lat", "lon", "density", "levels")
 FORM: Final = (
-    "Keys are origin, destination, count, reach, level, earlier, and the tables [origins] and "
+    "Keys are origin, destination, count, reach, level, earlier, cuts, and the tables [origins] and "
     '[destinations], each with "file"'
 )
 
@@ -35,9 +35,9 @@ def load_geography(path: str | Path) -> Geography:
     Args:
         path: TOML: `origin` and `destination` name columns of the flows, `count` that of counts,
             `reach` is in miles, `level` one of the levels of origins, `earlier` a table of pairs
-            that is public already (same columns); [origins] and [destinations] name tables of
-            places (`file`) and their columns (`id`, `lat`, `lon`, `density`, `levels`). Tables are
-            relative to this file.
+            that is public already (same columns), `cuts` two distances in miles; [origins] and
+            [destinations] name tables of places (`file`) and their columns (`id`, `lat`, `lon`,
+            `density`, `levels`). Tables are relative to this file.
     Returns:
         The geography; rows of a table of places are candidates, in their order.
     Raises:
@@ -64,9 +64,32 @@ def load_geography(path: str | Path) -> Geography:
         _name(top, "count", None),
         float(reach),
         level,
+        cuts=cuts_of(top["cuts"]) if "cuts" in top else None,
     )
     earlier = _name(top, "earlier", None)
     return made if earlier is None else replace(made, earlier=_pairs(file.parent / earlier, made))
+
+
+def cuts_of(given: Any) -> tuple[float, float]:
+    """Two distances in miles: a list of numbers, or a text with a comma.
+
+    Raises:
+        UsageError: they are not two, not finite, below 0 or out of order.
+    """
+    try:
+        near, far = (
+            float(str(one)) for one in (given.split(",") if isinstance(given, str) else given)
+        )
+    except (TypeError, ValueError):
+        near, far = 1.0, 0.0
+    if 0 <= near <= far and is_finite(far):
+        return near, far
+    raise UsageError(
+        "CUTS",
+        "The cuts are not two distances in order.",
+        "Two numbers of miles, >= 0: short trips end at the first, long ones begin at the second.",
+        "For example cuts = [6.23, 21.54] in a geography file, --cuts 6.23,21.54 at the terminal.",
+    )
 
 
 def placed(mechanism: type, given: Mapping[str, object], geography: Geography) -> dict[str, Any]:

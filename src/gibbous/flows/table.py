@@ -33,6 +33,7 @@ class Geography:
         level: of the origins' hierarchy, whose regions a geography file asks to count in their place;
             empty for the origins themselves.
         earlier: pairs of an earlier public release, which shrinking always keeps; None for none.
+        cuts: miles at which an evaluation lets moderate and long commutes begin; None: it finds them.
     """
 
     origins: Places
@@ -43,6 +44,7 @@ class Geography:
     reach: float = 0.0
     level: str = ""
     earlier: Pairs | None = None
+    cuts: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -135,7 +135,7 @@ def _facts(job: Job, public_data: bool) -> dict[str, Any]:
         "seed": job.seed,
         "charged": job.ledger is not None,
         "public_data": public_data,
-    }
+    } | ({} if job.reading is None else {"reading": asdict(job.reading)})
 
 
 def _portable(source: Any) -> str | bytes:

@@ -126,7 +126,7 @@ class Store:
         folder: None keeps a study in memory alone.
         settings: everything that the figures depend on, as JSON values.
     Raises:
-        UsageError: the folder holds a study with other settings.
+        UsageError: the folder holds finished runs of a study with other settings.
         OutputNotWritten: the folder cannot be made.
     """
 
@@ -139,7 +139,7 @@ class Store:
             make_own_folder(folder)
             make_own_folder(folder / "cells")
             known = folder / "study.json"
-            if known.exists():
+            if known.exists() and any((folder / "cells").iterdir()):
                 self._check(known.read_text(encoding="utf-8"), text)
             else:
                 write_own(known, text.encode())

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gibbous.core.documents import Unreadable, read_text, toml
@@ -15,9 +16,10 @@ from gibbous.core.params import describe
 from gibbous.frontier.compare import METRICS
 from gibbous.frontier.grid import Arm
 from gibbous.mechanisms import registry
+from gibbous.read.source import ReadOptions
 
 MAX_BYTES = 1 << 20
-TOP = ("data", "schema", "study", "evaluate", "methods")
+TOP = ("data", "schema", "reading", "study", "evaluate", "methods")
 STUDY: dict[str, tuple[type, ...]] = {
     "epsilon": (list,),
     "l": (list,),
@@ -38,6 +40,12 @@ EVALUATE: dict[str, tuple[type, ...]] = {
     "formulas": (list,),
     "given": (list,),
     "fraction": (int, Decimal),
+}
+READING: dict[str, tuple[type, ...]] = {
+    "sep": (str,),
+    "encoding": (str,),
+    "decimal": (str,),
+    "on_bad_line": (str,),
 }
 
 
@@ -60,9 +68,11 @@ class Plan:
     y: tuple[str, ...] = ()
 
 
-def load(path: Path) -> Plan:
+def load(path: Path, reading: Mapping[str, str] = MappingProxyType({})) -> Plan:
     """Read a study file.
 
+    Args:
+        reading: how text files are read, in place of what [reading] of the file says.
     Raises:
         UsageError: not readable, not TOML, an unknown key, a value of the wrong kind, a method that
             does not exist.
@@ -81,6 +91,9 @@ def load(path: Path) -> Plan:
     if isinstance(study.get("holdout"), str):
         study["holdout"] = path.parent / study["holdout"]
     settings = {key: _plain(value) for key, value in (study | options).items()}
+    read = _section(document, "reading", READING) | dict(reading)
+    if read:
+        settings["options"] = ReadOptions(**read)
     wanted = settings.setdefault("metrics", list(METRICS))
     return Plan(
         path.parent / document["data"],
@@ -153,5 +166,8 @@ def _plain(value: Any) -> Any:
 
 def _wrong(what: str, fix: str) -> UsageError:
     return UsageError(
-        "STUDYFILE", what, "A study file has data, schema, [study], [evaluate], [[methods]].", fix
+        "STUDYFILE",
+        what,
+        "A study file has data, schema, [reading], [study], [evaluate], [[methods]].",
+        fix,
     )

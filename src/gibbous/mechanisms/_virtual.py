@@ -37,6 +37,8 @@ def mostly_virtual(errors: tuple[tuple[str, float], ...]) -> tuple[str, ...]:
     return (
         (
             f"{share:.0%} of the people of a destination of {SIZES[1]} records are virtual. With "
-            "coordinates, coarsen = 1 puts far origins together; level, reach and keep leave fewer, too."
+            "coordinates, coarsen = 'auto' puts far origins together; level, reach and keep leave "
+            "fewer, too. The method flows_laplace does better at this epsilon, unless most pairs have "
+            "one person."
         ),
     )

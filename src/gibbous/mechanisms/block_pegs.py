@@ -18,7 +18,8 @@ from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import LARGEST, Add
 from gibbous.privacy.calibrate.gibbs import block_alpha
 from gibbous.sampling.gibbs_rows import ResetBlocks
-from gibbous.structure.contexts import Given, given_or_ring, tidy
+from gibbous.structure.contexts import Choice, given_or_ring, tidy
+from gibbous.structure.public_prior import Prior, ratios_of, tidy_prior
 
 
 @mechanism
@@ -52,10 +53,17 @@ class BlockPegs:
     relation: Relation = param("add_remove", help="Which tables count as neighbors.")
     parents: int = param(2, at_least(0), unit="columns", help="Context columns a column.")
     sweeps: int = param(1, at_least(1), help="Passes a row; they use up keys, not epsilon.")
-    contexts: Given = param((), help="Public context columns by name; empty for the ring.")
+    contexts: Choice = param(
+        (), help="Public columns by name; ordered, lsh or minhash; empty for the ring."
+    )
+
+    prior: Prior = param(
+        (), help="Public counts of a column's levels; virtual records are in proportion."
+    )
 
     def __post_init__(self) -> None:
         tidy(self)
+        tidy_prior(self)
         check(self)
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
@@ -63,6 +71,7 @@ class BlockPegs:
         blocks = -(-_plans.paid_rows(self, rows, sets) // self.block)
         contexts = given_or_ring(schema, self.contexts, self.parents)
         alpha = float(self._add(schema).alpha)
+        ratios_of(schema, self.prior)
         fewest = min(c.keys for c in contexts if c.levels == max(c.levels for c in contexts))
         warnings: tuple[str, ...] = ()
         if self.block * self.sweeps > fewest:
@@ -72,8 +81,9 @@ class BlockPegs:
                     "most of its draws are uniform. Use shorter blocks or more context columns."
                 ),
             )
+        least = "alpha of the level with the fewest" if self.prior else "alpha"
         detail = (
-            f"virtual records added to each level: alpha = {alpha:.6g}; "
+            f"virtual records added to each level: {least} = {alpha:.6g}; "
             "a key is uniform after its first visit"
         )
         claim = replace(_plans.total(self), source="docs/proofs/block.md")
@@ -91,7 +101,9 @@ class BlockPegs:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw rows * sets rows, block after block."""
         contexts = given_or_ring(curator.schema, self.contexts, self.parents)
-        draw = ResetBlocks(self._add(curator.schema), self.block, self.sweeps)
+        add = self._add(curator.schema)
+        own = tuple((j, replace(add, ratios=r)) for j, r in ratios_of(curator.schema, self.prior))
+        draw = ResetBlocks(add, self.block, self.sweeps, own)
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
     def _add(self, schema: Schema) -> Add:

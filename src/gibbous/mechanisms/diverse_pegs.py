@@ -15,8 +15,9 @@ from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
 from gibbous.perturb.diverse import Diverse
+from gibbous.sampling.blocks import Empty
 from gibbous.sampling.gibbs_rows import GibbsRows, without_zeros
-from gibbous.structure.contexts import Given, given_or_ring, tidy
+from gibbous.structure.contexts import Choice, given_or_ring, tidy
 
 L = 1.5  # unless l or share is given
 
@@ -66,7 +67,15 @@ class DiversePegs:
     )
     parents: int = param(2, at_least(0), unit="columns", help="Context columns a column.")
     sweeps: int = param(1, at_least(1), help="Passes a row.")
-    contexts: Given = param((), help="Public context columns by name; empty for the ring.")
+    contexts: Choice = param(
+        (), help="Public columns by name; ordered, lsh or minhash; empty for the ring."
+    )
+
+    fallback: Empty = param(
+        "uniform",
+        one_of("uniform", "nearest"),
+        help="At a key without records: all levels alike, or a nearest key.",
+    )
 
     def __post_init__(self) -> None:
         tidy(self)
@@ -122,7 +131,7 @@ class DiversePegs:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Draw rows * sets rows with cryptographic words."""
         contexts = given_or_ring(curator.schema, self.contexts, self.parents)
-        draw = GibbsRows(self._diverse(), self.sweeps)
+        draw = GibbsRows(self._diverse(), self.sweeps, self.fallback)
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
     def _diverse(self) -> Diverse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,6 +34,7 @@ from gibbous.structure.contexts import margins as one_ways
 from gibbous.structure.reconcile import fitted_margins
 from gibbous.structure.sensitive import Sensitive, as_texts, likeliest, sensitive_of, stated
 
+SMALL = 128  # cells of a table of columns of middling size, up to which more contexts are tried
 part = Rule(lambda v: 0 < v < 0.5, "> 0 and < 0.5")
 
 
@@ -73,11 +75,11 @@ class NoisyPegs:
     epsilon: float = param(1.0, budget, unit="nats", help="The whole budget of the release.")
     delta: float = param(1e-6, probability, help="Keep it well under 1/records.")
     relation: Relation = param("add_remove", help="Which tables count as neighbors.")
-    parents: int = param(
-        3,
+    parents: int | None = param(
+        None,
         at_least(0),
         unit="columns",
-        help="Most context columns a column; fewer where noise wins.",
+        help="Most context columns a column; fewer where noise wins. None: 3, or 6 of binary ones.",
     )
     margins: float = param(0.2, part, unit="share of rho", help="Spent on the 1-way tables.")
     choice: float = param(0.1, part, unit="share of rho", help="Spent on choosing context columns.")
@@ -124,7 +126,7 @@ class NoisyPegs:
             rows,
             sets,
             contexts=one_ways(schema),
-            more_cells=expected_cells(schema, self.parents if split.most else 0, self.cells),
+            more_cells=expected_cells(schema, self._most(schema) if split.most else 0, self.cells),
             spends=[split.budget.spend(what, part, how) for what, part, how in bought if part],
             published="none: the paper's own sampler costs epsilon for each row",
             outlook=_plans.noise_errors(
@@ -172,13 +174,20 @@ class NoisyPegs:
         network = choose_network(
             curator,
             Margins(fitted_margins(schema.sizes, ones), max(1.0, known.noisy_rows())),
-            self.parents,
+            self._most(schema),
             epsilon=split.pick_epsilon,
             accounting=split.budget.measure,
             caution=Caution(split.tables_noise().info().scale, max_cells=self.cells),
             leaves=dict(self._sensitive(schema)),
         )
         return network, True
+
+    def _most(self, schema: Schema) -> int:
+        """Most context columns: every further one takes picks, and pays where its tables are small."""
+        if self.parents is not None:
+            return self.parents
+        middle = sorted(schema.sizes)[len(schema) // 2]
+        return max(3, int(math.log(SMALL) / math.log(max(middle, 2)) + 1e-9) - 1)
 
     def _sensitive(self, schema: Schema) -> Sensitive:
         given = named(schema, self.contexts) if self.contexts else ()
@@ -212,8 +221,8 @@ class NoisyPegs:
         if self.contexts:
             picks, most = 0, sum(bool(parents) for parents in named(schema, self.contexts))
         else:
-            picks = network_picks(free, self.parents)
-            most = max(0, free - 1) if self.parents else 0
+            picks = network_picks(free, self._most(schema))
+            most = max(0, free - 1) if self._most(schema) else 0
         share = exact(self.choice) if picks else Fraction(0)
         budget = budget_of(self, schema, most or len(schema), choice=share, measure=measure)
         whole = budget.whole

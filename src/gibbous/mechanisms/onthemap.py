@@ -13,7 +13,7 @@ from gibbous.core.context import Context
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import exact
 from gibbous.core.method_card import About
-from gibbous.core.params import as_json, at_least, check, mechanism, param, probability
+from gibbous.core.params import Rule, as_json, at_least, check, mechanism, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
@@ -22,7 +22,7 @@ from gibbous.mechanisms._virtual import beside_records, mostly_virtual
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.calibrate.probabilistic import check_kept, shrunken_loss, theorem44_limit
 from gibbous.sampling.flows.flow_rows import FlowRows
-from gibbous.sampling.flows.scheme import Accept, Bound, Keep, Scheme
+from gibbous.sampling.flows.scheme import Accept, Bound, Coarsen, Keep, Scheme
 from gibbous.structure.regions import Pairs, Places, regions
 
 PROOF = "docs/proofs/onthemap.md; destination fixed, its total public"
@@ -30,6 +30,7 @@ ALWAYS = (
     "Probabilistic DP: except with probability delta the output discloses at most epsilon; "
     "it implies (epsilon, delta)-DP. Destinations themselves have no protection."
 )
+width = Rule(lambda v: v == "auto" or at_least(0).allows(v), ">= 0, or 'auto'")
 NEIGHBORS = "neighbors differ in the origin of one record, destination totals are public"
 
 
@@ -78,8 +79,8 @@ class Onthemap:
     reach: float = param(
         0.0, at_least(0), unit="miles", help="Farthest origin of a destination; 0 for no limit."
     )
-    coarsen: float = param(
-        0.0, at_least(0), help="Origins together in squares this share of their distance wide."
+    coarsen: Coarsen = param(
+        0.0, width, help="Origins together in squares this share of their distance wide, or 'auto'."
     )
     spread: float = param(
         0.0, at_least(0), help="Virtual records that follow public density, in multiples of alpha."

@@ -266,13 +266,13 @@ def _bought(curator: CuratorLike, split: _Split) -> dict[int, Steps]:
     schema, sigma = curator.schema, _sigma(split)
     if not split.edges:
         return {}
-    first = _counts(curator, split.edges, split.noise)
+    first, rows = _counts(curator, split.edges, split.noise)
     fine = {j: finer_edges(schema.columns[j], split.edges[j], first[j], sigma) for j in split.finer}
-    again = _counts(curator, fine, split.noise) if fine else {}
+    again = _counts(curator, fine, split.noise)[0] if fine else {}
     return {
-        j: finer_steps(schema.columns[j], cut, first[j], fine[j], again[j], sigma)
+        j: finer_steps(schema.columns[j], cut, first[j], fine[j], again[j], sigma, rows[j])
         if j in fine
-        else steps_of(schema.columns[j], cut, first[j], sigma)
+        else steps_of(schema.columns[j], cut, first[j], sigma, rows[j])
         for j, cut in split.edges.items()
     }
 
@@ -283,15 +283,29 @@ def _sigma(split: _Split) -> float:
 
 def _counts(
     curator: CuratorLike, edges: Mapping[int, tuple[float, ...]], noise: Noise
-) -> dict[int, np.ndarray]:
-    """Spend: noisy counts of bins and, at the end, of the upper bound alone, by position."""
-    columns = curator.schema.columns
+) -> tuple[dict[int, np.ndarray], dict[int, tuple[float, float]]]:
+    """Spend: noisy counts of bins and, at the end, of the upper bound alone, by position.
+
+    Returns:
+        Counts, and how many rows have a number (from the counts of all columns together, by their
+        variances) with the standard deviation of that.
+    """
+    columns, sigma = curator.schema.columns, math.sqrt(max(noise.info().variance, 1e-6))
     view = curator.recoded({j: Edges(counted_edges(columns[j], cut)) for j, cut in edges.items()})
     tables = view.noisy_counts([margins(view.schema)[j] for j in edges], noise)
-    return {
-        j: table.cells.values.ravel()[: len(cut)].astype(np.float64)
-        for (j, cut), table in zip(edges.items(), tables, strict=True)
+    cells = {
+        j: table.cells.values.ravel().astype(np.float64)
+        for j, table in zip(edges, tables, strict=True)
     }
+    known = sum(1 / len(one) for one in cells.values())
+    rows = sum(float(one.mean()) for one in cells.values()) / known
+    counts = {j: one[: len(edges[j])] for j, one in cells.items()}
+    without = {j: one[len(edges[j]) :] for j, one in cells.items()}
+    present = {
+        j: (rows - float(gone.sum()), sigma * math.sqrt(1 / known + len(gone)))
+        for j, gone in without.items()
+    }
+    return counts, present
 
 
 def _check_inside(combinator: PaidBins) -> None:

@@ -20,7 +20,7 @@ from gibbous.perturb.add import Add
 from gibbous.privacy.calibrate.gibbs import pegs_alpha_published, pegs_zcdp
 from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
 from gibbous.sampling.gibbs_rows import GibbsRows
-from gibbous.structure.contexts import Given, given_or_ring, tidy
+from gibbous.structure.contexts import Choice, given_or_ring, tidy
 from gibbous.structure.public_prior import Prior, ratios_of, tidy_prior
 
 DELTA = Fraction(1, 10**6)
@@ -56,7 +56,9 @@ class Pegs:
     relation: Relation = param("add_remove", help="Which tables count as neighbors.")
     parents: int = param(2, at_least(0), unit="columns", help="Context columns a column.")
     sweeps: int = param(1, at_least(1), help="Passes a row; each takes its share of epsilon.")
-    contexts: Given = param((), help="Public context columns by name; empty for the ring.")
+    contexts: Choice = param(
+        (), help="Public columns by name; ordered, lsh or minhash; empty for the ring."
+    )
     prior: Prior = param(
         (), help="Public counts of a column's levels; virtual records are in proportion."
     )

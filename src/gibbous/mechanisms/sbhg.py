@@ -35,7 +35,8 @@ class Sbhg:
     """Release each hashed conditional once with thresholded noise, then run Gibbs for any number of rows.
 
     A part of epsilon buys noisy 1-way tables and the choice of context columns from them. Rows start
-    from noisy margins, columns apart; a column whose key has no surviving cell keeps its value.
+    from noisy margins, columns apart; a column whose key has no surviving cell keeps its value, or is
+    drawn from fewer context columns.
 
     Guarantee:
         (epsilon, delta)-DP for everything released, add/remove or replace one; rows are free.
@@ -71,6 +72,12 @@ class Sbhg:
         0.2, below_one, unit="share of epsilon", help="Spent on choosing contexts; 0: public ring."
     )
     contexts: Given = param((), help="Public context columns by name; nothing is then chosen.")
+    fallback: Literal["reject", "prefix"] = param(
+        "reject", one_of("reject", "prefix"), help="At a key that did not survive: see its page."
+    )
+    kappa: float = param(
+        0.0, at_least(0), unit="counts", help="Pull of a key's counts to its column's noisy margin."
+    )
 
     def __post_init__(self) -> None:
         tidy(self)
@@ -116,8 +123,8 @@ class Sbhg:
             "gibbs",
             tuple(range(len(schema))),
             sweeps=self.sweeps,
-            kappa=0.0,
-            fallback="reject",
+            kappa=self.kappa,
+            fallback=self.fallback,
         )
         return Tables(schema, items, recipe, extra)
 

@@ -14,6 +14,7 @@ from gibbous.read.fields import listed, shown
 if TYPE_CHECKING:
     import polars as pl
 
+_DIGITS = 38  # of a decimal
 _NO_NAME = r"^\s*[+-]?\.?[0-9][0-9.,:/ %-]*([eE][+-]?[0-9]+)?\s*$"  # numbers, days, times
 
 
@@ -111,7 +112,8 @@ def check_types(columns: Mapping[str, Any], *, stored: bool = False) -> None:
     for name, dtype in columns.items():
         usable = dtype in plain or dtype.is_integer() or dtype.is_float()
         days = isinstance(dtype, pl.Datetime) and (stored or dtype.time_zone is None)
-        if not (usable or days or (stored and isinstance(dtype, pl.Decimal))):
+        decimal = stored and isinstance(dtype, pl.Decimal) and (dtype.precision or 0) <= _DIGITS
+        if not (usable or days or decimal):
             raise SchemaMismatch(
                 "TYPE",
                 f"Column {shown(name)} has type {_words(dtype)}.",
@@ -146,7 +148,8 @@ def usable(name: str, dtype: Any) -> bool:
 
 
 def _words(dtype: Any) -> str:
-
+    if getattr(dtype, "precision", 0):
+        return f"decimal of more than {_DIGITS} digits"
     # The text of a nested type may hold names, of an Enum its categories: the base name is enough.
     return str(dtype.base_type().__name__).lower()
 

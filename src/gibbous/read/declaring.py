@@ -36,6 +36,8 @@ class Declared:
         levels, labels: all values that can occur; (level, what it means).
         lower, upper: bounds, as text: numbers, or ISO days.
         bins: of equal width.
+        cuts: between bins, as text, in place of `bins`.
+        other: label of a level for all further values; "" for none.
         missing: whether a value can be absent.
         texts: label, description, measured_in, note.
         inferred: of these, the facts that were read off data.
@@ -47,6 +49,8 @@ class Declared:
     lower: str | None = None
     upper: str | None = None
     bins: int | None = None
+    cuts: tuple[str, ...] = ()
+    other: str | None = None
     missing: bool | None = None
     texts: tuple[tuple[str, str], ...] = ()
     inferred: tuple[str, ...] = ()
@@ -56,9 +60,9 @@ class Declared:
         bounds = self.lower is not None or self.upper is not None
         given = {
             "kind": self.kind is not None,
-            "levels": bool(self.levels),
+            "levels": bool(self.levels) or self.other is not None,
             "bounds": bounds,
-            "bins": self.bins is not None or bounds,
+            "bins": self.bins is not None or bool(self.cuts) or bounds,
             "missing": self.missing is not None,
         }
         return tuple(fact for fact, was in given.items() if was)
@@ -156,7 +160,11 @@ def _changed(old: Mapping[str, Any], facts: Declared) -> dict[str, Any]:
             table["kind"] = "binary" if pairs else "nominal"
     if facts.labels:
         table["labels"] = {str(level): label for level, label in facts.labels}
-    if facts.lower is not None or facts.upper is not None or facts.bins is not None:
+    if facts.other is not None:
+        _drop(table, ("other",))
+        table |= {"other": facts.other} if facts.other else {}
+    shape = (facts.lower, facts.upper, facts.bins, facts.cuts or None)
+    if any(given is not None for given in shape):
         _set_bounds(table, facts)
     if facts.missing is not None:
         _drop(table, ("missing",))
@@ -174,14 +182,19 @@ def _set_bounds(table: dict[str, Any], facts: Declared) -> None:
         if given is not None:
             table[key] = given if day else _number(key, given)
     ends = [table.get("lower"), table.get("upper")]
-    if day:
+    cuts = [cut if day else _number("cuts", cut) for cut in facts.cuts]
+    if cuts:
+        table["cuts"] = cuts
+    elif day:
         known = [as_day(end) for end in ends]
         span = (known[1] - known[0]).days if known[0] and known[1] else 0
         table |= {"bins": facts.bins} if facts.bins else {"by": "year" if span > 1830 else "month"}
         return
-    if "integer" not in table and facts.levels == () and all(type(e) is int for e in ends):
+    whole = not day and all(type(end) is int for end in (*ends, *cuts))
+    if "integer" not in table and facts.levels == () and whole:
         table["integer"] = not table.get("decimals")
-    table["bins"] = facts.bins or 1  # bounds alone: the bins are bought
+    if not cuts:
+        table["bins"] = facts.bins or 1  # bounds alone: the bins are bought
 
 
 def _set_sources(table: dict[str, Any], old: Mapping[str, Any], facts: Declared) -> None:

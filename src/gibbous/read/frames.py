@@ -44,7 +44,12 @@ def from_frame(source: Any, *, max_columns: int, skip: frozenset[str]) -> pl.Dat
 
     if family == "pyarrow":
         _check_names(source.schema.names, max_columns)
-        source = _guarded(lambda: pl.from_arrow(source), "The pyarrow table")
+        wide = [one.name for one in source.schema if str(one.type).startswith("decimal256")]
+        for name in wide:  # polars stops the process's stack at one
+            if name not in skip:
+                raise _unusable(name, "decimal256")
+        narrow = source.select([n for n in source.schema.names if n not in wide])
+        source = _guarded(lambda: pl.from_arrow(narrow), "The pyarrow table")
     if isinstance(source, pl.LazyFrame):
         lazy = source
         source = _guarded(lazy.collect, "The lazy frame")

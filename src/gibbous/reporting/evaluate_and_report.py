@@ -33,7 +33,7 @@ Audience = Literal["public", "internal"]
 def evaluate(
     real: Any,
     synthetic: Any,
-    schema: Schema | Geography | str | Path,
+    schema: Schema | Geography | str | Path | None = None,
     *,
     keys: str | Sequence[str] | None = (),
     sensitive: str | Sequence[str] | None = None,
@@ -52,9 +52,9 @@ def evaluate(
     Args:
         real: a path or a frame of the confidential records.
         synthetic: a path, a frame, a release (or its folder), or a sequence of these.
-        schema: the declared schema, or the path of its file. A geography for tables of flows
-            (`gibbous.flows.load_geography`): findings are then about flows, and keys, sensitive,
-            targets, formulas, given, fraction and holdout have no part in them.
+        schema: the declared schema, or the path of its file; None: that of the release. A geography
+            for tables of flows (`gibbous.flows.load_geography`): findings are then about flows, and
+            keys, sensitive, targets, formulas, given, fraction and holdout have no part in them.
         keys: quasi-identifiers: the columns that an intruder knows.
         sensitive: the column, or columns, that an intruder wants to know.
         targets: columns that models trained on synthetic rows predict.

@@ -19,6 +19,7 @@ from gibbous.reporting.page_parts import Block, Grid, Notice, Page, Section, Tex
 from gibbous.reporting.public_figures import spends
 from gibbous.reporting.public_report import opened
 from gibbous.reporting.risk_utility import ru_map_figure
+from gibbous.write.codebook import TEXTS
 from gibbous.write.rendering import paragraphs
 
 WARNING = (
@@ -285,13 +286,17 @@ def _release(release: Release | None) -> Iterator[Block]:
 
 
 def _facts(findings: Findings) -> Iterator[Block]:
-    labels = findings.facts.get("labels")
-    if isinstance(labels, list):
-        meant = tuple(tuple(map(str, one)) for one in labels if isinstance(one, list))
-        meant = tuple(one for one in meant if len(one) == 3)  # column, level, label
-        head = ("column", "level", "label")
-        yield Grid("What columns and levels mean", head, meant, folded=len(meant) > 12)
-    rows = tuple((k.replace("_", " "), _shown(v)) for k, v in _lasting(findings) if k != "labels")
+    said = {
+        "labels": ("What columns and levels mean", ("column", "level", "label")),
+        "texts": ("What is said of columns", TEXTS),
+    }
+    for name, (title, head) in said.items():
+        found = findings.facts.get(name)
+        if isinstance(found, list):
+            meant = tuple(tuple(map(str, one)) for one in found if isinstance(one, list))
+            meant = tuple(one for one in meant if len(one) == len(head))
+            yield Grid(title, head, meant, folded=len(meant) > 12)
+    rows = tuple((k.replace("_", " "), _shown(v)) for k, v in _lasting(findings) if k not in said)
     rows = tuple((k, v) for k, v in rows if v)
     if rows:
         yield Grid("Facts of the evaluation", ("fact", "value"), rows)

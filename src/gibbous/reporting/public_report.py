@@ -20,7 +20,7 @@ from gibbous.reporting.html_page import PACKAGE
 from gibbous.reporting.labels import percent
 from gibbous.reporting.page_parts import Block, Bullets, Code, Grid, Notice, Page, Section, Text
 from gibbous.write import glossary
-from gibbous.write.codebook import COLUMNS, combinations, overview
+from gibbous.write.codebook import COLUMNS, TEXTS, combinations, overview, texts
 from gibbous.write.glossary import origin, words_used
 from gibbous.write.kept_rules import changed_words
 from gibbous.write.rendering import paragraphs
@@ -230,12 +230,14 @@ def _codebook(schema: Schema, receipt: Any) -> Iterator[Block]:
         )
     )
     yield Grid("Columns", COLUMNS, tuple(overview(schema)))
-    yield Grid(
-        "All levels and bins",
-        ("column", "code", "level or bin"),
-        tuple((c.name, k, label) for c in schema for k, label in enumerate(c.labels())),
-        folded=True,
-    )
+    if said := texts(schema):
+        yield Grid("What is said of columns", TEXTS, tuple(said))
+    meant = {(c.name, str(level)): text for c in schema for level, text in c.level_labels}
+    codes = ((c.name, k, label) for c in schema for k, label in enumerate(c.labels()))
+    rows = tuple((*row, meant.get((row[0], row[2]), "")) for row in codes)
+    size = 4 if meant else 3
+    heads = ("column", "code", "level or bin", "label")[:size]
+    yield Grid("All levels and bins", heads, tuple(row[:size] for row in rows), folded=True)
     if schema.impossible:
         yield Grid(
             "Declared impossible combinations: public facts that never occur in the output",

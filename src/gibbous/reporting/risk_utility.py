@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gibbous.reporting import theme
 from gibbous.reporting.charts import NUMBER, WIDE, altair, chart_of, laid
 from gibbous.reporting.evidence import table_cell
-from gibbous.reporting.labels import finite
+from gibbous.reporting.labels import finite, short
 from gibbous.reporting.page_parts import Figure, Grid, panel
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def ru_map(
         titles: of the two axes; the column names by default.
         better: the better direction of x and of y, "lower" or "higher"; with "near" no front is drawn.
         intervals: error bars, where it has columns `<axis>_low` and `<axis>_high`.
-        references: (name, y), drawn as lines across.
+        references: (name, y), drawn as lines across; far from the points they are named at the edge.
         width: of the drawing, px.
     Returns:
         A chart; `.save("map.html")` and `.to_dict()` are Altair's.
@@ -53,7 +53,7 @@ def ru_map(
     alt = altair()
     rows = points(frame, (x, y), by=by, intervals=intervals)
     low, high = min(r["x"] for r in rows), max(r["x"] for r in rows)
-    heights = [*(r["y"] for r in rows), *(level for _, level in references)]
+    heights = [r["y"] for r in rows]
     room = 0.08 * (max(heights) - min(heights)) or 0.1 * abs(max(heights)) or 1.0
     bottom = min(heights) - room if min(heights) < 0 else max(0.0, min(heights) - room)
     names = titles or (x, y)
@@ -66,7 +66,7 @@ def ru_map(
         "y": alt.Y("y:Q", title=names[1], axis=alt.Axis(tickCount=6, format=NUMBER),
                    scale=alt.Scale(domain=[bottom, max(heights) + room], nice=False)),
     }  # fmt: skip
-    layers = _lines(alt, references, axes["y"])
+    layers = _lines(alt, references, axes["y"], (bottom, max(heights) + room))
     best = front(rows, better=better) if "near" not in better else []
     if len(best) > 1:
         step = "step-after" if better[1] == "lower" else "step-before"
@@ -176,15 +176,27 @@ def front(
     return sorted(out, key=lambda r: float(r[x]))
 
 
-def _lines(alt: Any, references: Sequence[tuple[str, float]], y: Any) -> list[Any]:
-    """A line across for each reference, and its name on it."""
-    if not references:
-        return []
-    base = chart_of(alt, [{"by": name, "y": level} for name, level in references])
-    rule = base.mark_rule(color=theme.MUTED, strokeDash=[6, 3], tooltip=True)
-    words = base.mark_text(align="right", baseline="bottom", dx=-2, dy=-2, color=theme.MUTED)
-    right = alt.XValue("width")
-    return [rule.encode(y=y), words.encode(y=y, x=right, text="by:N")]
+def _lines(
+    alt: Any, references: Sequence[tuple[str, float]], y: Any, domain: tuple[float, float]
+) -> list[Any]:
+    """A line across for each reference, and its name on it; where none fits, names and levels at the edge."""
+    drawn, right = [], alt.XValue("width")
+    inside = [{"by": name, "y": at} for name, at in references if domain[0] <= at <= domain[1]]
+    if inside:
+        base = chart_of(alt, inside)
+        rule = base.mark_rule(color=theme.MUTED, strokeDash=[6, 3], tooltip=True)
+        words = base.mark_text(align="right", baseline="bottom", dx=-2, dy=-2, color=theme.MUTED)
+        drawn += [rule.encode(y=y), words.encode(y=y, x=right, text="by:N")]
+    for arrow, place, side, outside in (
+        ("\u2191", alt.YValue(0), "top", [r for r in references if r[1] > domain[1]]),
+        ("\u2193", alt.YValue("height"), "bottom", [r for r in references if r[1] < domain[0]]),
+    ):
+        if outside:
+            text = ", ".join(f"{name} {short(at)}" for name, at in outside)
+            base = chart_of(alt, [{"by": f"{arrow} {text}"}])
+            words = base.mark_text(align="right", baseline=side, dx=-2, color=theme.MUTED)
+            drawn.append(words.encode(x=right, y=place, text="by:N"))
+    return drawn
 
 
 def _marked(alt: Any, rows: Sequence[Row], axes: dict[str, Any], width: int) -> list[Any]:

@@ -64,7 +64,7 @@ class GibbsRows:
             return _diverse(self.perturb, contexts, relation)
         if self.fallback != "uniform":
             raise _raw_fallback()
-        each = sum((_loss(self._of(c), c, relation, max_rows) for c in contexts), Fraction(0))
+        each = sum((_loss(own_of(self, c), c, relation, max_rows) for c in contexts), Fraction(0))
         return pure(
             each * rows * self.sweeps,
             unit="dataset",
@@ -87,15 +87,12 @@ class GibbsRows:
         """
         rules = _rules(self.perturb, schema)
         drawn = [c for c in counts if c.context.levels > 1]
-        blocks = [Block(c, self._of(c.context), self.fallback) for c in drawn]
+        blocks = [Block(c, own_of(self, c.context), self.fallback) for c in drawn]
         state = uniform_rows(schema, rows, words)
         for _ in range(self.sweeps):
             for block in blocks:
                 _redraw(block, state, rules, words, None)
         return Codes(schema, state.T)
-
-    def _of(self, context: Context) -> Perturbation:
-        return dict(self.own).get(context.targets[0], self.perturb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,26 +114,34 @@ class ResetBlocks:
         perturb: Add, Mix or Tilt.
         block: rows a block, >= 1.
         sweeps: passes a row, >= 1.
+        own: (column, perturbation) of columns that have one of their own, in place of `perturb`.
     """
 
     perturb: Perturbation
     block: int
     sweeps: int = 1
+    own: tuple[tuple[int, Perturbation], ...] = ()
 
     def cost(
         self, contexts: Sequence[Context], rows: int, relation: Relation, max_rows: int
     ) -> Claim:
         """The guarantee of all rows together: ceil(rows / block) blocks."""
         _single(contexts)
-        if not hasattr(self.perturb, "reset_loss"):
+        used = [own_of(self, c) for c in contexts]
+        if not all(hasattr(one, "reset_loss") for one in (self.perturb, *used)):
             raise PrivacyRefused(
                 "RESETCLAIM",
                 f"Reset blocks were asked for with {type(self.perturb).__name__}.",
                 "They need a perturbation with a privacy loss: Add, Mix or Tilt.",
                 "Use GibbsRows for l-diversity.",
             )
-        loss = self.perturb.reset_loss
-        each = sum((loss(c.levels, relation, max_rows) for c in contexts), Fraction(0))
+        each = sum(
+            (
+                one.reset_loss(c.levels, relation, max_rows)  # type: ignore[attr-defined]
+                for one, c in zip(used, contexts, strict=True)
+            ),
+            Fraction(0),
+        )
         return pure(
             each * -(-rows // self.block),
             unit="dataset",
@@ -149,7 +154,7 @@ class ResetBlocks:
     ) -> Codes:
         """Draw the rows, all blocks side by side; arguments as in GibbsRows."""
         rules = _rules(self.perturb, schema)
-        blocks = [Block(c, self.perturb) for c in counts if c.context.levels > 1]
+        blocks = [Block(c, own_of(self, c.context)) for c in counts if c.context.levels > 1]
         chains = -(-rows // self.block)
         state = uniform_rows(schema, chains, words)
         seen = [_Visits(chains, self.block * self.sweeps) for _ in blocks]
@@ -160,6 +165,11 @@ class ResetBlocks:
                     _redraw(block, state, rules, words, visits)
             out[:, :, row] = state
         return Codes(schema, out.reshape(len(schema), -1)[:, :rows].T)
+
+
+def own_of(draw: GibbsRows | ResetBlocks, context: Context) -> Perturbation:
+    """The perturbation of the column that a context redraws."""
+    return dict(draw.own).get(context.targets[0], draw.perturb)
 
 
 class _Visits:

@@ -6,6 +6,7 @@ import datetime
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import NormalDist
 from typing import Literal
 
@@ -29,7 +30,7 @@ SPURIOUS = 0.01  # probability that any column of a table gets a missing level t
 
 _FIRST_YEAR, _LAST_YEAR = 1850, 2150
 _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
-_LARGEST = 12  # powers of ten
+_LARGEST = 15  # powers of ten: whole numbers below it are exact
 _NUMBERS = slice(1, 3 + PLACES)
 _PLACES = np.arange(1, 2 + PLACES)
 
@@ -139,7 +140,7 @@ def bounded_column(
 
     Whole numbers in a short range become levels. Those that may be codes get cut points, so that a
     code that many rows have is a bin; all other numbers have bounds alone. There are no bounds where
-    many more cells were counted than lie between the ends that stand out.
+    many more cells were counted than lie between the ends that stand out, or where these are the grid's.
 
     Args:
         counts: float64 (cells of `grid_column`,).
@@ -147,6 +148,8 @@ def bounded_column(
     """
     edges = grid_column(plan).edges
     low, high = _ends(counts, sigma)
+    if plan.kind != "date" and not 0 < low <= high < len(counts) - 1:
+        return None  # rows at the end of the grid: nobody knows how far beyond
     outside = plan.present - float(counts[low : high + 1].sum())
     noise = math.hypot(plan.sigma, sigma * math.sqrt(high + 1 - low))
     if outside > max(OUTSIDE * plan.present, 3 * noise):
@@ -166,6 +169,7 @@ def bounded_column(
     cuts: set[float] = set()
     if gaps(atoms):
         facts = bought("bounds", "bins", "missing", kind=plan.stated)
+        last = max(last, max(atoms) + 2)  # the last code has a bin of its own, too
         cuts = {
             float(edge) for atom in atoms[:MOST_CODES] for edge in (atom, atom + 1) if edge < last
         }
@@ -183,8 +187,9 @@ def bounded_column(
 
 
 def gaps(atoms: Sequence[int]) -> bool:
-    """Whether many whole numbers that many rows have fill less than half of their range: as codes do."""
-    return len(atoms) >= CODES and 2 * len(atoms) < max(atoms) - min(atoms) + 1
+    """Whether of many whole numbers that many rows have, most have no neighbor: as codes do."""
+    apart = sum(b - a > 1 for a, b in pairwise(sorted(atoms)))
+    return len(atoms) >= CODES and 2 * apart >= len(atoms) - 1
 
 
 def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Column | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from gibbous.core.context import WORD, Context, Hashed, MinHash, Radix, Support
 from gibbous.core.errors import ParameterError, ResourceLimit, UsageError
@@ -14,6 +14,10 @@ from gibbous.core.stream import stream_key, words
 
 Given = tuple[tuple[str, tuple[str, ...]], ...]
 """Context columns written down by name: ((column, (parent, ...)), ...)."""
+
+Public = Literal["ordered", "lsh", "minhash"]
+"""Contexts from the schema alone, by a word; all are free."""
+Choice = Given | Public
 
 MAX_KEYS = 1 << 16  # exact keys a context before parents are hashed into buckets
 
@@ -172,15 +176,24 @@ def minhash(
     return tuple(out)
 
 
-def given_or_ring(schema: Schema, given: Given, parents: int) -> tuple[Context, ...]:
-    """The contexts that were written down, or the public ring when none were.
+def given_or_ring(schema: Schema, given: Choice, parents: int) -> tuple[Context, ...]:
+    """The contexts that were written down, or made by a public rule; the ring when neither was.
 
     Args:
-        given: by name; empty for the ring.
-        parents: of the ring.
+        given: by name; or "ordered" (the `parents` columns before it, without the ring: one pass then
+            draws each column from columns that are drawn, not from its seed), "lsh" (`parents`
+            columns at random, by a public seed), "minhash" (so many values of the rest of the row);
+            empty for the ring.
+        parents: of all of these.
     """
-    chosen = named(schema, given) if given else ring(len(schema), parents)
-    return hashed(schema, chosen)
+    if given == "lsh":
+        return lsh(schema, parents)
+    if given == "minhash":
+        return minhash(schema, max(parents, 1))
+    if given == "ordered":
+        before = [tuple(range(max(0, j - parents), j)) for j in range(len(schema))]
+        return hashed(schema, before)
+    return hashed(schema, named(schema, given) if given else ring(len(schema), parents))
 
 
 def topological(parents: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
@@ -209,6 +222,8 @@ def tidy(mechanism: Any) -> None:
         ParameterError: it has another form.
     """
     given = mechanism.contexts
+    if given in get_args(Public):
+        return  # `check` knows which mechanisms take a word
     pairs = list(given.items()) if isinstance(given, Mapping) else given
     try:
         frozen = tuple((str(name), tuple(map(str, parents))) for name, parents in pairs)

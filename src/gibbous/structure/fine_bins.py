@@ -95,15 +95,22 @@ class Steps:
     counts: np.ndarray
 
 
-def steps_of(column: Column, narrow: tuple[float, ...], counts: np.ndarray, sigma: float) -> Steps:
+def steps_of(
+    column: Column,
+    narrow: tuple[float, ...],
+    counts: np.ndarray,
+    sigma: float,
+    rows: tuple[float, float] | None = None,
+) -> Steps:
     """The law on narrow bins alone.
 
     Args:
         narrow: edges.
         counts: noisy, of the bins between and, at the end, of the upper bound alone.
         sigma: standard deviation of the noise of one count.
+        rows: that have a number, and the standard deviation of that; None: the sum of the counts.
     """
-    return Steps(narrow, stretches(counts, sigma, measure_of(column, narrow)))
+    return Steps(narrow, stretches(counts, sigma, measure_of(column, narrow), rows=rows))
 
 
 def finer_steps(
@@ -113,6 +120,7 @@ def finer_steps(
     fine: tuple[float, ...],
     parts: np.ndarray,
     sigma: float,
+    rows: tuple[float, float] | None = None,
 ) -> Steps:
     """The law on narrow bins, and within those that were cut finer on even stretches of their parts.
 
@@ -120,7 +128,7 @@ def finer_steps(
     part shows clearly are spread over the rest of it.
 
     Args:
-        column, narrow, counts, sigma: as for `steps_of`.
+        column, narrow, counts, sigma, rows: as for `steps_of`.
         fine: edges; those of `narrow` are among them.
         parts: noisy, of the finer bins, with the same noise.
     """
@@ -128,7 +136,7 @@ def finer_steps(
     ends = np.append(starts[1:], len(parts))
     sizes = ends - starts
     twice = (counts + np.add.reduceat(parts, starts) / sizes) / (1 + 1 / sizes)
-    whole = stretches(twice, sigma, measure_of(column, narrow))
+    whole = stretches(twice, sigma, measure_of(column, narrow), rows=rows)
     edges, found = list[float](), list[np.ndarray]()
     for start, end, mass in zip(starts.tolist(), ends.tolist(), whole.tolist(), strict=True):
         inside = inside_of(parts[start:end], mass, sigma)

@@ -9,15 +9,16 @@ from functools import partial
 
 import numpy as np
 
-from gibbous.core.claim import Measure
+from gibbous.core.claim import Measure, Relation
 from gibbous.core.context import Context
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
-from gibbous.privacy.calibrate.scales import steps
 from gibbous.structure.choice import Network
 from gibbous.structure.cliques import dense
 
+MOVED: dict[Relation, int] = {"add_remove": 2, "replace_one": 3}
+"""How far one row moves a score, in counts."""
 WIDE = 1 << 31  # records from which products of two counts need more than 63 bits
 
 Option = tuple[int, tuple[int, ...]]
@@ -45,7 +46,7 @@ def choose_greedy(
         The network; columns of one level come first and have no parents.
     Guarantee:
         Each pick is epsilon-DP and epsilon^2/8-zCDP: the score changes by at most 2 when one row is
-        added or removed, 4 when one is replaced. docs/proofs/privbayes.md.
+        added or removed, 3 when one is replaced. docs/proofs/privbayes.md.
     Source:
         Zhang, Cormode, Procopiuc, Srivastava and Xiao (2017), PrivBayes, alg. 2 and score R.
     """
@@ -60,7 +61,7 @@ def choose_greedy(
         picked = curator.choose(
             tables,
             partial(scores, options, tables),
-            sensitivity=2 * steps(curator.relation),
+            sensitivity=MOVED[curator.relation],
             epsilon=epsilon,
             accounting=accounting,
         )

@@ -186,7 +186,8 @@ def redrawn_weights(column: Column, normal: np.ndarray) -> tuple[int, ...]:
     assert column.within is not None
     noisy = np.array(column.within.weights, dtype=np.float64) + column.within.noise * normal
     steps = measure_of(column, column.within.edges)[: len(noisy)]
-    found = stretches(noisy, column.within.noise, steps)
+    rows = float(sum(column.within.weights)), 0.0
+    found = stretches(noisy, column.within.noise, steps, rows=rows)
     return _weights(column.edges, column.within.edges, found / max(1.0, found.sum()))
 
 

@@ -17,11 +17,15 @@ def stretches(
     sigma: float,
     measure: np.ndarray | None = None,
     price: float | None = None,
+    rows: tuple[float, float] | None = None,
 ) -> np.ndarray:
     """The least squares guess under a price for each stretch: empty, even, or half of a bell.
 
     A stretch begins and ends anywhere. One that fades goes on where counts are below the noise, so a
-    sparse tail keeps about the mass that it has instead of being cut where the noise hides it.
+    sparse tail keeps about the mass that it has instead of being cut where the noise hides it. Rows
+    that no stretch shows, where there clearly are some, are spread evenly: else all rows would go
+    where the noise happens to be largest, once it is above the counts. For the same reason all rows are
+    even where that fits as well as any stretches at their price.
 
     Args:
         counts: noisy, float64 (cells,), at least one.
@@ -29,20 +33,33 @@ def stretches(
         measure: what an even stretch is even in, > 0, float64 (cells,); None: each cell alike.
         price: of one stretch with rows, in squared standard deviations; None takes what noise alone
             seldom reaches in so many cells.
+        rows: how many rows there are, and the standard deviation of that; None: their sum.
     Returns:
         float64 (cells,), >= 0.
     Source:
-        This project; [Donoho 1997] for the best division under a price.
+        This project; [Donoho 1997] for the best division under a price, [James and Stein 1961] for the
+        rows that are left.
     """
     price = PRICE + 2 * math.log(len(counts)) if price is None else price
     weight = np.ones(len(counts)) if measure is None else measure
     starts = range(0, len(counts), BLOCK)
     found = [_divided(counts[a : a + BLOCK], weight[a : a + BLOCK], sigma, price) for a in starts]
-    return np.concatenate(found)
+    shown, gain = np.concatenate([one for one, _ in found]), sum(gain for _, gain in found)
+    total, error = rows or (float(counts.sum()), sigma * math.sqrt(len(counts)))
+    even: np.ndarray = max(total, 0.0) * weight / weight.sum()
+    if float(even @ (2 * counts - even)) / sigma**2 >= gain:
+        return even  # nothing stands out of it clearly enough
+    left = total - float(shown.sum())
+    noise = math.hypot(error, sigma * math.sqrt(np.count_nonzero(shown)))
+    kept = max(0.0, 1 - (noise / left) ** 2) if left > 0 else 0.0
+    spread: np.ndarray = shown + kept * left * weight / weight.sum()
+    return spread
 
 
-def _divided(counts: np.ndarray, weight: np.ndarray, sigma: float, price: float) -> np.ndarray:
-    """The best division of one block."""
+def _divided(
+    counts: np.ndarray, weight: np.ndarray, sigma: float, price: float
+) -> tuple[np.ndarray, float]:
+    """The best division of one block, and what it gains on an empty one, at its price."""
     cells = len(counts)
     gains, which = _gains(counts, weight)
     gains = gains / sigma**2 - price
@@ -58,7 +75,7 @@ def _divided(counts: np.ndarray, weight: np.ndarray, sigma: float, price: float)
             form = weight[first:end] * _form(int(which[first, end - 1]), end - first)
             found[first:end] = form * (form @ counts[first:end] / (form @ form))
         end = first
-    return found
+    return found, float(best[cells])
 
 
 def _gains(counts: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

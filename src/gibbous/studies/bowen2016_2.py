@@ -193,7 +193,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
 
 
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
-    """Bias, RMSE and coverage of both parameters for each kind of bounds, a panel a scenario."""
+    """Bias, RMSE, coverage and width of both parameters for each kind of bounds, a panel a scenario."""
     columns = len(settings.values["sigma"])
     return tuple(
         _figure(
@@ -203,7 +203,7 @@ def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
         )
         for bounds in settings.values["bounds"]
         for parameter in ("mean", "variance")
-        for measure in ("bias", "rmse", "coverage")
+        for measure in ("bias", "rmse", "coverage", "width")
     )
 
 

@@ -145,20 +145,26 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
     return (*shown_tables, _extras(rows))
 
 
+_DRAWN = {
+    "bias": "mean absolute bias",
+    "rmse": "mean RMSE",
+    "coverage": "mean coverage",
+    "width": "mean width of 95 % intervals",
+}
+
+
 def figures(rows: Sequence[Row], settings: Settings) -> tuple[Figure, ...]:
-    """Bias, RMSE and coverage, a panel a parameter."""
+    """Bias, RMSE, coverage and width, a panel a parameter."""
     del settings
     points = [
         {"ln_epsilon": power, "method": method, "panel": PARAMETERS[parameter]}
-        | {m: _average(rows, method, parameter, power, m) for m in ("bias", "rmse", "coverage")}
+        | {m: _average(rows, method, parameter, power, m) for m in _DRAWN}
         for parameter in PARAMETERS
         for method in METHODS
         for power in sorted({row["ln_epsilon"] for row in rows})
     ]
     drawn = []
-    for measure, title in (
-        ("bias", "mean absolute bias"), ("rmse", "mean RMSE"), ("coverage", "mean coverage"),
-    ):  # fmt: skip
+    for measure, title in _DRAWN.items():
         own = measure != "coverage"
         chart = panels.Lines(
             x="ln_epsilon", y=measure, by="method", panel="panel", order=METHODS,

@@ -16,8 +16,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from gibbous.core.errors import GibbousError
+from gibbous.core.errors import GibbousError, speaking_flags
 from gibbous.studio import documents, pages, uploads
+from gibbous.studio.commands import Command
 from gibbous.studio.door import Door
 from gibbous.studio.forms import Form, parsed
 from gibbous.studio.guard import PATIENCE, WORDS, Guard, TooLarge, TooSlow, fault
@@ -41,6 +42,9 @@ class Studio:
         upload_bytes: the most that one upload may hold.
         looked: counts of columns that were asked for since the start; never written.
         crossed: the same of pairs of columns.
+        marks: fingerprints of files as they were.
+        plans: of methods, by what they depend on, and why there is none.
+        done: what was last done on a screen without a job, as a command.
     """
 
     place: Workplace
@@ -50,6 +54,9 @@ class Studio:
     upload_bytes: int = uploads.MOST
     looked: dict[str, Any] = field(default_factory=dict)
     crossed: dict[tuple[str, str], Any] = field(default_factory=dict)
+    marks: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    plans: dict[tuple[Any, ...], tuple[Any, str]] = field(default_factory=dict)
+    done: dict[str, Command] = field(default_factory=dict)
 
     @property
     def screens(self) -> tuple[Screen, ...]:
@@ -146,7 +153,8 @@ def _drawn(
     """One screen as a page. Whatever its files say wrong is said on it."""
     shown: dict[str, Any] = {}
     try:
-        shown = screen.show(studio, form)
+        with speaking_flags():
+            shown = screen.show(studio, form)
     except GibbousError as error:
         problem = problem or pages.told(error)
     key = studio.door.form_key(request.scope["session"]) or ""
@@ -183,7 +191,8 @@ async def _act(studio: Studio, screen: Screen, action: str, request: Request) ->
         return form
     act: Callable[[Studio, Form], str] = screen.actions[action]
     try:
-        where = await run_in_threadpool(act, studio, form)
+        with speaking_flags():
+            where = await run_in_threadpool(act, studio, form)
     except GibbousError as error:
         told = pages.told(error)
         return await run_in_threadpool(_drawn, studio, request, screen, form, told)
@@ -198,6 +207,7 @@ def _job(studio: Studio, request: Request) -> Response:
         "state": job.state,
         "stage": pages.stage(job.stage),
         "share": None if job.share is None else round(job.share, 3),
+        "more": studio.jobs.provisional(job) is not None,
         "left": None if job.left is None else pages.duration(job.left),
     }
     return JSONResponse(facts)

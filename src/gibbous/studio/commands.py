@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gibbous.read.declaring import Declared
 
 FLAGS = {"sep": "sep", "encoding": "encoding", "decimal": "decimal"}
 
@@ -77,18 +80,52 @@ def bought(
     )  # fmt: skip
 
 
-def imported(book: str, schema: str) -> Command:
-    """Take every fact of a codebook."""
+def imported(book: str, schema: str, seen: Sequence[str]) -> Command:
+    """Take every fact of a codebook; those of columns that were looked at stay inferred."""
     return Command(
-        ("schema", "declare", schema, "--all-of", book),
+        ("schema", "declare", schema, "--all-of", book, *_inferred(seen)),
         _python(f"schema = gb.import_schema({book!r})"),
     )
 
 
-def suggested(schema: str) -> Command:
-    """Write what names of columns and public lists say."""
+def declared(schema: str, column: str, facts: Declared) -> Command:
+    """Facts of one column. Labels of levels have no flag: Python writes them."""
+    flags = [("--kind", facts.kind), ("--levels", ",".join(map(str, facts.levels))), ("--other", facts.other),
+             ("--lower", facts.lower), ("--upper", facts.upper), ("--cuts", ",".join(facts.cuts)),
+             ("--bins", facts.bins), ("--label", dict(facts.texts).get("label"))]  # fmt: skip
+    words = [word for flag, value in flags if value for word in (flag, str(value))]
+    if facts.missing is not None:
+        words.append("--missing" if facts.missing else "--no-missing")
+    given = ", ".join(
+        f"{f.name}={getattr(facts, f.name)!r}"
+        for f in fields(facts)
+        if getattr(facts, f.name) != f.default
+    )
     return Command(
-        ("schema", "suggest", schema, "--accept"),
+        (
+            "schema",
+            "declare",
+            schema,
+            column,
+            *words,
+            *_inferred([column] if facts.inferred else []),
+        ),
+        _python(
+            f"text, _ = declare(Path({schema!r}).read_text(), {column!r}, Declared({given}))\n"
+            f"Path({schema!r}).write_text(text)",
+            before="from pathlib import Path\nfrom gibbous.read.declaring import Declared, declare",
+        ),
+    )
+
+
+def _inferred(seen: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for name in seen for word in ("--inferred", name))
+
+
+def suggested(schema: str, seen: Sequence[str]) -> Command:
+    """Write what names of columns and public lists say; of columns looked at it stays inferred."""
+    return Command(
+        ("schema", "suggest", schema, "--accept", *_inferred(seen)),
         _python(
             f"found = suggestions(gb.load_schema({schema!r}))",
             before="from gibbous.read.public_lists import suggestions",

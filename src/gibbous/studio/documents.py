@@ -14,6 +14,7 @@ STYLED = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; "
     "base-uri 'none'; form-action 'none'; sandbox allow-same-origin"
 )
+ESTIMATES = ("estimates.csv", "estimates.tex")
 MOST = 1 << 26  # bytes of a page
 
 
@@ -31,6 +32,8 @@ def answer(studio: Studio, request: Request) -> Response:
         shown["internal"] = ("internal", "report.internal.html")
         shown["findings"] = ("internal", "findings.json")
     name = request.path_params["name"]
+    if name in ESTIMATES:
+        return _estimates(studio, name)
     names = shown.get(name)
     path = studio.place.inside(*names) if names else None
     if path is None:
@@ -45,3 +48,14 @@ def answer(studio: Studio, request: Request) -> Response:
     headers = {"content-security-policy": STYLED, "x-frame-options": "SAMEORIGIN"}
     kind = "image/svg+xml" if path.suffix == ".svg" else "text/html"
     return Response(text, media_type=kind, headers=headers)
+
+
+def _estimates(studio: Studio, name: str) -> Response:
+    """The last estimates as a file."""
+    from gibbous.studio.screens.analyse import exported
+
+    text = exported(studio, name.rpartition(".")[2])
+    if text is None:
+        return PlainTextResponse("There is no such document.", 404)
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return PlainTextResponse(text, headers=headers)

@@ -35,26 +35,40 @@ class Form(dict[str, str]):
             )
         return found
 
-    def number(self, name: str, usual: str = "") -> str:
+    def number(self, name: str, usual: str = "", *, zero: bool = False) -> str:
         """A positive decimal number, as it was written.
 
+        Args:
+            zero: 0 is taken, too.
         Raises:
             ParameterError: it is none, not finite, or not above 0.
         """
         words = self.text(name, 40) or usual
-        try:
-            value = Decimal(words)
-            good = value.is_finite() and value > 0 and 0 < float(value) < float("inf")
-        except (InvalidOperation, OverflowError):
-            good = False
-        if not good:
+        if not _is_number(words, zero):
             raise ParameterError(
                 "NUMBER",
                 f"{name} is {words[:40]!r}.",
-                "It is a positive decimal number.",
+                f"It is a decimal number, {'0 or more' if zero else 'above 0'}.",
                 f"For example {name} = {'1e-9' if name == 'delta' else '1'}.",
             )
         return words
+
+    def numbers(self, name: str) -> list[str]:
+        """Positive decimal numbers between blanks, each as it was written, each once.
+
+        Raises:
+            ParameterError: one of them is none, not finite, or not above 0.
+        """
+        words = [word.strip(",;") for word in self.text(name, 80).split()]
+        for word in words:
+            if not _is_number(word, zero=False):
+                raise ParameterError(
+                    "NUMBER",
+                    f"One of {name} is {word[:40]!r}.",
+                    "They are decimal numbers above 0 with a point, and blanks between them.",
+                    f"For example {name} = 0.5 1 2.",
+                )
+        return list({float(word): word for word in words}.values())
 
     def whole(self, name: str, least: int = 1, usual: int | None = None) -> int | None:
         """A whole number; `usual` where nothing was written.
@@ -73,6 +87,14 @@ class Form(dict[str, str]):
                 f"For example {name} = {max(least, 1)}.",
             )
         return int(words)
+
+
+def _is_number(words: str, zero: bool) -> bool:
+    try:
+        value = Decimal(words)
+        return value.is_finite() and (0 < float(value) < float("inf") or (zero and value == 0))
+    except (InvalidOperation, OverflowError):
+        return False
 
 
 def parsed(body: bytes) -> Form:

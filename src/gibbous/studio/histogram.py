@@ -59,7 +59,7 @@ def answered(module: str, folder: Path, asked: Mapping[str, Any]) -> Any:
         "UNCOUNTED",
         "The records could not be counted.",
         f"The file is read as the schema says, within {SECONDS} seconds.",
-        "Hold the data against the schema first: it says what is wrong.",
+        "Check the data against the schema first: that says what is wrong.",
     )
 
 

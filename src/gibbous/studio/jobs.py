@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from gibbous.studio.workplace import write
 State = Literal["running", "done", "failed", "stopped"]
 TAIL = 1 << 14  # bytes of what a job complains about
 KEPT = 60  # jobs
+MOST = 1 << 20  # bytes of what a job says before its end
 SPENDERS = ("synthesize", "compare", "evaluate")  # one of a kind at a time
 _ERROR = re.compile(r"error\[(GB\w+-\w+)\]: (.*)")
 
@@ -185,6 +186,11 @@ class Jobs:
                 return self._job(name, facts)
         return None
 
+    def latest(self, some: Sequence[Job]) -> Job | None:
+        """The one that was started last; None of none."""
+        order = [job for job, _ in self._all()]
+        return min(some, key=lambda job: order.index(job.id), default=None)
+
     def answer(self, job: Job | None) -> Any:
         """The JSON document that a job printed; None where it did not end well."""
         if job is None or job.state != "done":
@@ -193,6 +199,16 @@ class Jobs:
             return json.loads((self._folder / job.id / "out.json").read_text("utf-8"))
         except (OSError, ValueError):
             return None
+
+    def provisional(self, job: Job | None) -> Any:
+        """What a job that runs said first, while its last word is made; None where it said nothing."""
+        if job is None or job.state != "running":
+            return None
+        with suppress(OSError, ValueError), open(self._folder / job.id / "err.txt", "rb") as file:
+            lines = file.read(MOST).splitlines()
+            said = [json.loads(line) for line in lines if line.startswith(b'{"provisional"')]
+            return said[-1]["provisional"] if said else None
+        return None
 
     def took(self, job: Job) -> float | None:
         """Seconds from its start to the last word that it printed; None where it did not end well."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jinja2
@@ -24,6 +25,13 @@ def words() -> dict[str, Any]:
     return toml(read_text(HERE / "words.toml", 1 << 20))
 
 
+def _named(words: Mapping[str, Any]) -> SimpleNamespace:
+    """Words by attribute: `w.command.copy` of a mapping is its method in Jinja."""
+    return SimpleNamespace(
+        **{k: _named(v) if isinstance(v, Mapping) else v for k, v in words.items()}
+    )
+
+
 @functools.cache
 def _templates() -> jinja2.Environment:
     made = jinja2.Environment(
@@ -33,7 +41,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"w": words()}
+    made.globals |= {"w": _named(words())}
     made.filters |= {"duration": duration}
     return made
 

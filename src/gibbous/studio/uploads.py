@@ -1,4 +1,4 @@
-"""Files that a browser sends: in pieces, capped, into private scratch under a name made here."""
+"""Files that a browser sends: in pieces, capped, each in a private folder of its own, by a harmless name."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ async def receive(studio: Studio, request: Request) -> Response:
         return PlainTextResponse("This kind of file is not read: CSV, Parquet or a codebook.", 422)
     if int(request.headers.get("content-length") or 0) > studio.upload_bytes:
         return PlainTextResponse("The file is larger than an upload may be.", 413)
-    name = f"{slug(given)}-{secrets.token_hex(4)}{max(endings, key=len)}"
+    name = f"{secrets.token_hex(4)}/{slug(given)}{max(endings, key=len)}"
     path = studio.place.uploads / name
+    path.parent.mkdir(mode=0o700)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     whole, count = False, 0
     try:
@@ -52,4 +53,5 @@ async def receive(studio: Studio, request: Request) -> Response:
     finally:
         if not whole:
             path.unlink(missing_ok=True)
+            path.parent.rmdir()
     return PlainTextResponse(name)

@@ -17,7 +17,7 @@ from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Schema
 
 REQUEST, SCHEMA, SCRATCH = "release.toml", "schema.toml", ".studio"
-STUDY, INTERNAL = "study.toml", "internal"
+STUDY, RUNS, INTERNAL = "study.toml", "study", "internal"
 MAX_BYTES = 1 << 20
 SECTIONS = ("privacy", "mechanism", "output", "engine", "evaluate", "audit", "studio")
 READ = {"sep": ",", "encoding": "utf-8", "decimal": "."}
@@ -84,9 +84,18 @@ class Workplace:
     def sweep(self) -> None:
         """Remove every upload that the request does not name, and every half-written file."""
         kept = self.folder / self.data()
-        for path in self.uploads.iterdir():
-            if path != kept:
+        for path in sorted(self.uploads.rglob("*"), reverse=True):  # files before their folders
+            if path.is_dir() and not path.is_symlink():
+                with suppress(OSError):
+                    path.rmdir()
+            elif path != kept:
                 path.unlink(missing_ok=True)
+
+    def upload(self, name: str) -> Path | None:
+        """What a browser sent, by the name that it was told; None where there is no such file."""
+        path = self.uploads / name
+        whole = re.fullmatch(r"[0-9a-f]{8}/[\w-]+(\.\w+)+", name, re.ASCII)
+        return path if whole and path.resolve() == path and path.is_file() else None
 
     def request(self) -> Values:
         """The request as dotted keys; empty where there is none.
@@ -120,6 +129,12 @@ class Workplace:
         """The data set: a path, relative to the folder or absolute, or an address; "" for none."""
         return str(self.value("data"))
 
+    def called(self) -> str:
+        """The data set as a screen names it: an upload by its own name."""
+        data = self.data()
+        uploaded = data and (self.folder / data).is_relative_to(self.uploads)
+        return Path(data).name if uploaded else data
+
     def save(self, changes: Mapping[str, Any]) -> None:
         """Change keys of the request; None and "" remove one."""
         values = self.request() | dict(changes)
@@ -136,11 +151,14 @@ class Workplace:
 
         return load_schema(self.schema_file) if self.schema_file.exists() else None
 
+    def read(self) -> dict[str, str]:
+        """How text was found to be written, as far as it is not the usual way."""
+        said = {name: str(self.value(f"studio.{name}", usual)) for name, usual in READ.items()}
+        return {name: text for name, text in said.items() if text != READ[name]}
+
     def reading(self) -> tuple[str, ...]:
         """The flags that read text as it was found to be."""
-        said = {name: str(self.value(f"studio.{name}", usual)) for name, usual in READ.items()}
-        given = [(f"--{name}", text) for name, text in said.items() if text != READ[name]]
-        return tuple(word for pair in given for word in pair)
+        return tuple(word for name, text in self.read().items() for word in (f"--{name}", text))
 
     def short(self, path: Path) -> str:
         """A path as a command in this folder takes it."""
@@ -160,7 +178,8 @@ def document_text(values: Mapping[str, Any]) -> str:
     from gibbous.read.schema_write import pair
 
     lines = [pair(key, _plain(v)) for key, v in values.items() if "." not in key]
-    for section in SECTIONS:
+    more = (key.partition(".")[0] for key in values if "." in key)
+    for section in dict.fromkeys((*SECTIONS, *more)):  # those of others are kept as they are
         own = {k.partition(".")[2]: v for k, v in values.items() if k.startswith(f"{section}.")}
         if own:
             lines += ["", f"[{section}]", *(pair(name, _plain(v)) for name, v in own.items())]
@@ -168,7 +187,23 @@ def document_text(values: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
     return float(value) if isinstance(value, Decimal) else value
+
+
+def aside(path: Path) -> str:
+    """Rename a file or folder, if it is there, to a name that is free; the new name, or ""."""
+    if not path.exists():
+        return ""
+    stem, ending = path.stem if path.is_file() else path.name, path.suffix if path.is_file() else ""
+    count = 1
+    while (kept := path.with_name(f"{stem}.before-{count}{ending}")).exists():
+        count += 1
+    path.rename(kept)
+    return kept.name
 
 
 def write(path: Path, text: str) -> None:

@@ -5,6 +5,7 @@ A dictionary has the levels of the schema for values, never those of the input: 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,11 @@ class ArrowShape:
         found = {name: polars_type(kind) for name, kind in self.types.items()}
         return {name: text for name, text in found.items() if text}
 
+    @property
+    def texts(self) -> frozenset[str]:
+        """Names of columns of text."""
+        return text_names(self.polars_types().items())
+
     def frame(self, frame: pl.DataFrame, schema: Schema) -> Any:
         """Rows as `decode` makes them, as a pyarrow table."""
         import pyarrow as pa
@@ -50,6 +56,11 @@ def arrow_shape(table: Any) -> ArrowShape:
     fields = list(table.schema)
     nullable = frozenset(one.name for one in fields if one.nullable)
     return ArrowShape({one.name: one.type for one in fields}, nullable)
+
+
+def text_names(types: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """Names of columns of text, of (name, type) in the words of `type_text`."""
+    return frozenset(name for name, text in types if text == "String")
 
 
 def polars_type(kind: Any) -> str:

@@ -32,12 +32,18 @@ def file_metadata(columns: Mapping[str, pl.DataType], schema: Schema) -> dict[st
         columns: name -> polars type, as they are written.
         schema: public.
     """
-    told = {c.name: dict(texts(c)) for c in schema if texts(c)}
+    told = pandas_attrs(schema)
     said = {"pandas": _pandas(columns, schema)}
-    said |= {"PANDAS_ATTRS": json.dumps({"columns": told})} if told else {}
+    said |= {"PANDAS_ATTRS": json.dumps(told)} if told else {}
     fields = [_field(schema[name], dtype, at) for at, (name, dtype) in enumerate(columns.items())]
     # Arrow takes the metadata of a file from here, other readers from the file itself.
     return {"ARROW:schema": b64encode(_message(fields, said)).decode(), **said}
+
+
+def pandas_attrs(schema: Schema) -> dict[str, Any]:
+    """What the schema says of columns to people, as the `attrs` of a pandas frame."""
+    told = {c.name: dict(texts(c)) for c in schema if texts(c)}
+    return {"columns": told} if told else {}
 
 
 def texts(column: Column) -> tuple[tuple[str, Any], ...]:

@@ -12,6 +12,7 @@ from gibbous.write.rendering import render
 
 FIRST = 6  # levels in the overview
 MOST = 20_000  # codes that are listed on the page; schema.toml lists all of them
+TEXTS = ("column", "description", "measured in", "note")
 COLUMNS = ("column", "label", "kind", "codes", "values", "missing", "not declared")
 
 
@@ -39,6 +40,7 @@ def codebook_html(schema: Schema) -> str:
         title=f"Codebook of {schema.name}" if schema.name else "Codebook",
         about=schema.description,
         texts=texts(schema),
+        said=TEXTS,
         opening=f"{columns}.{unit} This page is made from schema.toml alone: it holds no count and no "
         "row.",
         columns=COLUMNS,

@@ -19,7 +19,7 @@ from gibbous.read.csv_file import ReadOptions
 from gibbous.read.frames import frame_names
 from gibbous.read.parquet import parquet_types
 from gibbous.read.source import is_parquet, is_table
-from gibbous.write.arrow_frames import arrow_shape
+from gibbous.write.arrow_frames import arrow_shape, text_names
 from gibbous.write.pandas_frames import pandas_shape
 
 _SPARK = {
@@ -40,6 +40,7 @@ class FrameKind:
         columns: names in the order of the source; others follow in that of the schema.
         types: (name, type) of its columns in the words of `column_types`; shape, not values.
         read: paths of Parquet files -> a frame of this kind; None where files are read by polars.
+        texts: names of its columns of text: days come back as the text that they were.
     """
 
     name: str
@@ -47,11 +48,13 @@ class FrameKind:
     columns: tuple[str, ...] = ()
     types: tuple[tuple[str, str], ...] = ()
     read: Callable[[Sequence[Path]], Any] | None = None
+    texts: frozenset[str] = frozenset()
 
     def release(self, release: Release) -> Release:
         """The same release, with its sets and its further rows of this kind."""
         names = release.schema.names
-        if self.name == "polars" and self.order(names) == names:
+        plain = self.name == "polars" and not self._days(release.schema)
+        if plain and self.order(names) == names:
             return release
         inner, schema = release.sampler, release.schema
         return replace(
@@ -62,7 +65,17 @@ class FrameKind:
 
     def of(self, frame: Any, schema: Schema) -> Any:
         """A polars frame as this kind, its columns in the order of the source."""
-        return self.convert(frame.select(self.order(frame.columns)), schema)
+        import polars as pl
+
+        days = self._days(schema)
+        written = [pl.col(n).dt.strftime(f or "%Y-%m-%d") for n, f in days if n in frame.columns]
+        return self.convert(frame.select(self.order(frame.columns)).with_columns(written), schema)
+
+    def _days(self, schema: Schema) -> list[tuple[str, str | None]]:
+        """Columns of days that were text, with the form that the schema states."""
+        return [
+            (c.name, c.date_format) for c in schema if c.kind == "date" and c.name in self.texts
+        ]
 
     def order(self, names: Sequence[str]) -> tuple[str, ...]:
         """Names as the source has them in order, then those that it lacks."""
@@ -111,13 +124,15 @@ def frame_kind(source: object) -> FrameKind:
     columns = tuple(frame_names(source))
     if owner in ("pandas", "pyarrow") and columns:
         shape = pandas_shape(source) if owner == "pandas" else arrow_shape(source)
-        return FrameKind(owner, shape.frame, columns, tuple(shape.polars_types().items()))
+        types = tuple(shape.polars_types().items())
+        return FrameKind(owner, shape.frame, columns, types, texts=shape.texts)
     session = getattr(source, "sparkSession", None) if owner == "pyspark" else None
     if session is not None:
         return _spark(session, source, columns)
     given = _polars_types(source)
     types = tuple((name, type_text(dtype)) for name, dtype in given.items())
-    return FrameKind("polars", _polars, tuple(given), types)
+    texts = frozenset() if isinstance(source, str | os.PathLike) else text_names(types)
+    return FrameKind("polars", _polars, tuple(given), types, texts=texts)
 
 
 def _polars_types(source: object) -> Mapping[str, Any]:

@@ -37,7 +37,7 @@ class InMemory:
         request: no other run has it.
         label: what the ledger calls it.
         result: tables or drawn rows; None before the draw.
-        release, bought: always None and False; see `Package`.
+        release, bought, bought_from: always None, False and empty; see `Package`.
     """
 
     def __init__(self, output: Output) -> None:
@@ -49,7 +49,7 @@ class InMemory:
         self.request, self.label = os.urandom(32), "in memory"
         self.result: Tables | Codes | None = None
         self.release: Release | None = None
-        self.bought = False
+        self.bought, self.bought_from = False, ""
 
     def __enter__(self) -> InMemory:
         return self

@@ -8,140 +8,38 @@ so one charge; the seed and the rows of each say only what is drawn from tables 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import itertools
-import json
 import os
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gibbous import __version__
 from gibbous.core.durable import PATIENCE
 from gibbous.core.errors import GibbousError, OutputNotWritten
 from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
-from gibbous.core.request import Output, Privacy, Request
-from gibbous.privacy.ledger import Ledger
+from gibbous.core.request import Output, Request
+from gibbous.privacy.ledger import Ledger, LedgerWarning
 from gibbous.privacy.ledger.files import default_path, make_private_folder
-from gibbous.read.schema_write import schema_json
 from gibbous.write import partial
 from gibbous.write.durable_files import not_written, read_json
 from gibbous.write.in_memory import InMemory
 from gibbous.write.load import load, read_receipt
 from gibbous.write.package import Package, begin
-
-SHORT = 16  # hex digits of a digest in the name of a folder
-SHAPE = (
-    "format",
-    "csv_raw",
-    "part_rows",
-    "types",
-)  # of an output: they decide its files, not its price
-
-
-def request_digest(
-    privacy: Privacy, output: Output, plan: Plan, *, dataset: bytes, target: Path
-) -> bytes:
-    """Digest of everything that was asked for; a run with the same digest may resume another.
-
-    How a run is computed is not among it: `Performance` does not come here.
-
-    Args:
-        plan: of the run; it holds the method and its parameters.
-        dataset: keyed fingerprint of the records.
-        target: final path of the package.
-    """
-    facts = {
-        "version": __version__,
-        "dataset": dataset.hex(),
-        "schema": schema_json(privacy.schema),
-        "plan": plan.to_json(),
-        "seed": output.seed,
-        "target": os.fsencode(target).hex(),
-        "extra": {name: getattr(output, name) for name in SHAPE},
-    } | ({"signer": output.sign.public.line} if output.sign else {})
-    return _digest(facts)
-
-
-@dataclass(frozen=True, slots=True)
-class Purchase:
-    """What one request pays for, and where a ledger keeps it.
-
-    Attributes:
-        digest: of all that decides what is bought, the keyed fingerprint of the records among it.
-        name: of its folders, before what tells its outputs apart.
-        drawn: digest of what decides the rows alone; empty where the rows are what is paid for.
-        folder: where the ledger keeps what it paid for.
-    """
-
-    digest: bytes
-    name: str
-    drawn: str
-    folder: Path
-
-    @property
-    def target(self) -> Path:
-        """The release of this very request."""
-        return self.folder / (f"{self.name}-{self.drawn}" if self.drawn else self.name)
-
-    @property
-    def begun(self) -> bool:
-        """Whether a run of it has come as far as a private folder; or further."""
-        return any(self.folder.glob(f"*{self.name}*"))
-
-    @property
-    def finished(self) -> list[Path]:
-        """Releases of this purchase."""
-        found = [self.folder / self.name, *self.folder.glob(f"{self.name}-*")]
-        return sorted(path for path in found if (path / "ledger.json").is_file())
-
-
-def purchase_of(
-    privacy: Privacy, output: Output, plan: Plan, *, dataset: bytes, ledger: Path
-) -> Purchase:
-    """What a request without a folder of its own pays for: the newest of it, or with `fresh` a new one.
-
-    Args:
-        plan: of the run; it holds the method and its parameters.
-        dataset: keyed fingerprint of the records.
-        ledger: path of the ledger that pays.
-    """
-    tables, bought = _pays_for_tables(privacy, plan), _bought(privacy, plan, dataset)
-    drawn = {
-        "rows": output.rows,
-        "seed": output.seed,
-        "imprint": output.imprint.to_json(),
-    } | {name: getattr(output, name) for name in SHAPE}
-
-    def numbered(number: int) -> Purchase:  # 0, and one more each time it was asked for anew
-        digest = _digest(bought | {"purchase": number})
-        name = f"{plan.mechanism}-{digest.hex()[:SHORT]}"
-        rows = _digest(drawn).hex()[:SHORT] if tables else ""
-        return Purchase(digest, name, rows, folder_beside(ledger))
-
-    newest = next(n for n in itertools.count() if not numbered(n + 1).begun)
-    return numbered(newest + (privacy.fresh and bool(numbered(newest).finished)))
-
-
-def _pays_for_tables(privacy: Privacy, plan: Plan) -> bool:
-    """Whether rows are drawn from what is paid for, at no further cost."""
-    return privacy.method.about.releases == "tables" and plan.claim.unit == "artifact"
-
-
-def _bought(privacy: Privacy, plan: Plan, dataset: bytes) -> dict[str, Any]:
-    return {
-        "dataset": dataset.hex(),
-        "schema": schema_json(privacy.schema),
-        "method": plan.mechanism,
-        "params": plan.params,
-        "total": plan.total.to_json(),
-        "protects": privacy.protects,
-        "sets": plan.sets,
-        "rows": None if _pays_for_tables(privacy, plan) else plan.rows,
-    }
+from gibbous.write.purchases import (
+    Earlier,
+    Purchase,
+    bought_digest,
+    earlier,
+    folder_beside,
+    note_folder,
+    noted_folders,
+    pays_for_tables,
+    purchase_of,
+    request_digest,
+)
 
 
 def begin_kept(output: Output, purchase: Purchase) -> Package:
@@ -195,7 +93,9 @@ class Drafts:
         """Whether this ledger has paid for the same purchase on these records."""
         if self.target is None and self.ledger.path is None:
             return False
-        if self.target is not None and self.ledger.bought(self._bought(self.target, dataset)):
+        privacy = self.request.privacy
+        free = pays_for_tables(privacy, self.plan) and not privacy.fresh
+        if free and self.ledger.bought(bought_digest(privacy, self.plan, dataset)):
             return True
         hold = self.ledger.find(self._digest(dataset))
         if hold is not None:
@@ -203,66 +103,81 @@ class Drafts:
         return hold is not None
 
     def begin(self, dataset: bytes) -> Package | InMemory:
-        """The draft of a run on these records; see `begin` and `begin_kept`."""
+        """The draft of a run on these records; see `begin` and `begin_kept`.
+
+        What an earlier run paid for is taken, wherever its folder is. Whether it did is not for the
+        folder to say: `Package.hold` asks the ledger.
+        """
         output = self.request.output
         if self.target is not None:
-            return self._begin_at(self.target, dataset)
+            package = begin(self.target, output, request=self._digest(dataset))
+            return self._from_earlier(package, self.target, dataset)
         if self.ledger.path is None:
             return InMemory(output)
         while True:
-            package = begin_kept(output, self._purchase(dataset, self.ledger.path))
+            purchase = self._purchase(dataset, self.ledger.path)
+            package = begin_kept(output, purchase)
             if not (package.bought and self.request.privacy.fresh):
-                return package
+                return self._from_earlier(package, purchase.target, dataset)
             package.leave()  # another run finished it meanwhile: this one is asked for anew
 
-    def _digest(self, dataset: bytes) -> bytes:
-        if self.target is not None:
-            return self._request(self.target, dataset)
-        assert self.ledger.path is not None
-        return self._purchase(dataset, self.ledger.path).digest
-
-    def _request(self, target: Path, dataset: bytes) -> bytes:
-        """What was asked for, and what that pays for."""
-        privacy, output = self.request.privacy, self.request.output
-        asked = request_digest(privacy, output, self.plan, dataset=dataset, target=target)
-        return asked + self._bought(target, dataset)
-
-    def _bought(self, target: Path, dataset: bytes) -> bytes:
-        """Digest of what a release in this folder pays for; empty where that is the very rows."""
-        privacy = self.request.privacy
-        if not _pays_for_tables(privacy, self.plan):
-            return b""
-        bought = _bought(privacy, self.plan, dataset)
-        return _digest(bought | {"target": os.fsencode(target).hex()})
-
-    def _begin_at(self, target: Path, dataset: bytes) -> Package:
-        """The draft of a folder; where it replaces a release of the same purchase, from its tables.
-
-        Whether they are is not for the folder to say: `Package.hold` asks the ledger.
-        """
-        output, request = self.request.output, self._request(target, dataset)
+    def _from_earlier(self, package: Package, target: Path, dataset: bytes) -> Package:
+        """Take the tables of an earlier release of the same purchase; or warn that it is charged again."""
+        privacy, path = self.request.privacy, self.ledger.path
+        bought = bought_digest(privacy, self.plan, dataset)
         with contextlib.ExitStack() as stack:
-            package = begin(target, output, request=request)
             stack.enter_context(package)
-            replaced = package.release is None and package.result is None and target.exists()
-            if replaced and not self.request.privacy.fresh:
-                try:
-                    release = load(target)
-                except GibbousError as error:
-                    partial.refuse_unread(target, error)  # damaged: it is replaced, and charged
-                else:
-                    package.take(release)
+            folders = [target] if target.exists() else []
+            folders += [one for one in noted_folders(path, bought) if one != target]
+            if path is not None:
+                note_folder(path, bought, target)
+            if package.release is None and package.result is None and not privacy.fresh:
+                _refuse_unread(target)
+                if found := earlier(self.ledger, bought, folders):
+                    if found.release is not None and found.release.tables is not None:
+                        package.take(found.release, found.where)
+                    elif path is not None:  # one in memory remembers no folder
+                        _warn_of_charge(found, package)
             stack.pop_all()
         return package
+
+    def _digest(self, dataset: bytes) -> bytes:
+        """What was asked for, and what that pays for."""
+        privacy, output = self.request.privacy, self.request.output
+        if self.target is None:
+            assert self.ledger.path is not None
+            return self._purchase(dataset, self.ledger.path).digest
+        asked = request_digest(privacy, output, self.plan, dataset=dataset, target=self.target)
+        return asked + bought_digest(privacy, self.plan, dataset)
 
     def _purchase(self, dataset: bytes, ledger: Path) -> Purchase:
         privacy, output = self.request.privacy, self.request.output
         return purchase_of(privacy, output, self.plan, dataset=dataset, ledger=ledger)
 
 
-def folder_beside(ledger: Path) -> Path:
-    """Where a ledger keeps the releases that have no folder of their own."""
-    return ledger.with_name(f"{ledger.name}.releases")
+def _refuse_unread(target: Path) -> None:
+    """Refuse to replace a release that the system cannot read; one that is damaged is replaced."""
+    if target.exists():
+        try:
+            load(target)
+        except GibbousError as error:
+            partial.refuse_unread(target, error)
+
+
+def _warn_of_charge(found: Earlier, package: Package) -> None:
+    """Say why what was paid for before is charged again, unless a stopped run left its reservation."""
+    if package.reserved:
+        return
+    why = (
+        "its folder is gone or was changed, and the tables with it"
+        if found.release is None
+        else "its rows are what was paid for: `gibbous.load(folder).save(other)` copies them"
+    )
+    warnings.warn(
+        f"This was paid for before ({found.where}), but {why}. It is charged again.",
+        LedgerWarning,
+        stacklevel=4,
+    )
 
 
 def _acquired(place: Path, request: bytes, seed: int) -> partial.Partial:
@@ -338,7 +253,3 @@ def _kept(path: Path) -> Kept:
     rows: Sequence[int] = receipt["rows"]
     method, reservation = receipt["method"]["name"], receipt["ledger"]["reservation"]
     return Kept(path, method, receipt["guarantee"], len(rows), rows[0], reservation)
-
-
-def _digest(facts: dict[str, Any]) -> bytes:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).digest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import textwrap
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 LIBRARY = {"sav": "pyreadstat", "dta": "pyreadstat", "xlsx": "openpyxl"}
+IN_NOTES = ("description", "measured_in", "note")  # of a column, in the documents of an SPSS file
 _LONGEST = {"sav": 64, "dta": 32}  # characters of a name
 _LABEL = {"sav": 120, "dta": 80}  # bytes of a label that both keep whole
 _EXCEL_ERA = datetime.date(1900, 3, 1)  # before it, days of a spreadsheet are counted wrongly
@@ -126,12 +128,25 @@ def _write_statistical(frame: pl.DataFrame, schema: Schema, path: Path, form: st
     table = pl.DataFrame(columns)
     if form == "sav":
         title = schema.name[:60]
-        pyreadstat.write_sav(table, path, title, variable_measure=measures, **about)
+        said = _notes(schema, form)
+        pyreadstat.write_sav(table, path, title, variable_measure=measures, note=said, **about)
         _overwrite(path, _SAV_DAY, _DAY["sav"] + _SAV_HOUR)
     else:
         pyreadstat.write_dta(table, path, schema.name[:80], version=14, **about)
         head = path.read_bytes()[:1000]
         _overwrite(path, head.index(b"<timestamp>") + len(b"<timestamp>") + 1, _DAY["dta"])
+
+
+def _notes(schema: Schema, form: str) -> list[str]:
+    """What SPSS has no field for, as lines of its documents: `variable key: text`; 80 bytes each at most."""
+    lines = []
+    for name, column in zip(variable_names(schema, form), schema, strict=True):
+        for key in IN_NOTES:
+            if text := getattr(column, key):
+                width = 76 // max(len(letter.encode()) for letter in text)
+                said = f"{name} {key}: {text}"
+                lines += textwrap.wrap(said, width, subsequent_indent="  ", break_on_hyphens=False)
+    return lines
 
 
 def _variable(series: pl.Series, column: Column, form: str) -> tuple[Any, dict[Any, str]]:
@@ -172,10 +187,10 @@ def _write_excel(frame: pl.DataFrame, schema: Schema, path: Path) -> None:
     for values in frame.iter_rows():
         rows.append([_cell(rows, value) for value in values])
     columns, levels = book.create_sheet("columns"), book.create_sheet("levels")
-    columns.append(["column", "label", "unit", "description"])
+    columns.append(["column", "label", "unit", "description", "note"])
     levels.append(["column", "level", "label"])
     for column in schema:
-        about = (column.name, column.label, column.measured_in, column.description)
+        about = (column.name, column.label, column.measured_in, column.description, column.note)
         columns.append([_cell(columns, text or "") for text in about])
         for level, text in column.level_labels:
             levels.append([_cell(levels, value) for value in (column.name, level, text)])

@@ -83,6 +83,7 @@ class Package:
         release: the finished release, where the run that made it was killed after the folder had
             its name, or the request was answered before: nothing is left to do, or to pay.
         bought: whether `release`, or `result`, is that of an earlier release.
+        bought_from: the folder of that release, and when it was paid for; empty for this very one.
     """
 
     def __init__(
@@ -97,9 +98,14 @@ class Package:
         self._told = self._done = False
         self.result: Tables | Codes | None = None
         self.release = self._finished()
-        self.bought = self.release is not None
+        self.bought, self.bought_from = self.release is not None, ""
         if self.release is None:
             self.result = self._read_back()
+
+    @property
+    def reserved(self) -> bool:
+        """Whether a run that was killed left its reservation."""
+        return self._partial.state["reservation"] is not None
 
     def __enter__(self) -> Package:
         return self
@@ -145,6 +151,7 @@ class Package:
         fits = found is not None and found.sha256 in (None, state["digest"])
         if self.result is not None and not (mine and fits):
             self.result, self.bought = None, False  # of a reservation that this ledger has not
+            self.bought_from = ""
             self._partial.clear()
         if found is not None and self.result is None and (found.committed or strict):
             found.release()
@@ -163,10 +170,10 @@ class Package:
         self._done = True
         self._partial.remove()
 
-    def take(self, release: Release) -> None:
+    def take(self, release: Release, where: str = "") -> None:
         """Go on from the tables of an earlier release: what paid for them pays for this one."""
         if release.tables is not None:
-            self.bought = True
+            self.bought, self.bought_from = True, where
             self._write(release.tables, reservation=release.receipt["ledger"]["reservation"])
 
     def keep(self, result: Tables | Codes) -> None:

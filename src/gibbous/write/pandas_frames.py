@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.schema import Column, Schema
 from gibbous.encode.column_types import type_text
+from gibbous.write.arrow_schema import pandas_attrs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,11 +23,13 @@ class PandasShape:
     Attributes:
         dtypes: name -> type; a categorical is its order flag and the type of its categories.
         index, columns: names of the index and of the columns' own axis.
+        texts: names of columns of text.
     """
 
     dtypes: dict[str, Any] = field(default_factory=dict)
     index: Any = None
     columns: Any = None
+    texts: frozenset[str] = frozenset()
 
     def polars_types(self) -> dict[str, str]:
         """name -> type as polars names it, where there is one."""
@@ -42,6 +45,7 @@ class PandasShape:
         }
         out = pd.DataFrame(columns, index=pd.RangeIndex(frame.height, name=self.index))
         out.columns.name = self.columns
+        out.attrs = pandas_attrs(schema)
         return out
 
 
@@ -55,13 +59,16 @@ def pandas_shape(frame: Any) -> PandasShape:
     """The names and types of a pandas frame."""
     import pandas as pd
 
-    dtypes = {}
+    dtypes, texts = {}, []
     for place, name in enumerate(frame.columns):
         dtype = frame.dtypes.iloc[place]
+        if str(dtype) == "object" or pd.api.types.is_string_dtype(dtype):
+            kind = pd.api.types.infer_dtype(frame.iloc[:, place], skipna=True)
+            texts += [name] if kind == "string" else []
         if isinstance(dtype, pd.CategoricalDtype):
             dtype = _Categorical(bool(dtype.ordered), dtype.categories.dtype)
         dtypes[name] = dtype
-    return PandasShape(dtypes, frame.index.name, frame.columns.name)
+    return PandasShape(dtypes, frame.index.name, frame.columns.name, frozenset(texts))
 
 
 def _polars(dtype: Any) -> str:
@@ -98,7 +105,7 @@ def _column(values: pl.Series, column: Column, dtype: Any) -> Any:
         return pd.Series(values.cast(pl.String).to_list(), dtype=dtype)
     if isinstance(values.dtype, pl.Enum):
         return _categorical(values, column, _Categorical(column.kind == "ordinal", None))
-    if str(dtype) == "object" and (not column.binned or column.kind == "date"):
+    if str(dtype) == "object":
         return pd.Series(values.to_list(), dtype=object)
     return _plain(values, column, dtype)
 

@@ -222,6 +222,8 @@ def _variable(data: Element, column: Column, place: int) -> None:
     nature = {"nominal": "nominal", "ordinal": "ordinal", "binary": "nominal"}
     about = {"ID": f"V{place}", "name": column.name, "intrvl": "contin" if real else "discrete"}
     about["nature"] = nature.get(column.kind, "interval")
+    if column.measured_in:
+        about["measUnit"] = column.measured_in
     variable = SubElement(data, "var", about)
     if column.label:
         SubElement(variable, "labl").text = column.label

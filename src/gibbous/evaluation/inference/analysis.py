@@ -30,6 +30,7 @@ from gibbous.evaluation.inference.noise_replicates import (
 from gibbous.evaluation.inference.release_facts import Facts, facts_of
 from gibbous.evaluation.inference.rule_choice import check
 from gibbous.evaluation.tables import Side, plain, side, values_of
+from gibbous.evaluation.utility.train_and_test import one_thread
 
 if TYPE_CHECKING:
     import polars as pl
@@ -115,6 +116,7 @@ class Analysis:
             return own
         return np.asarray(np.fmax(own, np.array([of(one) for one in self._unfloored])))
 
+    @one_thread("scipy.linalg")
     def glm(
         self,
         formula: str,
@@ -222,6 +224,7 @@ class Analysis:
         )
         return Shares(tuple(columns), tuple(names), combined, "rows", ci)
 
+    @one_thread("scipy.linalg")
     def combine(
         self,
         analyst: Analyst,
@@ -257,6 +260,7 @@ class Analysis:
             names=names,
         )
 
+    @one_thread("scipy.linalg")
     def noise_variance(
         self,
         estimate: Callable[[pl.DataFrame], npt.ArrayLike],

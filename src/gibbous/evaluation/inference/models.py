@@ -14,13 +14,12 @@ from gibbous.core.extras import need
 from gibbous.core.schema import Column, Schema
 from gibbous.evaluation.inference.combining_rules import Floats
 from gibbous.evaluation.inference.references import labels, references_of, reordered
-from gibbous.evaluation.model_fits import Law, solved
+from gibbous.evaluation.model_fits import Law, alike, solved
 from gibbous.evaluation.model_formula import Formula, model_matrix, read_formula
 
 if TYPE_CHECKING:
     import polars as pl
 
-DENSE = 4  # whole numbers in a range of so many times the rows are their own ranks
 NAMED = 5  # coefficients of one fate that a remark names
 Family = Literal["gaussian", "binomial", "multinomial", "poisson"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -180,25 +179,9 @@ def _columns(
 
 def _together(columns: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Equal rows once, with their number: most fits on numbers without decimals are of few rows."""
-    key = np.zeros(len(next(iter(columns.values()), ())), dtype=np.int64)
-    for values in columns.values():
-        place = _ranked(values)
-        key = _ranked(key * (int(place.max(initial=0)) + 1) + place)
-    count = np.bincount(key)
-    first = np.zeros(len(count), dtype=np.int64)
-    first[key[::-1]] = np.arange(len(key))[::-1]  # the last to be written is the first of its kind
-    there = count > 0
-    together = {name: values[first[there]] for name, values in columns.items()}
-    return together, count[there].astype(np.float64)
-
-
-def _ranked(values: np.ndarray) -> np.ndarray:
-    """Whole numbers from 0 on, equal where the values are; not many more than there are values."""
-    if len(values) and values.max() - values.min() < DENSE * len(values):
-        whole = (values - values.min()).astype(np.int64)
-        if values.dtype.kind in "iu" or (whole + values.min() == values).all():
-            return np.asarray(whole)
-    return np.asarray(np.unique(values, return_inverse=True)[1]).reshape(-1)
+    first, place = alike(np.stack(list(columns.values()), axis=1).astype(np.float64))
+    count = np.bincount(place, minlength=len(first)).astype(np.float64)
+    return {name: values[first] for name, values in columns.items()}, count
 
 
 def _matrix(terms: Any, model: Formula, columns: Mapping[str, np.ndarray]) -> Any:

@@ -55,12 +55,12 @@ def trained(subject: Subject, train: Side) -> dict[str, Side]:
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Within it, libraries of models use one thread.
+def one_thread(library: str = "sklearn.ensemble") -> Iterator[None]:
+    """Within it, libraries of models use one thread: only what is loaded is limited, so `library` is.
 
     Their sums are then the same on every machine, several evaluations can run side by side, and no
-    thread waits by spinning: on a busy machine boosting was over 20 times slower with two.
+    thread waits by spinning: on a busy machine boosting was over 20 times slower with two, `infer` 6.
     """
-    need("sklearn.ensemble", "evaluate")  # only libraries that are loaded already are limited
+    need(library, "evaluate")
     with need("threadpoolctl", "evaluate").threadpool_limits(limits=1):
         yield

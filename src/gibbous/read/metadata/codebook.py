@@ -10,15 +10,20 @@ from gibbous.core.column_texts import LABEL, LENGTHS, tidy_text
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Column, ColumnKind, Level, Schema, Source, Unit
 from gibbous.read.edges import calendar, day_format
-from gibbous.read.infer import Draft, describe, parse_days
+from gibbous.read.infer import describe, parse_days
+from gibbous.read.schema_write import pair, schema_toml
 
 MAX_LEVELS = 10_000
 MAX_VARIABLES = 2_000
 _YEARS = 5 * 366  # days: longer spans have bins by year
 _UNSTATED = (
     "left out (ignore): the codebook states no levels and no bounds. Give the data too (the facts are "
-    "then inferred), or describe it by hand."
+    "then inferred), or finish its block at the end of this file."
 )
+_UNIT = 'kind = "undeclared"  # "row", or "person" with column and max_rows'
+_OPEN = """
+# Begun, and left open by what was imported. Where levels, or lower and upper, are public knowledge, state
+# them in a block, remove its signs #, and take the name out of ignore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class Variable:
         inferred: facts that a tool read off data.
         remark: what the author of the schema should know; follows the note of a column left out, too.
         why_not: why the column is left out, if it is.
+        kind: of a column without levels and bounds, as far as its type says: "numeric" or "date".
+        whole: the column, where a tool states all of it.
     """
 
     name: str
@@ -54,6 +61,8 @@ class Variable:
     inferred: tuple[str, ...] = ()
     remark: str = ""
     why_not: str = ""
+    kind: str = ""
+    whole: Column | None = None
 
     def public_texts(self) -> dict[str, Any]:
         """The texts as a column takes them."""
@@ -66,6 +75,8 @@ class Variable:
         Raises:
             UsageError: what is stated contradicts itself.
         """
+        if self.whole is not None:
+            return self.whole
         missing = self.missing is not False
         sources: tuple[tuple[str, Source], ...] = tuple((f, "inferred") for f in self.inferred)
         if self.levels:
@@ -113,7 +124,39 @@ class Codebook:
     remarks: tuple[tuple[str, str], ...] = ()
 
 
-def draft_of(codebook: Codebook, data: Any = None) -> Draft:
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The draft of a schema that a file states.
+
+    Attributes:
+        schema: columns whose facts are stated; None where no column's are.
+        notes: column name -> why it was left out, or what to check.
+        left_open: columns that are known, and whose facts are not.
+    """
+
+    schema: Schema | None
+    notes: dict[str, str]
+    left_open: tuple[Variable, ...]
+
+    def toml(self) -> str:
+        """The draft as a schema file, with its review list and blocks that are begun."""
+        if self.schema is None:
+            ignore = pair("ignore", list(self.notes))
+            text = "\n".join(['format = "gibbous-schema/1"', ignore, "", "[unit]", _UNIT, ""])
+        else:
+            text = schema_toml(self.schema, notes=self.notes)
+        return text + "\n".join([_OPEN, *map(_block, self.left_open), ""] if self.left_open else [])
+
+
+def _block(variable: Variable) -> str:
+    """A column in comments: its texts, and what is to be stated."""
+    known = {"name": variable.name, "kind": variable.kind or "nominal"} | variable.public_texts()
+    lines = ["[[column]]", *(pair(key, value) for key, value in known.items() if value)]
+    lines += ["lower =", "upper ="] if variable.kind else ["levels ="]
+    return "\n".join(["", *(f"# {line}" for line in "\n".join(lines).splitlines())])
+
+
+def draft_of(codebook: Codebook, data: Any = None) -> Imported:
     """The schema that a codebook states.
 
     Args:
@@ -122,11 +165,12 @@ def draft_of(codebook: Codebook, data: Any = None) -> Draft:
     Returns:
         Columns whose facts are stated, others in `ignore`; a note for each thing to look at.
     Raises:
-        UsageError: it describes no column, too many, or one of them in contradictions.
+        UsageError: it describes too many columns, or one of them in contradictions.
     """
     drafts = drafts_of(data, {})
     columns: list[Column] = []
     notes, left = dict(codebook.remarks), [name for name, _ in codebook.remarks]
+    left_open: list[Variable] = []
     for variable in codebook.variables:
         column = None if variable.why_not else variable.column()
         if column is None and not variable.why_not and variable.name in drafts:
@@ -136,6 +180,7 @@ def draft_of(codebook: Codebook, data: Any = None) -> Draft:
             variable = replace(variable, why_not=f"left out (ignore): over {MAX_LEVELS:,} levels.")
         if column is None:
             left.append(variable.name)
+            left_open += [] if variable.why_not else [variable]
         else:
             columns.append(column)
         why = (variable.why_not or _UNSTATED) if column is None else ""
@@ -147,7 +192,7 @@ def draft_of(codebook: Codebook, data: Any = None) -> Draft:
         if name not in known and name != person:
             left.append(name)
             notes[name] = "left out (ignore): the codebook does not name it."
-    return Draft(_schema(codebook, columns, left), notes)
+    return Imported(_schema(codebook, columns, left), notes, tuple(left_open))
 
 
 def drafts_of(data: Any, forms: Mapping[str, object]) -> dict[str, Column]:
@@ -198,7 +243,7 @@ def unsound(what: str, name: str, allowed: str) -> UsageError:
     )
 
 
-def _schema(codebook: Codebook, columns: list[Column], left: list[str]) -> Schema:
+def _schema(codebook: Codebook, columns: list[Column], left: list[str]) -> Schema | None:
     if len(columns) + len(left) > MAX_VARIABLES:
         raise unsound(
             f"describes {len(columns) + len(left):,} columns",
@@ -206,11 +251,7 @@ def _schema(codebook: Codebook, columns: list[Column], left: list[str]) -> Schem
             f"At most {MAX_VARIABLES:,}",
         )
     if not columns:
-        raise unsound(
-            "states neither levels nor bounds of any column",
-            "codebook",
-            "It states levels or bounds, or the data are given too",
-        )
+        return None
     person = codebook.unit.column if codebook.unit else None
     ignore = tuple(dict.fromkeys(name for name in left if name != person))
     name = tidy_text(codebook.name, LENGTHS["label"]) or ""

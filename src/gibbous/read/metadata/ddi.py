@@ -61,7 +61,7 @@ def _variable(node: ElementTree.Element) -> Variable:
     low, high = _range(node)
     text = form is not None and form.get("type") == "character"
     if text or low is None or high is None:
-        return Variable(name, missing=missing, texts=texts)
+        return Variable(name, missing=missing, texts=texts, kind="" if text else "numeric")
     whole = whole and low == int(low) and high == int(high)
     ends = (int(low), int(high)) if whole else (low, high)
     inferred = ("bounds", "bins") if counted else ()

@@ -14,9 +14,8 @@ from gibbous.core.extras import need
 from gibbous.core.keywords import answering
 from gibbous.core.schema import Schema
 from gibbous.read.fields import shown
-from gibbous.read.infer import Draft
 from gibbous.read.metadata import croissant, domains, sheets
-from gibbous.read.metadata.codebook import Codebook, draft_of, unsound
+from gibbous.read.metadata.codebook import Codebook, Imported, draft_of, unsound
 from gibbous.read.metadata.ddi import of_ddi
 from gibbous.read.metadata.sdv import read_sdv
 from gibbous.read.metadata.statistical import READERS, of_statistical
@@ -58,20 +57,27 @@ def import_schema(path: str | os.PathLike[str], *, data: Any = None) -> Schema:
         >>> import gibbous as gb
         >>> schema = gb.import_schema("codebook.csv")  # doctest: +SKIP
     """
-    return import_draft(path, data=data).schema
+    schema = import_draft(path, data=data).schema
+    if schema is None:
+        raise unsound(
+            "states neither levels nor bounds of any column",
+            "file",
+            "It states levels or bounds, or the data are given too; `gibbous schema import` writes "
+            "a draft that lists what is open",
+        )
+    return schema
 
 
-def import_draft(path: str | os.PathLike[str], *, data: Any = None) -> Draft:
-    """The same with notes: column -> why it was left out, or what to check.
+def import_draft(path: str | os.PathLike[str], *, data: Any = None) -> Imported:
+    """The same with notes, column -> why it was left out, or what to check; and what is left open.
 
     Args, Raises: as `import_schema`.
     """
-    known = read_codebook(path, data=data)
-    return Draft(known) if isinstance(known, Schema) else draft_of(known, data)
+    return draft_of(read_codebook(path, data=data), data)
 
 
-def read_codebook(path: str | os.PathLike[str], *, data: Any = None) -> Codebook | Schema:
-    """What a file states of a table; of SDV metadata, the schema, whose every fact is inferred.
+def read_codebook(path: str | os.PathLike[str], *, data: Any = None) -> Codebook:
+    """What a file states of a table.
 
     Args, Raises: as `import_schema`.
     """
@@ -95,7 +101,7 @@ def read_codebook(path: str | os.PathLike[str], *, data: Any = None) -> Codebook
     raise UsageError("IMPORTFILE", f"The file {shown(path)} {fault}.", FORMATS, "Check the path.")
 
 
-def _of_document(document: object, data: Any) -> Codebook | Schema:
+def _of_document(document: object, data: Any) -> Codebook:
     for fits, read in _DOCUMENTS:
         if fits(document):
             return read(document)

@@ -1,4 +1,4 @@
-"""SDV metadata of one table -> a schema whose every fact is inferred: SDV detects them from data."""
+"""SDV metadata of one table -> a codebook whose every fact is inferred: SDV detects them from data."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from typing import Any, cast
 
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import is_finite
-from gibbous.core.schema import Column, ColumnKind, Level, Schema
+from gibbous.core.schema import Column, ColumnKind, Level
 from gibbous.read.edges import all_inferred, calendar, day_format
 from gibbous.read.fields import listed, shown
-from gibbous.read.metadata.codebook import drafts_of
+from gibbous.read.metadata.codebook import Codebook, Variable, drafts_of
 
 VERSIONS = ("V2", "V1", "SINGLE_TABLE_V1", "MULTI_TABLE_V1")
+_KINDS = {"numerical": "numeric", "datetime": "date"}
+_NAMES = "left out (ignore): SDV calls it a key, personal, or of a type that is not drawn."
+_ODD = "left out (ignore): SDV and the data call it by different types; describe it by hand."
 _TABULAR = ("categorical", "ordinal", "boolean", "numerical", "datetime")
 
 
-def read_sdv(document: Mapping[str, Any], data: Any) -> Schema:
-    """The schema of one table.
+def read_sdv(document: Mapping[str, Any], data: Any) -> Codebook:
+    """What is stated of one table.
 
     Args:
         document: the metadata.
         data: records, read where the metadata state no levels or ranges; None for none.
     Returns:
-        Columns with every fact inferred; keys, personal identifiers and other sdtypes in `ignore`;
-        the privacy unit undeclared.
+        Columns with every fact inferred, or with what is left open; keys, personal identifiers and
+        other sdtypes in its remarks; the privacy unit undeclared.
     Raises:
-        UsageError: not SDV metadata, several tables, or facts that nothing states.
+        UsageError: not SDV metadata, or several tables.
     """
     _check_version(document)
     table = _one_table(document)
@@ -41,29 +44,19 @@ def read_sdv(document: Mapping[str, Any], data: Any) -> Schema:
         keys.update(key for key in alternate if isinstance(key, str))
     forms = {name: column.get("datetime_format") for name, column in given.items()}
     drafts = drafts_of(data, forms)
-    columns: list[Column] = []
-    ignore: list[str] = []
-    bare: list[str] = []
+    variables: list[Variable] = []
+    remarks: list[tuple[str, str]] = []
     for name, column in given.items():
         if column.get("sdtype") not in _TABULAR or name in keys or column.get("pii") is True:
-            ignore.append(name)
+            remarks.append((name, _NAMES))
             continue
         described = _Stated(name, column, drafts.get(name)).column()
-        if described is None:
-            bare.append(name)
-        else:
-            columns.append(described)
-    if bare:
-        raise UsageError(
-            "SDVFACTS",
-            f"The SDV metadata state no levels, or no range of days or numbers, for {listed(bare)}.",
-            "A schema has levels or bounds for every column; times of day are not described.",
-            "Save the metadata as V2 with ranges, give the data too, or start from "
-            "gibbous schema infer.",
-        )
-    if not columns:
+        kind = _KINDS.get(column["sdtype"], "")
+        odd = _ODD if described is None and name in drafts else ""
+        variables.append(Variable(name, kind=kind, whole=described, why_not=odd))
+    if not variables:
         raise _malformed("no column is categorical, ordinal, boolean, numerical or datetime")
-    return Schema(tuple(columns), None, ignore=tuple(ignore))
+    return Codebook(tuple(variables), remarks=tuple(remarks))
 
 
 @dataclass(frozen=True, slots=True)

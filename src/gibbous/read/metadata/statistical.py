@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ READERS = {
     ".sas7bdat": "read_sas7bdat",
     ".xpt": "read_xport",
 }
+_DAYS = re.compile(r"%?t?[cd]|[AESJ]?DATE|YYMMDD|MMDDYY|DDMMYY", re.I)  # of SPSS, SAS and Stata
+_NOTE = re.compile(r"(\w+) (description|measured_in|note): (.*)")
 _ALLOWED = "SPSS (.sav, .zsav, .por), Stata (.dta) and SAS (.sas7bdat, .xpt) files are read"
 
 
@@ -37,12 +41,27 @@ def of_statistical(path: Path) -> Codebook:
         _, meta = getattr(pyreadstat, reader)(str(path), metadataonly=True, **asked)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError, ValueError):
         raise unsound("cannot be read", "file", _ALLOWED) from None
-    variables = tuple(_variable(name, meta) for name in meta.column_names)
+    said = _said(meta.notes or ())
+    variables = tuple(_variable(name, meta, said.get(name, {})) for name in meta.column_names)
     return Codebook(variables, None, meta.file_label or "")
 
 
-def _variable(name: str, meta: Any) -> Variable:
-    texts = (("label", meta.column_names_to_labels.get(name)),)
+def _said(lines: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Variable -> key -> text, of the documents that gibbous writes into SPSS files; of others, nothing."""
+    whole: list[str] = []
+    for line in lines:
+        if line.startswith("  ") and whole:
+            whole[-1] += f" {line.strip()}"
+        else:
+            whole.append(line.strip())
+    said: dict[str, dict[str, str]] = {}
+    for found in filter(None, map(_NOTE.fullmatch, whole)):
+        said.setdefault(found[1], {})[found[2]] = found[3]
+    return said
+
+
+def _variable(name: str, meta: Any, said: dict[str, str]) -> Variable:
+    texts = (("label", meta.column_names_to_labels.get(name)), *said.items())
     absent = meta.missing_ranges.get(name) or []
     remark = (
         "SPSS calls some of its values missing: write them as missing in the data."
@@ -55,7 +74,10 @@ def _variable(name: str, meta: Any) -> Variable:
         if level is not None and not any(_within(level, span) for span in absent):
             labels[level] = str(label)
     measure = (meta.variable_measure or {}).get(name)
-    base = Variable(name, texts=texts, remark=remark)
+    text = meta.readstat_variable_types.get(name) == "string"
+    days = _DAYS.match(str(meta.original_variable_types.get(name)))
+    kind = "" if text else "date" if days else "numeric"
+    base = Variable(name, texts=texts, remark=remark, kind=kind)
     if not labels or measure == "scale":
         return base
     return Variable(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +16,9 @@ from gibbous.sampling.flows.reach import Ground
 from gibbous.sampling.flows.scheme import Scheme, alpha_for, profile, shrunken_alpha
 
 BATCH = 1 << 22  # origins of the domains that are held at once
+AUTO = (0.0, 0.25, 0.5, 1.0, 2.0)
+"""Widths that coarsen = "auto" tries for a destination, the narrowest first."""
+FEW = 0.05  # share of virtual people from which on it tries no wider one
 _BITS = 53  # probabilities to keep are read as multiples of 2^-53, rounded up
 
 
@@ -29,6 +32,7 @@ class Held:
         first: first occupied cell of each destination, and the end, int64 (destinations + 1,).
         records: n of each destination: public under the relation, int64 (destinations,).
         origins: cells of the whole domain.
+        widths: of each destination's squares, as shares of the distance; public. Empty: no squares.
     """
 
     cells: np.ndarray
@@ -36,6 +40,7 @@ class Held:
     first: np.ndarray
     records: np.ndarray
     origins: int
+    widths: tuple[float, ...] = ()
 
     def __repr__(self) -> str:
         return "<Held, secret>"
@@ -134,19 +139,39 @@ def within_reach(scheme: Scheme, held: Held, words: Words64) -> Held:
 def in_squares(scheme: Scheme, held: Held) -> Held:
     """Records in the squares of their destination: a public map of origins, so theorem 5.1 holds."""
     ground, cells = Ground.of(scheme, held.origins), held.cells.copy()
+    widths = [_width(scheme, ground, group, n) for group, n in enumerate(held.records.tolist())]
     for group in np.flatnonzero(held.records).tolist():
         span = slice(int(held.first[group]), int(held.first[group + 1]))
-        cells[span] = ground.squares(group)[cells[span]]
+        cells[span] = ground.squares(group, widths[group])[cells[span]]
     groups = np.repeat(np.arange(len(held.records)), np.diff(held.first))
-    return Held.of(groups, cells, held.counts, len(held.records), held.origins)
+    merged = Held.of(groups, cells, held.counts, len(held.records), held.origins)
+    return replace(merged, widths=tuple(widths))
+
+
+def _width(scheme: Scheme, ground: Ground, group: int, n: int) -> float:
+    """How wide a destination's squares are, from public facts: its place and its number of records."""
+    if scheme.coarsen != "auto":
+        return scheme.coarsen
+    for width in AUTO if n else ():
+        cells = len(_domain(scheme, ground, group, width)[0])
+        found = profile(None, cells)
+        beside = found.effective(alpha_for(scheme, found, n, n), n, n) * cells
+        if beside <= FEW * (n + beside):
+            return width
+    return AUTO[-1]
 
 
 def out_of_squares(
-    scheme: Scheme, groups: np.ndarray, squares: np.ndarray, words: Words64
+    scheme: Scheme,
+    widths: Sequence[float],
+    groups: np.ndarray,
+    squares: np.ndarray,
+    words: Words64,
 ) -> np.ndarray:
     """A place of each square by public density: post-processing.
 
     Args:
+        widths: of each destination's squares.
         groups, squares: destination and first origin of the square of each person, int64 (people,).
     Returns:
         int64 (people,).
@@ -157,7 +182,7 @@ def out_of_squares(
     names, begin = np.unique(groups[order], return_index=True)
     out = np.empty_like(squares)
     for group, mine in zip(names.tolist(), np.split(order, begin[1:]), strict=True):
-        out[mine] = places_of(ground.squares(group), density, squares[mine], words)
+        out[mine] = places_of(ground.squares(group, widths[group]), density, squares[mine], words)
     return out
 
 
@@ -191,7 +216,9 @@ def virtual_records(scheme: Scheme, origins: int, group: int, n: int) -> float:
     if not scheme.local:  # every destination has the whole domain, which may be too large to list
         found = profile(scheme.weights(origins), origins)
     else:
-        domain, share, weight = _domain(scheme, Ground.of(scheme, origins), group)
+        ground = Ground.of(scheme, origins)
+        width = _width(scheme, ground, group, n)
+        domain, share, weight = _domain(scheme, ground, group, width)
         found = profile(weight, len(domain))
     if scheme.keep:
         kept = float(share.sum() if weight is None else (weight * share).sum() / found.least)
@@ -268,7 +295,8 @@ def _domains(
     order = np.argsort(held.records, kind="stable")
     for group in order[people[order] > 0].tolist():
         n, m = int(held.records[group]), int(people[group])
-        domain, share, weight = _domain(scheme, ground, group)
+        width = held.widths[group] if held.widths else 0.0
+        domain, share, weight = _domain(scheme, ground, group, width)
         found = profile(weight, len(domain))
         if scheme.keep:
             alpha = shrunken_alpha(scheme, share, weight, n, m, start)
@@ -287,12 +315,12 @@ def _domains(
 
 
 def _domain(
-    scheme: Scheme, ground: Ground, group: int
+    scheme: Scheme, ground: Ground, group: int, width: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Origins of a destination's domain, how likely each is kept, and prior weights."""
     domain, share = ground.domain(group)
-    if scheme.coarsen:
-        domain = np.unique(ground.squares(group)[domain])
+    if width:
+        domain = np.unique(ground.squares(group, width)[domain])
         return domain, np.ones(len(domain)), None
     weights = scheme.weights(ground.cells)
     return domain, share, None if weights is None else weights[domain]

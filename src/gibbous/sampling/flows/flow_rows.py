@@ -88,7 +88,7 @@ class FlowRows:
         parts = [self._set(held, people, words) for _ in range(self.sets)]
         cells = np.concatenate(parts)
         groups = np.tile(np.repeat(np.arange(len(people)), people), self.sets)
-        return Codes(schema, self._decoded(context, schema, groups, cells, words))
+        return Codes(schema, self._decoded(context, schema, groups, cells, held.widths, words))
 
     def _held(self, counts: Counts, words: Words64) -> Held:
         """Occupied cells, coarsened to regions, inside their destination's domain."""
@@ -120,13 +120,14 @@ class FlowRows:
         schema: Schema,
         groups: np.ndarray,
         cells: np.ndarray,
+        widths: Sequence[float],
         words: Words64,
     ) -> np.ndarray:
         levels, regions = cells, self.scheme.regions
         if regions is not None:
             levels = places_of(regions.of, regions.density, cells, words)
         elif self.scheme.coarsen:
-            levels = out_of_squares(self.scheme, groups, cells, words)
+            levels = out_of_squares(self.scheme, widths, groups, cells, words)
         out = np.zeros((len(schema), len(cells)), dtype=schema.code_dtype())
         steps = strides(context.target_sizes)
         for column, step, size in zip(context.targets, steps, context.target_sizes, strict=True):

@@ -84,16 +84,18 @@ class Ground:
         domain = np.flatnonzero(inside)
         return domain, share[domain]
 
-    def squares(self, group: int) -> np.ndarray:
+    def squares(self, group: int, coarsen: float) -> np.ndarray:
         """For each origin the first origin of its square: the wider, the farther from the destination.
 
         A square is `coarsen` times the distance wide, rounded down to a power of two in miles, and
-        lies wholly within reach or beyond it. Places at unknown distance are together.
+        lies wholly within reach or beyond it. Places at unknown distance are together. 0: none are.
 
         Returns:
             int64 (origins,).
         """
-        here, there, coarsen = self.scheme.origins, self.scheme.destinations, self.scheme.coarsen
+        here, there = self.scheme.origins, self.scheme.destinations
+        if coarsen == 0:
+            return np.arange(self.cells)
         assert here is not None
         assert there is not None
         far = self.far(group)

@@ -26,6 +26,7 @@ from gibbous.structure.regions import Pairs, Places, Regions
 Bound = Literal["exact", "printed"]
 Accept = Literal["none", "good", "rep"]
 Keep = tuple[tuple[float, float], ...]
+Coarsen = float | Literal["auto"]
 
 GRAIN = 1 << 10  # prior weight of a cell without density; shaped priors are multiples of 1 / GRAIN
 _BLOCK = 1.05  # cells whose virtual records differ by less are bounded together
@@ -46,7 +47,8 @@ class Scheme:
             kept in the domain with that probability; () keeps all.
         reach: origins beyond so many miles are not in a destination's domain; 0 for no limit.
         coarsen: origins are put together in squares as wide as this share of their distance, so that
-            each destination has regions of its own; 0 keeps them apart.
+            each destination has regions of its own; 0 keeps them apart. "auto": a share for each
+            destination, from its public number of records.
         spread: virtual records of the average origin beyond the least, in multiples of it, shared
             out by public density.
         origins, destinations: public places; origins may be regions.
@@ -60,7 +62,7 @@ class Scheme:
     accept: Accept = "none"
     keep: Keep = ()
     reach: float = 0.0
-    coarsen: float = 0.0
+    coarsen: Coarsen = 0.0
     spread: float = 0.0
     origins: Places | None = None
     destinations: Places | None = None
@@ -70,7 +72,7 @@ class Scheme:
     @property
     def local(self) -> bool:
         """Whether each destination has a domain of its own."""
-        return bool(self.keep) or self.reach > 0 or self.coarsen > 0
+        return bool(self.keep) or self.reach > 0 or bool(self.coarsen)
 
     @property
     def least_kept(self) -> float:

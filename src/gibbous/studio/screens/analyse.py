@@ -27,18 +27,21 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
 
     release = needed_release(studio)
     job = studio.jobs.newest("infer")
-    answer = studio.jobs.answer(job)
+    early = studio.jobs.provisional(job)
+    answer = early or studio.jobs.answer(job)
     schema = load_schema(studio.place.release / "schema.toml")
     formula = job.words[-1] if job else ""
     family = job.words[2] if job else "gaussian"
     chosen = _chosen(job.words[3:-3]) if job else []
     command = commands.inferred(release, formula or "y ~ a + b", family, chosen)
     compared = (answer or {}).get("references", {})
-    rows = [[_figure(one.get(h)) for h in HEADERS] for one in (answer or {}).get("estimates", [])]
+    rows = _rows(answer)
     return {
         "release": release,
         "families": get_args(Family),
-        "columns": [(c.name, c.kind, [str(v) for v in c.levels[:60]]) for c in schema],
+        "columns": [
+            (c.name, c.kind, [str(v) for v in c.levels[:60]], _quoted(c.name)) for c in schema
+        ],
         "job": job,
         "formula": formula,
         "family": family,
@@ -52,6 +55,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
             if c.name in compared and "=" not in c.name  # which ends the name in a command
         ],
         "answer": answer,
+        "early": early is not None,
         "heads": HEADERS,
         "rows": rows,
         "csv": _csv(rows),
@@ -61,10 +65,25 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     }
 
 
+def _quoted(name: str) -> str:
+    """A name as a formula takes it."""
+    return name if name.isidentifier() and name.isascii() else f"`{name}`"
+
+
 def _chosen(words: Sequence[str]) -> list[tuple[str, str]]:
     """Columns and levels of COLUMN=LEVEL."""
     pairs = (word.partition("=") for word in words if "=" in word)
     return [(name, level) for name, _, level in pairs]
+
+
+def _rows(answer: Any) -> list[list[str]]:
+    return [[_figure(one.get(h)) for h in HEADERS] for one in (answer or {}).get("estimates", [])]
+
+
+def exported(studio: Studio, form: str) -> str | None:
+    """The last estimates as a file, "csv" or "tex"; None where there are none."""
+    rows = _rows(studio.jobs.answer(studio.jobs.newest("infer")))
+    return (_csv(rows) if form == "csv" else _latex(rows)) if rows else None
 
 
 def _figure(value: Any) -> str:

@@ -9,9 +9,10 @@ from gibbous.core.errors import UsageError
 from gibbous.reporting.labels import clipped
 from gibbous.studio import commands
 from gibbous.studio.looking import write_down
+from gibbous.studio.screens.data import SHOWN, TABLES
 from gibbous.studio.screens.screen import Screen, needed_data, needed_release, needed_schema
 from gibbous.studio.two_way import crossed
-from gibbous.studio.workplace import INTERNAL
+from gibbous.studio.workplace import INTERNAL, aside
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 CARDS = 6
 PANELS = ("real", "synthetic", "difference")
+COLUMNS = 10
 PAIRS = 8  # offered, the furthest from the records first
 
 
@@ -37,7 +39,9 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "picked": chosen,
         "holdout": holdout,
         "job": job,
-        "cards": _cards(answer),
+        "cards": {group: _cards(answer, group) for group in ("utility", "risk")},
+        "furthest": _columns(answer),
+        "tables": _files(studio),
         "ready": studio.place.inside(INTERNAL, "report.internal.html") is not None,
         "findings": studio.place.inside(INTERNAL, "findings.json") is not None,
         "pairs": _worst(answer, schema.names),
@@ -50,16 +54,46 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     }
 
 
-def _cards(answer: Any) -> list[dict[str, Any]]:
-    """The findings that stand for the whole, each beside what other tables score."""
+def _cards(answer: Any, group: str) -> list[dict[str, Any]]:
+    """The findings of a group that stand for the whole, each beside what other tables score."""
     found = []
     for one in (answer or {}).get("findings", []):
         value = one.get("value")
-        if isinstance(value, int | float):
+        if isinstance(value, int | float) and one.get("group") == group:
             beside = [(n, v) for n, v in one.get("null", {}).items() if isinstance(v, int | float)]
             found.append({"title": one.get("title") or one.get("name"), "value": value,
                           "beside": beside, "words": one.get("definition", "")})  # fmt: skip
     return found[:CARDS]
+
+
+def _columns(answer: Any) -> list[tuple[str, ...]]:
+    """Single columns, those furthest from the records first, beside chance."""
+    found = [
+        one for one in (answer or {}).get("findings", []) if one.get("name") == "marginal_distance"
+    ]
+    rows = [
+        one
+        for one in (found[0].get("detail") or [] if found else [])
+        if isinstance(one.get("distance"), int | float)
+    ]
+    return [
+        (str(one.get("column", "")), f"{one['distance']:.4f}", _share(one.get("bootstrap")))
+        for one in sorted(rows, key=lambda one: -one["distance"])[:COLUMNS]
+    ]
+
+
+def _share(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, int | float) else ""
+
+
+def _files(studio: Studio) -> list[str]:
+    """Tables of the folder beside the one that is open: one of them may be held out."""
+    place = studio.place
+    return [
+        n
+        for n in sorted(p.name for p in place.folder.iterdir())
+        if n.endswith(TABLES) and n != place.data()
+    ][:SHOWN]
 
 
 def _worst(answer: Any, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -141,10 +175,8 @@ def _evaluate(studio: Studio, form: Form) -> str:
             "HOLDOUT", "There is no such file of held-out records.",
             "It is a file of this machine with the same columns.", "Check its name.",
         )  # fmt: skip
-    before = place.folder / INTERNAL
-    if before.exists() and not studio.jobs.running():
-        number = 1 + len(list(place.folder.glob(f"{INTERNAL}-before-*")))
-        before.rename(place.folder / f"{INTERNAL}-before-{number}")
+    if not studio.jobs.running():
+        aside(place.folder / INTERNAL)
     place.save(
         {f"evaluate.{name}": value for name, value in (chosen | {"holdout": holdout}).items()}
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gibbous.studio import commands
+from gibbous.studio.pages import words
 from gibbous.studio.screens import release
 from gibbous.studio.screens.screen import Screen, needed_release, needed_schema
 
@@ -17,7 +18,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     folder, path = needed_release(studio), studio.place.release
     verify = studio.jobs.newest("verify", folder)
     checked = commands.verified(folder)
-    schema = needed_schema(studio)
+    schema, kinds = needed_schema(studio), words()["kinds"]
     return {
         "release": folder,
         "verify": verify,
@@ -25,10 +26,10 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "files": release.files(path),
         "sizes": [(name, f"{size:,}") for name, size in release.files(path)],
         "report": None,
-        "preview": release.preview(path, studio.jobs.answer(verify)),
+        **release.rows_of(path, studio.jobs.answer(verify)),
         "receipt": release.receipt(path),
         "documents": [n for n, file in release.DOCUMENTS if studio.place.inside(folder, file)],
-        "columns": [(c.name, c.kind, c.size, c.label or "") for c in schema],
+        "columns": [(c.name, kinds[c.kind], c.size, c.label or "") for c in schema],
         "command": checked.shell,
         "python": checked.python,
     }

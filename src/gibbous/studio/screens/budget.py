@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from math import exp
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import GibbousError, UsageError
 from gibbous.core.plan import Plan
-from gibbous.core.schema import Column, Schema, Unit
+from gibbous.core.schema import Schema, Unit
 from gibbous.studio import accounts, commands
 from gibbous.studio.screens.describe import save_schema
+from gibbous.studio.screens.facts import without
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
 
 if TYPE_CHECKING:
@@ -26,15 +28,15 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     schema, place = needed_schema(studio), studio.place
     values = place.request()
     chosen = str(values.get("privacy.epsilon", ""))
-    offered = [*OFFERED, *([chosen] if chosen and chosen not in OFFERED else [])]
+    own = [] if not chosen or float(chosen) in map(float, OFFERED) else [_plain(chosen)]
     account = accounts.known(studio)
     capped = studio.jobs.newest("ledger", "cap")
     return {
         "unit": schema.unit,
-        "columns": [*schema.names, *schema.ignore],
-        "rows": [_row(studio, schema, epsilon) for epsilon in sorted(offered, key=float)],
-        "chosen": chosen,
-        "delta": str(values.get("privacy.delta", DELTA)),
+        "columns": [*dict.fromkeys((*_persons(schema), *schema.names, *schema.ignore))],
+        "rows": [_row(studio, schema, epsilon) for epsilon in sorted((*OFFERED, *own), key=float)],
+        "chosen": _plain(chosen) if chosen else "",
+        "delta": _plain(values.get("privacy.delta", DELTA)),
         "size": values.get("output.rows", ""),
         "sets": values.get("output.sets", 1),
         "capped": bool(account and account.cap),
@@ -42,6 +44,16 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "command": (planned := commands.planned(values, accept=bool(schema.inferred()))).shell,
         "python": planned.python,
     }
+
+
+def _plain(number: object) -> str:
+    """A number as people write it: 1, 0.5, 1e-9."""
+    return f"{float(str(number)):.12g}".replace("e-0", "e-")
+
+
+def _persons(schema: Schema) -> tuple[str, ...]:
+    """The column of persons, which no list of the schema has."""
+    return (schema.unit.column,) if schema.unit and schema.unit.column else ()
 
 
 def _row(studio: Studio, schema: Schema, epsilon: str) -> dict[str, Any]:
@@ -56,10 +68,19 @@ def _row(studio: Studio, schema: Schema, epsilon: str) -> dict[str, Any]:
         "guess": 100 * factor / (1 + factor),
         "belief": 100 * 0.1 * factor / (0.1 * factor + 0.9),
         "alarms": None if alarms is None else 100 * alarms,
-        "errors": [(name, value) for name, value in errors.items() if "alarms" not in name][:3],
+        "errors": _errors(errors),
         "smallest": None if cell is None else HALF * cell,
         "problem": problem,
     }
+
+
+def _errors(errors: dict[str, float]) -> list[tuple[str, float]]:
+    """The first expected errors, by the short names of the screen."""
+    from gibbous.studio.pages import words
+
+    short = words()["errors"]
+    real = [name for name in errors if not re.search("alarms|mu of", name)][:3]
+    return [(short.get(name, name), errors[name]) for name in real]
 
 
 def plan_of(studio: Studio, changes: dict[str, Any]) -> tuple[Plan | None, str]:
@@ -98,6 +119,8 @@ def _number(value: Any) -> Any:
 def _unit(studio: Studio, form: Form) -> str:
     """A row, or a person with at most k rows. The column of persons is not released."""
     schema, kind = needed_schema(studio), form.text("unit", 20)
+    before = _persons(schema)  # not released, whoever is protected
+    schema = replace(schema, ignore=(*schema.ignore, *before), unit=None)
     if kind == "row":
         save_schema(studio, replace(schema, unit=Unit()))
         return "budget"
@@ -109,10 +132,10 @@ def _unit(studio: Studio, form: Form) -> str:
             "It holds the same value in all rows of one person.",
             "Choose it, and say how many rows one person has at most.",
         )
-    kept: tuple[Column, ...] = tuple(column for column in schema if column.name != name)
-    ignore = tuple(other for other in schema.ignore if other != name)
     unit = Unit("person", name, most)
-    save_schema(studio, replace(schema, columns=kept, ignore=ignore, unit=unit))
+    schema = without(studio, schema, name) if name in schema.names else schema
+    ignore = tuple(other for other in schema.ignore if other != name)
+    save_schema(studio, replace(schema, ignore=ignore, unit=unit))
     return "budget"
 
 
@@ -121,7 +144,7 @@ def _spend(studio: Studio, form: Form) -> str:
     epsilon = form.number("own") if form.text("own") else form.number("epsilon")
     changes = {
         "privacy.epsilon": float(epsilon),
-        "privacy.delta": float(form.number("delta", DELTA)),
+        "privacy.delta": float(form.number("delta", DELTA, zero=True)),
         "output.rows": form.whole("size"),
         "output.sets": form.whole("sets", usual=1),
     }

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 from gibbous.core.errors import UsageError
 from gibbous.studio import commands
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
-from gibbous.studio.workplace import STUDY, write
+from gibbous.studio.workplace import RUNS, STUDY, aside, write
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
-METRICS = ("tv1", "tv2")
+METRICS = ("tv1", "tv2", "tv3", "association", "correlation", "pmse_ratio", "outside_support")
+OF_KEYS = ("population_unique", "replicated_unique")
+OF_BOTH = ("intruder_mode", "disco")
+USUAL = ("tv1", "tv2")
+ACROSS = ("epsilon_proven", "epsilon", "seconds")
+NAMED = ("keys", "sensitive")
 LEFT, RIGHT, TOP, BOTTOM = 60, 620, 20, 330
 SHAPES = (
     "M-6,0A6,6 0 1 0 6,0A6,6 0 1 0 -6,0Z", "M-5.5,-5.5H5.5V5.5H-5.5Z", "M0,-7L6.5,5H-6.5Z",
@@ -29,13 +34,22 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     needed_schema(studio)
     job = studio.jobs.newest("compare")
     points = _points(studio.jobs.answer(job))
-    made = commands.compared()
+    made, offered = commands.compared(), _offered(studio)
+    measured = [name for name in (*METRICS, *OF_KEYS, *OF_BOTH) if any(name in p for p in points)]
+    x, y = form.get("x", ""), form.get("y", "")
+    x = x if x in ACROSS else ACROSS[0]
+    y = y if y in measured else "tv2" if "tv2" in measured else (measured or [""])[0]
     return {
         "methods": [a for a in methods() if a.kind in ("approximate", "pure", "zcdp", "gdp")],
         "job": job,
-        **_drawn(points),
-        "head": ("", "epsilon", "proven", *METRICS),
-        "table": [_row(point) for point in points],
+        **_drawn(points, x, y),
+        "x": x,
+        "y": y,
+        "across": ACROSS,
+        "measured": measured,
+        "table": [_row(point, measured) for point in points],
+        "offered": offered,
+        "usual": USUAL,
         "study": (studio.place.folder / STUDY).exists(),
         "confidential": True,
         "command": made.shell,
@@ -43,47 +57,91 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     }
 
 
+def _offered(studio: Studio) -> tuple[str, ...]:
+    """Findings that can be measured: some need keys, or sensitive columns, which are chosen on Assess."""
+    keys, sensitive = (bool(studio.place.value(f"evaluate.{name}", [])) for name in NAMED)
+    return (*METRICS, *(OF_KEYS if keys else ()), *(OF_BOTH if keys and sensitive else ()))
+
+
 def _points(answer: Any) -> list[dict[str, Any]]:
     return [p for p in (answer or {}).get("points", []) if isinstance(p, dict)]
 
 
-def _row(point: dict[str, Any]) -> list[str]:
-    numbers = [point.get(name) for name in ("epsilon", "epsilon_proven", *METRICS)]
-    shown = [f"{n:.4g}" if isinstance(n, int | float) else "" for n in numbers]
-    return [str(point.get("label", "")), *shown]
+def _row(point: dict[str, Any], measured: list[str]) -> dict[str, Any]:
+    numbers = [point.get(name) for name in (*ACROSS, *measured)]
+    epsilon = point.get("epsilon")
+    return {
+        "label": str(point.get("label", "")),
+        "method": str(point.get("mechanism") or "") if isinstance(epsilon, int | float) else "",
+        "epsilon": epsilon,
+        "cells": [f"{n:.4g}" if isinstance(n, int | float) else "" for n in numbers],
+    }
 
 
-def _drawn(points: list[dict[str, Any]]) -> dict[str, Any]:
-    """The map: proven epsilon to the right on a logarithmic axis, error of pairs upward."""
-    x, y = "epsilon_proven", METRICS[-1]
+def _drawn(points: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
+    """The map: one number to the right on a logarithmic axis, a finding upward from 0."""
     shown = [
         p for p in points if all(isinstance(p.get(a), int | float) for a in (x, y)) and p[x] > 0
     ]
     if not shown:
-        return {"drawn": [], "xticks": [], "yticks": [], "series": []}
+        return {"drawn": [], "xticks": [], "yticks": [], "series": [], "lines": []}
     labels = list(dict.fromkeys(str(p["label"]) for p in shown))
     low, high = log10(min(p[x] for p in shown)) - 0.1, log10(max(p[x] for p in shown)) + 0.1
-    top = 1.1 * max(p[y] for p in shown) or 1.0
+    among = [p[y] for p in points if isinstance(p.get(y), int | float)]
+    top = 1.1 * max(among) or 1.0
     across = [LEFT + (RIGHT - LEFT) * (log10(p[x]) - low) / (high - low) for p in shown]
     up = [BOTTOM - (BOTTOM - TOP) * p[y] / top for p in shown]
     drawn = []
     for p, px, py in zip(shown, across, up, strict=True):
         series = labels.index(str(p["label"])) % len(SHAPES)
-        words = f"{p['label']}: epsilon {p[x]:.4g}, {y} {p[y]:.4g}"
+        words = f"{p['label']}: {x} {p[x]:.4g}, {y} {p[y]:.4g}"
         drawn.append({"x": round(px, 1), "y": round(py, 1), "words": words, "series": series,
                       "path": SHAPES[series]})  # fmt: skip
-    ticks = dict(zip((f"{p[x]:.3g}" for p in shown), across, strict=True))
     return {
         "drawn": drawn,
+        "lines": _lines(points, y, top),
         "series": [
             {"label": label, "path": SHAPES[i % len(SHAPES)]} for i, label in enumerate(labels)
         ],
-        "xticks": [(round(px, 1), words) for words, px in ticks.items()],
+        "xticks": _ticks([p[x] for p in shown], across),
         "yticks": [
             (round(BOTTOM - (BOTTOM - TOP) * share, 1), f"{top * share:.2g}")
             for share in (0, 0.25, 0.5, 0.75, 1)
         ],
     }
+
+
+def _lines(points: list[dict[str, Any]], y: str, top: float) -> list[dict[str, Any]]:
+    """References, which have no budget, as lines across; no label over another one."""
+    found: list[dict[str, Any]] = []
+    of = [p for p in points if not p.get("mechanism") and isinstance(p.get(y), int | float)]
+    for one in sorted(of, key=lambda p: -p[y]):
+        place = round(BOTTOM - (BOTTOM - TOP) * one[y] / top, 1)
+        near = bool(found) and place - found[-1]["y"] < 14
+        found.append({"y": place, "words": "" if near else str(one["label"])})
+        if near:
+            found[-2]["words"] += f", {one['label']}"
+    return found
+
+
+def _ticks(values: list[float], places: list[float]) -> list[tuple[float, str]]:
+    """The values, but none over another one."""
+    found: list[tuple[float, str]] = []
+    for place, value in sorted(zip(places, values, strict=True)):
+        if not found or place - found[-1][0] >= 36:
+            found.append((round(place, 1), f"{value:.3g}"))
+    return found
+
+
+def _take(studio: Studio, form: Form) -> str:
+    """A point of the map becomes the method and the budget of the request, with its usual parameters."""
+    from gibbous.mechanisms.registry import load
+
+    name, epsilon = form.text("method", 60), form.number("epsilon")
+    load(name)
+    gone = {k: None for k in studio.place.request() if k.startswith("mechanism.")}
+    studio.place.save(gone | {"mechanism.name": name, "privacy.epsilon": float(epsilon)})
+    return "budget"
 
 
 def _start(studio: Studio, form: Form) -> str:
@@ -93,24 +151,32 @@ def _start(studio: Studio, form: Form) -> str:
     data, place = needed_data(studio), studio.place
     needed_schema(studio)
     chosen = form.many.get("methods", [])
-    budgets = [float(w) for w in form.text("epsilons", 80).replace(",", " ").split()]
-    if not chosen or not budgets or min(budgets) <= 0:
+    budgets = [float(word) for word in form.numbers("epsilons")]
+    if not chosen or not budgets:
         raise UsageError(
             "STUDY", "No method or no budget was chosen.",
             "A study compares at least one of each.", "Choose them, for example 0.5 1 2.",
         )  # fmt: skip
+    wanted = [name for name in form.many.get("metrics", USUAL) if name in _offered(studio)]
     study = {
         "epsilon": budgets,
         "repeats": form.whole("repeats", usual=3),
-        "metrics": list(METRICS),
+        "metrics": wanted or list(USUAL),
     }
-    lines = [pair("data", data), pair("schema", place.short(place.schema_file)), "", "[study]"]
-    lines += [pair(name, value) for name, value in study.items()]
+    named = {name: place.value(f"evaluate.{name}", []) for name in NAMED}
+    asked = {name: columns for name, columns in named.items() if columns and {*wanted} - {*METRICS}}
+    lines = [pair("data", data), pair("schema", place.short(place.schema_file))]
+    for section, said in (("reading", place.read()), ("study", study), ("evaluate", asked)):
+        if said:
+            lines += ["", f"[{section}]", *(pair(name, value) for name, value in said.items())]
     for name in chosen:
         lines += ["", "[[methods]]", pair("name", name)]
+    before = studio.jobs.newest("compare")
+    if before is not None and before.error[0].endswith("OTHERSTUDY"):
+        aside(place.folder / RUNS)  # another schema, or other records: its figures are kept
     write(place.folder / STUDY, "\n".join(lines) + "\n")
     studio.jobs.start(commands.compared(), "compare", form.get("once", ""))
     return "compare"
 
 
-SCREEN = Screen("compare", _show, {"start": _start})
+SCREEN = Screen("compare", _show, {"start": _start, "take": _take})

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import UsageError
 from gibbous.studio import commands
+from gibbous.studio.heading import heading
 from gibbous.studio.screens.screen import Screen, needed_data
-from gibbous.studio.workplace import READ, SCHEMA, write
+from gibbous.studio.workplace import READ, SCHEMA, aside, write
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -23,46 +25,74 @@ _MEND = re.compile(r"Try --(sep|encoding|decimal) ('[^']+'|[\w.-]+)")
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     place = studio.place
+    reads = [j for v in ("infer", "check") if (j := studio.jobs.newest("schema", v))]
     names = sorted(p.name for p in place.folder.iterdir() if p.name.endswith(TABLES))
-    draft = studio.jobs.newest("schema", "infer")
+    draft = studio.jobs.latest([job for job in reads if job.screen == "data"])
     hits = _MEND.findall(draft.error[1]) if draft else []
     mend = [(flag, text.strip("'")) for flag, text in hits]
     data = place.data()
     return {
         "files": names[:SHOWN],
         "data": data,
-        "uploaded": bool(data) and (place.folder / data).parent == place.uploads,
+        "uploaded": bool(data) and (place.folder / data).is_relative_to(place.uploads),
         "reading": {name: place.value(f"studio.{name}", usual) for name, usual in READ.items()},
         "draft": draft,
         "mend": mend,
         "schema": place.schema_file.exists(),
+        "kept": sorted(p.name for p in place.folder.glob("*.before-*.toml"))[-5:],
         "upload_gb": studio.upload_bytes / (1 << 30),
     }
 
 
 def _open(studio: Studio, data: str, form: Form) -> str:
-    """Remember the data set, and draft its schema where there is none."""
+    """Remember the data set, and draft its schema where there is none of its columns."""
     place = studio.place
+    once, reading, path = form.get("once", ""), place.reading(), place.schema_file
+    account, schema = commands.account(data, reading), place.short(path)
+    names = heading(place.folder, data, reading) if path.exists() else None
+    fits = _fits(studio, data, names)
+    if not fits:
+        aside(path)
     place.save({"data": data, "schema": place.value("schema", SCHEMA)})
     place.sweep()
-    once, reading = form.get("once", ""), place.reading()
-    account = commands.account(data, reading)
-    if place.schema_file.exists():
+    needed, own = _described(studio)
+    if fits and names is not None and needed <= names <= own:
         studio.jobs.start(account, "data", once)
         return "describe"
-    draft = commands.draft(data, place.short(place.schema_file), reading)
-    studio.jobs.start(draft, "data", once, then=account)
+    check, draft = commands.checked(schema, data, reading), commands.draft(data, schema, reading)
+    studio.jobs.start(check if fits else draft, "data", once, then=account)
     return "data"
+
+
+def _described(studio: Studio) -> tuple[frozenset[str], frozenset[str]]:
+    """The columns that the schema needs, and those that it names; a column left out may be absent."""
+    schema = studio.place.schema()
+    if schema is None:
+        return frozenset(), frozenset()
+    unit = schema.unit.column if schema.unit else None
+    needed = frozenset((*schema.names, *([unit] if unit else [])))
+    return needed, needed | frozenset(schema.ignore)
+
+
+def _fits(studio: Studio, data: str, names: frozenset[str] | None) -> bool:
+    """Whether the schema is there, and of these data: it has half of their columns in common at least.
+
+    Args:
+        names: of the columns; None where nobody can say: a schema that was there first then stays.
+    """
+    before, path = studio.place.data(), studio.place.schema_file
+    if not path.exists() or names is None:
+        return path.exists() and before in ("", data)
+    own = _described(studio)[1]
+    return 2 * len(own & names) >= max(len(own), len(names))
 
 
 def _choose(studio: Studio, form: Form) -> str:
     """A file of this machine, or what was uploaded."""
     place, text = studio.place, form.text("path") or form.text("file")
     sent = form.text("upload", 200)
-    path = place.uploads / sent if sent else (place.folder / text).resolve()
-    if sent and path.parent.resolve() != place.uploads.resolve():
-        raise _no_file()
-    if not (sent or text) or not path.exists():
+    path = place.upload(sent) if sent else (place.folder / text).resolve()
+    if path is None or not (sent or text) or not path.exists():
         raise _no_file()
     return _open(studio, place.short(path), form)
 
@@ -105,27 +135,43 @@ def _demo(studio: Studio, form: Form) -> str:
     target = place.folder / "demo.csv"
     if not target.exists():
         shutil.copyfile(demo_file(), target)
-    if not place.schema_file.exists():
-        write(place.schema_file, schema_toml(demo_schema()))
+    declared = demo_schema()
+    if not _fits(studio, "demo.csv", frozenset((*declared.names, *declared.ignore))):
+        aside(place.schema_file)
+        write(place.schema_file, schema_toml(declared))
     return _open(studio, "demo.csv", form)
 
 
 def _mend(studio: Studio, form: Form) -> str:
-    """Read text in another way, and draft again."""
+    """Read text in another way: the schema stays, or is drafted again where that was asked for."""
     changes = {f"studio.{name}": form.text(name, 40) for name in READ if name in form}
     studio.place.save(
         {k: v for k, v in changes.items() if v != READ[k.partition(".")[2]]}
         | {k: None for k, v in changes.items() if v == READ[k.partition(".")[2]]}
     )
-    return _again(studio, form)
+    data = needed_data(studio)
+    return _again(studio, form) if form.get("redraft") else _open(studio, data, form)
 
 
 def _again(studio: Studio, form: Form) -> str:
     """A new draft in place of the schema; the old one is kept beside it."""
-    place, data = studio.place, needed_data(studio)
-    if place.schema_file.exists():
-        place.schema_file.replace(place.schema_file.with_suffix(".before.toml"))
+    data = needed_data(studio)
+    aside(studio.place.schema_file)
     return _open(studio, data, form)
+
+
+def _back(studio: Studio, form: Form) -> str:
+    """An earlier schema in place of the one that is there, which is kept beside it."""
+    from gibbous.read.schema_file import load_schema
+
+    place, name = studio.place, form.text("kept", 200)
+    path = place.inside(name)
+    if path is None or not fnmatch(name, "*.before-*.toml"):
+        raise _no_file()
+    load_schema(path)
+    aside(place.schema_file)
+    path.replace(place.schema_file)
+    return "describe"
 
 
 def _forget(studio: Studio, form: Form) -> str:
@@ -145,6 +191,7 @@ SCREEN = Screen(
         "demo": _demo,
         "mend": _mend,
         "again": _again,
+        "back": _back,
         "forget": _forget,
     },
 )

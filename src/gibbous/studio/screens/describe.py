@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.column import Column
 from gibbous.core.documents import read_text
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import KINDS, Schema
-from gibbous.studio import commands
+from gibbous.read.declaring import Declared
+from gibbous.studio import accounts, commands
 from gibbous.studio.histogram import counts
 from gibbous.studio.looking import looked, write_down
+from gibbous.studio.screens.facts import back, declare_facts, left_out, of, row, without
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
 from gibbous.studio.workplace import write
 
@@ -19,136 +20,34 @@ if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
-SHOWN = 2000  # characters of levels
 VERBS = ("infer", "discover", "declare", "suggest", "check")
+EXAMPLE = ("schema.toml", "COLUMN", Declared("nominal", ("a", "b", "c")))
 
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     from gibbous.read.declaring import progress
 
     schema, seen = needed_schema(studio), looked(studio)
-    rows = [_row(column, seen) for column in schema]
+    rows, kept = [row(column, seen) for column in schema], left_out(studio)
     done, total = progress(schema)
     jobs = [j for v in VERBS if (j := studio.jobs.newest("schema", v)) and j.screen == "describe"]
-    newest = max(jobs, key=lambda job: [one.id for one in studio.jobs.all()][::-1].index(job.id),
-                 default=None)  # fmt: skip
     asked = form.get("column", "")
     return {
         "rows": rows,
         "done": done,
         "total": total,
-        "left_out": schema.ignore,
+        "left_out": [(name, name in {c.name for c in kept}) for name in schema.ignore],
         "kinds": KINDS,
-        "job": newest,
+        "job": studio.jobs.latest(jobs),
         "asked": asked,
         "histogram": studio.looked.get(asked),
-        "rules": [_rule_words(rule) for rule in schema.rules],
+        "rules": [rule.words() for rule in schema.rules],
         "name": schema.name or "",
         "description": schema.description or "",
         "confidential": bool(schema.inferred()) or asked in studio.looked,
-        "command": ("gibbous schema declare schema.toml COLUMN --kind nominal --levels a,b,c",
-                    "import gibbous as gb\nschema = gb.load_schema('schema.toml')"),
-    }  # fmt: skip
-
-
-def _row(column: Column, seen: set[str]) -> dict[str, Any]:
-    sources = dict(column.sources)
-    facts = ("bounds", "bins") if column.binned else ("levels",)
-    hidden = any(sources.get(fact) == "inferred" for fact in facts)
-    shown = not hidden or column.name in seen
-    ends = ["", ""]
-    if column.binned and shown:
-        ends = [_end(column, column.edges[0]), _end(column, column.edges[-1])]
-    return {
-        "name": column.name,
-        "kind": column.kind,
-        "binned": column.binned,
-        "levels": "\n".join(map(str, column.levels)) if shown else "",
-        "size": len(column.levels) if shown else None,
-        "lower": ends[0],
-        "upper": ends[1],
-        "bins": column.bins if shown else None,
-        "missing": column.missing,
-        "other": column.other or "",
-        "label": column.label or "",
-        "note": column.note or "",
-        "hidden": not shown,
-        "seen": column.name in seen,
-        "sources": {fact: sources.get(fact, "declared") for fact in ("kind", *facts, "missing")},
-        "inferred": [fact for fact, source in column.sources if source == "inferred"],
+        "left": accounts.bar(studio, confidential=True)["left"],
+        "done_last": studio.done.get("describe") or commands.declared(*EXAMPLE),
     }
-
-
-def _end(column: Column, value: float) -> str:
-    import datetime
-
-    if column.kind == "date":
-        return datetime.date.fromordinal(int(value)).isoformat()
-    return f"{value:g}" if value != int(value) else f"{int(value)}"
-
-
-def _rule_words(rule: Any) -> str:
-    when = getattr(rule, "when", None)
-    parts = [f"if {when}"] if when else []
-    parts += [f"{n} {v}" for n in ("then", "require") if (v := getattr(rule, n, None))]
-    return ", ".join(parts) or repr(rule)
-
-
-def _declare(studio: Studio, form: Form) -> str:
-    """Facts of one column. Of a column that was looked at they count as inferred."""
-    from gibbous.read.declaring import Declared, declare
-    from gibbous.read.schema_file import MAX_BYTES
-
-    schema, name = needed_schema(studio), form.text("column")
-    column = _of(schema, name)
-    reason, note = form.text("reason", 300), column.note or ""
-    levels = _levels(form.get("levels", ""), column)
-    kind = form.text("kind", 20)
-    whole = kind in ("numeric", "date")
-    if not reason and name not in looked(studio):
-        raise UsageError(
-            "REASON",
-            f"No reason was given for the facts of column {name!r}.",
-            "A declared fact is public knowledge, and says where it is from.",
-            "Write one, for example: codebook of 2024, page 3.",
-        )
-    if reason and reason not in note:
-        note = f"{note} Declared from: {reason}.".strip()
-    bounds = [form.text("lower", 40) or None, form.text("upper", 40) or None]
-    facts = Declared(
-        kind,
-        () if whole else levels,
-        lower=bounds[0] if whole else None,
-        upper=bounds[1] if whole else None,
-        bins=form.whole("bins") if whole and all(bounds) else None,
-        missing=form.get("missing") == "yes",
-        texts=tuple((k, t) for k, t in (("label", form.text("label", 200)), ("note", note)) if t),
-    )
-    if name in looked(studio):
-        facts = replace(facts, inferred=facts.named())
-    path = studio.place.schema_file
-    text, _ = declare(read_text(path, MAX_BYTES), name, facts)
-    write(path, text)
-    return "describe"
-
-
-def _of(schema: Schema, name: str) -> Column:
-    if name not in schema.names:
-        raise UsageError(
-            "NOCOLUMN",
-            "There is no such column.",
-            "Columns are those of the schema.",
-            "Reload the page.",
-        )
-    return schema[name]
-
-
-def _levels(text: str, column: Column) -> tuple[Any, ...]:
-    from gibbous.read.metadata.codebook import levels_of_texts
-
-    texts = [line.strip() for line in text.splitlines() if line.strip()]
-    words = any(isinstance(level, str) for level in column.levels)
-    return tuple(texts if words else levels_of_texts(texts))
 
 
 def _look(studio: Studio, form: Form) -> str:
@@ -156,7 +55,7 @@ def _look(studio: Studio, form: Form) -> str:
     from urllib.parse import quote
 
     schema, name = needed_schema(studio), form.text("column")
-    column = _of(schema, name)
+    column = of(schema, name)
     data, place = needed_data(studio), studio.place
     write_down(studio, data, (name,))
     studio.looked[name] = counts(place.folder, data, column, place.reading())
@@ -166,16 +65,22 @@ def _look(studio: Studio, form: Form) -> str:
 def _leave_out(studio: Studio, form: Form) -> str:
     """A column that is not released."""
     schema, name = needed_schema(studio), form.text("column")
-    _of(schema, name)
-    kept = tuple(column for column in schema if column.name != name)
-    if not kept:
+    of(schema, name)
+    if len(schema) == 1:
         raise UsageError(
             "NOCOLUMN",
             "This is the last column.",
             "A release has one column at least.",
             "Keep it.",
         )
-    save_schema(studio, replace(schema, columns=kept, ignore=(*schema.ignore, name)))
+    less = without(studio, schema, name)
+    save_schema(studio, replace(less, ignore=(*schema.ignore, name)))
+    return "describe"
+
+
+def _take_back(studio: Studio, form: Form) -> str:
+    """A column that was left out here is released after all."""
+    save_schema(studio, back(studio, needed_schema(studio), form.text("column")))
     return "describe"
 
 
@@ -199,13 +104,24 @@ def _rule(studio: Studio, form: Form) -> str:
     from gibbous.read.schema_file import MAX_BYTES, parse_schema
     from gibbous.read.schema_write import pair
 
-    needed_schema(studio)
+    known = needed_schema(studio).rules
     when, then = form.text("if", 500), form.text("then", 500)
     lines = [pair("if", when), pair("then", then)] if when else [pair("require", then)]
     path = studio.place.schema_file
     text = read_text(path, MAX_BYTES) + "\n[[rule]]\n" + "\n".join(lines) + "\n"
-    parse_schema(text, folder=path.parent)
+    if parse_schema(text, folder=path.parent).rules[-1] in known:
+        raise UsageError(
+            "RULE", "This rule is there already.", "Each rule is written once.", "Write another."
+        )
     write(path, text)
+    return "describe"
+
+
+def _drop_rule(studio: Studio, form: Form) -> str:
+    """One rule less."""
+    schema, number = needed_schema(studio), form.whole("number", 0)
+    rules = tuple(rule for place, rule in enumerate(schema.rules) if place != number)
+    save_schema(studio, replace(schema, rules=rules))
     return "describe"
 
 
@@ -215,9 +131,14 @@ def _job(studio: Studio, form: Form, command: commands.Command) -> str:
 
 
 def _suggest(studio: Studio, form: Form) -> str:
-    needed_schema(studio)
     schema = studio.place.short(studio.place.schema_file)
-    return _job(studio, form, commands.suggested(schema))
+    return _job(studio, form, commands.suggested(schema, _seen(studio)))
+
+
+def _seen(studio: Studio) -> list[str]:
+    """Columns of the schema that were looked at, in order: what is declared of them is no public fact."""
+    seen = looked(studio)
+    return [name for name in needed_schema(studio).names if name in seen]
 
 
 def _check(studio: Studio, form: Form) -> str:
@@ -231,15 +152,15 @@ def _book(studio: Studio, form: Form) -> str:
     """Every fact that a codebook states."""
     place = studio.place
     sent, text = form.text("upload", 200), form.text("path")
-    path = place.uploads / sent if sent else place.folder / text
-    if not (sent or text) or not path.is_file() or (sent and path.parent != place.uploads):
+    path = place.upload(sent) if sent else place.folder / text
+    if path is None or not (sent or text) or not path.is_file():
         raise UsageError(
             "NOFILE", "There is no such codebook.",
             "It is a file of this machine, or one that was uploaded.", "Check its name.",
         )  # fmt: skip
     needed_schema(studio)
     schema = place.short(place.schema_file)
-    return _job(studio, form, commands.imported(place.short(path), schema))
+    return _job(studio, form, commands.imported(place.short(path), schema, _seen(studio)))
 
 
 def _buy(studio: Studio, form: Form) -> str:
@@ -266,11 +187,13 @@ SCREEN = Screen(
     "describe",
     _show,
     {
-        "declare": _declare,
+        "declare": declare_facts,
         "look": _look,
         "leave": _leave_out,
+        "back": _take_back,
         "texts": _texts,
         "rule": _rule,
+        "unrule": _drop_rule,
         "suggest": _suggest,
         "check": _check,
         "book": _book,

@@ -29,8 +29,12 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
 
 def _name(studio: Studio, form: Form) -> str:
     """A nickname for the open data set."""
+    from gibbous.privacy.ledger.datasets import checked_nickname
+
     data, reading = needed_data(studio), studio.place.reading()
-    command = commands.named(data, form.text("nickname", 40) or "data", reading)
+    nickname = form.text("nickname", 100)
+    checked_nickname((), b"", nickname)  # the job checks that it is free
+    command = commands.named(data, nickname, reading)
     then = commands.account(data, reading)
     studio.jobs.start(command, "ledger", form.get("once", ""), then=then)
     return "ledger"

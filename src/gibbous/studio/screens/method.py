@@ -9,6 +9,7 @@ from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.core.params import ParamInfo, describe
 from gibbous.studio import commands
 from gibbous.studio.screens.budget import plan_of
+from gibbous.studio.screens.run import took_before
 from gibbous.studio.screens.screen import Screen, needed_schema
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gibbous.studio.forms import Form
 
 RECOMMENDED = (DEFAULT_METHOD, "privbayes")
+KEPT = 200  # plans
 BUDGET = ("epsilon", "delta", "relation", "shares")
 
 
@@ -31,7 +33,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     planned = commands.planned(values, accept=bool(schema.inferred()))
     return {
         "first": first,
-        "rest": [a for a in cards.values() if a.name not in (*RECOMMENDED, chosen)],
+        "rest": [_card(studio, a) for a in cards.values() if a.name not in (*RECOMMENDED, chosen)],
         "chosen": chosen,
         "parameters": [_field(p, values) for p in _parameters(chosen)],
         "command": planned.shell,
@@ -40,11 +42,18 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
 
 
 def _card(studio: Studio, about: Any) -> dict[str, Any]:
+    values = studio.place.request()
     changes = {"mechanism.name": about.name}
-    if "privacy.epsilon" not in studio.place.request():
+    if "privacy.epsilon" not in values:
         changes["privacy.epsilon"] = 1.0
-    made, problem = plan_of(studio, changes)
+    name = (about.name, repr(values), studio.place.schema_file.stat().st_mtime_ns)
+    if name not in studio.plans:
+        if len(studio.plans) > KEPT:
+            studio.plans.clear()
+        studio.plans[name] = plan_of(studio, changes)
+    made, problem = studio.plans[name]
     return {
+        "took": took_before(studio, made) if made else None,
         "about": about,
         "memory_mb": None if made is None else max(1, round(made.memory_bytes / 1e6)),
         "cells": None if made is None else made.cells,

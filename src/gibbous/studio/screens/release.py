@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 ROWS = 12
 MOST = 1 << 22  # bytes of ledger.json
+_NUMBER = re.compile(r"(-?[0-9.]+(e[+-]?[0-9]+)?)?")
 
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
@@ -33,7 +35,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "documents": [name for name, file in DOCUMENTS if place.inside(release, file)],
         "files": files(place.release),
         "sizes": [(name, f"{size:,}") for name, size in files(place.release)],
-        "preview": preview(place.release, studio.jobs.answer(verify)),
+        **rows_of(place.release, studio.jobs.answer(verify)),
         "receipt": said,
         "flows": str((said.get("unit") or {}).get("words", "")) == Unit("record").words(),
         "mapping": studio.jobs.newest("map", release),
@@ -94,6 +96,17 @@ def preview(folder: Path, verified: Any) -> tuple[list[str], list[list[str]]]:
     except (OSError, IndexError, pl.exceptions.PolarsError):
         return [], []
     return frame.columns, [["" if v is None else str(v) for v in row] for row in frame.rows()]
+
+
+def rows_of(folder: Path, verified: Any) -> dict[str, Any]:
+    """The preview, and which of its columns hold numbers alone."""
+    heads, rows = preview(folder, verified)
+    numeric = [
+        place
+        for place in range(len(heads))
+        if any(row[place] for row in rows) and all(_NUMBER.fullmatch(row[place]) for row in rows)
+    ]
+    return {"preview": (heads, rows), "numeric": numeric}
 
 
 def _stale(folder: Path) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import UsageError
-from gibbous.core.request import FORMATS
+from gibbous.core.request import FORMATS, Imprint
 from gibbous.studio import accounts, commands
 from gibbous.studio.screens.budget import DELTA, plan_of
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
@@ -32,11 +33,13 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "columns": len(schema),
         "inferred": schema.inferred(),
         "plan": made,
+        "method": method_words(made) if made else "",
         "plan_rows": [(s.what, s.claim.amount(), s.detail) for s in made.spends] if made else [],
         "plan_problem": problem,
         "memory_mb": max(1, round(made.memory_bytes / 1e6)) if made else None,
-        "before": _before(studio, made) if made else None,
+        "before": took_before(studio, made) if made else None,
         "amount": confirmation(studio),
+        "unbounded": made is not None and not made.total.is_dp,
         "formats": FORMATS,
         "texts": [(name, str(values.get(f"output.{name}", ""))) for name in TEXTS],
         "title": schema.name or "",
@@ -51,21 +54,37 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     }
 
 
-def _before(studio: Studio, made: Plan) -> dict[str, Any] | None:
+def method_words(made: Plan) -> str:
+    """The method that was chosen, and whether its bins are bought first, by `paid_bins` around it."""
+    from gibbous.studio.pages import words
+
+    inner = made.params.get("method")
+    named = made.mechanism == "paid_bins" and isinstance(inner, str)
+    return words()["run"]["paid"].format(inner) if named else made.mechanism
+
+
+def took_before(studio: Studio, made: Plan) -> dict[str, Any] | None:
     """What the newest run of the same method took here; a plan knows cells and bytes, no seconds."""
+    asked = made.to_json()
     for job in studio.jobs.all():
         seconds = studio.jobs.took(job) if job.verb == "synthesize" else None
         answer = studio.jobs.answer(job) if seconds is not None else None
         if not answer or answer.get("bought_before"):
             continue  # what was bought before is not counted again
-        if answer["plan"]["mechanism"] == made.mechanism:
+        then = answer["plan"]
+        if _methods(then) == _methods(asked):
             rows = answer["rows"]
             return {"seconds": seconds, "rows": f"{sum(rows):,}", "sets": len(rows)}
     study = studio.jobs.answer(studio.jobs.newest("compare")) or {}
     for point in study.get("points", []):
-        if point.get("mechanism") == made.mechanism and point.get("seconds"):
+        if point.get("mechanism") in _methods(asked) and point.get("seconds"):
             return {"seconds": point["seconds"], "rows": f"{point['rows']:,.0f}", "sets": 1}
     return None
+
+
+def _methods(plan: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The method, and the one inside it."""
+    return plan["mechanism"], plan["params"].get("method")
 
 
 def confirmation(studio: Studio) -> str:
@@ -86,6 +105,9 @@ def _texts(studio: Studio, form: Form) -> str:
 
     schema = needed_schema(studio)
     changes: dict[str, Any] = {f"output.{name}": form.text(name, 300) for name in TEXTS}
+    Imprint(
+        **{name: str(changes[f"output.{name}"]) for name in TEXTS}
+    )  # refuses what no release takes
     out = form.text("out", 80) or "release"
     if not out.replace("-", "").replace("_", "").isalnum() or not out.isascii():
         raise UsageError(

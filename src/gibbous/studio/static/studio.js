@@ -19,6 +19,14 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+for (const button of document.querySelectorAll("[data-insert]")) {
+  button.addEventListener("click", () => {
+    const box = document.getElementById(button.dataset.into);
+    box.setRangeText(button.dataset.insert, box.selectionStart, box.selectionEnd, "end");
+    box.focus();
+  });
+}
+
 for (const form of document.forms) {
   form.addEventListener("submit", () => {
     for (const button of form.querySelectorAll("button")) button.disabled = true;
@@ -27,6 +35,17 @@ for (const form of document.forms) {
 addEventListener("pageshow", () => {
   for (const button of document.querySelectorAll("button[disabled]")) button.disabled = false;
 });
+
+for (const kind of document.querySelectorAll("[data-kind]")) {
+  const numbers = () => ["numeric", "date"].includes(kind.value);
+  const apply = () => {
+    const column = kind.closest(".column").classList;
+    column.toggle("of-n", numbers());
+    column.toggle("of-l", !numbers());
+  };
+  kind.addEventListener("change", apply);
+  apply();
+}
 
 async function watch(panel) {
   const stage = panel.querySelector("[data-stage]");
@@ -43,6 +62,7 @@ async function watch(panel) {
       continue;
     }
     if (facts.state !== "running") return location.replace(location.pathname);
+    if (facts.more && panel.parentElement.querySelector("[data-first]") === null && panel.dataset.wait !== undefined) return location.reload();
     if (facts.stage && stage.textContent !== facts.stage) stage.textContent = facts.stage;
     left.textContent = facts.left ? "· about " + facts.left + " left" : "";
     if (facts.share !== null) bar.value = facts.share;
