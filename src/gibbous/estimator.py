@@ -12,7 +12,7 @@ from gibbous.core.boundary import guarded
 from gibbous.core.claim import Claim
 from gibbous.core.discovery import Discovery
 from gibbous.core.errors import PrivacyRefused, UsageError
-from gibbous.core.keywords import answering
+from gibbous.core.keywords import answering, answering_words
 from gibbous.core.params import describe
 from gibbous.core.protocols import Mechanism
 from gibbous.core.release import Release, no_such_set
@@ -49,7 +49,7 @@ class Synthesizer:
         'local'
     """
 
-    @answering
+    @answering_words
     def __init__(
         self,
         method: Mechanism | str | None = None,

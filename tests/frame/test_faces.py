@@ -70,7 +70,16 @@ OWN_CHECKS: dict[Any, Any] = {
     gb.Column: {"name": "a", "kind": "nominal"},
     gb.Discovery: {"names": ("a",), "unit": gb.Unit()},
 }
-NOT_CALLED = {gb.Claim, gb.GibbousError, gb.Ledger, gb.Plan, gb.Release, gb.SigningKey, gb.Study}
+NOT_CALLED = {
+    gb.Claim,
+    gb.GibbousError,
+    gb.Ledger,
+    gb.Plan,
+    gb.Release,
+    gb.SigningKey,
+    gb.Study,
+    gb.Synthesizer,
+}
 HOLDERS = (gb.Discovery, gb.Ledger, gb.Release, gb.Schema, gb.SigningKey, gb.Study, gb.Synthesizer)
 NOT_FACES = {
     "get_params", "set_params", "reserve", "find", "bought", "recall", "number", "named", "check",

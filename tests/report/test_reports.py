@@ -425,7 +425,7 @@ def test_the_internal_report_says_what_columns_and_levels_mean(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"audience": "press"}, "no audience"),
+        ({"audience": "press"}, "one of 'public', 'internal'"),
         ({"audience": "public", "findings": Findings(())}, "from the release alone"),
         ({"audience": "internal", "out": "x.html"}, "without findings"),
         ({"audience": "internal", "findings": Findings(())}, "without findings"),

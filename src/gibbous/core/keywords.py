@@ -60,11 +60,11 @@ _OF_RUNS = ("rows", "sets", "seed", "out", "ledger", "engine")
 _ANSWERED = {*FOREIGN, *ELSEWHERE, *_OF_RUNS}  # never a parameter of a method
 
 
-def answering(function: Function, *, beyond: Collection[str] = ()) -> Function:
+def answering(function: Function, *, beyond: Collection[str] | None = ()) -> Function:
     """Answer an unknown or a missing keyword with what is meant, and hold values against the type hints.
 
     Args:
-        beyond: parameters that are held to more than their type, by `params.check`.
+        beyond: parameters that are held to more than their type elsewhere; None for all of them.
     Raises:
         UnknownKeyword: (a UsageError and a TypeError) when the function is called with one.
         UsageError: a value is of another type than its hint says.
@@ -80,22 +80,28 @@ def answering(function: Function, *, beyond: Collection[str] = ()) -> Function:
         for word in given:
             if word not in known and not (open_ended and word not in _ANSWERED):
                 raise unknown_keyword(name, word, known)
+        if not hints:
+            hints.update(_hints(function))
+        for word, value in (*zip(hints, args, strict=False), *given.items()):
+            free = word not in known or beyond is None or word in beyond
+            wanted = Any if free else hints[word]
+            if not is_a(value, wanted):
+                raise _wrong_type(name, word, value, wanted)
+            if is_no_path(value, wanted):
+                raise _no_path(name, word)
         placed = [one.name for one in found if one.kind is one.POSITIONAL_OR_KEYWORD][: len(args)]
         absent = [p.name for p in found if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
         absent = [word for word in absent if word not in (*placed, *given)]
         if absent:
             raise _without(name, absent)
-        if not hints:
-            hints.update(_hints(function))
-        for word, value in (*zip(hints, args, strict=False), *given.items()):
-            wanted = hints[word] if word in known and word not in beyond else Any
-            if not is_a(value, wanted):
-                raise _wrong_type(name, word, value, wanted)
-            if is_no_path(value, wanted):
-                raise _no_path(name, word)
         return function(*args, **given)
 
     return call  # type: ignore[return-value]
+
+
+def answering_words(function: Function) -> Function:
+    """Unknown keywords alone: what a constructor of scikit-learn is given is looked at by `fit`."""
+    return answering(function, beyond=None)
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

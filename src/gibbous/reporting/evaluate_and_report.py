@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from gibbous.core.boundary import guarded
 from gibbous.core.errors import UsageError
@@ -129,7 +129,6 @@ def report(
         EngineFailure: the extra "report" is not installed.
     """
     mapped = _mapped(geography, destinations, flows, options)
-    _check_audience(audience)
     if sign is not None and (audience, out) != ("public", None):
         raise nothing_to_sign()
     if audience == "internal":
@@ -148,16 +147,6 @@ def report(
         folder, key = _folder(release), signing_key(sign)
         return release_report.into_release(folder, mapped=mapped, sign=key, overwrite=overwrite)
     return public_report(release, out, mapped=mapped, overwrite=overwrite)
-
-
-def _check_audience(audience: str) -> None:
-    if audience not in get_args(Audience):
-        raise UsageError(
-            "AUDIENCE",
-            f"There is no audience {str(audience)!r}.",
-            "Audiences are 'public' and 'internal'.",
-            "Correct the audience.",
-        )
 
 
 def _check_public(*confidential: Any) -> None:
