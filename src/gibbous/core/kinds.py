@@ -1,4 +1,4 @@
-"""Type hints held against values: what a parameter, or an argument of a public function, may be."""
+"""Values checked against type hints: what a parameter, or an argument of a public function, may be."""
 
 from __future__ import annotations
 

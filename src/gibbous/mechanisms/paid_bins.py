@@ -347,6 +347,3 @@ def _check_numbers(known: Plan, name: str) -> None:
             "Bins are bought for a method that works on the bins it is given.",
             f"Use {name} without paid_bins, or with the schema's bins.",
         )
-
-
-__all__ = ["PaidBins"]
