@@ -111,7 +111,10 @@ def _rule(studio: Studio, form: Form) -> str:
     text = read_text(path, MAX_BYTES) + "\n[[rule]]\n" + "\n".join(lines) + "\n"
     if parse_schema(text, folder=path.parent).rules[-1] in known:
         raise UsageError(
-            "RULE", "This rule has been written before.", "Each rule is written once.", "Write another."
+            "RULE",
+            "This rule has been written before.",
+            "Each rule is written once.",
+            "Write another.",
         )
     write(path, text)
     return "describe"
