@@ -99,7 +99,7 @@ def _drawn(points: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
                       "path": SHAPES[series]})  # fmt: skip
     return {
         "drawn": drawn,
-        "lines": _lines(points, y, top),
+        "lines": _lines(points, y, top, drawn),
         "series": [
             {"label": label, "path": SHAPES[i % len(SHAPES)]} for i, label in enumerate(labels)
         ],
@@ -111,8 +111,10 @@ def _drawn(points: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
     }
 
 
-def _lines(points: list[dict[str, Any]], y: str, top: float) -> list[dict[str, Any]]:
-    """References, which have no budget, as lines across; no label over another one."""
+def _lines(
+    points: list[dict[str, Any]], y: str, top: float, marks: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """References, which have no budget, as lines across; no label over another one, or over a mark."""
     found: list[dict[str, Any]] = []
     of = [p for p in points if not p.get("mechanism") and isinstance(p.get(y), int | float)]
     for one in sorted(of, key=lambda p: -p[y]):
@@ -121,6 +123,14 @@ def _lines(points: list[dict[str, Any]], y: str, top: float) -> list[dict[str, A
         found.append({"y": place, "words": "" if near else str(one["label"])})
         if near:
             found[-2]["words"] += f", {one['label']}"
+    for one in found:
+        half = 3.5 * len(one["words"]) + 8
+        free = (
+            x
+            for x in (RIGHT - half, (LEFT + RIGHT) / 2, LEFT + half, (3 * LEFT + RIGHT) / 4)
+            if not any(abs(m["x"] - x) < half and -26 < m["y"] - one["y"] < 8 for m in marks)
+        )
+        one["x"] = round(next(free, RIGHT - half), 1)
     return found
 
 
