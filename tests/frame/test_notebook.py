@@ -132,7 +132,7 @@ def test_parameters_of_a_method_that_is_named_are_nested_too() -> None:
         made.set_params(method__parent=1)
     made.set_params(method="laplace", epsilon=1)
     assert made.parameters is None
-    with pytest.raises(UsageError, match="made already"):
+    with pytest.raises(UsageError, match="already made"):
         gb.Synthesizer(gb.Laplace(epsilon=1), parameters={"parents": 1}).fit(FRAME, SCHEMA)
 
 

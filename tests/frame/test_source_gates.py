@@ -40,6 +40,7 @@ ENTROPY_OWNERS = {
     "studio/app.py": "keys of forms",
     "studio/door.py": "the token of the studio, and its sessions",
     "studio/guard.py": "numbers of faults",
+    "studio/looking.py": "the key by which looks at records are known again",
     "studio/jobs.py": "names of jobs",
     "studio/uploads.py": "names of uploads",
 }

@@ -136,7 +136,7 @@ def test_a_folder_of_other_settings_is_refused(tmp_path: Path) -> None:
         studies.run("bowen2016-1", out=tmp_path, **(SHORT | {"reps": 4}))
     with pytest.raises(UsageError, match="pi, study"):
         studies.run("bowen2016-3", out=tmp_path, **SHORT)
-    with pytest.raises(UsageError, match="not be resumed"):
+    with pytest.raises(UsageError, match="resuming it was turned off"):
         studies.run("bowen2016-1", out=tmp_path, resume=False, **SHORT)
 
 

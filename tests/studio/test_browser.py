@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.browser.test_reports import browser
+from tests.needs import need
 from tests.studio.pictures import NARROW, SCREENS, WIDE, settled
 from tests.studio.serving import Served, served
 
@@ -282,10 +283,10 @@ def peak(studio: Served) -> float:
     return 1024.0 * int(text.split("VmHWM:")[1].split()[0])
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_million_rows_are_held_neither_by_the_studio_nor_by_the_browser(
     browser: Any, studio: Served, tmp_path: Path
 ) -> None:
+    need("/proc")
     path = tmp_path / "million.csv"
     with open(path, "w") as file:
         file.write(",".join(f"a_column_of_levels_{j}" for j in range(6)) + "\n")
