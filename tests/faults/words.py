@@ -66,6 +66,10 @@ def facts(folder: Path, command: Command) -> Facts:
     live = home / "ledger.sqlite.live"
     names |= {p.name for p in home.iterdir()} - _LEDGER if home.exists() else set()
     names |= {p.name for p in live.iterdir()} if live.exists() else set()
+    # Notes of where a purchase lies stay; releases beside the ledger are none of these commands'.
+    kept = home / "ledger.sqlite.releases"
+    names -= {kept.name}
+    names |= {p.name for p in kept.iterdir() if p.suffix != ".folders"} if kept.exists() else set()
     return Facts(
         tuple(e.id for e in entries if e.kind == "reserve"),
         {e.id: str(e.sha256) for e in entries if e.kind == "commit"},

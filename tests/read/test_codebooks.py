@@ -11,11 +11,13 @@ import polars as pl
 import pytest
 
 import gibbous as gb
+from gibbous.core.errors import UsageError
 from gibbous.core.schema import Unit
 from gibbous.encode.encode import encode
 from gibbous.read.metadata.codebook import Codebook, Variable, draft_of
 from gibbous.read.metadata.files import import_draft
 from gibbous.read.schema_file import parse_schema
+from tests.frame.tree import ROOT
 from tests.needs import need
 from tests.read.refusal import refused
 
@@ -326,3 +328,14 @@ def test_texts_of_a_codebook_arrive_on_one_line_and_without_control_characters()
     assert column.label == "Age at entry [2J"
     assert column.note is not None
     assert len(column.note) == 5_000
+
+
+def test_a_dictionary_that_stops_the_reader_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """ReadStat ends its process with a signal on this file, which fuzzing found."""
+    need("formats extra")
+    path = tmp_path / "stops.sav"
+    kept = ROOT / "tests" / "fuzz" / "corpus" / "request" / "spss-dictionary-that-aborts"
+    path.write_bytes(kept.read_bytes().split(b"\n", 1)[1])
+
+    with pytest.raises(UsageError, match="cannot be read"):
+        gb.import_schema(path)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import re
+import resource
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from gibbous.core.extras import need
@@ -21,6 +28,21 @@ READERS = {
 }
 _DAYS = re.compile(r"%?t?[cd]|[AESJ]?DATE|YYMMDD|MMDDYY|DDMMYY", re.I)  # of SPSS, SAS and Stata
 _NOTE = re.compile(r"(\w+) (description|measured_in|note): (.*)")
+_START = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
+    "from gibbous.read.metadata.statistical import tell; tell(*sys.argv[2:])"
+)
+_MEMORY, _SECONDS = 2 << 30, 60  # that reading a dictionary may take
+_FACTS = (
+    "notes",
+    "file_label",
+    "column_names",
+    "column_names_to_labels",
+    "missing_ranges",
+    "variable_measure",
+    "readstat_variable_types",
+    "original_variable_types",
+)
 _ALLOWED = "SPSS (.sav, .zsav, .por), Stata (.dta) and SAS (.sas7bdat, .xpt) files are read"
 
 
@@ -34,16 +56,42 @@ def of_statistical(path: Path) -> Codebook:
         UsageError: the file cannot be read.
         EngineFailure: pyreadstat is not installed.
     """
-    pyreadstat = need("pyreadstat", "formats")
-    reader = READERS[path.suffix.lower()]
-    asked = {"user_missing": True} if reader == "read_sav" else {}
-    try:
-        _, meta = getattr(pyreadstat, reader)(str(path), metadataonly=True, **asked)
-    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError, ValueError):
-        raise unsound("cannot be read", "file", _ALLOWED) from None
+    need("pyreadstat", "formats")
+    meta = _asked(path)
     said = _said(meta.notes or ())
     variables = tuple(_variable(name, meta, said.get(name, {})) for name in meta.column_names)
     return Codebook(variables, None, meta.file_label or "")
+
+
+def _asked(path: Path) -> SimpleNamespace:
+    """What a child process says of a file: a crafted one can stop its reader, which is compiled code."""
+    argv = [json.dumps(sys.path), os.fspath(path.absolute()), READERS[path.suffix.lower()]]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", _START, *argv],
+            capture_output=True,
+            timeout=_SECONDS,
+            check=True,
+        )
+        return SimpleNamespace(**json.loads(done.stdout))
+    except (subprocess.SubprocessError, ValueError, TypeError):
+        raise unsound("cannot be read", "file", _ALLOWED) from None
+
+
+def tell(path: str, reader: str) -> None:
+    """In the child: read a dictionary and print it as JSON; nothing where it cannot be read."""
+    import pyreadstat
+
+    with contextlib.suppress(ValueError, OSError):  # some systems have no such limit
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    asked = {"user_missing": True} if reader == "read_sav" else {}
+    with contextlib.suppress(
+        pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, MemoryError
+    ):
+        _, meta = getattr(pyreadstat, reader)(path, metadataonly=True, **asked)
+        facts = {name: getattr(meta, name) for name in _FACTS}
+        labels = {name: [*own.items()] for name, own in meta.variable_value_labels.items()}
+        sys.stdout.write(json.dumps(facts | {"variable_value_labels": labels}, default=str))
 
 
 def _said(lines: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -69,7 +117,7 @@ def _variable(name: str, meta: Any, said: dict[str, str]) -> Variable:
         else ""
     )
     labels: dict[Level, str] = {}
-    for value, label in (meta.variable_value_labels.get(name) or {}).items():
+    for value, label in meta.variable_value_labels.get(name) or ():
         level = plain_level(value)
         if level is not None and not any(_within(level, span) for span in absent):
             labels[level] = str(label)
