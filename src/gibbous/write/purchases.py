@@ -20,6 +20,7 @@ from gibbous.core.request import Output, Privacy
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.files import make_private_folder
 from gibbous.read.schema_write import schema_json
+from gibbous.write import partial
 from gibbous.write.load import load, read_receipt
 
 SHORT = 16  # hex digits of a digest in the name of a folder
@@ -162,6 +163,8 @@ def earlier(ledger: Ledger, purchase: bytes, folders: Iterable[Path]) -> Earlier
     Args:
         purchase: what `bought_digest` returned.
         folders: where releases of it may lie. None is believed: its tables are those of the ledger.
+    Raises:
+        OutputNotWritten: the system cannot read one: a passing fault must not charge again.
     """
     ids = {str(link.public["id"]) for link in ledger.bought(purchase)}
     entries = ledger.entries() if ids else ()
@@ -170,16 +173,21 @@ def earlier(ledger: Ledger, purchase: bytes, folders: Iterable[Path]) -> Earlier
     found = [(folder, _reservation(folder)) for folder in folders]
     for identity, commit in reversed(paid.items()):
         for folder in (folder for folder, one in found if one == identity):
-            with contextlib.suppress(GibbousError, OSError):
+            try:
                 release = load(folder)
-                if release.receipt.get("digest") == commit.sha256:
-                    return Earlier(f"{str(folder)!r}, {commit.at}", release)
+            except (GibbousError, OSError) as error:
+                partial.refuse_unread(folder, error)  # damaged, or gone: it is charged again
+                continue
+            if release.receipt.get("digest") == commit.sha256:
+                return Earlier(f"{str(folder)!r}, {commit.at}", release)
     return next((Earlier(f"{names[e.id]!r}, {e.at}", None) for e in reversed(paid.values())), None)
 
 
 def _reservation(folder: Path) -> str:
-    with contextlib.suppress(GibbousError, OSError):
+    try:
         return str(read_receipt(folder)["ledger"]["reservation"])
+    except (GibbousError, OSError) as error:
+        partial.refuse_unread(folder, error)
     return ""
 
 
