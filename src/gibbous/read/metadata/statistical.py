@@ -80,7 +80,7 @@ def _asked(path: Path) -> SimpleNamespace:
 
 def tell(path: str, reader: str) -> None:
     """In the child: read a dictionary and print it as JSON; nothing where it cannot be read."""
-    import pyreadstat
+    pyreadstat = need("pyreadstat", "formats")
 
     with contextlib.suppress(ValueError, OSError):  # some systems have no such limit
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
