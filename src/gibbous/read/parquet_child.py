@@ -222,7 +222,7 @@ def serve() -> None:
         request = json.loads(line)
         answer: dict[str, Any] = {"sound": False, "text": 0, "longest": 0, "at_once": 1}
         try:
-            _limit_memory(os.stat(request["path"]).st_size + max(request["limit"], SPARE))
+            limit_memory(os.stat(request["path"]).st_size + max(request["limit"], SPARE))
             _limit_time()
             answer |= _read(request["path"], request["what"], request["batch"]) | {"sound": True}
         except MemoryError:
@@ -279,7 +279,8 @@ def width_of(dtype: Any) -> int:
     return TEXT if dtype in (pl.String, pl.Categorical, pl.Enum) else NUMBER
 
 
-def _limit_memory(spare: int) -> None:
+def limit_memory(spare: int) -> None:
+    """Let this process take so many bytes more than it has."""
     with contextlib.suppress(OSError, ValueError):  # where the system has no such figures or limits
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
         _, hard = resource.getrlimit(resource.RLIMIT_AS)

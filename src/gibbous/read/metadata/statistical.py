@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import Any
 from gibbous.core.extras import need
 from gibbous.core.schema import Level
 from gibbous.read.metadata.codebook import Codebook, Variable, plain_level, unsound
+from gibbous.read.parquet_child import SPARE, limit_memory
 
 READERS = {
     ".sav": "read_sav",
@@ -32,7 +32,7 @@ _START = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
     "from gibbous.read.metadata.statistical import tell; tell(*sys.argv[2:])"
 )
-_MEMORY, _SECONDS = 2 << 30, 60  # that reading a dictionary may take
+_SECONDS = 60  # that reading a dictionary may take
 _FACTS = (
     "notes",
     "file_label",
@@ -81,9 +81,7 @@ def _asked(path: Path) -> SimpleNamespace:
 def tell(path: str, reader: str) -> None:
     """In the child: read a dictionary and print it as JSON; nothing where it cannot be read."""
     pyreadstat = need("pyreadstat", "formats")
-
-    with contextlib.suppress(ValueError, OSError):  # some systems have no such limit
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    limit_memory(SPARE)  # beyond what its libraries hold
     asked = {"user_missing": True} if reader == "read_sav" else {}
     with contextlib.suppress(
         pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, MemoryError
