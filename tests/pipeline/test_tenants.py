@@ -18,7 +18,8 @@ import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous.core.errors import BudgetExhausted, EngineFailure
+from gibbous.core import durable
+from gibbous.core.errors import BudgetExhausted, EngineFailure, OutputNotWritten
 from tests.faults.test_files import in_a_child
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -48,9 +49,8 @@ def test_threads_share_a_cap_exactly(tmp_path: Path) -> None:
     def work(number: int) -> bool:
         try:
             method = gb.Laplace(epsilon=1)
-            gb.synthesize(
-                records(), SCHEMA, method, rows=9, out=tmp_path / f"r{number}", ledger=ledger
-            )
+            out = tmp_path / f"r{number}"
+            gb.synthesize(records(), SCHEMA, method, rows=9, out=out, ledger=ledger, fresh=True)
         except BudgetExhausted:
             return False
         gb.verify(tmp_path / f"r{number}", ledger=ledger)
@@ -91,6 +91,44 @@ def test_the_same_request_at_once_is_bought_by_one_and_handed_to_all(tmp_path: P
 
     assert len(digests) == 1
     assert len(gb.Ledger.read(tmp_path / "ledger.sqlite").accounts()[0].releases) == 1
+
+
+def test_the_same_request_at_once_into_several_folders_is_charged_once(tmp_path: Path) -> None:
+    """Without `bought_alone`, all six find an empty ledger and the cap stops five of them."""
+    ledger = gb.Ledger.open(tmp_path / "ledger.sqlite")
+    ledger.cap(ledger.dataset(records(), schema=SCHEMA), Fraction(1), Fraction(0))
+
+    def work(number: int) -> str:
+        out = tmp_path / f"r{number}"
+        method = gb.Laplace(epsilon=1)
+        release = gb.synthesize(records(), SCHEMA, method, rows=9, out=out, ledger=ledger)
+        gb.verify(out, ledger=ledger)
+        return str(release.receipt["digest"])
+
+    with ThreadPoolExecutor(6) as pool:
+        digests = set(pool.map(work, range(6)))
+
+    assert len(digests) == 1
+    assert len(ledger.accounts()[0].releases) == 1
+
+
+def test_a_run_that_cannot_wait_for_the_same_request_is_refused_before_it_pays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = gb.Ledger.open(tmp_path / "ledger.sqlite")
+    method = gb.Laplace(epsilon=1)
+    gb.synthesize(records(), SCHEMA, method, rows=9, out=tmp_path / "first", ledger=ledger)
+    [notes] = (tmp_path / "ledger.sqlite.releases").glob("*.folders")
+    monkeypatch.setattr("gibbous.core.durable.PATIENCE", 0.05)
+
+    with notes.open() as other:
+        durable.take(other.fileno())
+        with pytest.raises(OutputNotWritten, match="Another run of the same request.*Nothing was"):
+            gb.synthesize(records(), SCHEMA, method, rows=9, out=tmp_path / "second", ledger=ledger)
+
+    again = gb.synthesize(records(), SCHEMA, method, rows=9, out=tmp_path / "second", ledger=ledger)
+    assert again.bought_before
+    assert len(ledger.accounts()[0].releases) == 1
 
 
 @pytest.mark.slow

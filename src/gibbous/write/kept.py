@@ -31,6 +31,7 @@ from gibbous.write.package import Package, begin
 from gibbous.write.purchases import (
     Earlier,
     Purchase,
+    bought_alone,
     bought_digest,
     earlier,
     folder_beside,
@@ -127,11 +128,14 @@ class Drafts:
         bought = bought_digest(privacy, self.plan, dataset)
         with contextlib.ExitStack() as stack:
             stack.enter_context(package)
-            folders = [target] if target.exists() else []
-            folders += [one for one in noted_folders(path, bought) if one != target]
+            wanted = package.release is None and package.result is None and not privacy.fresh
             if path is not None:
                 note_folder(path, bought, target)
-            if package.release is None and package.result is None and not privacy.fresh:
+                if wanted and pays_for_tables(privacy, self.plan):
+                    package.until_end.callback(bought_alone(path, bought))
+            folders = [target] if target.exists() else []
+            folders += [one for one in noted_folders(path, bought) if one != target]
+            if wanted:
                 _refuse_unread(target)
                 if found := earlier(self.ledger, bought, folders):
                     if found.release is not None and found.release.tables is not None:
@@ -169,7 +173,7 @@ def _warn_of_charge(found: Earlier, package: Package) -> None:
     if package.reserved:
         return
     why = (
-        "its folder is gone or was changed, and the tables with it"
+        "its folder is gone, changed or unfinished, and the tables with it"
         if found.release is None
         else "its rows are what was paid for: `gibbous.load(folder).save(other)` copies them"
     )

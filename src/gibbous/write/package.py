@@ -84,6 +84,7 @@ class Package:
             its name, or the request was answered before: nothing is left to do, or to pay.
         bought: whether `release`, or `result`, is that of an earlier release.
         bought_from: the folder of that release, and when it was paid for; empty for this very one.
+        until_end: what is given back when the `with` block ends.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Package:
         self._hold: Hold | None = None
         self._sets: Sets | None = None
         self._told = self._done = False
+        self.until_end = contextlib.ExitStack()
         self.result: Tables | Codes | None = None
         self.release = self._finished()
         self.bought, self.bought_from = self.release is not None, ""
@@ -116,6 +118,10 @@ class Package:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        with self.until_end:
+            self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
         if self._done:
             return
         # A commit that failed may be in the ledger all the same: what it paid for is not removed.

@@ -7,13 +7,14 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gibbous import __version__
-from gibbous.core.errors import GibbousError
+from gibbous.core import durable
+from gibbous.core.errors import GibbousError, OutputNotWritten
 from gibbous.core.plan import Plan
 from gibbous.core.release import Release
 from gibbous.core.request import Output, Privacy
@@ -197,6 +198,30 @@ def note_folder(ledger: Path, purchase: bytes, folder: Path) -> None:
     if folder not in noted_folders(ledger, purchase):
         with open(_notes(ledger, purchase), "ab", opener=_private) as file:
             file.write(json.dumps(os.fspath(folder)).encode() + b"\n")
+
+
+def bought_alone(ledger: Path, purchase: bytes) -> Callable[[], None]:
+    """Wait until no other run of this purchase works: what that one pays for is there to be taken then.
+
+    Returns:
+        What lets the next run begin.
+    Raises:
+        OutputNotWritten: one still works after `PATIENCE`.
+    """
+    handle = os.open(_notes(ledger, purchase), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        durable.take(handle)
+    except BaseException as error:
+        os.close(handle)
+        if isinstance(error, durable.Held):
+            raise OutputNotWritten(
+                "BUSY",
+                f"Another run of the same request, {error}, works on these records.",
+                "Nothing was charged: its tables cost this run nothing once it has ended.",
+                "Wait for it, or pay for tables of your own (fresh=True, --fresh).",
+            ) from None
+        raise
+    return lambda: durable.free(handle)
 
 
 def noted_folders(ledger: Path | None, purchase: bytes) -> list[Path]:
