@@ -101,6 +101,8 @@ TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
     "nested41": lambda rng: nested(100_000, 7, 6, rng),
     "mixture20": lambda rng: mixture(20_000, 20, 20, rng),
     "binary16": lambda rng: mixture(17_000, 16, 2, rng),
+    "binary200": lambda rng: mixture(20_000, 200, 2, rng),
+    "binary500": lambda rng: mixture(20_000, 500, 2, rng),
     "small": lambda rng: mixture(500, 20, 8, rng),
     "parity8": lambda rng: parity(20_000, 8, rng),
 }
