@@ -173,7 +173,7 @@ def _warn_of_charge(found: Earlier, package: Package) -> None:
     if package.reserved:
         return
     why = (
-        "its folder is gone, changed or unfinished, and the tables with it"
+        "its folder is gone or was changed, and the tables with it"
         if found.release is None
         else "its rows are what was paid for: `gibbous.load(folder).save(other)` copies them"
     )
