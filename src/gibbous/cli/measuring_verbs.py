@@ -111,12 +111,16 @@ def report(
 class InferFlags:
     """A model, and how its sets are combined."""
 
-    formula: Annotated[str, Argument(help='For example "y ~ a + b".')]
+    formula: Annotated[str, Argument(help='For example "y ~ a + b"; "~ a + b" for shares.')]
     family: Annotated[
         str, Option("--family", help="gaussian, binomial, multinomial or poisson.")
     ] = "gaussian"
     rule: Annotated[
-        str, Option("--rule", help="auto, unified, raghunathan2003, reiter2003 or raab2016.")
+        str,
+        Option(
+            "--rule",
+            help="auto, unified, raghunathan2003, reiter2003, raab2016; of shares measurement.",
+        ),
     ] = "auto"
     level: Annotated[float, Option("--level", help="Of the intervals.")] = 0.95
     records: Annotated[
