@@ -25,7 +25,10 @@ from tests.infer import made
 
 BINARY = gb.Schema((gb.Column("ill", "binary", levels=("no", "yes")),))
 FOUR = gb.Schema(
-    (gb.Column("ill", "binary", levels=("no", "yes")), gb.Column("sex", "binary", levels=("f", "m")))
+    (
+        gb.Column("ill", "binary", levels=("no", "yes")),
+        gb.Column("sex", "binary", levels=("f", "m")),
+    )
 )
 
 

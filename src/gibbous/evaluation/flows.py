@@ -96,7 +96,7 @@ def evaluate_flows(
     made = {} if truth.flows.records > MOST_REFERENCE else _MADE
     references = {key: Trips.of(make(truth.flows, seed), geography) for key, make in made.items()}
     measures = _measures(at)
-    items = [_found(name, measures[name], truth, sets, references) for name in _wanted(only)]
+    items = [_found(name, measures[name], truth, sets, references) for name in wanted(only)]
     facts = {
         "notice": NOTICE,
         "rows": {"real": truth.flows.records, "synthetic": [s.flows.records for s in sets]},
@@ -109,6 +109,23 @@ def evaluate_flows(
         "without_coordinates": int(truth.flows.counts[~np.isfinite(truth.far)].sum()),
     }
     return Findings(tuple(items), facts)
+
+
+def measured(
+    real: Flows, made: Flows, geography: Geography, only: Sequence[str]
+) -> tuple[Finding, ...]:
+    """Findings of one synthetic table beside the real one, without references (`compare` has its own).
+
+    Args:
+        real, made: of the places of this geography.
+        only: names of findings.
+    Raises:
+        UsageError: an unknown finding.
+    """
+    truth, other = Trips.of(real, geography), Trips.of(made, geography)
+    located = geography.origins.located and geography.destinations.located
+    measures = _measures(_cuts(truth, geography.cuts) if located else (0.0, 0.0))
+    return tuple(_found(name, measures[name], truth, [other], {}) for name in wanted(only))
 
 
 def names() -> tuple[str, ...]:
@@ -157,7 +174,12 @@ def _cuts(truth: Trips, cuts: tuple[float, float] | None) -> tuple[float, float]
     return float(at[0]), float(at[1])
 
 
-def _wanted(only: Sequence[str] | None) -> tuple[str, ...]:
+def wanted(only: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of the findings that are asked for; all of them for None.
+
+    Raises:
+        UsageError: there is no such finding.
+    """
     selected = names() if only is None else tuple(only)
     unknown = [name for name in selected if name not in METRICS]
     if unknown:
