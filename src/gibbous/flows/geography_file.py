@@ -70,6 +70,17 @@ def load_geography(path: str | Path) -> Geography:
     return made if earlier is None else replace(made, earlier=_pairs(file.parent / earlier, made))
 
 
+def place_tables(path: Path) -> tuple[tuple[Path, str], ...]:
+    """The tables of places of a geography file that was loaded, each with the name of its column of ids.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    top = _document(path)
+    listed = [top[name] for name in TABLES]
+    return tuple((path.parent / one["file"], str(one.get("id", "id"))) for one in listed)
+
+
 def cuts_of(given: Any) -> tuple[float, float]:
     """Two distances in miles: a list of numbers, or a text with a comma.
 
