@@ -17,10 +17,10 @@ from gibbous.core.schema import Schema
 from gibbous.evaluation.evaluation import checked
 from gibbous.evaluation.flows import wanted as flow_findings
 from gibbous.evaluation.measure import NOTHING, Options
-from gibbous.flows import Geography
+from gibbous.flows import Geography, flow_schema
 from gibbous.frontier.cell_worker import Job, Worker
 from gibbous.frontier.flow_worker import METRICS as FLOW_METRICS
-from gibbous.frontier.flow_worker import FlowWorker, flow_job_schema, method_at, seen
+from gibbous.frontier.flow_worker import FlowWorker, method_at, seen
 from gibbous.frontier.grid import Cell, arms, cells
 from gibbous.frontier.runner import Store, digest, run_cells
 from gibbous.frontier.study import Study
@@ -66,8 +66,7 @@ def compare(
             their geography (`gibbous.flows.load_geography`).
         methods: names, mechanisms, or a mapping from labels to these.
         epsilon, l: values for every method with such a parameter; empty leaves each as it is.
-        repeats: runs of each method at each value.
-        rows: of each set; None for the noisy number (of methods that pay by the row: the records').
+        repeats, rows: runs of each; rows of a set, None for the noisy number, or as many as records.
         metrics: names of findings (docs/reference/metrics.md; of flows docs/how-to/flows.md).
         keys, sensitive, targets, formulas, given, fraction: as for `evaluate`.
         holdout: a share of the records to keep apart (by seed), or a table of further records.
@@ -85,13 +84,7 @@ def compare(
     _positive(repeats, workers)
     named = {"keys": keys, "sensitive": sensitive, "targets": targets, "formulas": formulas}
     chosen = Options.of(fraction, **named, given=given, only=metrics)
-    flows = None
-    if isinstance(schema, Geography):
-        flows, wanted = schema, _of_flows(schema, chosen, holdout)
-        declared = flow_job_schema(schema)
-    else:
-        declared = Schema.load(schema) if isinstance(schema, str | Path) else schema
-        wanted = checked(declared, chosen)
+    declared, wanted, flows = _declared(schema, chosen, holdout)
     job = Job(
         _portable(source), declared, _spare(holdout), rows, wanted,
         replace(chosen, only=()), seed, None if ledger is None else str(ledger), options, flows,
@@ -130,6 +123,16 @@ def _study(
     begin = partial(Worker if job.geography is None else FlowWorker, job)
     rows = run_cells(grid, begin, store, workers=workers, progress=progress)
     return Study(tuple(rows), facts)
+
+
+def _declared(
+    schema: Schema | Geography | str | Path, chosen: Options, holdout: Any
+) -> tuple[Schema, tuple[str, ...], Geography | None]:
+    """The schema of a record, the findings that are computed, and the geography of flows."""
+    if isinstance(schema, Geography):
+        return flow_schema(seen(schema)), _of_flows(schema, chosen, holdout), schema
+    declared = Schema.load(schema) if isinstance(schema, str | Path) else schema
+    return declared, checked(declared, chosen), None
 
 
 def _of_flows(geography: Geography, options: Options, holdout: Any) -> tuple[str, ...]:

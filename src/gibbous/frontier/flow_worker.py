@@ -15,7 +15,6 @@ from gibbous.flows import (
     Geography,
     coarse,
     collected,
-    flow_schema,
     flows_of,
     placed,
     read_flows,
@@ -69,8 +68,8 @@ class FlowWorker:
 
         mechanism, schema = method_at(cell.arm, self.geography), self.job.schema
         rows = self.job.rows
-        if rows is None and mechanism.about.releases == "rows" and not placed_by(cell.arm):
-            rows = self.flows.records
+        if rows is None and mechanism.about.releases == "rows" and cell.arm.method != "onthemap":
+            rows = self.flows.records  # onthemap draws as many as each destination has
         planned = plan(schema, mechanism, rows=rows, accept_inferred=True, understand=True)
         cost = budget(planned.claim, planned.total) | {"memory_planned": planned.memory_bytes}
         seed = number(self.job.seed, 7, cell.repeat)
@@ -98,16 +97,6 @@ class FlowWorker:
 def seen(geography: Geography) -> Geography:
     """The geography whose origins are counted: the regions of its level, where it asks for one."""
     return coarse(geography, geography.level) if geography.level else geography
-
-
-def flow_job_schema(geography: Geography) -> Any:
-    """The schema of the records of a study of flows."""
-    return flow_schema(seen(geography))
-
-
-def placed_by(arm: Arm) -> bool:
-    """Whether a method takes places, and publishes how many records each destination has."""
-    return arm.method == "onthemap"
 
 
 def method_at(arm: Arm, geography: Geography) -> Any:

@@ -3,6 +3,7 @@
 A combination of levels splits the records into a inside and r outside of it. With the Jeffreys law for
 its share, and P(released | a, r) known exactly, the law of the share given the release is a mixture of
 Beta(a + 1/2, r + 1/2) laws, whose weights are sums: no sampler and no approximation by a variance.
+Source: Charest (2011), J. Privacy and Confidentiality 2(2); docs/reference/combining-rules.md.
 """
 
 from __future__ import annotations
