@@ -84,7 +84,7 @@ def _shares(analysis: Analysis, asked: InferFlags, screen: ScreenFlags) -> None:
             progress=bars,
         )
     if screen.json:
-        said = found.combined.to_json() | found.to_json()
+        said = found.combined.to_json() | found.to_json() | {"remarks": []}
         show.as_json(said | {"formula": asked.formula, "entered": numbers(analysis)})
         return
     if not screen.quiet:
