@@ -237,10 +237,11 @@ def _of_tables(tables: Tables) -> list[str]:
 def _of_rows(receipt: Any) -> list[str]:
     name, order = inner_method(receipt), (receipt["method"].get("params") or {}).get("order")
     if name == "contingency" and order:
-        return [
-            f"Structure: the rows follow a log-linear model; what more than {order} columns have to do with each "
-            "other, beyond smaller groups of them, is not in them."
-        ]
+        sentence = (
+            f"Structure: the rows follow a log-linear model; what more than {order} columns have to do with "
+            "each other, beyond smaller groups of them, is not in them."
+        )
+        return [sentence]
     if name in UNPERTURBED:
         return []
     sentence = (
