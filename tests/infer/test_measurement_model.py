@@ -18,6 +18,7 @@ import gibbous as gb
 from gibbous.core.errors import UsageError
 from gibbous.core.tables import NoiseInfo
 from gibbous.evaluation.inference import measurement_model as model
+from gibbous.evaluation.inference import released_tables
 from gibbous.evaluation.inference.analysis import Analysis
 from gibbous.evaluation.inference.noise_replicates import noise
 from gibbous.evaluation.inference.released_tables import Reading
@@ -39,6 +40,13 @@ def drawn(method: Any, schema: gb.Schema, rows: int, sets: int) -> Any:
         "rows": [rows] * sets,
     }
     return SimpleNamespace(schema=schema, tables=None, receipt=receipt)
+
+
+def read(release: Any, counted: Any, n: int, place: int = 0) -> model.Likelihood:
+    """The likelihood of one combination of the first column."""
+    known = model.likelihoods(release, (0,), counted, n)
+    assert known is not None
+    return known[1](place)
 
 
 def agrees(found: model.Likelihood, weight: Callable[[float], float]) -> None:
@@ -85,7 +93,7 @@ def test_rows_of_an_urn_have_the_likelihood_that_enumeration_gives(method: Any) 
     split = {a: (n - a, 0, a // 2, a - a // 2) for a in range(n + 1)}
     law = [math.prod(float(of_set(split[a], x)) for x in seen) for a in range(n + 1)]
     counted = np.array([[rows - x, x] for x in seen], dtype=float)
-    found = list(model.likelihoods(drawn(method, FOUR, rows, 2), (0,), counted, n) or ())[1]
+    found = read(drawn(method, FOUR, rows, 2), counted, n, place=1)
 
     assert np.exp(found.log - found.log[0]) == pytest.approx(np.array(law) / law[0], rel=1e-9)
     agrees(found, lambda p: float(binom.pmf(range(n + 1), n, p) @ law))
@@ -166,7 +174,7 @@ def of_dirichlet(share: float, rng: np.random.Generator, *, told: float = 2.0) -
     alpha = float(gb.Dirichlet(epsilon=2).posterior(BINARY, 100, 1).effective or 0)
     x = rng.binomial(100, rng.beta(a + alpha, 150 - a + alpha))
     release = drawn(gb.Dirichlet(epsilon=told), BINARY, 100, 1)
-    return next(iter(model.likelihoods(release, (0,), np.array([[x, 100.0 - x]]), 150) or ()))
+    return read(release, np.array([[x, 100.0 - x]]), 150)
 
 
 def of_table(share: float, rng: np.random.Generator, *, told: float = 6.0) -> model.Likelihood:
@@ -234,3 +242,23 @@ def test_several_truncated_cells_of_one_count_are_refused() -> None:
 
     with pytest.raises(UsageError, match="truncated"):
         Analysis(release).table(["ill"], rule="measurement")
+
+
+def test_equal_counts_are_summed_once_and_every_combination_keeps_its_own(monkeypatch: Any) -> None:
+    asked: list[model.Likelihood] = []
+    honest = model.summed
+
+    def counted(one: model.Likelihood, level: float) -> tuple[float, float, float, float, float]:
+        asked.append(one)
+        return honest(one, level)
+
+    monkeypatch.setattr(model, "summed", counted)
+    analysis = Analysis(made.release("laplace", sets=1))
+    found = analysis.table(["ill", "age"], rule="measurement")
+    tables = analysis.release.tables
+    assert tables is not None
+    counts = released_tables.readings(tables, (0, 2))[0].counts
+
+    assert len(asked) == len(set(counts.tolist())) <= len(found.levels) == 18
+    order = np.argsort(counts, kind="stable")
+    assert (np.diff(found.combined.estimate[order]) >= 0).all()

@@ -9,7 +9,7 @@ Source: Charest (2011), J. Privacy and Confidentiality 2(2); docs/reference/comb
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -122,10 +122,13 @@ def _measured(
     names: Sequence[str],
 ) -> Combined | None:
     stated = facts.records if facts.records_from == "given" else None
-    each = likelihoods(release, columns, counted, stated)
-    if each is None:
+    known = likelihoods(release, columns, counted, stated)
+    if known is None:
         return None
-    mean, sd, low, high, sampling = np.array([summed(one, level) for one in each]).T
+    evidence, of = known  # equal evidence is summed once: most cells of a large table have few rows
+    _, first, places = np.unique(evidence, axis=1, return_index=True, return_inverse=True)
+    each = np.array([summed(of(int(place)), level) for place in first])
+    mean, sd, low, high, sampling = each[places.reshape(-1)].T
     what = "rows" if release.tables is None else "noisy tables"
     total = "summed over, too" if stated is None else f"{stated:,.0f} (given)"
     nothing = np.zeros_like(mean)
@@ -141,8 +144,8 @@ def _measured(
 
 def likelihoods(
     release: Release, columns: tuple[int, ...], counted: Sequence[Floats], records: float | None
-) -> Iterator[Likelihood] | None:
-    """One for each combination of some columns, in their row-major order.
+) -> tuple[Floats, Callable[[int], Likelihood]] | None:
+    """What is known of each combination of some columns, in their row-major order, and its likelihood.
 
     Args:
         release: as loaded.
@@ -150,6 +153,7 @@ def likelihoods(
         counted: rows of each set in each combination, for a method whose rows are what it releases.
         records: n where it is stated; rows that were drawn need it, tables have noisy totals.
     Returns:
+        Counts, float64 (sets or tables, combinations), and the likelihood by a combination's position;
         None where the law of what was released is not known given two counts alone.
     """
     schema, method = release.schema, release.receipt["method"]
@@ -158,7 +162,7 @@ def likelihoods(
     if release.tables is None:
         if method["name"] not in DRAWN or records is None:
             return None
-        return _of_rows(release, np.array(counted), round(records))
+        return np.array(counted), _of_rows(release, np.array(counted), round(records))
     readings = released_tables.readings(release.tables, columns)
     truncated = _truncated(method.get("params") or {})
     if not readings or readings[0].counts.size < 2:
@@ -166,10 +170,11 @@ def likelihoods(
     if truncated and readings[0].cells * (readings[0].counts.size - 1) > 1:
         return None  # of several cells, truncated apart, the sum of counts does not say the law
     n = None if records is None else round(records)
-    return (_of_table(readings, i, n, truncated=truncated) for i in range(readings[0].counts.size))
+    evidence = np.array([one.counts for one in readings])
+    return evidence, lambda place: _of_table(readings, place, n, truncated=truncated)
 
 
-def _of_rows(release: Release, counted: Floats, n: int) -> Iterator[Likelihood]:
+def _of_rows(release: Release, counted: Floats, n: int) -> Callable[[int], Likelihood]:
     """Of rows with Dirichlet probabilities, anew for each set, or with their posterior mean."""
     from gibbous.core.params import build
     from gibbous.mechanisms.registry import load
@@ -179,12 +184,14 @@ def _of_rows(release: Release, counted: Floats, n: int) -> Iterator[Likelihood]:
     alpha = method.posterior(release.schema, receipt["rows"][0], len(counted)).effective
     virtual = None if alpha is None else float(alpha * release.schema.cells)
     rows = counted.sum(axis=1)
-    for x in counted.T:
 
-        def log(a: Floats, x: Floats = x) -> Floats:
+    def of(place: int) -> Likelihood:
+        x = counted[:, place]
+
+        def log(a: Floats) -> Floats:
             if virtual is None:  # rows say nothing of the records
                 return np.zeros_like(a)
-            inside = (a + virtual / len(counted.T))[:, None]
+            inside = (a + virtual / counted.shape[1])[:, None]
             outside = n + virtual - inside
             if method.about.name == "dirichlet":
                 each = betaln(x + inside, rows - x + outside) - betaln(inside, outside)
@@ -192,7 +199,9 @@ def _of_rows(release: Release, counted: Floats, n: int) -> Iterator[Likelihood]:
                 each = x * np.log(inside) + (rows - x) * np.log(outside)
             return np.asarray(each.sum(axis=1))
 
-        yield _found(log, n)
+        return _found(log, n)
+
+    return of
 
 
 def _truncated(params: Mapping[str, Any]) -> bool:
