@@ -22,12 +22,14 @@ from gibbous.flows import (
     FlowEngine,
     Flows,
     Geography,
+    Pairs,
     flow_schema,
     flows_of,
     miles,
     places,
     read_flows,
 )
+from gibbous.flows.earlier import keep_steps
 from gibbous.mechanisms.flows_laplace import FlowsLaplace
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -44,12 +46,15 @@ def counties(people: int) -> tuple[Geography, pl.DataFrame]:
     jobs = homes * draws.lognormal(0, 0.3, n)
     far = miles(lat[:, None], lon[:, None], lat[None], lon[None])
     pull = homes[:, None] * jobs[None] * np.where(far < 1, 30.0, np.exp(-far / 15) + 1e-7)
-    counts = draws.multinomial(people, (pull / pull.sum()).ravel()).reshape(n, n)
+    law = (pull / pull.sum()).ravel()
+    counts = draws.multinomial(people, law).reshape(n, n)
     home, work = np.nonzero(counts)
+    before = np.nonzero(draws.multinomial(people, law).reshape(n, n))  # of a year that is public
     ids = np.array([f"c{i}" for i in range(n)])
     where = places(ids, lat, lon)
     table = {"work": ids[work], "home": ids[home], "jobs": counts[home, work]}
-    return Geography(where, where, "home", "work", "jobs"), pl.DataFrame(table)
+    earlier = Pairs(before[1], before[0])
+    return Geography(where, where, "home", "work", "jobs", earlier=earlier), pl.DataFrame(table)
 
 
 def detroit(part: int) -> tuple[Geography, pl.DataFrame]:
@@ -73,6 +78,11 @@ def methods(geography: Geography) -> Iterator[tuple[str, Any]]:
         one = gb.Onthemap(epsilon=EPSILON, coarsen=coarsen, **given, **where)
         yield f"onthemap, coarsen = {coarsen:g}", one
     yield "onthemap, keep, epsilon = 8.569", gb.Onthemap(epsilon=8.569, keep=KEEP, **given, **where)
+    if geography.earlier is not None:
+        known: dict[str, Any] = {"keep": keep_steps(geography), "earlier": geography.earlier}
+        for epsilon in (EPSILON, 8.569):
+            one = gb.Onthemap(epsilon=epsilon, **known, **given, **where)
+            yield f"onthemap, keep = earlier, epsilon = {epsilon}", one
     yield "flows_laplace", FlowsLaplace(epsilon=EPSILON)
     yield "flows_laplace, epsilon = 1", FlowsLaplace(epsilon=1.0)
 

@@ -246,3 +246,28 @@ def test_without_a_script_the_first_destination_is_there(
 
     assert len(dots) == 13
     assert not controls
+
+
+def test_kilometers_and_names_are_those_of_the_picture_too(browser: Any, tmp_path: Path) -> None:
+    flows, _, places = tables()
+    called = places.with_columns(name=pl.concat_str(pl.lit("Saint "), pl.col("id")))
+    named = Named(destination="work", origin="home", count="jobs", name="name")
+    path = maps.flow_map(flows, "mill", called, tmp_path / "k.html", named=named, unit="km")
+    found = opened(flows, called, real=None, named=named, options=None)
+    data = map_data(
+        found.synthetic, found.geography, destination="school", names=found.names, unit="km"
+    )
+    at = data.place("school")
+    still = panel(data, data.layers[0], at, data.view(at))
+
+    with Visit(browser, path) as visit:
+        visit.page.fill("#ask", "school")  # the id finds the place, whatever it is called
+        visit.page.keyboard.press("Enter")
+        texts, which = visit.page.evaluate(TEXTS), visit.page.inner_text("#which")
+        said, first = visit.page.inner_text("#said"), visit.page.inner_text("#rows th")
+
+    assert which == "Saint school (school)"
+    assert first == "Saint home 0 (home 0)"
+    assert maps.facts(data, 0, at, data.view(at)) in said
+    assert re.findall(r">([^<>]* km)</text>", still) == [one for one in texts if " km" in one]
+    assert visit.said == []

@@ -149,3 +149,17 @@ def test_few_redraws_and_machines_get_the_final_answer_alone(
     assert json.loads(told.out)["references"] == {"ill": "no", "sex": "f"}
     early = [json.loads(line) for line in told.err.splitlines() if "provisional" in line]
     assert [one["provisional"]["references"] for one in early] == [{"ill": "no", "sex": "f"}]
+
+
+def test_a_formula_without_a_left_side_asks_for_shares(
+    single: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = GIVEN | {"formula": "~ ill + `sex`", "rule": "measurement"}
+    run(single, asked)
+    shown = capsys.readouterr().out
+    run(single, asked | {"json": True})
+    found = json.loads(capsys.readouterr().out)
+
+    assert "4 shares by measurement at 95 %. Nothing was spent." in shown
+    assert [(one["ill"], one["sex"]) for one in found["shares"]][:2] == [("no", "f"), ("no", "m")]
+    assert found["entered"]["method"] == "laplace"

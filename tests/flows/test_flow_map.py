@@ -21,6 +21,7 @@ from gibbous.reporting.flow_map_files import Named
 from gibbous.reporting.flow_map_svg import RADIUS, SIZE, Scale, places_on, shade
 from gibbous.reporting.geojson import read_outlines
 from gibbous.reporting.html_page import INTERNAL
+from tests.flows import made
 
 NAMES = Named(destination="work", origin="home", count="jobs")
 HOSTILE = '"><script>alert(1)</script>'
@@ -332,3 +333,38 @@ def test_ids_of_outlines_come_from_the_feature_or_a_property(tmp_path: Path) -> 
     found = read_outlines(geo(tmp_path / "o.json", area("a", SQUARE), named, line))
 
     assert [(o.id, o.closed) for o in found] == [("a", True), ("17", True), ("", False)]
+
+
+def test_distances_are_miles_or_kilometers_and_places_have_names(
+    flows: pl.DataFrame, spots: pl.DataFrame, tmp_path: Path
+) -> None:
+    called = spots.with_columns(name=pl.Series(["Anoka", None, "The mill", "", "Far"]))
+    named = Named(destination="work", origin="home", count="jobs", name="name")
+
+    path = maps.flow_map(flows, "mill", called, tmp_path / "m.svg", named=named, view=30, unit="km")
+
+    root = ElementTree.fromstring(path.read_text())
+    text = " ".join(e.text or "" for e in root.iter() if e.tag.endswith("text"))
+    titles = [e.text for e in root.iter() if e.tag.endswith("title")]
+    assert titles == ["Anoka (a): 40, 13.6 km", f"{HOSTILE}: 2, 22.2 km"]
+    assert "30 km" in text
+    assert "mean distance 14.0 km" in text  # 11.1 km north and 7.9 west are 13.6
+    assert " mi" not in text.replace("mill", "")
+
+
+def test_names_of_places_come_from_the_tables_of_a_geography(tmp_path: Path) -> None:
+    geography = made.files(tmp_path)
+    homes = pl.read_csv(tmp_path / "homes.csv")
+    homes.with_columns(town=pl.lit("Town ") + pl.col("id")).write_csv(tmp_path / "homes.csv")
+    release = made.release(tmp_path)
+
+    path = maps.flow_map(release, "mill", geography, tmp_path / "m.html", named=Named(name="town"))
+
+    assert re.search(r"Town h\d+ \(h\d+\)", path.read_text())
+
+
+def test_a_column_of_names_that_is_none_is_refused(
+    flows: pl.DataFrame, spots: pl.DataFrame, tmp_path: Path
+) -> None:
+    with pytest.raises(GibbousError, match="no column 'town'"):
+        maps.flow_map(flows, "mill", spots, tmp_path / "m.svg", named=Named(name="town"))

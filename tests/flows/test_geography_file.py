@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.core.errors import SchemaMismatch, UsageError
-from gibbous.flows import coarse, flow_schema, level_of, load_geography, placed
+from gibbous.flows import coarse, flow_schema, level_of, load_geography, miles, placed
 from gibbous.flows.geography_file import cuts_of
 from tests.flows import made
 
@@ -131,3 +132,46 @@ def test_a_release_of_regions_is_known_by_its_level(tmp_path: Path) -> None:
     assert level_of(geography, flow_schema(coarse(geography, "county"))) == "county"
     with pytest.raises(UsageError, match="other places"):
         level_of(geography, gb.Schema((gb.Column("a", "binary", levels=("x", "y")),)))
+
+
+def test_shrinking_follows_the_distances_of_earlier_pairs(tmp_path: Path) -> None:
+    """Counted by hand: homes lie 1.38 miles apart on a meridian, the mill at the first of them."""
+    path = made.files(tmp_path, 'earlier = "2018.csv"\nkeep = "earlier"\n' + made.FORM)
+    (tmp_path / "2018.csv").write_text(
+        "work,home\nmill,h0\nmill,h1\nmill,h4\nmill,h19\nschool,h5\nschool,h12\n"
+    )
+    found = load_geography(path)
+    given = placed(gb.Onthemap, {}, found)
+    homes, plants = found.origins, found.destinations
+    shares = []
+    for low, high in itertools.pairwise((0, 5, 10, 15, 25, 40)):
+        inside = [
+            (plant, home)
+            for plant in range(2)
+            for home in range(20)
+            if low
+            <= miles(plants.lat[plant], plants.lon[plant], homes.lat[home], homes.lon[home])
+            < high
+        ]
+        pairs = {(0, 0), (0, 1), (0, 4), (0, 19), (1, 5), (1, 12)}
+        shares.append(sum(one in pairs for one in inside) / max(len(inside), 1))
+    falling = [max(shares[k:]) for k in range(len(shares))]
+
+    steps = dict(given["keep"])
+    kept = 1.0
+    for low, share in zip((0.0, 5.0, 10.0, 15.0, 25.0), falling, strict=True):
+        kept = steps.get(low, kept)  # a step that does not change is not repeated
+        assert kept == pytest.approx(max(share / falling[0], 0.1), abs=1e-4)
+    assert given["earlier"] is found.earlier
+    assert placed(gb.Onthemap, {"keep": [[0, 0.5]]}, found)["earlier"] is found.earlier
+    assert "keep" not in placed(gb.Onthemap, {"keep": [[0, 0.5]]}, found)
+    assert placed(gb.Sba, {}, found) == {}
+
+
+@pytest.mark.parametrize("keys", ['keep = "earlier"', 'earlier = "2018.csv"\nkeep = 0.5'])
+def test_a_keep_without_earlier_pairs_is_refused(keys: str, tmp_path: Path) -> None:
+    path = made.files(tmp_path, f"{keys}\n{made.FORM}")
+    (tmp_path / "2018.csv").write_text("work,home\nmill,h3\n")
+
+    with pytest.raises(UsageError, match="keep that is not from its earlier pairs"):
+        load_geography(path)

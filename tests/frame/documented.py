@@ -121,7 +121,7 @@ def configurations(page: Path) -> dict[str, str]:
 
 def _flows(folder: Path) -> None:
     how_to = DOCS / "how-to" / "flows.md"
-    (geography,) = [t for info, t in fences(how_to) if info == "toml"]
+    (geography,) = [t for info, t in fences(how_to) if info == "toml" and "[origins]" in t]
     (folder / "geography.toml").write_text(geography)
     homes = [f"h{i}" for i in range(30)]
     spots = pl.DataFrame(

@@ -18,8 +18,11 @@ from tests.infer.made import cross
 COUNTS = np.array([30, 20, 26, 24])
 
 
-def made(tables: Tables | None, method: str = "any", rows: tuple[int, ...] = (90, 110)) -> Release:
-    receipt: dict[str, Any] = {"rows": list(rows), "sets": len(rows), "method": {"name": method}}
+def made(
+    tables: Tables | None, method: str = "any", rows: tuple[int, ...] = (90, 110), **params: Any
+) -> Release:
+    named = {"name": method, "params": params}
+    receipt: dict[str, Any] = {"rows": list(rows), "sets": len(rows), "method": named}
     known: Any = None
     schema = tables.schema if tables else cross(COUNTS, 1.0).schema
     return Release((), schema, known, known, tables, Receipt(receipt))
@@ -126,6 +129,9 @@ def test_a_full_table_has_no_structure_to_lose() -> None:
 def test_perturbed_draws_are_named_and_unperturbed_ones_are_not() -> None:
     assert biases(made(None, "pegs"))[0].startswith("Perturbation: pegs")
     assert biases(made(None, "contingency")) == ()
+    assert biases(made(None, "contingency", order=2))[0].startswith(
+        "Structure: the rows follow a log"
+    )
 
 
 def _thresholded() -> Tables:

@@ -48,7 +48,8 @@ def run(
             **settings,
         )
     study.write(out)
-    drawn = _maps(study, plan.x, plan.y, out)
+    ys = plan.y or study.metrics()
+    drawn = _maps(study, plan.x, ys, out)
     if screen.json:
         from gibbous.core.json_values import plain
 
@@ -57,7 +58,7 @@ def run(
     if not screen.quiet:
         from gibbous.frontier.runner import broke
 
-        _table(study, plan.y)
+        _table(study, ys)
         for label, reason in study.failed():
             verb = "failed" if broke([{"failed": reason}]) else "was refused"
             show.line(f"  {label} {verb}: {reason}")

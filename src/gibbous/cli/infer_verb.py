@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gibbous.evaluation.inference.analysis import Analysis
     from gibbous.evaluation.inference.combined_estimate import Fit
     from gibbous.evaluation.inference.combining_rules import Rule
+    from gibbous.evaluation.inference.measurement_model import TableRule
     from gibbous.evaluation.inference.models import Family
 
 HEADERS = ("coefficient", "estimate", "se", "df", "low", "high", "sampling", "synthesis", "noise")
@@ -32,6 +33,9 @@ def run(release: Path, fitted: InferFlags, screen: ScreenFlags) -> None:
     from gibbous.evaluation.inference.analysis import load_release
 
     analysis = load_release(release, records=fitted.records)
+    if fitted.formula.lstrip().startswith("~"):
+        _shares(analysis, fitted, screen)
+        return
     asked = dict(pairs(fitted.reference or [], "REFERENCE", "--reference", "sex=f"))
 
     def first(fit: Fit) -> None:
@@ -64,6 +68,30 @@ def run(release: Path, fitted: InferFlags, screen: ScreenFlags) -> None:
     show.line(
         f"{show.counted(len(last.names), 'coefficient')} by {last.rule} at {100 * fitted.level:g} %; "
         f"{show.counted(len(last.warnings) + len(fit.remarks), 'note')}. Nothing was spent."
+    )
+
+
+def _shares(analysis: Analysis, asked: InferFlags, screen: ScreenFlags) -> None:
+    """Shares of the combinations of the columns of "~ a + b"."""
+    columns = [name.strip().strip("`") for name in asked.formula.split("~", 1)[1].split("+")]
+    with Bars(quiet=screen.quiet, json=screen.json) as bars:
+        found = analysis.table(
+            columns,
+            rule=cast("TableRule", asked.rule),
+            level=asked.level,
+            replicates=asked.replicates,
+            seed=asked.seed,
+            progress=bars,
+        )
+    if screen.json:
+        said = found.combined.to_json() | found.to_json() | {"remarks": []}
+        show.as_json(said | {"formula": asked.formula, "entered": numbers(analysis)})
+        return
+    if not screen.quiet:
+        show.line(str(found))
+    show.line(
+        f"{show.counted(len(found.levels), 'share')} by {found.combined.rule} at "
+        f"{100 * asked.level:g} %. Nothing was spent."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from gibbous.cli import show
 from gibbous.cli.progress import Bars
@@ -12,6 +12,7 @@ from gibbous.core.extras import require
 if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
     from gibbous.cli.measuring_verbs import MapFlags
+    from gibbous.reporting.flow_map_data import Unit
 
 CONFIDENTIAL = "Confidential: real flows, outside the guarantee of any release."
 
@@ -47,9 +48,11 @@ def run(
                 place=mapped.place,
                 lat=mapped.lat,
                 lon=mapped.lon,
+                name=mapped.name,
                 set=mapped.number,
             ),
             view=mapped.view,
+            unit=cast("Unit", mapped.unit),
             overwrite=overwrite,
             options=reading.options(),
         )

@@ -111,12 +111,16 @@ def report(
 class InferFlags:
     """A model, and how its sets are combined."""
 
-    formula: Annotated[str, Argument(help='For example "y ~ a + b".')]
+    formula: Annotated[str, Argument(help='For example "y ~ a + b"; "~ a + b" for shares.')]
     family: Annotated[
         str, Option("--family", help="gaussian, binomial, multinomial or poisson.")
     ] = "gaussian"
     rule: Annotated[
-        str, Option("--rule", help="auto, unified, raghunathan2003, reiter2003 or raab2016.")
+        str,
+        Option(
+            "--rule",
+            help="auto, unified, raghunathan2003, reiter2003, raab2016; of shares measurement.",
+        ),
     ] = "auto"
     level: Annotated[float, Option("--level", help="Of the intervals.")] = 0.95
     records: Annotated[
@@ -261,14 +265,16 @@ class MapFlags:
     ] = None
     outlines: Annotated[Path | None, Option("--outlines", help="GeoJSON areas or lines.")] = None
     view: Annotated[
-        int | None, Option("--view", help="Miles to the edge; default: 95 % of people.")
+        int | None, Option("--view", help="Distance to the edge; default: 95 % of people.")
     ] = None
+    unit: Annotated[str, Option("--unit", help="Of distances: miles or km.")] = "miles"
     destination_column: Annotated[
         str, Option("--destination-column", help="Where it does not follow.")
     ] = ""
     origin_column: Annotated[str, Option("--origin-column", help="Where it does not follow.")] = ""
     count: Annotated[str, Option("--count", help="Column of counts, if any.")] = ""
     place: Annotated[str, Option("--place", help="Id column of the coordinates.")] = ""
+    name: Annotated[str, Option("--name", help="Column of coordinates: names of places.")] = ""
     lat: Annotated[str, Option("--lat", help="Latitude column.")] = "lat"
     lon: Annotated[str, Option("--lon", help="Longitude column.")] = "lon"
     number: Annotated[int, Option("--number", help="Which set, from 1.")] = 1

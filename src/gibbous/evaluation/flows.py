@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from gibbous.core.keywords import answering
 from gibbous.core.release import Release
 from gibbous.evaluation.evaluation import NOTICE
 from gibbous.evaluation.findings import Findings
+from gibbous.evaluation.flows_metrics import METRICS
 from gibbous.evaluation.flows_trips import (
     Trips,
     resampled,
@@ -23,7 +23,7 @@ from gibbous.evaluation.flows_trips import (
     transport_given,
     variation_given,
 )
-from gibbous.evaluation.measure import Measured, Metric, assemble
+from gibbous.evaluation.measure import Measured, assemble
 from gibbous.evaluation.tables import opened
 from gibbous.flows import Flows, Geography, coarse, flows_of, level_of, read_flows, to_regions
 
@@ -32,19 +32,8 @@ SHOWN: Final = 500  # destinations of the detail
 
 _MADE: Final = {"bootstrap": resampled, "independent": shuffled}
 _Measure = Callable[[Trips, Trips], Measured]
-REFERENCES: Final = ("bootstrap", "independent")
 SIZES: Final = (1, 5, 10, 20, 50, 100, 500)
 """People of a destination at which classes of size begin."""
-
-_OVER = "95 %, normal, over destinations"
-_PAPER = "[onthemap, s6, figures "
-_EACH = (
-    "Mean over destinations of the {what} of mean great-circle commute distances, {which}; "
-    "destinations with such trips in both tables. Miles."
-)
-
-
-_metric = partial(Metric, group="flows", references=REFERENCES)
 
 
 @guarded
@@ -96,7 +85,7 @@ def evaluate_flows(
     made = {} if truth.flows.records > MOST_REFERENCE else _MADE
     references = {key: Trips.of(make(truth.flows, seed), geography) for key, make in made.items()}
     measures = _measures(at)
-    items = [_found(name, measures[name], truth, sets, references) for name in _wanted(only)]
+    items = [_found(name, measures[name], truth, sets, references) for name in wanted(only)]
     facts = {
         "notice": NOTICE,
         "rows": {"real": truth.flows.records, "synthetic": [s.flows.records for s in sets]},
@@ -109,6 +98,23 @@ def evaluate_flows(
         "without_coordinates": int(truth.flows.counts[~np.isfinite(truth.far)].sum()),
     }
     return Findings(tuple(items), facts)
+
+
+def measured(
+    real: Flows, made: Flows, geography: Geography, only: Sequence[str]
+) -> tuple[Finding, ...]:
+    """Findings of one synthetic table beside the real one, without references (`compare` has its own).
+
+    Args:
+        real, made: of the places of this geography.
+        only: names of findings.
+    Raises:
+        UsageError: an unknown finding.
+    """
+    truth, other = Trips.of(real, geography), Trips.of(made, geography)
+    located = geography.origins.located and geography.destinations.located
+    measures = _measures(_cuts(truth, geography.cuts) if located else (0.0, 0.0))
+    return tuple(_found(name, measures[name], truth, [other], {}) for name in wanted(only))
 
 
 def names() -> tuple[str, ...]:
@@ -157,7 +163,12 @@ def _cuts(truth: Trips, cuts: tuple[float, float] | None) -> tuple[float, float]
     return float(at[0]), float(at[1])
 
 
-def _wanted(only: Sequence[str] | None) -> tuple[str, ...]:
+def wanted(only: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of the findings that are asked for; all of them for None.
+
+    Raises:
+        UsageError: there is no such finding.
+    """
     selected = names() if only is None else tuple(only)
     unknown = [name for name in selected if name not in METRICS]
     if unknown:
@@ -273,67 +284,3 @@ def _new(real: Trips, other: Trips) -> Measured:
 
 def _singles(trips: Trips) -> float:
     return float((trips.flows.counts == 1).mean())
-
-
-def _each(name: str, title: str, what: str, which: str, figures: str) -> Metric:
-    bias = what == "difference, synthetic minus real,"
-    return _metric(
-        name, title, better="near" if bias else "lower", interval_of=_OVER,
-        definition=_EACH.format(what=what, which=which), source=f"{_PAPER}{figures}]",
-        ideal=0.0 if bias else None,
-    )  # fmt: skip
-
-
-_BIAS, _ERROR = "difference, synthetic minus real,", "absolute difference"
-_ALL = (
-    _each("commute_bias", "Bias of mean commutes", _BIAS, "all trips", "1 and 3"),
-    _each("commute_error", "Error of mean commutes", _ERROR, "all trips", "1 and 3"),
-    _each("commute_bias_short", "Bias of short commutes", _BIAS, "trips below the first cut", "2 and 4"),
-    _each("commute_error_short", "Error of short commutes", _ERROR, "trips below the first cut", "2 and 4"),
-    _metric(
-        "commute_distribution", "Distance of commute distributions", better="lower",
-        definition="Area between the two distribution functions of commute distance over all trips "
-        "(Wasserstein distance of order 1). Miles.",
-        source="Villani (2009), Optimal Transport, remark 6.5",
-    ),
-    _metric(
-        "commute_classes", "Short, moderate and long commutes", better="lower",
-        definition="Total variation distance of the shares of short, moderate and long commutes: half the "
-        "sum of |real share - synthetic share|. From 0 to 1. The cuts are among the facts.",
-        source="[onthemap, s6]: classes by published quantiles of commutes",
-    ),
-    _metric(
-        "commute_given", "Distance of commutes given the destination", better="lower",
-        definition="As the distance of commute distributions, for each destination; mean weighted by real "
-        "people. Miles.",
-        source="Villani (2009), Optimal Transport, remark 6.5",
-    ),
-    _metric(
-        "origin_margin", "Distance of origin margins", better="lower",
-        definition="Total variation distance of the shares of origins over all destinations. From 0 to 1.",
-        source="Levin, Peres (2017), Markov Chains and Mixing Times, prop. 4.2",
-    ),
-    _metric(
-        "origin_given", "Distance of origins given the destination", better="lower",
-        definition="Total variation distance of the shares of origins given each destination; mean weighted "
-        "by real people. From 0 to 1.",
-        source="Levin, Peres (2017), Markov Chains and Mixing Times, prop. 4.2",
-    ),
-    _metric(
-        "new_pairs", "People in pairs without records", better="lower",
-        definition="Share of synthetic people whose pair of origin and destination has no real record. "
-        "From 0 to 1.",
-        source="[onthemap, s1]: sparse tables",
-    ),
-    _metric(
-        "occupied_pairs", "Occupied pairs", better="near",
-        definition="Pairs with synthetic people over pairs with real ones. 0 and more.",
-        source="[onthemap, s1]: sparse tables", ideal=1.0,
-    ),
-    _metric(
-        "single_pairs", "Pairs with one person", better="near",
-        definition="Share of occupied pairs that have one person, synthetic minus real. From -1 to 1.",
-        source="[onthemap, s6]: many pairs are singletons", ideal=0.0,
-    ),
-)  # fmt: skip
-METRICS: Final = {metric.name: metric for metric in _ALL}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gibbous.flows.engine import FlowEngine
-from gibbous.flows.geography_file import check_same, level_of, load_geography, placed
+from gibbous.flows.geography_file import check_same, level_of, load_geography, place_tables, placed
 from gibbous.flows.table import (
     Flows,
     Geography,
@@ -31,6 +31,7 @@ __all__ = [
     "level_of",
     "load_geography",
     "miles",
+    "place_tables",
     "placed",
     "places",
     "read_flows",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import is_finite
+from gibbous.flows.earlier import keep_steps
 from gibbous.flows.table import Geography, coarse, decimals, read_flows
 from gibbous.structure.regions import Pairs, Places, places
 
@@ -21,10 +22,20 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 1 << 20
 TABLES: Final = ("origins", "destinations")
-TOP: Final = ("origin", "destination", "count", "reach", "level", "earlier", "cuts", *TABLES)
+TOP: Final = (
+    "origin",
+    "destination",
+    "count",
+    "reach",
+    "level",
+    "earlier",
+    "keep",
+    "cuts",
+    *TABLES,
+)
 LISTED: Final = ("file", "id", "lat", "lon", "density", "levels")
 FORM: Final = (
-    "Keys are origin, destination, count, reach, level, earlier, cuts, and the tables [origins] and "
+    "Keys are origin, destination, count, reach, level, earlier, keep, cuts, and the tables [origins] and "
     '[destinations], each with "file"'
 )
 
@@ -35,7 +46,8 @@ def load_geography(path: str | Path) -> Geography:
     Args:
         path: TOML: `origin` and `destination` name columns of the flows, `count` that of counts,
             `reach` is in miles, `level` one of the levels of origins, `earlier` a table of pairs
-            that is public already (same columns), `cuts` two distances in miles; [origins] and
+            that is public already (same columns), `keep` = "earlier" shrinks by the distances of
+            these, `cuts` two distances in miles; [origins] and
             [destinations] name tables of places (`file`) and their columns (`id`, `lat`, `lon`,
             `density`, `levels`). Tables are relative to this file.
     Returns:
@@ -65,9 +77,27 @@ def load_geography(path: str | Path) -> Geography:
         float(reach),
         level,
         cuts=cuts_of(top["cuts"]) if "cuts" in top else None,
+        keeps="keep" in top,
     )
     earlier = _name(top, "earlier", None)
+    if "keep" in top and (top["keep"] != "earlier" or earlier is None):
+        raise _bad(
+            "has a keep that is not from its earlier pairs", 'keep = "earlier", beside earlier'
+        )
+    if "keep" in top and not (origins.located and destinations.located):
+        raise _bad("has a keep without coordinates", "It is by distance")
     return made if earlier is None else replace(made, earlier=_pairs(file.parent / earlier, made))
+
+
+def place_tables(path: Path) -> tuple[tuple[Path, str], ...]:
+    """The tables of places of a geography file that was loaded, each with the name of its column of ids.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    top = _document(path)
+    listed = [top[name] for name in TABLES]
+    return tuple((path.parent / one["file"], str(one.get("id", "id"))) for one in listed)
 
 
 def cuts_of(given: Any) -> tuple[float, float]:
@@ -118,7 +148,9 @@ def placed(mechanism: type, given: Mapping[str, object], geography: Geography) -
             "stands in the file",
         )
     more: dict[str, Any] = {"destination": geography.destination, "reach": geography.reach}
-    if geography.earlier is not None and given.get("keep"):
+    if geography.keeps and "keep" not in given:
+        more["keep"] = keep_steps(geography)
+    if geography.earlier is not None and (given.get("keep") or "keep" in more):
         level = given.get("level")
         more["earlier"] = (coarse(geography, str(level)) if level else geography).earlier
     return found | {name: value for name, value in more.items() if name not in given}

@@ -33,6 +33,7 @@ class Geography:
         level: of the origins' hierarchy, whose regions a geography file asks to count in their place;
             empty for the origins themselves.
         earlier: pairs of an earlier public release, which shrinking always keeps; None for none.
+        keeps: whether shrinking keeps origins as often as the earlier pairs have their distance.
         cuts: miles at which an evaluation lets moderate and long commutes begin; None: it finds them.
     """
 
@@ -45,6 +46,7 @@ class Geography:
     level: str = ""
     earlier: Pairs | None = None
     cuts: tuple[float, float] | None = None
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from io import BytesIO
@@ -27,6 +28,8 @@ from gibbous.frontier.runner import BROKE
 if TYPE_CHECKING:
     import polars as pl
 
+    from gibbous.flows import Geography
+
 DELTA = Fraction(1, 10**9)  # at which a zCDP claim is put on an epsilon axis
 NO_ROWS = "The noisy number of rows was 0: there is nothing to measure."
 _KEY = bytes(32)  # a study keeps no fingerprint: the scan's is thrown away
@@ -47,6 +50,7 @@ class Job:
         ledger: path of the ledger that each run is charged to; None charges nothing, because no
             synthetic set leaves the process.
         reading: options for text files.
+        geography: of flows, whose records are counts of pairs; None for a table of rows.
     """
 
     source: str | bytes
@@ -58,6 +62,16 @@ class Job:
     seed: int = 0
     ledger: str | None = None
     reading: Any = None
+    geography: Geography | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """What one run made: a table in the form that is measured, its rows, and what it cost."""
+
+    table: Any
+    rows: int
+    cost: dict[str, Any]
 
 
 class Worker:
@@ -75,42 +89,22 @@ class Worker:
 
     def run(self, cell: Cell) -> list[dict[str, Any]]:
         """Figures of one run: one row a finding; one row with `failed` where the run was refused."""
-        begun, used = time.perf_counter(), time.process_time()
-        facts: dict[str, Any] = {
-            "label": cell.arm.label,
-            "mechanism": cell.arm.method,
-            "repeat": cell.repeat,
-            **{k: v for k, v in cell.arm.params if k in ("epsilon", "delta", "l")},
-        }
-        try:
-            made, cost = self._made(cell)
-        except GibbousError as error:
-            return [{**facts, "metric": "", "failed": f"{error.code}: {error.wrong}"}]
-        except Exception as error:  # noqa: BLE001 - anybody's method; its message may hold a record
-            why = f"{BROKE}: {type(error).__name__} inside the method {cell.arm.method}."
-            return [{**facts, "metric": "", "failed": why}]
-        if not made.rows:
-            return [{**facts, **cost, "metric": "", "failed": NO_ROWS}]
-        facts |= cost | {
-            "seconds": time.perf_counter() - begun,
-            "cpu_seconds": time.process_time() - used,
-            "rows": made.rows,
-        }
-        subject = Subject(
-            self.schema, self.real, (made,), self.holdout, self.job.seed + cell.repeat, ()
-        )
-        findings, _ = metrics.compute(subject, self.job.options, self.job.metrics)
-        return [{**facts, **_row(one)} for one in findings]
+        return figures(cell, self._made, self._measured)
 
-    def _made(self, cell: Cell) -> tuple[Side, dict[str, Any]]:
+    def _measured(self, made: Any, repeat: int) -> Sequence[Finding]:
+        subject = Subject(self.schema, self.real, (made,), self.holdout, self.job.seed + repeat, ())
+        return metrics.compute(subject, self.job.options, self.job.metrics)[0]
+
+    def _made(self, cell: Cell) -> Made:
         if not cell.arm.method:
             name = {"resampled records": "bootstrap", "independent columns": "independent"}
             seed = number(self.job.seed, cell.repeat, REFERENCES.index(cell.arm.label))
             whole = Subject(self.schema, self.real, (self.real,), seed=seed)
             table = whole.reference(name[cell.arm.label])
             assert table is not None
-            return table, {}
-        return self._synthetic(cell)
+            return Made(table, table.rows, {})
+        side, cost = self._synthetic(cell)
+        return Made(side, side.rows, cost)
 
     def _synthetic(self, cell: Cell) -> tuple[Side, dict[str, Any]]:
         from gibbous.evaluation.tables import typed
@@ -149,23 +143,66 @@ class Worker:
 
     def _codes(self, mechanism: Any, planned: Plan, rows: int | None, seed: int) -> Codes:
         from gibbous.disintegrate import engine
-        from gibbous.privacy.spend import spend
-        from gibbous.promise import privacy_of
-        from gibbous.sampling.sample import sample
 
-        privacy = privacy_of(self.job.schema, mechanism, accept_inferred=True)
         holder = engine("local", self.job.reading, threads=1)
-        holder.scan(self.records, privacy.schema, key=_KEY, numbers=planned.numbers)
-        drawn = spend(privacy, planned, holder)
-        if isinstance(drawn, Tables):
-            return sample(drawn, drawn.noisy_rows() if rows is None else rows, seed=seed, threads=1)
-        assert isinstance(drawn, Codes)
-        return drawn
+        holder.scan(self.records, self.job.schema, key=_KEY, numbers=planned.numbers)
+        return drawn(self.job, mechanism, planned, rows, seed, holder)
 
     def _rows(self, mechanism: Any) -> int | None:
         if self.job.rows is None and mechanism.about.releases == "rows":
             return self.real.rows
         return self.job.rows
+
+
+def figures(
+    cell: Cell,
+    make: Callable[[Cell], Made],
+    measure: Callable[[Any, int], Sequence[Finding]],
+) -> list[dict[str, Any]]:
+    """The rows of one cell: what it cost, and one row a finding; one with `failed` where it was refused."""
+    begun, used = time.perf_counter(), time.process_time()
+    facts: dict[str, Any] = {
+        "label": cell.arm.label,
+        "mechanism": cell.arm.method,
+        "repeat": cell.repeat,
+        **{k: v for k, v in cell.arm.params if k in ("epsilon", "delta", "l")},
+    }
+    try:
+        made = make(cell)
+    except GibbousError as error:
+        return [{**facts, "metric": "", "failed": f"{error.code}: {error.wrong}"}]
+    except Exception as error:  # noqa: BLE001 - anybody's method; its message may hold a record
+        why = f"{BROKE}: {type(error).__name__} inside the method {cell.arm.method}."
+        return [{**facts, "metric": "", "failed": why}]
+    if not made.rows:
+        return [{**facts, **made.cost, "metric": "", "failed": NO_ROWS}]
+    facts |= made.cost | {
+        "seconds": time.perf_counter() - begun,
+        "cpu_seconds": time.process_time() - used,
+        "rows": made.rows,
+    }
+    return [{**facts, **_row(one)} for one in measure(made.table, cell.repeat)]
+
+
+def drawn(
+    job: Job, mechanism: Any, planned: Plan, rows: int | None, seed: int, holder: Any
+) -> Codes:
+    """Rows of one set, which no ledger is charged for: they stay in this process.
+
+    Args:
+        holder: an engine that has read the records.
+    """
+    from gibbous.privacy.spend import spend
+    from gibbous.promise import privacy_of
+    from gibbous.sampling.sample import sample
+
+    privacy = privacy_of(job.schema, mechanism, accept_inferred=True)
+    released = spend(privacy, planned, holder)
+    if isinstance(released, Tables):
+        size = released.noisy_rows() if rows is None else rows
+        return sample(released, size, seed=seed, threads=1)
+    assert isinstance(released, Codes)
+    return released
 
 
 def budget(claim: Claim, total: Claim) -> dict[str, Any]:

@@ -15,8 +15,12 @@ from gibbous.core.keywords import answering
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
 from gibbous.evaluation.evaluation import checked
-from gibbous.evaluation.measure import Options
+from gibbous.evaluation.flows import wanted as flow_findings
+from gibbous.evaluation.measure import NOTHING, Options
+from gibbous.flows import Geography, flow_schema
 from gibbous.frontier.cell_worker import Job, Worker
+from gibbous.frontier.flow_worker import METRICS as FLOW_METRICS
+from gibbous.frontier.flow_worker import FlowWorker, method_at, seen
 from gibbous.frontier.grid import Cell, arms, cells
 from gibbous.frontier.runner import Store, digest, run_cells
 from gibbous.frontier.study import Study
@@ -29,7 +33,7 @@ Names = str | Sequence[str] | None
 @answering
 def compare(
     source: Any,
-    schema: Schema | str | Path,
+    schema: Schema | Geography | str | Path,
     methods: Mapping[str, Any] | Sequence[Any],
     *,
     epsilon: Sequence[Any] = (),
@@ -58,12 +62,12 @@ def compare(
     computed against the records, and are confidential unless the data are public.
 
     Args:
-        source, schema: a path or a frame; its schema, or the path of the schema file.
+        source, schema: a path or a frame; its schema, or the path of the schema file; for flows
+            their geography (`gibbous.flows.load_geography`).
         methods: names, mechanisms, or a mapping from labels to these.
         epsilon, l: values for every method with such a parameter; empty leaves each as it is.
-        repeats: runs of each method at each value.
-        rows: of each set; None for the noisy number (of methods that pay by the row: the records').
-        metrics: names of findings (docs/reference/metrics.md).
+        repeats, rows: runs of each; rows of a set, None for the noisy number, or as many as records.
+        metrics: names of findings (docs/reference/metrics.md; of flows docs/how-to/flows.md).
         keys, sensitive, targets, formulas, given, fraction: as for `evaluate`.
         holdout: a share of the records to keep apart (by seed), or a table of further records.
         seed, workers: of splits, references and rows; processes, None for all cores.
@@ -80,10 +84,10 @@ def compare(
     _positive(repeats, workers)
     named = {"keys": keys, "sensitive": sensitive, "targets": targets, "formulas": formulas}
     chosen = Options.of(fraction, **named, given=given, only=metrics)
-    declared = Schema.load(schema) if isinstance(schema, str | Path) else schema
+    declared, wanted, flows = _declared(schema, chosen, holdout)
     job = Job(
-        _portable(source), declared, _spare(holdout), rows, checked(declared, chosen),
-        replace(chosen, only=()), seed, None if ledger is None else str(ledger), options,
+        _portable(source), declared, _spare(holdout), rows, wanted,
+        replace(chosen, only=()), seed, None if ledger is None else str(ledger), options, flows,
     )  # fmt: skip
     grid = cells(arms(methods), epsilon=epsilon, l=l, repeats=repeats)
     return _study(grid, job, public_data, resume, workers, progress)
@@ -108,13 +112,46 @@ def _study(
     progress: Progress,
 ) -> Study:
     for cell in grid:
-        if cell.arm.method:
+        if not cell.arm.method:
+            continue
+        if job.geography is not None:
+            method_at(cell.arm, seen(job.geography))
+        else:
             cell.arm.mechanism()  # refuses a wrong parameter before the first run
     facts = _facts(job, public_data)
     store = Store(None if resume is None else Path(resume), facts)
-    begin = partial(Worker, job)
+    begin = partial(Worker if job.geography is None else FlowWorker, job)
     rows = run_cells(grid, begin, store, workers=workers, progress=progress)
     return Study(tuple(rows), facts)
+
+
+def _declared(
+    schema: Schema | Geography | str | Path, chosen: Options, holdout: Any
+) -> tuple[Schema, tuple[str, ...], Geography | None]:
+    """The schema of a record, the findings that are computed, and the geography of flows."""
+    if isinstance(schema, Geography):
+        return flow_schema(seen(schema)), _of_flows(schema, chosen, holdout), schema
+    declared = Schema.load(schema) if isinstance(schema, str | Path) else schema
+    return declared, checked(declared, chosen), None
+
+
+def _of_flows(geography: Geography, options: Options, holdout: Any) -> tuple[str, ...]:
+    """Findings of a study of flows: those that are named, or the usual ones.
+
+    Raises:
+        UsageError: an unknown finding, or an option of tables of rows.
+    """
+    if holdout is not None or replace(options, only=()) != NOTHING:
+        raise UsageError(
+            "FLOWSTUDY",
+            "A study of flows was given keys, sensitive or other columns, or a holdout.",
+            "These belong to findings about tables of rows.",
+            "Leave them out; metrics names findings about flows.",
+        )
+    if options.only != METRICS:
+        return flow_findings(options.only)
+    located = geography.origins.located and geography.destinations.located
+    return FLOW_METRICS if located else FLOW_METRICS[:-1]
 
 
 def _facts(job: Job, public_data: bool) -> dict[str, Any]:
@@ -122,6 +159,11 @@ def _facts(job: Job, public_data: bool) -> dict[str, Any]:
     from gibbous import __version__
     from gibbous.read.schema_write import schema_json
 
+    optional: dict[str, Any] = {} if job.reading is None else {"reading": asdict(job.reading)}
+    if job.geography is not None:
+        places = job.geography.origins, job.geography.destinations, job.geography.earlier
+        told = [None if one is None else one.to_json() for one in places]
+        optional["geography"] = [*told, job.geography.reach, job.geography.cuts]
     return {
         "version": __version__,
         "data": digest(job.source),
@@ -135,7 +177,7 @@ def _facts(job: Job, public_data: bool) -> dict[str, Any]:
         "seed": job.seed,
         "charged": job.ledger is not None,
         "public_data": public_data,
-    } | ({} if job.reading is None else {"reading": asdict(job.reading)})
+    } | optional
 
 
 def _portable(source: Any) -> str | bytes:

@@ -13,13 +13,13 @@ from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import did_you_mean
 from gibbous.core.params import describe
-from gibbous.frontier.compare import METRICS
+from gibbous.flows import Geography, load_geography
 from gibbous.frontier.grid import Arm
 from gibbous.mechanisms import registry
 from gibbous.read.source import ReadOptions
 
 MAX_BYTES = 1 << 20
-TOP = ("data", "schema", "reading", "study", "evaluate", "methods")
+TOP = ("data", "schema", "geography", "reading", "study", "evaluate", "methods")
 STUDY: dict[str, tuple[type, ...]] = {
     "epsilon": (list,),
     "l": (list,),
@@ -54,14 +54,14 @@ class Plan:
     """A study as its file says.
 
     Attributes:
-        source, schema: paths, relative to the file.
+        source, schema: paths, relative to the file; of flows their geography.
         methods: label -> arm.
         settings: keyword arguments of `compare`.
-        x, y: axes of the maps that are drawn.
+        x, y: axes of the maps that are drawn; no y for every finding that is measured.
     """
 
     source: Path
-    schema: Path
+    schema: Path | Geography
     methods: dict[str, Arm]
     settings: dict[str, Any] = field(default_factory=dict)
     x: str = "epsilon_proven"
@@ -82,9 +82,14 @@ def load(path: Path, reading: Mapping[str, str] = MappingProxyType({})) -> Plan:
     except Unreadable as error:
         raise _wrong(f"The study file {str(path)!r} {error}.", "Check --config.") from None
     _known(document, TOP, "the file")
-    for key in ("data", "schema"):
+    declared = "geography" if "geography" in document else "schema"
+    for key in ("data", declared):
         if not isinstance(document.get(key), str):
             raise _wrong(f"The study file does not name its {key}.", f'Add {key} = "FILE".')
+    if {"geography", "schema"} <= document.keys():
+        raise _wrong(
+            "The study file has a schema and a geography.", "Flows have a geography alone."
+        )
     study = _section(document, "study", STUDY)
     options = _section(document, "evaluate", EVALUATE)
     x, y = study.pop("x", "epsilon_proven"), study.pop("y", ())
@@ -94,14 +99,14 @@ def load(path: Path, reading: Mapping[str, str] = MappingProxyType({})) -> Plan:
     read = _section(document, "reading", READING) | dict(reading)
     if read:
         settings["options"] = ReadOptions(**read)
-    wanted = settings.setdefault("metrics", list(METRICS))
+    place = path.parent / document[declared]
     return Plan(
         path.parent / document["data"],
-        path.parent / document["schema"],
+        load_geography(place) if declared == "geography" else place,
         _methods(document.get("methods", [])),
         settings,
         x,
-        (y,) if isinstance(y, str) else tuple(y) or tuple(wanted),
+        (y,) if isinstance(y, str) else tuple(y or settings.get("metrics", ())),
     )
 
 
@@ -170,6 +175,6 @@ def _wrong(what: str, fix: str) -> UsageError:
     return UsageError(
         "STUDYFILE",
         what,
-        "A study file has data, schema, [reading], [study], [evaluate], [[methods]].",
+        "A study file has data, schema (flows: geography), [reading], [study], [evaluate], [[methods]].",
         fix,
     )

@@ -56,7 +56,7 @@ class Dirichlet:
             ParameterError: rows is None or 0.
         """
         total = _drawn.drawn_rows(self, rows, sets)
-        posterior = self._posterior(schema, total, sets)
+        posterior = self.posterior(schema, total // sets, sets)
         outlook = _drawn.prior_facts(posterior, rows)
         each = "" if sets == 1 else f", each of {sets} sets with epsilon / {sets}"
         return _drawn.file_plan(
@@ -72,10 +72,11 @@ class Dirichlet:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw rows * sets rows, set after set."""
         schema, total = curator.schema, _drawn.drawn_rows(self, rows, sets)
-        draw = UrnRows(self._posterior(schema, total, sets), sets)
+        draw = UrnRows(self.posterior(schema, total // sets, sets), sets)
         return curator.draw((_drawn.whole(schema),), draw, total)
 
-    def _posterior(self, schema: Schema, total: int, sets: int) -> Posterior:
+    def posterior(self, schema: Schema, rows: int, sets: int) -> Posterior:
+        """Virtual records beside those of the table, from public facts: the law of so many rows a set."""
         each = exact(self.epsilon) / sets
-        alpha = dirichlet_alpha(each, total // sets, _plans.most_rows(schema))
+        alpha = dirichlet_alpha(each, rows, _plans.most_rows(schema))
         return Posterior(alpha, schema.cells)

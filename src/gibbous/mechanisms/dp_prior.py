@@ -54,7 +54,7 @@ class DpPrior:
             ParameterError: rows is None or 0.
         """
         total = _drawn.drawn_rows(self, rows, sets)
-        outlook = _drawn.prior_facts(self._posterior(schema, total), rows)
+        outlook = _drawn.prior_facts(self.posterior(schema, total // sets, sets), rows)
         return _drawn.file_plan(
             self,
             schema,
@@ -68,9 +68,10 @@ class DpPrior:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw rows * sets rows; sets are parts of one file, so no set costs extra."""
         schema, total = curator.schema, _drawn.drawn_rows(self, rows, sets)
-        draw = PriorRows(self._posterior(schema, total))
+        draw = PriorRows(self.posterior(schema, total // sets, sets))
         return curator.draw((_drawn.whole(schema),), draw, total)
 
-    def _posterior(self, schema: Schema, total: int) -> Posterior:
-        alpha = prior_alpha(exact(self.epsilon), total, _plans.most_rows(schema))
+    def posterior(self, schema: Schema, rows: int, sets: int) -> Posterior:
+        """Virtual records beside those of the table, from public facts: the law of so many rows a set."""
+        alpha = prior_alpha(exact(self.epsilon), rows * sets, _plans.most_rows(schema))
         return Posterior(alpha, schema.cells)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import prod
 from typing import ClassVar
 
+from gibbous.core.cell_model import Draws
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import ResourceLimit
@@ -31,7 +32,7 @@ class Imputation:
         None: a regression can tell what one record holds. Claimed by the paper: none.
         Audited: nothing to audit.
     Source:
-        [park2014, s2.1 and s4.3]; docs/proofs/imputation.md.
+        [park2014, s2.1 and s4.3]; draws: Rubin and Schenker (1986); docs/proofs/imputation.md.
     """
 
     about: ClassVar[About] = About(
@@ -50,6 +51,7 @@ class Imputation:
     mix: float = param(0.5, share, help="Penalty: 0 is ridge, 1 is lasso, between is elastic net.")
     folds: int = param(5, FOLDS, help="Of the penalty's cross-validation.")
     choice: Choice = param("min", help="Penalty of the least held-out loss, or the 1-se rule.")
+    draws: Draws = param("fitted", help="posterior: each set from a fit to records drawn anew.")
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Needs only: there is no cost that could be stated."""
@@ -67,7 +69,8 @@ class Imputation:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Draw rows * sets rows."""
         contexts = (combinations(curator.schema),)
-        draw = ImputedRows(None, self.sweeps, Fit(self.mix, self.folds, self.choice))
+        fit, own = Fit(self.mix, self.folds, self.choice), sets if self.draws == "posterior" else 0
+        draw = ImputedRows(None, self.sweeps, fit, own)
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
 

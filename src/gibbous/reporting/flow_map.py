@@ -29,12 +29,11 @@ from gibbous.flows import (
     to_regions,
 )
 from gibbous.reporting import flow_map_svg, html_page, theme
-from gibbous.reporting.flow_map_data import VIEWS, MapData, map_data
+from gibbous.reporting.flow_map_data import VIEWS, MapData, Unit, map_data
 from gibbous.reporting.flow_map_files import Named, opened
 from gibbous.reporting.flow_map_svg import picture
 from gibbous.reporting.geojson import read_outlines
 from gibbous.reporting.page_parts import Block, Figure, Grid, Panel, Text
-from gibbous.structure.regions import EARTH
 from gibbous.write.rendering import render
 
 ROWS: Final = 20  # origins of the table under the map
@@ -59,6 +58,7 @@ def flow_map(
     outlines: str | Path | None = None,
     named: Named | None = None,
     view: int | None = None,
+    unit: Unit = "miles",
     overwrite: bool = False,
     options: Any = None,
 ) -> Path:
@@ -73,7 +73,8 @@ def flow_map(
             and says so.
         outlines: GeoJSON areas or lines; an area with the id of an origin is shaded by its people.
         named: columns, where they do not follow from the release.
-        view: miles to the edge, one of `VIEWS`; None holds 95 % of the people.
+        view: distance to the edge, one of `VIEWS`; None holds 95 % of the people.
+        unit: of distances, "miles" or "km".
         overwrite: replace the file.
         options: how text files are read (`gibbous.read.source.ReadOptions`).
     Returns:
@@ -82,7 +83,7 @@ def flow_map(
         That of the release: without `real` the map is arithmetic on what was released. With `real` it
         has none.
     Raises:
-        UsageError: an unknown destination, view, column or kind of file.
+        UsageError: an unknown destination, view, unit, column or kind of file.
         SchemaMismatch: a table of flows or of coordinates does not fit.
         OutputNotWritten: the file exists or cannot be written.
     """
@@ -92,14 +93,14 @@ def flow_map(
     request = opened(release, coordinates, real=real, named=named or Named(), options=options)
     data = map_data(
         request.synthetic, request.geography, destination=str(destination), real=request.real,
-        outlines=shapes,
+        outlines=shapes, names=request.names, unit=unit,
     )  # fmt: skip
     at = data.place(str(destination))
     if path.suffix.lower() in (".html", ".htm"):
         content = html(data, at, view, title=request.title, headline=request.headline).encode()
     else:
         edge = view or data.view(at)
-        title = f"{request.title}: origins around {destination}"
+        title = f"{request.title}: origins around {data.names[int(data.destinations[at])]}"
         notes = [facts(data, k, at, edge) for k in range(len(data.layers))]
         drawn = picture(data, at, edge, title=title, notes=[*notes, request.headline])
         content = f"{drawn}\n".encode() if path.suffix.lower() == ".svg" else _png(drawn)
@@ -132,7 +133,8 @@ def html(data: MapData, destination: int, view: int | None, *, title: str, headl
         allowed=allowed(script),
         title=title,
         headline=headline,
-        destination=data.ids[int(data.destinations[destination])],
+        destination=data.names[int(data.destinations[destination])],
+        unit=data.unit,
         said=" ".join(facts(data, k, destination, edge) for k in range(len(data.layers))),
         drawings=[
             (each.name, flow_map_svg.panel(data, each, destination, edge)) for each in data.layers
@@ -165,7 +167,7 @@ def facts(data: MapData, layer: int, destination: int, edge: int) -> str:
     words = [f"{table.name}: {people:,} people from {len(origins):,} origins"]
     if located:
         mean = float((counts[known] * far[known]).sum() / located)
-        words.append(f"mean distance {mean:.1f} miles")
+        words.append(f"mean distance {mean:.1f} {data.unit}")
     beyond = int(counts[known][far[known] > edge].sum())
     if beyond:
         words.append(f"{beyond:,} beyond the view")
@@ -191,15 +193,15 @@ def check_out(path: Path, view: int | None = None, *, overwrite: bool = False) -
     if view is not None and view not in VIEWS:
         raise UsageError(
             "MAPVIEW",
-            f"The edge of a map cannot be at {view} miles.",
-            f"Views are {', '.join(map(str, VIEWS))} miles.",
+            f"The edge of a map cannot be at {view:,}.",
+            f"Views are {', '.join(map(str, VIEWS))} miles or kilometers.",
             "Choose one of these, or none for 95 % of the people.",
         )
     html_page.check_targets((path,), "map", overwrite=overwrite)
 
 
 def _payload(data: MapData, destination: int) -> str:
-    look: dict[str, object] = {"earth": EARTH, "rows": ROWS}
+    look: dict[str, object] = {"rows": ROWS}
     for owner, names in (
         (flow_map_svg, "size radius largest crowd least rings breaks shades colors"),
         (theme, "ink muted base paper font"),
@@ -214,7 +216,7 @@ def _payload(data: MapData, destination: int) -> str:
 
 def _rows(data: MapData, destination: int) -> list[tuple[str, ...]]:
     return [
-        (data.ids[place], "" if far != far else f"{far:.1f}", *(f"{n:,}" for n in counts))
+        (data.names[place], "" if far != far else f"{far:.1f}", *(f"{n:,}" for n in counts))
         for place, far, counts in data.rows(destination)
     ]
 
@@ -320,7 +322,7 @@ def _figure(data: MapData, name: str, destination: str) -> Figure:
     ]
     head = ("origin", "miles", *(layer.name for layer in data.layers))
     rows = tuple(
-        (data.ids[place], None if far != far else round(far, 1), *counts)
+        (data.names[place], None if far != far else round(far, 1), *counts)
         for place, far, counts in data.rows(at)
     )
     return Figure(

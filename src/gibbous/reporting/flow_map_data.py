@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -12,11 +13,13 @@ from gibbous.core.errors import UsageError
 from gibbous.core.keywords import did_you_mean
 from gibbous.flows import Flows, Geography
 from gibbous.reporting.geojson import Outline
-from gibbous.structure.regions import miles
+from gibbous.structure.regions import EARTH, miles
 
 MOST_PAIRS: Final = 600_000  # in one page: about 4 MB
 VIEWS: Final = (1, 2, 4, 6, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300, 500, 1000, 3000, 12500)
-"""Miles from the destination to the edge of a drawing."""
+"""Miles, or kilometers, from the destination to the edge of a drawing."""
+Unit = Literal["miles", "km"]
+IN_A_MILE: Final = {"miles": 1.0, "km": 1.609344}
 LOOKED_AT: Final = 20_000  # ids that a misspelled one is compared with
 WITHIN: Final = 0.95  # share of located people that the first view holds
 
@@ -48,20 +51,24 @@ class MapData:
     """All that a page draws from.
 
     Attributes:
-        ids, lat, lon: of the places that occur; NaN where a place has no coordinates.
+        ids, names: of the places that occur, and what they are shown as.
+        lat, lon: of these; NaN where a place has no coordinates.
         destinations: their places, int64 (destinations,).
         layers: synthetic alone, or synthetic and real.
         outlines: shapes of regions, or lines to find one's way.
         left_out: destinations of the release that are not in the page, because it would be too large.
+        unit: of all distances.
     """
 
     ids: tuple[str, ...]
+    names: tuple[str, ...]
     lat: np.ndarray
     lon: np.ndarray
     destinations: np.ndarray
     layers: tuple[Layer, ...]
     outlines: tuple[Outline, ...] = ()
     left_out: int = 0
+    unit: Unit = "miles"
 
     @property
     def internal(self) -> bool:
@@ -80,9 +87,13 @@ class MapData:
         raise no_destination(destination, np.array([self.ids[at] for at in self.destinations]))
 
     def distances(self, destination: int, origins: np.ndarray) -> np.ndarray:
-        """Great-circle miles from places to a destination."""
+        """Great-circle distances from places to a destination."""
+        return self.far(destination, self.lat[origins], self.lon[origins])
+
+    def far(self, destination: int, lat: np.ndarray, lon: np.ndarray) -> np.ndarray:
+        """Great-circle distances of points from a destination, in the unit."""
         at = int(self.destinations[destination])
-        return miles(self.lat[at], self.lon[at], self.lat[origins], self.lon[origins])
+        return miles(self.lat[at], self.lon[at], lat, lon) * IN_A_MILE[self.unit]
 
     def view(self, destination: int) -> int:
         """The smallest view that holds 95 % of the people whose origin is located."""
@@ -102,7 +113,7 @@ class MapData:
         return next((v for v in VIEWS if v >= edge), VIEWS[-1])
 
     def rows(self, destination: int) -> list[tuple[int, float, tuple[int, ...]]]:
-        """Of each origin of a destination: its place, miles (NaN: unknown), people a layer; most first."""
+        """Of each origin of a destination: its place, distance (NaN: unknown), people a layer; most first."""
         counts: dict[int, list[int]] = {}
         for k, layer in enumerate(self.layers):
             for place, count in zip(*(v.tolist() for v in layer.part(destination)), strict=True):
@@ -115,6 +126,9 @@ class MapData:
         """Plain JSON values for the script of the page."""
         return {
             "ids": list(self.ids),
+            "names": list(self.names),
+            "unit": self.unit,
+            "earth": EARTH * IN_A_MILE[self.unit],
             "lat": _rounded(self.lat),
             "lon": _rounded(self.lon),
             "destinations": self.destinations.tolist(),
@@ -141,6 +155,8 @@ def map_data(
     real: Flows | None = None,
     outlines: Sequence[Outline] = (),
     most: int = MOST_PAIRS,
+    names: Mapping[str, str] = MappingProxyType({}),
+    unit: Unit = "miles",
 ) -> MapData:
     """Choose the destinations that fit into a page, the asked one first, and renumber their places.
 
@@ -150,6 +166,8 @@ def map_data(
         real: confidential flows, for internal use.
         outlines: from `read_outlines`.
         most: pairs of a page.
+        names: id -> what the place is called; the id follows it in brackets.
+        unit: of distances.
     Raises:
         UsageError: the destination is not declared, or nobody goes there; the flows are confidential
             but were not given as real.
@@ -166,12 +184,13 @@ def map_data(
     parts = [_of(table, kept, len(geography.destinations)) for table in tables]
     seen = np.unique(np.concatenate([origins for _, origins, _ in parts]))
     here, there = geography.origins, geography.destinations
-    names, lat, lon, where = _joined(here, there, seen, kept)
+    ids, lat, lon, where = _joined(here, there, seen, kept)
+    shown = tuple(f"{names[one]} ({one})" if names.get(one) else one for one in ids)
     layers = tuple(
         Layer(name, first, np.searchsorted(seen, origins), counts)
         for name, (first, origins, counts) in zip(("synthetic", "real"), parts, strict=False)
     )
-    return MapData(names, lat, lon, where, layers, tuple(outlines), left_out)
+    return MapData(ids, shown, lat, lon, where, layers, tuple(outlines), left_out, unit)
 
 
 def no_destination(destination: str, among: np.ndarray) -> UsageError:

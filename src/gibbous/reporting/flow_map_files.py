@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from gibbous.flows import (
     flows_of,
     level_of,
     load_geography,
+    place_tables,
     places,
     read_flows,
     to_regions,
@@ -41,6 +43,7 @@ class Named:
     Attributes:
         destination, origin, count: of flows; no count where each row is one person.
         place, lat, lon: of coordinates; the place is by default "id", or the first column.
+        name: of coordinates: what places are called; empty shows their ids.
         set: which synthetic set, from 1.
     """
 
@@ -50,6 +53,7 @@ class Named:
     place: str = ""
     lat: str = "lat"
     lon: str = "lon"
+    name: str = ""
     set: int = 1
 
 
@@ -62,6 +66,7 @@ class Opened:
     geography: Geography
     title: str
     headline: str
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 def opened(release: Any, coordinates: Any, *, real: Any, named: Named, options: Any) -> Opened:
@@ -73,6 +78,7 @@ def opened(release: Any, coordinates: Any, *, real: Any, named: Named, options: 
         SchemaMismatch: a column is missing, or no place of the flows has coordinates.
         ModelRejected: the folder is not an intact release.
     """
+    names = _names(coordinates, named, options)
     if isinstance(release, str | os.PathLike) and Path(release).is_dir():
         from gibbous.write.load import load
 
@@ -80,7 +86,8 @@ def opened(release: Any, coordinates: Any, *, real: Any, named: Named, options: 
     if _is_geography(coordinates) and isinstance(release, Release):
         geography = load_geography(Path(coordinates))
         if set(release.schema.names) == {geography.destination, geography.origin}:
-            return _under(release, geography, real=real, named=named, options=options)
+            found = _under(release, geography, real=real, named=named, options=options)
+            return replace(found, names=names)
     frame, title, headline, hint = _table(release, named, options)
     listed, named = _spots(coordinates, named, options)
     destination, origin, count = _columns(frame, named, hint)
@@ -100,7 +107,7 @@ def opened(release: Any, coordinates: Any, *, real: Any, named: Named, options: 
         secret, _ = read_flows(
             tables[1], Geography(known, known, origin, destination, theirs), options=options
         )
-    return Opened(public, secret, geography, title, headline)
+    return Opened(public, secret, geography, title, headline, names)
 
 
 def _under(
@@ -116,6 +123,29 @@ def _under(
         secret, _ = read_flows(real, geography, options=options)
         secret = to_regions(secret, geography, level) if level else secret
     return Opened(public, secret, seen, _title(release), release.claim.words())
+
+
+def _names(coordinates: Any, named: Named, options: Any) -> dict[str, str]:
+    """What places are called, by id: of the table of coordinates, or of those of a geography file."""
+    if not named.name:
+        return {}
+    declared = _is_geography(coordinates)
+    files = place_tables(Path(coordinates)) if declared else ((coordinates, named.place),)
+    names: dict[str, str] = {}
+    for file, column in files:
+        frame = read_columns(file, options=options)
+        place = column or ("id" if "id" in frame.columns else frame.columns[0])
+        if named.name in frame.columns and place in frame.columns:
+            both = (frame.get_column(c).cast(str).fill_null("") for c in (place, named.name))
+            names |= dict(zip(*both, strict=True))
+    if not names:
+        raise SchemaMismatch(
+            "COORDINATES",
+            f"The coordinates have no column {named.name!r}.",
+            "It has the names of places.",
+            "Correct --name (Named(name=)).",
+        )
+    return names
 
 
 def read_places(coordinates: Any, named: Named, options: Any = None) -> Places:

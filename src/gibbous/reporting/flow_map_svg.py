@@ -17,7 +17,6 @@ import numpy as np
 from gibbous.reporting import theme
 from gibbous.reporting.flow_map_data import Layer, MapData
 from gibbous.reporting.svg_drawing import SVG
-from gibbous.structure.regions import miles
 from gibbous.write.rendering import render
 
 SIZE: Final = 520  # px of a panel
@@ -32,6 +31,7 @@ RINGS: Final = (0.25, 0.5, 0.75, 1.0)  # of the view
 BREAKS: Final = (1, 2, 5, 20)
 """From how many people on a region has the next darker shade."""
 SHADES: Final = theme.SEQUENTIAL[1:]
+SHORT: Final = {"miles": "mi", "km": "km"}
 COLORS: Final = {"synthetic": theme.MAIN, "real": theme.WARM}
 MARKED: Final = "CONFIDENTIAL: real records beside synthetic ones"
 
@@ -43,7 +43,7 @@ def panel(data: MapData, layer: Layer, destination: int, view: int) -> str:
         data: what the page draws from.
         layer: the table.
         destination: position among `data.destinations`.
-        view: miles from the destination to the edge.
+        view: from the destination to the edge, in the unit of distances.
     """
     return _drawn(data, (layer,), destination, view, title="")
 
@@ -85,10 +85,10 @@ def places_on(
 
     Args:
         lat, lon: degrees.
-        view: miles from the destination to the edge.
+        view: from the destination to the edge, in the unit of distances.
     """
     at = int(data.destinations[destination])
-    far = miles(data.lat[at], data.lon[at], lat, lon) * (RADIUS / view)
+    far = data.far(destination, lat, lon) * (RADIUS / view)
     one, two = math.radians(data.lat[at]), np.radians(lat)
     turn = np.radians(lon - data.lon[at])
     east = np.sin(turn) * np.cos(two)
@@ -152,6 +152,7 @@ def _drawn(
         "rings": RINGS,
         "theme": theme,
         "view": view,
+        "unit": SHORT[data.unit],
     }
     sizes = scale.legend()  # drawn to the scale of the panel itself
     drawn = render(
@@ -164,6 +165,7 @@ def _part(data: MapData, layer: Layer, destination: int, view: int) -> dict[str,
     """A panel's areas (path, fill, title), and a circle (x, y, radius, title) for each origin without one."""
     origins, counts = layer.part(destination)
     count = {data.ids[at]: n for at, n in zip(origins.tolist(), counts.tolist(), strict=True)}
+    name = {data.ids[at]: data.names[at] for at in origins.tolist()}
     areas, shaded = [], set[str]()
     for outline in data.outlines:
         rings, inside = [], False
@@ -175,14 +177,21 @@ def _part(data: MapData, layer: Layer, destination: int, view: int) -> dict[str,
         if inside:
             n = count.get(outline.id, 0) if outline.closed else 0
             path = ("Z" if outline.closed else "").join([*rings, ""])
-            areas.append((path, shade(n) if n else "none", f"{outline.id}: {n:,}" if n else ""))
+            areas.append(
+                (path, shade(n) if n else "none", f"{name[outline.id]}: {n:,}" if n else "")
+            )
             shaded |= {outline.id} if n else set()
     x, y = places_on(data, destination, data.lat[origins], data.lon[origins], view)
     far, scale = data.distances(destination, origins), Scale.of(data, destination)
-    names = [data.ids[at] for at in origins.tolist()]
+    ids = [data.ids[at] for at in origins.tolist()]
     dots = [
-        (x[k], y[k], scale.radius(int(counts[k])), f"{names[k]}: {counts[k]:,}, {far[k]:.1f} miles")
+        (
+            x[k],
+            y[k],
+            scale.radius(int(counts[k])),
+            f"{name[ids[k]]}: {counts[k]:,}, {far[k]:.1f} {data.unit}",
+        )
         for k in np.argsort(-counts, kind="stable").tolist()  # the largest first
-        if far[k] <= view and names[k] not in shaded
+        if far[k] <= view and ids[k] not in shaded
     ]
     return {"name": layer.name, "color": COLORS[layer.name], "areas": areas, "dots": dots}

@@ -15,6 +15,7 @@ from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense
 from gibbous.sampling.exact_draws import bounded
+from gibbous.sampling.log_linear_cells import expected_cells
 from gibbous.sampling.structural_zeros import possible, uniform_rows
 
 
@@ -23,10 +24,15 @@ class JointRows:
     """Rows drawn with replacement from the counts of each context's cells, columns jointly.
 
     Guarantee:
-        None: every row drawn from the joint table is a record.
+        None: every row drawn from the joint table is a record; a model of it was fitted without noise.
     Source:
-        [park2014, table 1] (contingency table).
+        [park2014, s2.1 and table 1] (contingency table, by direct counting or a log-linear model).
+
+    Attributes:
+        order: columns of the largest interactions of a log-linear model; 0 for the counts themselves.
     """
+
+    order: int = 0
 
     def cost(
         self, contexts: Sequence[Context], rows: int, relation: Relation, max_rows: int
@@ -50,6 +56,8 @@ class JointRows:
             levels, values = _cells(one)
             if len(values) == 0 or rows == 0:
                 continue
+            if self.order:
+                levels, values = expected_cells(one.context, levels, values, schema, self.order)
             sums = np.cumsum(values.astype(np.uint64), dtype=np.uint64)
             points = bounded(np.full(rows, sums[-1], dtype=np.uint64), words)
             cell = np.searchsorted(sums, points, side="right")

@@ -326,7 +326,7 @@ STUDY = Study(
         "rows": 1000,
         "block": 10,
         "shown_epsilon": 1.0,
-        "epsilon": [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0],
+        "epsilon": [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0],
         "file_epsilon": [1.0, 10.0, 100.0],
         "fit_records": 5000,
         "targets": 5000,

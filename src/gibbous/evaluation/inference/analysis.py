@@ -17,9 +17,10 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema
 from gibbous.evaluation.inference import models, released_tables
-from gibbous.evaluation.inference.combine import combine, direct
+from gibbous.evaluation.inference.combine import combine
 from gibbous.evaluation.inference.combined_estimate import Fit, Shares
 from gibbous.evaluation.inference.combining_rules import Floats, Noise, Rule
+from gibbous.evaluation.inference.measurement_model import TableRule, by_law
 from gibbous.evaluation.inference.noise_replicates import (
     DRAWN_AGAIN,
     Estimator,
@@ -178,7 +179,7 @@ class Analysis:
         columns: Sequence[str],
         *,
         ci: bool = True,
-        rule: Rule = "auto",
+        rule: TableRule = "auto",
         level: float = 0.95,
         replicates: int | None = None,
         seed: int = 0,
@@ -192,32 +193,37 @@ class Analysis:
             columns: names.
             ci: with intervals; without, nothing is drawn anew.
             rule, level, replicates, seed, progress: see Options. A rule other than auto or unified
-                is about sets of rows: the rows are then used.
+                is about sets of rows: the rows are then used. "measurement" sums over the records that
+                may be behind the release; auto takes it for rows of `dirichlet` and `dp_prior`.
         Raises:
-            UsageError: no such column, or more than 100,000 combinations.
+            UsageError: no such column, more than 100,000 combinations, or a law that is not known.
         """
-        schema = self.schema
+        schema, again = self.schema, replicates if ci else 0
+        used: Rule = "auto" if rule == "measurement" else rule
+        options = self._options(Options(used, level, again, seed, progress))
         places = released_tables.positions(schema, columns)
         names = released_tables.names(schema, places)
         keys = tuple(" ".join(one.values()) for one in names)
-        tables = self.release.tables
-        if tables is not None and rule in ("auto", "unified"):
-            margin = released_tables.margin(tables, places)
-            if margin is not None:
-                records = self.facts.records or float(max(margin.counts.sum(), 1.0))
-                share, sampling, noise = released_tables.shares(margin, records)
-                facts = replace(self.facts, records=records)
-                combined = direct(share, sampling, noise, facts=facts, level=level, names=keys)
-                return Shares(tuple(columns), tuple(names), combined, "released table", ci)
         counted = np.array([released_tables.counted(one.codes, places) for one in self.sets])
         rows = np.array([[max(one.rows, 1)] for one in self.sets])
+        found = by_law(
+            self.release,
+            places,
+            counted * rows,
+            facts=self.facts,
+            rule=rule,
+            level=level,
+            names=keys,
+        )
+        if found is not None:
+            source = "rows" if self.release.tables is None else "released table"
+            return Shares(tuple(columns), tuple(names), found, source, ci)
         inside = (counted * rows + 0.5) / (rows + 1)  # a level without rows has a variance, too
-        options = self._options(Options(rule, level, replicates if ci else 0, seed, progress))
         combined = combine(
             counted,
             inside * (1 - inside) / rows,
             release=self.facts,
-            rule=rule,
+            rule=used,
             noise_variance=self._noise(lambda c: released_tables.counted(c, places), options),
             level=level,
             names=keys,

@@ -84,7 +84,7 @@ def facts_of(release: Release, records: float | None = None) -> Facts:
         rows=sum(rows) / len(rows),
         records=checked_size("records", records),
         sanitized=_sanitized(tables, method),
-        draws=_draws(tables, method),
+        draws=_draws(tables, method, receipt["method"].get("params") or {}),
         method=method,
         biases=biases(release),
         alike=tables is None or _alike(tables),
@@ -176,9 +176,11 @@ def _sanitized(tables: Tables | None, method: str) -> Sanitized:
     return "per_set" if tables.noisings > 1 else "once"
 
 
-def _draws(tables: Tables | None, method: str) -> Draws:
+def _draws(tables: Tables | None, method: str, params: Any) -> Draws:
     """Whether each set has parameters of its own, drawn from a posterior law."""
     if tables is None:
+        if "posterior" in (params.get("draws"), dict(params.get("options") or ()).get("draws")):
+            return "posterior"
         return "fitted" if method in FITTED + SHARED else "posterior"
     first = (tables.of_set(0).parts or (tables,))[0]
     return getattr(first.model, "draws", "fitted")
@@ -233,7 +235,13 @@ def _of_tables(tables: Tables) -> list[str]:
 
 
 def _of_rows(receipt: Any) -> list[str]:
-    name = inner_method(receipt)
+    name, order = inner_method(receipt), (receipt["method"].get("params") or {}).get("order")
+    if name == "contingency" and order:
+        sentence = (
+            f"Structure: the rows follow a log-linear model; what more than {order} columns have to do with "
+            "each other, beyond smaller groups of them, is not in them."
+        )
+        return [sentence]
     if name in UNPERTURBED:
         return []
     sentence = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Radix
 from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Dense, Table, Tables
+from gibbous.core.tables import Dense, NoiseInfo, Table, Tables
+from gibbous.evaluation.inference.combine import direct
+from gibbous.evaluation.inference.combined_estimate import Combined
 from gibbous.evaluation.inference.combining_rules import Floats, Noise
+from gibbous.evaluation.inference.release_facts import Facts
 
 MOST_CELLS = 100_000
 
@@ -34,6 +37,21 @@ class Margin:
     tables: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """Noisy counts of every combination of some columns in one table.
+
+    Attributes:
+        counts: float64 (combinations,), as in `Margin`.
+        cells: of the table behind each of them.
+        noise: in each cell.
+    """
+
+    counts: Floats
+    cells: int
+    noise: NoiseInfo
+
+
 def margin(tables: Tables, columns: tuple[int, ...]) -> Margin | None:
     """Counts of the combinations of `columns`, by inverse variance over all dense tables with them.
 
@@ -48,11 +66,8 @@ def margin(tables: Tables, columns: tuple[int, ...]) -> Margin | None:
         margins += [margin(tables.of_set(i), columns) for i in range(tables.noisings)]
     elif tables.parts:
         margins.append(_added([margin(part, columns) for part in tables.parts]))
-    for table in tables.items + tables.extra:
-        counted = _summed(table, columns, tables.schema)
-        if counted is not None:
-            counts, cells = counted
-            margins.append(Margin(counts, max(table.noise.variance, 1e-12) * cells, 1))
+    for one in _own(tables, columns):
+        margins.append(Margin(one.counts, max(one.noise.variance, 1e-12) * one.cells, 1))
     known = [one for one in margins if one is not None]
     if not known:
         return None
@@ -63,6 +78,23 @@ def margin(tables: Tables, columns: tuple[int, ...]) -> Margin | None:
     )
     precision = float(weights.sum())
     return Margin(total / precision, 1.0 / precision, sum(one.tables for one in known))
+
+
+def readings(tables: Tables, columns: tuple[int, ...]) -> tuple[Reading, ...]:
+    """What each dense table that holds the columns says of them, those of all sets together.
+
+    Returns:
+        () where no table does, or where tables are of parts of the records.
+    """
+    if tables.parts:
+        return ()
+    each = [_own(one, columns) for one in (tables, *tables.copies)]
+    return tuple(one for found in each for one in found)
+
+
+def _own(tables: Tables, columns: tuple[int, ...]) -> list[Reading]:
+    each = [(one, _summed(one, columns, tables.schema)) for one in tables.items + tables.extra]
+    return [Reading(found[0], found[1], one.noise) for one, found in each if found is not None]
 
 
 def _added(parts: list[Margin | None]) -> Margin | None:
@@ -92,6 +124,19 @@ def shares(counted: Margin, records: float) -> tuple[Floats, Floats, Noise]:
         f"{'table' if counted.tables == 1 else f'{counted.tables} tables'}, by the delta method"
     )
     return share, inside * (1 - inside) / max(records, 1.0), Noise(noise, source=source)
+
+
+def read_off(
+    tables: Tables, columns: tuple[int, ...], facts: Facts, level: float, names: Sequence[str]
+) -> Combined | None:
+    """Shares of the combinations with intervals, without any rows; None where no table holds them."""
+    known = margin(tables, columns)
+    if known is None:
+        return None
+    records = facts.records or max(float(known.counts.sum()), 1.0)
+    share, sampling, noise = shares(known, records)
+    facts = replace(facts, records=records)
+    return direct(share, sampling, noise, facts=facts, level=level, names=names)
 
 
 def counted(codes: Codes, columns: tuple[int, ...]) -> Floats:

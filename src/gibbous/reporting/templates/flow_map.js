@@ -10,8 +10,8 @@
   let chosen = data.start, listed = look.rows;
 
   const sorted = data.destinations
-    .map((place, k) => ({ k, id: data.ids[place] }))
-    .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+    .map((place, k) => ({ k, id: data.ids[place], name: data.names[place] }))
+    .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 
   function make(parent, tag, facts, words) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -21,10 +21,10 @@
     return made;
   }
 
-  function miles(lat, lon, lats, lons) {
+  function apart(lat, lon, lats, lons) {
     const one = lat * turned, two = lats * turned, across = ((lons - lon) * turned) / 2;
     const part = Math.sin((two - one) / 2) ** 2 + Math.cos(one) * Math.cos(two) * Math.sin(across) ** 2;
-    return 2 * look.earth * Math.asin(Math.sqrt(Math.min(1, part)));
+    return 2 * data.earth * Math.asin(Math.sqrt(Math.min(1, part)));
   }
 
   function bearing(lat, lon, lats, lons) {
@@ -37,7 +37,7 @@
 
   function spot(lats, lons, edge) {
     const here = data.destinations[chosen], lat = data.lat[here], lon = data.lon[here];
-    const far = (miles(lat, lon, lats, lons) * look.radius) / edge;
+    const far = (apart(lat, lon, lats, lons) * look.radius) / edge;
     const toward = bearing(lat, lon, lats, lons);
     return [look.size / 2 + far * Math.sin(toward), look.size / 2 - far * Math.cos(toward)];
   }
@@ -47,8 +47,8 @@
     for (let k = layer.first[chosen]; k < layer.first[chosen + 1]; k += 1) {
       const place = layer.origins[k];
       const located = data.lat[place] !== null && data.lat[here] !== null;
-      const far = located ? miles(data.lat[here], data.lon[here], data.lat[place], data.lon[place]) : NaN;
-      out.push({ place, id: data.ids[place], count: layer.counts[k], far });
+      const far = located ? apart(data.lat[here], data.lon[here], data.lat[place], data.lon[place]) : NaN;
+      out.push({ place, id: data.ids[place], name: data.names[place], count: layer.counts[k], far });
     }
     return out;
   }
@@ -75,7 +75,7 @@
   const shade = (count) => look.shades[look.breaks.filter((b) => count >= b).length - 1];
 
   function areas(root, mine, edge) {
-    const count = new Map(mine.map((one) => [one.id, one.count])), shaded = new Set();
+    const known = new Map(mine.map((one) => [one.id, one])), shaded = new Set();
     for (const outline of data.outlines) {
       let path = "", inside = false;
       for (const ring of outline.rings) {
@@ -88,11 +88,11 @@
         path += "M" + points.join("L") + (outline.closed ? "Z" : "");
       }
       if (!inside) continue;
-      const n = outline.closed ? count.get(outline.id) ?? 0 : 0;
+      const n = outline.closed ? known.get(outline.id)?.count ?? 0 : 0;
       const drawn = make(root, "path", { d: path, fill: n ? shade(n) : "none", stroke: look.base });
       if (n) {
         drawn.setAttribute("class", "origin");
-        make(drawn, "title", {}, `${outline.id}: ${n.toLocaleString("en")}`);
+        make(drawn, "title", {}, `${known.get(outline.id).name}: ${n.toLocaleString("en")}`);
         shaded.add(outline.id);
       }
     }
@@ -113,10 +113,10 @@
       const [x, y] = spot(data.lat[one.place], data.lon[one.place], edge);
       const dot = make(root, "circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: radius(one.count, scale).toFixed(1),
         fill: look.colors[layer.name], stroke: look.paper, class: "origin", "fill-opacity": 0.75 });
-      make(dot, "title", {}, `${one.id}: ${one.count.toLocaleString("en")}, ${one.far.toFixed(1)} miles`);
+      make(dot, "title", {}, `${one.name}: ${one.count.toLocaleString("en")}, ${one.far.toFixed(1)} ${data.unit}`);
     }
     for (const share of look.rings) {
-      over(root, half + 4, half - look.radius * share + 15, `${(edge * share).toLocaleString("en")} mi`);
+      over(root, half + 4, half - look.radius * share + 15, `${(edge * share).toLocaleString("en")} ${data.unit === "km" ? "km" : "mi"}`);
     }
     make(root, "path", { d: `M${half},${half - 9}l9,9l-9,9l-9,-9z`, fill: "none", stroke: look.ink, "stroke-width": 2 });
     legend(scale).forEach(([r, words], k) => {
@@ -147,7 +147,7 @@
     const lost = people(mine) - people(known), beyond = people(known.filter((one) => one.far > edge));
     const words = [`${layer.name}: ${people(mine).toLocaleString("en")} people from ` +
       `${mine.length.toLocaleString("en")} origins`];
-    if (known.length) words.push(`mean distance ${mean.toFixed(1)} miles`);
+    if (known.length) words.push(`mean distance ${mean.toFixed(1)} ${data.unit}`);
     if (beyond) words.push(`${beyond.toLocaleString("en")} beyond the view`);
     if (lost) words.push(`${lost.toLocaleString("en")} without coordinates`);
     return words.join(", ") + ".";
@@ -157,7 +157,7 @@
     const body = byId("rows"), all = new Map();
     parts.forEach((mine, k) => {
       for (const one of mine) {
-        const row = all.get(one.place) ?? { id: one.id, far: one.far, counts: parts.map(() => 0) };
+        const row = all.get(one.place) ?? { name: one.name, far: one.far, counts: parts.map(() => 0) };
         row.counts[k] = one.count;
         all.set(one.place, row);
       }
@@ -167,7 +167,7 @@
     for (const row of rows.slice(0, listed)) {
       const line = body.insertRow(), name = document.createElement("th");
       name.scope = "row";
-      name.textContent = row.id;
+      name.textContent = row.name;
       line.appendChild(name);
       const far = Number.isFinite(row.far) ? row.far.toFixed(1) : "";
       for (const value of [far, ...row.counts.map((n) => n.toLocaleString("en"))]) {
@@ -187,7 +187,7 @@
     const scale = scaled(parts);
     data.layers.forEach((layer, k) => panel(byId(`panel-${layer.name}`), layer, parts[k], edge, scale));
     table(parts);
-    const name = data.ids[data.destinations[chosen]];
+    const name = data.names[data.destinations[chosen]];
     byId("which").textContent = name;
     said.textContent = `Destination ${name}. ` +
       data.layers.map((layer, k) => facts(layer, parts[k], edge)).join(" ");
@@ -196,24 +196,24 @@
   function choose(k) {
     chosen = k;
     listed = look.rows;
-    ask.value = data.ids[data.destinations[k]];
+    ask.value = data.names[data.destinations[k]];
     draw();
   }
 
   function search() {
     const words = ask.value.trim(), low = words.toLowerCase();
     if (!words) return;
-    const alike = [(id) => id === words, (id) => id.toLowerCase().startsWith(low),
-      (id) => id.toLowerCase().includes(low)];
+    const alike = [(one) => one.id === words, (one) => one.name === words,
+      (one) => one.name.toLowerCase().startsWith(low), (one) => one.name.toLowerCase().includes(low)];
     for (const fits of alike) {
-      const found = sorted.filter((one) => fits(one.id));
+      const found = sorted.filter((one) => fits(one));
       if (found.length) {
         choose(found[0].k);
         if (found.length > 1) said.textContent += ` ${found.length.toLocaleString("en")} ids fit; this is the first.`;
         return;
       }
     }
-    said.textContent = `No destination has that id; ${data.ids[data.destinations[chosen]]} is shown.`;
+    said.textContent = `No destination has that id; ${data.names[data.destinations[chosen]]} is shown.`;
   }
 
   function step(by) {
@@ -224,12 +224,12 @@
   const list = byId("ids");
   for (const one of sorted) {
     const option = document.createElement("option");
-    option.value = one.id;
+    option.value = one.name;
     list.appendChild(option);
   }
   byId("form").addEventListener("submit", (event) => { event.preventDefault(); search(); });
   ask.addEventListener("change", () => {  // an id was picked from the list
-    const found = sorted.find((one) => one.id === ask.value);
+    const found = sorted.find((one) => one.name === ask.value);
     if (found && found.k !== chosen) choose(found.k);
   });
   view.addEventListener("change", draw);

@@ -61,11 +61,14 @@ class ImputedRows:
         floor: virtual records, or None.
         sweeps: passes a row, >= 1.
         fit: how the regressions are fitted.
+        posterior: sets that each have regressions of their own, fitted to records drawn anew with
+            replacement; 0 for one fit that serves all rows.
     """
 
     floor: Floor | None
     sweeps: int = 1
     fit: Fit = USUAL
+    posterior: int = 0
 
     def cost(
         self, contexts: Sequence[Context], rows: int, relation: Relation, max_rows: int
@@ -91,18 +94,21 @@ class ImputedRows:
         Args:
             counts: the joint table of all columns; secret.
             schema: public.
-            rows: how many.
+            rows: how many; of all sets, each as many.
             words: cryptographic 64-bit words.
         Returns:
             Public codes (rows, columns).
         """
-        models = conditionals(records_of(counts[0]), self.fit) if rows else ()
-        rules = rules_of(schema)
-        state = uniform_rows(schema, rows, words)
-        for _ in range(self.sweeps):
-            for model in models:
-                redraw(model, state, rules, words, self.floor)
-        return Codes(schema, state.T)
+        records, rules, states = records_of(counts[0]), rules_of(schema), []
+        for _ in range(self.posterior or 1):
+            seen = records.resampled(words) if self.posterior else records
+            models = conditionals(seen, self.fit) if rows else ()
+            state = uniform_rows(schema, rows // (self.posterior or 1), words)
+            for _ in range(self.sweeps):
+                for model in models:
+                    redraw(model, state, rules, words, self.floor)
+            states.append(state)
+        return Codes(schema, np.concatenate(states, axis=1).T)
 
 
 def redraw(

@@ -9,8 +9,10 @@ import numpy as np
 
 from gibbous.core.context import strides
 from gibbous.core.extras import need
+from gibbous.core.protocols import Words64
 from gibbous.core.stream import stream_key, words
 from gibbous.core.tables import Counts
+from gibbous.sampling.exact_draws import bounded
 
 _STREAM = 0x696D70  # "imp"
 
@@ -65,6 +67,15 @@ class Records:
         copies = np.ceil(self.counts / unit).astype(np.int64)
         lines = np.repeat(np.arange(len(copies)), copies)
         return lines, (self.counts / (copies * unit))[lines], unit
+
+    def resampled(self, words: Words64) -> Records:
+        """As many records, drawn from these with replacement: what another sample might have been."""
+        total = np.full(self.total, self.total, dtype=np.uint64)
+        place = bounded(total, words).astype(np.int64)
+        rows = np.searchsorted(np.cumsum(self.counts), place, side="right")
+        counts = np.bincount(rows, minlength=len(self.counts))
+        kept = counts > 0
+        return Records(self.codes[:, kept], counts[kept], self.sizes)
 
     def sampled(self, most: int, seed: int) -> np.ndarray:
         """Distinct-row numbers of at most `most` records, in random order, int64.
