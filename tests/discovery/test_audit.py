@@ -130,7 +130,7 @@ EVENTS: Mapping[str, Callable[[Schema, float], bool]] = {
     "a kind": lambda s, _: getattr(column(s, "mark"), "kind", None) == "date",
     "decimals": lambda s, _: getattr(column(s, "amount"), "decimals", None) == 3,
     "decimals of a usual column": lambda s, _: getattr(column(s, "usual"), "decimals", 1) == 4,
-    "a bound": lambda s, _: (getattr(column(s, "amount"), "edges", None) or [0])[0] == 800_000,
+    "a bound": lambda s, _: (getattr(column(s, "amount"), "edges", None) or [0])[0] == 100_000,
     "a number of rows": lambda _, rows: rows > ROWS + 0.5,
 }
 

@@ -25,11 +25,14 @@ LETTERS = 0.01  # share of text from which on a column is no column of numbers
 SPOILED = 0.05  # share of other cells from which on a column is no column of days
 SURE = 5.0  # standard deviations above which a stretch of the grid is not empty
 NEXT = 3.0  # the same of a stretch that begins where the cells that stand out end
+FAR = 100.0  # by so much such a stretch may grow
 OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are none
 SPURIOUS = 0.01  # probability that any column of a table gets a missing level that it does not need
 
 _FIRST_YEAR, _LAST_YEAR = 1850, 2150
-_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # below 100, where ages and ranges of levels end
+_COARSER = (1, 2, 5)  # up to 10,000; beyond, each power of ten is one cell: few rows of a tail stand out
+_YEARS = (1900, 2100)  # whole numbers are often years
 _LARGEST = 15  # powers of ten: whole numbers below it are exact
 _NUMBERS = slice(1, 3 + PLACES)
 _PLACES = np.arange(1, 2 + PLACES)
@@ -124,10 +127,10 @@ def grid_column(plan: Outline) -> Column:
         )
     lowest = 0 if plan.integer else 1 - (plan.decimals or PLACES)  # edges have no more places
     tens = range(lowest, _LARGEST)
-    above = sorted({_number(step, ten) for ten in tens for step in _STEPS} | {10.0**_LARGEST})
+    above = {_number(step, ten) for ten in tens for step in _steps(ten)} | {10.0**_LARGEST}
     if plan.integer:
-        above = sorted({float(math.ceil(edge)) for edge in above})
-    edges = [-edge for edge in reversed(above)] + [0.0, *above]
+        above = {float(math.ceil(edge)) for edge in above} | {*map(float, _YEARS)}
+    edges = sorted({-edge for edge in above} | {0.0} | above)
     return Column(
         plan.name, "numeric", edges=tuple(edges), integer=plan.integer, missing=True, clamp=True
     )
@@ -147,7 +150,7 @@ def bounded_column(
         atoms: whole numbers that were bought, the most frequent first: each is within the bounds.
     """
     edges = grid_column(plan).edges
-    low, high = _ends(counts, sigma)
+    low, high = _ends(counts, sigma, np.abs(edges))
     if plan.kind != "date" and not 0 < low <= high < len(counts) - 1:
         return None  # rows at the end of the grid: nobody knows how far beyond
     outside = plan.present - float(counts[low : high + 1].sum())
@@ -301,15 +304,22 @@ def _decimals(counts: np.ndarray, sigma: float) -> int:
     return PLACES + 1
 
 
+def _steps(ten: int) -> tuple[float, ...]:
+    return _STEPS if ten < 2 else _COARSER if ten < 4 else (1,)
+
+
 def _number(step: float, ten: int) -> float:
     return float(f"{step}e{ten}")
 
 
-def _ends(counts: np.ndarray, sigma: float) -> tuple[int, int]:
+def _ends(counts: np.ndarray, sigma: float, sizes: np.ndarray) -> tuple[int, int]:
     """The first and the last cell of the grid that are not empty, as far as noise can tell.
 
     Stretches of 1 to 16 cells are looked at, and of those with rows the largest cell is taken;
     from the outermost ones on, what follows beside them; without any, the stretch that stands out most.
+
+    Args:
+        sizes: of the edges of the cells, without a sign.
     """
     full, best = np.zeros(len(counts), dtype=bool), (-math.inf, 0, len(counts) - 1)
     for width in (1, 2, 4, 8, 16):
@@ -322,13 +332,20 @@ def _ends(counts: np.ndarray, sigma: float) -> tuple[int, int]:
         return best[1:]
     first, last = (int(place) for place in np.flatnonzero(full)[[0, -1]])
     back = len(counts) - 1
-    return back - _outward(counts[::-1], back - first, sigma), _outward(counts, last, sigma)
+    low = back - _outward(counts[::-1], back - first, sigma, sizes[::-1])
+    return low, _outward(counts, last, sigma, sizes)
 
 
-def _outward(counts: np.ndarray, last: int, sigma: float) -> int:
-    """The last cell of stretches beside each other that hold rows: a tail that thins out is believed."""
-    for width in (1, 2, 4, 8, 16):
+def _outward(counts: np.ndarray, last: int, sigma: float, sizes: np.ndarray) -> int:
+    """The last cell of stretches beside each other that hold rows: a tail that thins out is believed.
+
+    A stretch does not go beyond FAR times the size at which it begins: what is there by noise alone
+    would move a mean by powers of ten.
+    """
+    for width in (1, 2, 3, 5, 8, 16):
         beyond = counts[last + 1 : last + 1 + width]
-        if len(beyond) == width and beyond.sum() > NEXT * sigma * math.sqrt(width):
-            return _outward(counts, last + 1 + int(np.argmax(beyond)), sigma)
+        if len(beyond) < width or sizes[last + 1 + width] > FAR * max(1.0, sizes[last + 1]):
+            break
+        if beyond.sum() > NEXT * sigma * math.sqrt(width):
+            return _outward(counts, last + 1 + int(np.argmax(beyond)), sigma, sizes)
     return last
