@@ -49,7 +49,10 @@ def codes(values: pl.Series, records: pl.Series, column: gb.Column) -> np.ndarra
         cuts = np.unique(np.nanquantile(of, np.linspace(0, 1, 17)))[1:-1]
         return np.where(np.isnan(at), len(cuts) + 1, np.searchsorted(cuts, at, side="right"))
     # A word such as NA is missing where a schema was bought, and may be a level of the draft.
-    texts, known = plain_text(as_cells(values)), {str(level): j for j, level in enumerate(column.levels)}
+    texts, known = (
+        plain_text(as_cells(values)),
+        {str(level): j for j, level in enumerate(column.levels)},
+    )
     found = texts.replace_strict(known, default=len(known), return_dtype=pl.Int64)
     return found.fill_null(len(known)).to_numpy()
 

@@ -29,11 +29,11 @@ from gibbous.privacy.noise import Gaussian
 from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.bought_columns import (
     Outline,
-    _ends,
     bounded_column,
     grid_column,
     outline,
 )
+from gibbous.structure.grid_ends import ends_of
 from tests.discovery.conftest import PLENTY, bought, bought_from, engine_of, visits
 
 
@@ -363,7 +363,7 @@ def test_bounds_follow_a_tail_that_thins_out_and_seldom_noise_alone() -> None:
 
     def least_and_greatest(counts: np.ndarray) -> np.ndarray:
         noise = draws.normal(0, sigma, (400, len(counts)))
-        ends = [_ends(counts + one, sigma, np.abs(edges)) for one in noise]
+        ends = [ends_of(counts + one, sigma, np.abs(edges)) for one in noise]
         return edges[np.add(ends, (0, 1))]
 
     held, empty = least_and_greatest(body + tail), least_and_greatest(body)

@@ -130,9 +130,15 @@ def test_a_record_changes_one_bin_of_a_number_by_one_whatever_the_cut_points() -
 def test_a_bought_bound_that_many_rows_have_is_named_and_no_other() -> None:
     steps = (-100.0, -99.0, 0.0, 500.0, 500.0)
 
-    def column(*weights: int, source: str = "discovered", edges: tuple[float, ...] = steps) -> Column:
+    def column(
+        *weights: int, source: str = "discovered", edges: tuple[float, ...] = steps
+    ) -> Column:
         law = Within(edges, weights)
-        facts: dict[str, object] = {"integer": True, "within": law, "sources": (("bounds", source),)}
+        facts: dict[str, object] = {
+            "integer": True,
+            "within": law,
+            "sources": (("bounds", source),),
+        }
         return Column("x", "numeric", edges=(edges[0], edges[-1]), **facts)  # type: ignore[arg-type]
 
     assert list(_at_bounds(column(20, 500, 470, 10))) == [(-100.0, 0.02), (500.0, 0.01)]

@@ -24,6 +24,7 @@ from gibbous.structure.bought_columns import (
     bounded_column,
     clear_of_noise,
     clock_column,
+    codes_after_all,
     grid_column,
     incomplete,
     levels_column,
@@ -31,6 +32,7 @@ from gibbous.structure.bought_columns import (
     outline,
     stated_column,
 )
+from gibbous.structure.code_lists import CLEAR, code_list
 from gibbous.structure.contexts import margins
 
 PROOF = "docs/proofs/discovery.md"
@@ -165,20 +167,25 @@ def _outlined(curator: TextCurator, known: Discovery, parts: Parts) -> dict[str,
 def _with_levels(
     curator: TextCurator,
     parts: Parts,
-    plans: Mapping[str, Outline],
+    plans: dict[str, Outline],
     columns: dict[str, Column],
 ) -> tuple[Parts, dict[str, list[int]]]:
     """Add the columns of levels: those that one look shows whole, and the others after a second look.
+
+    Numbers beside text that turn out to be codes are levels, too. The second look counts all codes that are
+    written as those of the first.
 
     Returns:
         What is left of the budget; of columns that were asked and have no levels, whole numbers that
         many rows have, the most frequent first.
     """
     atoms: dict[str, list[int]] = {}
+    lists: dict[str, tuple[str, ...]] = {}
 
     def settle(names: Sequence[str], sigma: float) -> None:
         for name in names:
-            column = levels_column(plans[name], kept[name], sigma)
+            listed = bool(lists.get(name))
+            column = levels_column(plans[name], kept[name], sigma, listed=listed)
             if column is not None:
                 columns[name] = column
             elif plans[name].integer:
@@ -187,24 +194,35 @@ def _with_levels(
     asked = [
         name
         for name, plan in plans.items()
-        if name not in columns and (plan.kind == "levels" or (plan.integer and not plan.stated))
+        if name not in columns
+        and (plan.kind == "levels" or plan.unsure or (plan.integer and not plan.stated))
     ]
     noise = parts.selecting(max(len(asked), 1))
     sigma, kept = noise.info().scale, _texts(curator, plans, asked, noise)
+    for name in asked:
+        if codes_after_all(plans[name], kept[name]):
+            plans[name] = replace(plans[name], kind="levels", integer=False, decimals=None)
+    asked = [name for name in asked if plans[name].kind == "levels" or plans[name].integer]
     again = [name for name in asked if incomplete(plans[name], kept[name], sigma)]
     settle([name for name in asked if name not in again], sigma)
     numbers = [n for n, plan in plans.items() if n not in columns and plan.kind != "levels"]
     left = parts.divided(len(again), len(numbers))
     if again:
         noise = left.selecting(len(again), "rare")
-        for name, more in _texts(curator, plans, again, noise).items():
-            kept[name] = {**kept[name], **more}
-        settle(again, noise.info().scale)
+        sigma = noise.info().scale
+        lists = {name: code_list(kept[name]) for name in again if plans[name].kind == "levels"}
+        for name, more in _texts(curator, plans, again, noise, lists).items():
+            kept[name] |= {text: number for text, number in more.items() if number > CLEAR * sigma}
+        settle(again, sigma)
     return left, atoms
 
 
 def _texts(
-    curator: TextCurator, plans: Mapping[str, Outline], names: list[str], noise: Thresholded
+    curator: TextCurator,
+    plans: Mapping[str, Outline],
+    names: list[str],
+    noise: Thresholded,
+    listed: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, dict[str, int]]:
     """The texts that are kept of columns, whole numbers in one form."""
 
@@ -213,7 +231,7 @@ def _texts(
 
     if not names:
         return {}
-    return dict(zip(names, curator.noisy_texts(names, noise, written), strict=True))
+    return dict(zip(names, curator.noisy_texts(names, noise, written, listed), strict=True))
 
 
 def _with_bounds(
