@@ -65,7 +65,7 @@ def test_without_a_list_as_many_rows_would_not_be_enough(sigma: int, kept: int) 
     known = Discovery(("code",), Unit())
     parts = Parts(Fraction(2, 1000) / Fraction(64, 100), Fraction(1, 10**9), known, "add_remove")
 
-    second = parts.divided(1, 0).selecting(1, "rare")
+    second = parts.divided(1, 0, 0).selecting(1, "much")
 
     assert abs(second.info().scale - sigma) < 1
     assert second.threshold > 0.7 * kept

@@ -120,8 +120,9 @@ def _not_found(release: Release) -> Iterator[str]:
             yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels)."
         for bound, share in _at_bounds(column):
             yield (
-                f"{column.name}: about {share:.1%} of rows have the number {bound:,.10g}, which is a bound that "
-                "was found. Numbers beyond it became it: where it is no usual number, declare wider bounds."
+                f"{column.name}: about {share:.1%} of rows have the number {bound:,.10g}, which is a bound "
+                "that was found. Numbers beyond it became it: unless many have that number, declare wider "
+                "bounds."
             )
 
 

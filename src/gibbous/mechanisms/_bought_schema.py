@@ -26,8 +26,8 @@ from gibbous.structure.bought_columns import (
     clock_column,
     codes_after_all,
     grid_column,
-    incomplete,
     levels_column,
+    missed,
     nothing_column,
     outline,
     stated_column,
@@ -41,9 +41,12 @@ SHARES = {
     "levels": Fraction(24, 100),
     "rare": Fraction(40, 100),
     "bounds": Fraction(24, 100),
+    "much": Fraction(0),
 }
-"""Of the rho of discovery; the last two are divided again when it is known which columns need them."""
-LOOKS = 2  # at levels: delta is halved
+"""Of the rho of discovery; the last three are divided again when it is known which columns need them."""
+LOOKS = 3  # at levels, of which no column gets more than two: delta is divided by so many
+MUCH = 0.1  # share of cells without a kept text from which on a column gets more of the second look
+MORE = 4  # times as much rho as the others get
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +82,31 @@ class Parts:
         """Noise for the texts of so many columns, and the threshold above which they are kept.
 
         Args:
-            what: "levels", the first look, or "rare", the second.
+            what: "levels", the first look, or of the second "much", where much was lost, or "rare".
         """
         most = self.known.unit.max_rows
         return selecting_for(self._rho(what), self.tails / LOOKS, columns, self.relation, most)
 
-    def divided(self, again: int, numbers: int) -> Parts:
+    def divided(self, much: int, little: int, numbers: int) -> Parts:
         """What is left after the first look at levels, divided by what is needed then.
 
-        Bounds keep their share a column, and the second look gets the rest; without a column to look
-        at again, they get all.
+        Bounds keep their share a column, and the second look gets the rest, of which a column that lost
+        much gets MORE times what another one gets, and none gets less than the plan says; without a
+        column to look at again, bounds get all.
 
         Args:
-            again: columns to be looked at again.
+            much: columns to be looked at again, where the first look lost much.
+            little: those where it lost less.
             numbers: columns that need bounds, at most.
         """
         left = self.shares["rare"] + self.shares["bounds"]
-        own = self.shares["bounds"] * Fraction(numbers, self.columns) if again else left
-        return replace(self, shares={**self.shares, "bounds": own, "rare": left - own})
+        if not much + little:
+            return replace(self, shares={**self.shares, "bounds": left, "rare": Fraction(0)})
+        own = self.shares["bounds"] * Fraction(numbers, self.columns)
+        one = max((left - own) / (MORE * much + little), self.shares["rare"] / self.columns)
+        rare = one * little if much else left - own
+        shares = {"bounds": own, "rare": rare, "much": left - own - rare}
+        return replace(self, shares={**self.shares, **shares})
 
     def misses(self) -> tuple[tuple[str, float], ...]:
         """What is not found, where all columns are asked for their texts."""
@@ -108,7 +118,7 @@ class Parts:
         words = (
             (("kinds",), "kinds, missing cells and decimals of", Fraction(0)),
             (("levels",), "usual levels of", self.tails / LOOKS),
-            (("rare", "bounds"), "rarer levels and bounds of", self.tails / LOOKS),
+            (("rare", "bounds"), "rarer levels and bounds of", self.tails * (LOOKS - 1) / LOOKS),
         )
         found = []
         for parts, text, tails in words:
@@ -203,17 +213,22 @@ def _with_levels(
         if codes_after_all(plans[name], kept[name]):
             plans[name] = replace(plans[name], kind="levels", integer=False, decimals=None)
     asked = [name for name in asked if plans[name].kind == "levels" or plans[name].integer]
-    again = [name for name in asked if incomplete(plans[name], kept[name], sigma)]
-    settle([name for name in asked if name not in again], sigma)
+    lost = {name: missed(plans[name], kept[name], sigma) for name in asked}
+    settle([name for name in asked if not lost[name]], sigma)
     numbers = [n for n, plan in plans.items() if n not in columns and plan.kind != "levels"]
-    left = parts.divided(len(again), len(numbers))
-    if again:
-        noise = left.selecting(len(again), "rare")
-        sigma = noise.info().scale
-        lists = {name: code_list(kept[name]) for name in again if plans[name].kind == "levels"}
-        for name, more in _texts(curator, plans, again, noise, lists).items():
-            kept[name] |= {text: number for text, number in more.items() if number > CLEAR * sigma}
-        settle(again, sigma)
+    again = {
+        "much": [name for name in asked if lost[name] >= MUCH],
+        "rare": [name for name in asked if 0 < lost[name] < MUCH],
+    }
+    left = parts.divided(len(again["much"]), len(again["rare"]), len(numbers))
+    for what, names in again.items():
+        if names:
+            noise = left.selecting(len(names), what)
+            sigma = noise.info().scale
+            lists |= {n: code_list(kept[n]) for n in names if plans[n].kind == "levels"}
+            for name, more in _texts(curator, plans, names, noise, lists).items():
+                kept[name] |= {text: rows for text, rows in more.items() if rows > CLEAR * sigma}
+            settle(names, sigma)
     return left, atoms
 
 

@@ -219,7 +219,8 @@ def levels_column(
     Args:
         kept: text -> noisy number of rows.
         sigma: standard deviation of one number.
-        listed: whether texts of a list were kept: their sum is too large then to show that there are no others.
+        listed: whether texts of a list were kept: their sum is too large then to show that
+            there are no others.
     """
     most, lost, noise = _lost(plan, kept, sigma)
     if plan.integer:
@@ -232,16 +233,17 @@ def levels_column(
     return _listed(plan, tuple(most), other_label(most) if listed or lost > noise else None)
 
 
-def incomplete(plan: Outline, kept: Mapping[str, int], sigma: float) -> bool:
-    """Whether texts that were not kept may hold rows, so that a second look is worth its price.
+def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
+    """Share of cells whose text was not kept; 0 where a second look would not be worth its price.
 
     Args:
         kept, sigma: as for `levels_column`.
     """
     most, lost, noise = _lost(plan, kept, sigma)
-    if plan.integer and not 2 <= len(most) <= FEW:
-        return False
-    return lost > max(noise / 4, LOST * plan.present)
+    numbers = plan.integer and not 2 <= len(most) <= FEW
+    if numbers or lost <= max(noise / 4, LOST * plan.present):
+        return 0.0
+    return lost / max(plan.present, 1.0)
 
 
 def stated_column(plan: Outline, levels: Sequence[str | int | float | bool]) -> Column:
