@@ -27,7 +27,7 @@ from scipy.stats import ks_2samp
 
 import gibbous as gb
 from gibbous.core.discovery import Discovery
-from gibbous.encode.cell_text import as_cells, plain_text
+from gibbous.encode.cell_text import as_cells, plain_text, whole_text
 
 RESULTS = Path(__file__).resolve().parent / "results" / "discovery.jsonl"
 DELTA, ROWS = 1e-9, 50_000
