@@ -1,4 +1,4 @@
-"""Rank dependence of two ordered columns, against Spearman's correlation of the cells that noise was added to."""
+"""Rank dependence of two ordered columns, against Spearman's correlation before noise was added."""
 
 from __future__ import annotations
 
