@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 PRICE = 7.0  # of one stretch with rows, beside 2 ln(cells): 4.1 standard deviations for 128 cells
-LEFT = 1.5  # standard deviations from which on rows that no stretch shows are there
+LEFT = 2.5  # standard deviations from which on rows that no stretch shows are spread evenly
 EMPTY = 1.5  # of one without
 BLOCK = 320  # cells that are divided together: work and memory grow with its square
 RATES = (0.0, *(0.02 * 2.0**step for step in range(8)))  # of fading, a cell; 0: even
