@@ -27,7 +27,7 @@ from scipy.stats import ks_2samp
 
 import gibbous as gb
 from gibbous.core.discovery import Discovery
-from gibbous.encode.cell_text import as_cells
+from gibbous.encode.cell_text import as_cells, plain_text, whole_text
 
 RESULTS = Path(__file__).resolve().parent / "results" / "discovery.jsonl"
 DELTA, ROWS = 1e-9, 50_000
@@ -48,7 +48,10 @@ def codes(values: pl.Series, records: pl.Series, column: gb.Column) -> np.ndarra
         at, of = numbers(values, column), numbers(records, column)
         cuts = np.unique(np.nanquantile(of, np.linspace(0, 1, 17)))[1:-1]
         return np.where(np.isnan(at), len(cuts) + 1, np.searchsorted(cuts, at, side="right"))
-    texts, known = as_cells(values), {str(level): j for j, level in enumerate(column.levels)}
+    # A word such as NA is missing where a schema was bought, and may be a level of the draft; 3.0 is 3.
+    whole = all(type(level) is int for level in column.levels)
+    texts = (whole_text if whole else plain_text)(as_cells(values))
+    known = {str(level): j for j, level in enumerate(column.levels)}
     found = texts.replace_strict(known, default=len(known), return_dtype=pl.Int64)
     return found.fill_null(len(known)).to_numpy()
 

@@ -130,7 +130,7 @@ EVENTS: Mapping[str, Callable[[Schema, float], bool]] = {
     "a kind": lambda s, _: getattr(column(s, "mark"), "kind", None) == "date",
     "decimals": lambda s, _: getattr(column(s, "amount"), "decimals", None) == 3,
     "decimals of a usual column": lambda s, _: getattr(column(s, "usual"), "decimals", 1) == 4,
-    "a bound": lambda s, _: (getattr(column(s, "amount"), "edges", None) or [0])[0] == 800_000,
+    "a bound": lambda s, _: (getattr(column(s, "amount"), "edges", None) or [0])[0] == 100_000,
     "a number of rows": lambda _, rows: rows > ROWS + 0.5,
 }
 
@@ -203,10 +203,11 @@ def kept_alone(unit: Unit, runs: int) -> tuple[int, Fraction]:
     a factor of more than ten.
     """
     known = Discovery(("code", unit.column) if unit.column else ("code",), unit)
-    rho, tails = Fraction(25, 6) * unit.max_rows**2, Fraction(1, 40)
+    rho, tails = Fraction(25, 6) * unit.max_rows**2, Fraction(3, 80)
     parts = Parts(rho, tails, known, "add_remove")
     found = bought_often(runs, parts, alone=True)
-    return sum("only" in schema["code"].levels for schema, _ in found), tails
+    looks = tails * 2 / _bought_schema.LOOKS  # at one column
+    return sum("only" in schema["code"].levels for schema, _ in found), looks
 
 
 @pytest.mark.slow

@@ -10,10 +10,11 @@ import pytest
 from scipy.stats import ks_2samp
 
 import gibbous as gb
+from gibbous.cli.synthesize_verb import _at_bounds
 from gibbous.core.codes import Codes
 from gibbous.core.discovery import Discovery
 from gibbous.core.recode import Edges, recoded, recoded_schema
-from gibbous.core.schema import Schema, Unit
+from gibbous.core.schema import Column, Schema, Unit, Within
 from gibbous.core.tables import Tables
 from gibbous.encode.cell_text import column_numbers, lenient_codes
 from gibbous.encode.encode import Encoder
@@ -124,3 +125,23 @@ def test_a_record_changes_one_bin_of_a_number_by_one_whatever_the_cut_points() -
     for left in range(frame.height):
         change = whole - counts(frame.filter(pl.int_range(pl.len()) != left))
         assert sorted(change.tolist()) == [0] * (len(change) - 1) + [1]
+
+
+def test_a_bought_bound_that_many_rows_have_is_named_and_no_other() -> None:
+    steps = (-100.0, -99.0, 0.0, 500.0, 500.0)
+
+    def column(
+        *weights: int, source: str = "discovered", edges: tuple[float, ...] = steps
+    ) -> Column:
+        law = Within(edges, weights)
+        facts: dict[str, object] = {
+            "integer": True,
+            "within": law,
+            "sources": (("bounds", source),),
+        }
+        return Column("x", "numeric", edges=(edges[0], edges[-1]), **facts)  # type: ignore[arg-type]
+
+    assert list(_at_bounds(column(20, 500, 470, 10))) == [(-100.0, 0.02), (500.0, 0.01)]
+    assert list(_at_bounds(column(4, 500, 492, 4))) == []
+    assert list(_at_bounds(column(20, 500, 470, 10, source="declared"))) == []
+    assert list(_at_bounds(column(500, 400, 100, edges=(1.0, 2.0, 9.0, 9.0)))) == [(9.0, 0.1)]

@@ -89,6 +89,35 @@ def test_a_threshold_one_too_low_is_caught_by_the_exact_law() -> None:
     assert kept[0] <= goal < kept[1]
 
 
+def listed_cell(count: int) -> dict[int, float]:
+    """Law of a cell of a public list: its noisy count, without a threshold."""
+    return {count + noise: p for noise, p in LAW.items()}
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_the_exact_law_of_a_column_with_a_list_is_within_its_price(relation: str) -> None:
+    """A row in a cell of the list; one that leaves a lone cell beside the list for a cell of it."""
+    noise = Thresholded(Gaussian(Fraction(SIGMA)), THRESHOLD)
+    price = noise.cost(1, relation, 1)  # type: ignore[arg-type]
+    moves = [[(listed_cell(0), listed_cell(1))], [(listed_cell(3), listed_cell(4))]]
+    if relation == "replace_one":
+        lone = kept_cell(1, LAW, THRESHOLD), kept_cell(0, LAW, THRESHOLD)
+        moves = [[*cells, lone] for cells in moves]
+
+    for epsilon in (0.3, 1.0):
+        bound = float(delta_from_zcdp(price.rho, epsilon) + price.delta)
+        for cells in moves:
+            assert hockey_stick(cells, epsilon) <= bound
+            assert hockey_stick([pair[::-1] for pair in cells], epsilon) <= bound
+
+
+def test_the_exact_law_catches_a_list_of_the_texts_that_occur() -> None:
+    price = Thresholded(Gaussian(Fraction(SIGMA)), THRESHOLD).cost(1, "add_remove", 1)
+    bound = float(delta_from_zcdp(price.rho, 1) + price.delta)
+
+    assert hockey_stick([(listed_cell(1), kept_cell(0, LAW, THRESHOLD))], 1.0) > bound
+
+
 def test_the_threshold_of_persons_is_higher_than_that_of_rows() -> None:
     one, five = (stable.new_cells_threshold(50, "1e-9", 10, rows) for rows in (1, 5))
 

@@ -13,9 +13,11 @@ from gibbous.cli.flags import ConsentFlags, EngineFlags, LedgerFlags, RequestFla
 from gibbous.cli.output_flags import OutputFlags, SignFlags
 from gibbous.cli.parameters import number
 from gibbous.cli.progress import Bars
+from gibbous.core.column import Column
 from gibbous.core.errors import UsageError
 from gibbous.core.release import Release
 from gibbous.core.tables import Tables
+from gibbous.structure.fine_bins import just_above
 
 if TYPE_CHECKING:
     from gibbous.cli.discovery_flags import DiscoveryFlags
@@ -116,6 +118,25 @@ def _not_found(release: Release) -> Iterator[str]:
         share = 0.0 if tables is None else _share(tables, j, column.other_code)
         if share >= 0.005:
             yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels)."
+        for bound, share in _at_bounds(column):
+            yield (
+                f"{column.name}: about {share:.1%} of rows have the number {bound:,.10g}, which is a bound "
+                "that was found. Numbers beyond it became it: unless many have that number, declare wider "
+                "bounds."
+            )
+
+
+def _at_bounds(column: Column) -> Iterator[tuple[float, float]]:
+    """The outer bounds that were bought and have half a percent of rows or more, by the paid law."""
+    law = column.within
+    if law is None or column.source("bounds") != "discovered":
+        return
+    low, high = law.edges[0], law.edges[-1]
+    single = {0: low < 0 and law.edges[1] == just_above(column, low), -1: law.edges[-2] == high}
+    for place, one in single.items():
+        share = law.weights[place] / sum(law.weights)
+        if one and share >= 0.005:
+            yield float(law.edges[place]), share
 
 
 def _share(tables: Tables, place: int, code: int | None) -> float:

@@ -29,6 +29,7 @@ from gibbous.sampling.loglinear import (
 from gibbous.sampling.loglinear.laws import law, listable
 from gibbous.structure.cliques import Clique, Limits, pairs
 from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
+from gibbous.structure.rank_moments import ranked
 from gibbous.structure.smoothing import Components, added, estimated, one_way, rake
 
 CHAINS = (4096, 50_000)
@@ -294,6 +295,9 @@ def targets(known: Known) -> list[Target]:
         own = [known.shares[j] for j in clique]
         cells, errors = estimated(counts, sigma, references, [known.rows * one for one in own])
         shares = rake(cells * possible(known.seen, clique) + 1e-12, own)
+        pair = [known.seen.columns[j] for j in clique]
+        if len(pair) == 2 and all(column.ordered for column in pair):
+            shares = ranked(shares, counts, sigma, own, [column.bins for column in pair])
         damp, slack = DAMPED * sigma / known.rows, SLACK * errors / known.rows
         found.append(Target(clique, shares, damp, slack=slack))
     return found

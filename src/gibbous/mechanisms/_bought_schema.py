@@ -24,13 +24,15 @@ from gibbous.structure.bought_columns import (
     bounded_column,
     clear_of_noise,
     clock_column,
+    codes_after_all,
     grid_column,
-    incomplete,
     levels_column,
+    missed,
     nothing_column,
     outline,
     stated_column,
 )
+from gibbous.structure.code_lists import CLEAR, code_list
 from gibbous.structure.contexts import margins
 
 PROOF = "docs/proofs/discovery.md"
@@ -39,9 +41,12 @@ SHARES = {
     "levels": Fraction(24, 100),
     "rare": Fraction(40, 100),
     "bounds": Fraction(24, 100),
+    "much": Fraction(0),
 }
-"""Of the rho of discovery; the last two are divided again when it is known which columns need them."""
-LOOKS = 2  # at levels: delta is halved
+"""Of the rho of discovery; the last three are divided again when it is known which columns need them."""
+LOOKS = 3  # at levels, of which no column gets more than two: delta is divided by so many
+MUCH = 0.1  # share of cells without a kept text from which on a column gets more of the second look
+MORE = 4  # times as much rho as the others get
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +82,31 @@ class Parts:
         """Noise for the texts of so many columns, and the threshold above which they are kept.
 
         Args:
-            what: "levels", the first look, or "rare", the second.
+            what: "levels", the first look, or of the second "much", where much was lost, or "rare".
         """
         most = self.known.unit.max_rows
         return selecting_for(self._rho(what), self.tails / LOOKS, columns, self.relation, most)
 
-    def divided(self, again: int, numbers: int) -> Parts:
+    def divided(self, much: int, little: int, numbers: int) -> Parts:
         """What is left after the first look at levels, divided by what is needed then.
 
-        Bounds keep their share a column, and the second look gets the rest; without a column to look
-        at again, they get all.
+        Bounds keep their share a column, and the second look gets the rest, of which a column that lost
+        much gets MORE times what another one gets, and none gets less than the plan says; without a
+        column to look at again, bounds get all.
 
         Args:
-            again: columns to be looked at again.
+            much: columns to be looked at again, where the first look lost much.
+            little: those where it lost less.
             numbers: columns that need bounds, at most.
         """
         left = self.shares["rare"] + self.shares["bounds"]
-        own = self.shares["bounds"] * Fraction(numbers, self.columns) if again else left
-        return replace(self, shares={**self.shares, "bounds": own, "rare": left - own})
+        if not much + little:
+            return replace(self, shares={**self.shares, "bounds": left, "rare": Fraction(0)})
+        own = self.shares["bounds"] * Fraction(numbers, self.columns)
+        one = max((left - own) / (MORE * much + little), self.shares["rare"] / self.columns)
+        rare = one * little if much else left - own
+        shares = {"bounds": own, "rare": rare, "much": left - own - rare}
+        return replace(self, shares={**self.shares, **shares})
 
     def misses(self) -> tuple[tuple[str, float], ...]:
         """What is not found, where all columns are asked for their texts."""
@@ -106,7 +118,7 @@ class Parts:
         words = (
             (("kinds",), "kinds, missing cells and decimals of", Fraction(0)),
             (("levels",), "usual levels of", self.tails / LOOKS),
-            (("rare", "bounds"), "rarer levels and bounds of", self.tails / LOOKS),
+            (("rare", "bounds"), "rarer levels and bounds of", self.tails * (LOOKS - 1) / LOOKS),
         )
         found = []
         for parts, text, tails in words:
@@ -165,20 +177,25 @@ def _outlined(curator: TextCurator, known: Discovery, parts: Parts) -> dict[str,
 def _with_levels(
     curator: TextCurator,
     parts: Parts,
-    plans: Mapping[str, Outline],
+    plans: dict[str, Outline],
     columns: dict[str, Column],
 ) -> tuple[Parts, dict[str, list[int]]]:
     """Add the columns of levels: those that one look shows whole, and the others after a second look.
+
+    Numbers beside text that turn out to be codes are levels, too. The second look counts all codes that are
+    written as those of the first.
 
     Returns:
         What is left of the budget; of columns that were asked and have no levels, whole numbers that
         many rows have, the most frequent first.
     """
     atoms: dict[str, list[int]] = {}
+    lists: dict[str, tuple[str, ...]] = {}
 
     def settle(names: Sequence[str], sigma: float) -> None:
         for name in names:
-            column = levels_column(plans[name], kept[name], sigma)
+            listed = bool(lists.get(name))
+            column = levels_column(plans[name], kept[name], sigma, listed=listed)
             if column is not None:
                 columns[name] = column
             elif plans[name].integer:
@@ -187,24 +204,40 @@ def _with_levels(
     asked = [
         name
         for name, plan in plans.items()
-        if name not in columns and (plan.kind == "levels" or (plan.integer and not plan.stated))
+        if name not in columns
+        and (plan.kind == "levels" or plan.unsure or (plan.integer and not plan.stated))
     ]
     noise = parts.selecting(max(len(asked), 1))
     sigma, kept = noise.info().scale, _texts(curator, plans, asked, noise)
-    again = [name for name in asked if incomplete(plans[name], kept[name], sigma)]
-    settle([name for name in asked if name not in again], sigma)
+    for name in asked:
+        if codes_after_all(plans[name], kept[name]):
+            plans[name] = replace(plans[name], kind="levels", integer=False, decimals=None)
+    asked = [name for name in asked if plans[name].kind == "levels" or plans[name].integer]
+    lost = {name: missed(plans[name], kept[name], sigma) for name in asked}
+    settle([name for name in asked if not lost[name]], sigma)
     numbers = [n for n, plan in plans.items() if n not in columns and plan.kind != "levels"]
-    left = parts.divided(len(again), len(numbers))
-    if again:
-        noise = left.selecting(len(again), "rare")
-        for name, more in _texts(curator, plans, again, noise).items():
-            kept[name] = {**kept[name], **more}
-        settle(again, noise.info().scale)
+    again = {
+        "much": [name for name in asked if lost[name] >= MUCH],
+        "rare": [name for name in asked if 0 < lost[name] < MUCH],
+    }
+    left = parts.divided(len(again["much"]), len(again["rare"]), len(numbers))
+    for what, names in again.items():
+        if names:
+            noise = left.selecting(len(names), what)
+            sigma = noise.info().scale
+            lists |= {n: code_list(kept[n]) for n in names if plans[n].kind == "levels"}
+            for name, more in _texts(curator, plans, names, noise, lists).items():
+                kept[name] |= {text: rows for text, rows in more.items() if rows > CLEAR * sigma}
+            settle(names, sigma)
     return left, atoms
 
 
 def _texts(
-    curator: TextCurator, plans: Mapping[str, Outline], names: list[str], noise: Thresholded
+    curator: TextCurator,
+    plans: Mapping[str, Outline],
+    names: list[str],
+    noise: Thresholded,
+    listed: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, dict[str, int]]:
     """The texts that are kept of columns, whole numbers in one form."""
 
@@ -213,7 +246,7 @@ def _texts(
 
     if not names:
         return {}
-    return dict(zip(names, curator.noisy_texts(names, noise, written), strict=True))
+    return dict(zip(names, curator.noisy_texts(names, noise, written, listed), strict=True))
 
 
 def _with_bounds(

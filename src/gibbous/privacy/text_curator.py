@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.protocols import How, Noise, TextRecords
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Sparse
+from gibbous.core.tables import Dense, Sparse
 from gibbous.privacy.curator import Curator
+from gibbous.privacy.noise import Thresholded
 
 
 class TextCurator(Curator):
@@ -18,14 +21,21 @@ class TextCurator(Curator):
     __slots__ = ()
 
     def noisy_texts(
-        self, names: Sequence[str], noise: Noise, how: Callable[[str, Any], Any]
+        self,
+        names: Sequence[str],
+        noise: Noise,
+        how: Callable[[str, Any], Any],
+        listed: Mapping[str, Sequence[str]] | None = None,
     ) -> tuple[dict[str, int], ...]:
         """Spend: the texts of columns whose noisy number is above a threshold, with that number.
+
+        Texts of a public list have no threshold: all of them are there, whether a record has them or not.
 
         Args:
             names: columns; a record has at most one text in each.
             noise: has a threshold, and knows its price for that many columns.
             how: public: how texts are written before they are counted; null for those that are not.
+            listed: column -> texts, each once, which follow from public things and from what was bought.
         Returns:
             For each column text -> noisy number of rows, in the order of the texts.
         Guarantee:
@@ -34,7 +44,7 @@ class TextCurator(Curator):
         Raises:
             PrivacyRefused: the price is not covered, or the noise has no threshold.
         """
-        if noise.info().threshold is None:
+        if not isinstance(noise, Thresholded):
             raise PrivacyRefused(
                 "SEENKEYS",
                 "The texts that occur were asked for without a stability threshold.",
@@ -43,11 +53,21 @@ class TextCurator(Curator):
             )
         self._pay(noise.cost(len(names), self._relation, self.max_rows))
         kept = []
-        for texts, cells in self._text().texts(names, how):
-            left = noise.add(cells)
+        for name, (texts, cells) in zip(names, self._text().texts(names, how), strict=True):
+            number = dict(zip(texts, cells.values.tolist(), strict=True))
+            public = list((listed or {}).get(name, ()))
+            stated = np.array([number.pop(text, 0) for text in public], dtype=np.int64)
+            noisy = noise.base.add(Dense(stated)).values.tolist() if public else []
+            others = list(number)
+            places = np.arange(len(others), dtype=np.uint64)
+            values = np.array([number[text] for text in others], dtype=np.int64)
+            left = noise.add(Sparse(np.zeros_like(places), places, values))
             assert isinstance(left, Sparse)
-            numbers = zip(left.levels.tolist(), left.values.tolist(), strict=True)
-            kept.append({texts[place]: number for place, number in numbers})
+            clear = zip(left.levels.tolist(), left.values.tolist(), strict=True)
+            kept.append(
+                dict(zip(public, noisy, strict=True))
+                | {others[place]: number for place, number in clear}
+            )
         return tuple(kept)
 
     def coded(self, schema: Schema, how: How, numbers: How | None = None) -> Curator:

@@ -14,6 +14,8 @@ import numpy as np
 
 from gibbous.core.column import FACTS, Column, Source
 from gibbous.encode.cell_text import CLASSES, CLOCK, DAYS, EITHER, HOURS, PLACES
+from gibbous.structure.code_lists import ALIKE
+from gibbous.structure.grid_ends import ends_of
 
 FEW = 20  # whole numbers with at most so many texts may be levels
 RANGE = 32  # whole numbers in so short a range are levels, too
@@ -23,13 +25,17 @@ CODES = 10  # so many whole numbers with gaps between them may be codes
 MOST_CODES = 64  # that have a bin of their own
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
 SPOILED = 0.05  # share of other cells from which on a column is no column of days
-SURE = 5.0  # standard deviations above which a stretch of the grid is not empty
-NEXT = 3.0  # the same of a stretch that begins where the cells that stand out end
 OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are none
 SPURIOUS = 0.01  # probability that any column of a table gets a missing level that it does not need
 
 _FIRST_YEAR, _LAST_YEAR = 1850, 2150
-_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # below 100, where ages and ranges of levels end
+_COARSER = (
+    1,
+    2,
+    5,
+)  # up to 10,000; beyond, each power of ten is one cell: few rows of a tail stand out
+_YEARS = (1900, 2100)  # whole numbers are often years
 _LARGEST = 15  # powers of ten: whole numbers below it are exact
 _NUMBERS = slice(1, 3 + PLACES)
 _PLACES = np.arange(1, 2 + PLACES)
@@ -50,6 +56,7 @@ class Outline:
         decimals: places of numbers; None for any.
         form: of days.
         stated: whether the kind is public.
+        unsure: numbers with some text beside them, which may be codes.
     """
 
     name: str
@@ -61,6 +68,7 @@ class Outline:
     decimals: int | None = None
     form: str | None = None
     stated: bool = False
+    unsure: bool = False
 
 
 def outline(
@@ -106,6 +114,7 @@ def outline(
         decimals=places or None if places <= PLACES else None,
         form=form if kind == "date" and form != DAYS[0] else None,  # ISO days need no form
         stated=bool(stated),
+        unsure=kind == "numeric" and not stated and text > max(LETTERS * present, 2 * sigma),
     )
 
 
@@ -124,10 +133,10 @@ def grid_column(plan: Outline) -> Column:
         )
     lowest = 0 if plan.integer else 1 - (plan.decimals or PLACES)  # edges have no more places
     tens = range(lowest, _LARGEST)
-    above = sorted({_number(step, ten) for ten in tens for step in _STEPS} | {10.0**_LARGEST})
+    above = {_number(step, ten) for ten in tens for step in _steps(ten)} | {10.0**_LARGEST}
     if plan.integer:
-        above = sorted({float(math.ceil(edge)) for edge in above})
-    edges = [-edge for edge in reversed(above)] + [0.0, *above]
+        above = {float(math.ceil(edge)) for edge in above} | {*map(float, _YEARS)}
+    edges = sorted({-edge for edge in above} | {0.0} | above)
     return Column(
         plan.name, "numeric", edges=tuple(edges), integer=plan.integer, missing=True, clamp=True
     )
@@ -147,7 +156,7 @@ def bounded_column(
         atoms: whole numbers that were bought, the most frequent first: each is within the bounds.
     """
     edges = grid_column(plan).edges
-    low, high = _ends(counts, sigma)
+    low, high = ends_of(counts, sigma, np.abs(edges))
     if plan.kind != "date" and not 0 < low <= high < len(counts) - 1:
         return None  # rows at the end of the grid: nobody knows how far beyond
     outside = plan.present - float(counts[low : high + 1].sum())
@@ -192,7 +201,16 @@ def gaps(atoms: Sequence[int]) -> bool:
     return len(atoms) >= CODES and 2 * apart >= len(atoms) - 1
 
 
-def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Column | None:
+def codes_after_all(plan: Outline, kept: Mapping[str, int]) -> bool:
+    """Whether many texts of numbers that are not sure hold many cells, and have gaps if they are whole."""
+    if not plan.unsure or len(kept) < ALIKE or 4 * sum(kept.values()) < plan.present:
+        return False
+    return not plan.integer or gaps([int(text) for text in kept])
+
+
+def levels_column(
+    plan: Outline, kept: Mapping[str, int], sigma: float, *, listed: bool = False
+) -> Column | None:
     """A column of the texts that were kept; None where there are none, or numbers that are not levels.
 
     Texts come in the order of their noisy numbers. Whole numbers are levels where at most FEW texts,
@@ -201,6 +219,8 @@ def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Colum
     Args:
         kept: text -> noisy number of rows.
         sigma: standard deviation of one number.
+        listed: whether texts of a list were kept: their sum is too large then to show that
+            there are no others.
     """
     most, lost, noise = _lost(plan, kept, sigma)
     if plan.integer:
@@ -210,19 +230,20 @@ def levels_column(plan: Outline, kept: Mapping[str, int], sigma: float) -> Colum
         return _listed(plan, numbers, None)
     if not most:
         return None
-    return _listed(plan, tuple(most), other_label(most) if lost > noise else None)
+    return _listed(plan, tuple(most), other_label(most) if listed or lost > noise else None)
 
 
-def incomplete(plan: Outline, kept: Mapping[str, int], sigma: float) -> bool:
-    """Whether texts that were not kept may hold rows, so that a second look is worth its price.
+def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
+    """Share of cells whose text was not kept; 0 where a second look would not be worth its price.
 
     Args:
         kept, sigma: as for `levels_column`.
     """
     most, lost, noise = _lost(plan, kept, sigma)
-    if plan.integer and not 2 <= len(most) <= FEW:
-        return False
-    return lost > max(noise / 4, LOST * plan.present)
+    numbers = plan.integer and not 2 <= len(most) <= FEW
+    if numbers or lost <= max(noise / 4, LOST * plan.present):
+        return 0.0
+    return lost / max(plan.present, 1.0)
 
 
 def stated_column(plan: Outline, levels: Sequence[str | int | float | bool]) -> Column:
@@ -301,34 +322,9 @@ def _decimals(counts: np.ndarray, sigma: float) -> int:
     return PLACES + 1
 
 
+def _steps(ten: int) -> tuple[float, ...]:
+    return _STEPS if ten < 2 else _COARSER if ten < 4 else (1,)
+
+
 def _number(step: float, ten: int) -> float:
     return float(f"{step}e{ten}")
-
-
-def _ends(counts: np.ndarray, sigma: float) -> tuple[int, int]:
-    """The first and the last cell of the grid that are not empty, as far as noise can tell.
-
-    Stretches of 1 to 16 cells are looked at, and of those with rows the largest cell is taken;
-    from the outermost ones on, what follows beside them; without any, the stretch that stands out most.
-    """
-    full, best = np.zeros(len(counts), dtype=bool), (-math.inf, 0, len(counts) - 1)
-    for width in (1, 2, 4, 8, 16):
-        clear = np.convolve(counts, np.ones(width), mode="valid") / (sigma * math.sqrt(width))
-        for start in np.flatnonzero(clear > SURE).tolist():
-            full[start + int(np.argmax(counts[start : start + width]))] = True
-        first = int(np.argmax(clear))
-        best = max(best, (float(clear[first]), first, first + width - 1))
-    if not full.any():
-        return best[1:]
-    first, last = (int(place) for place in np.flatnonzero(full)[[0, -1]])
-    back = len(counts) - 1
-    return back - _outward(counts[::-1], back - first, sigma), _outward(counts, last, sigma)
-
-
-def _outward(counts: np.ndarray, last: int, sigma: float) -> int:
-    """The last cell of stretches beside each other that hold rows: a tail that thins out is believed."""
-    for width in (1, 2, 4, 8, 16):
-        beyond = counts[last + 1 : last + 1 + width]
-        if len(beyond) == width and beyond.sum() > NEXT * sigma * math.sqrt(width):
-            return _outward(counts, last + 1 + int(np.argmax(beyond)), sigma)
-    return last

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-PRICE = 4.0  # of one stretch with rows, beside 2 ln(cells): 3.7 standard deviations for 128 cells
+PRICE = 7.0  # of one stretch with rows, beside 2 ln(cells): 4.1 standard deviations for 128 cells
+LEFT = 2.5  # standard deviations from which on rows that no stretch shows are spread evenly
 EMPTY = 1.5  # of one without
 BLOCK = 320  # cells that are divided together: work and memory grow with its square
 RATES = (0.0, *(0.02 * 2.0**step for step in range(8)))  # of fading, a cell; 0: even
@@ -51,7 +52,7 @@ def stretches(
         return even  # nothing stands out of it clearly enough
     left = total - float(shown.sum())
     noise = math.hypot(error, sigma * math.sqrt(np.count_nonzero(shown)))
-    kept = max(0.0, 1 - (noise / left) ** 2) if left > 0 else 0.0
+    kept = max(0.0, 1 - (noise / left) ** 2) if left > LEFT * noise else 0.0
     spread: np.ndarray = shown + kept * left * weight / weight.sum()
     return spread
 
