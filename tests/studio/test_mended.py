@@ -451,3 +451,61 @@ def test_risks_stand_beside_utility_and_the_worst_columns_first(
     assert '<option value="held.csv">' in visitor.get("assess").text
     monkeypatch.setattr(Jobs, "answer", lambda self, job: {"findings": FINDINGS[:2]})
     assert "None is measured: choose keys" in shown(visitor, "assess")
+
+
+def test_what_bought_facts_cost_and_miss_is_said_before_they_are_bought(
+    described: Studio, folder: Path
+) -> None:
+    import gibbous as gb
+    from gibbous.schema_discovery import plan_discovery
+
+    (folder / "people.csv").unlink()  # no record is needed, and none is read
+    visitor = Visitor(described)
+
+    usual = shown(visitor, "describe")
+    answer = visitor.do("describe/price", epsilon="2", delta="1e-9", person="age", rows="3")
+    asked = shown(visitor, answer.headers["location"].strip("/").partition("#")[0])
+    wrong = shown(visitor, "describe?epsilon=none")
+
+    names = ("age", "sex", "income")
+    for page, epsilon, unit in (
+        (usual, "0.25", gb.Unit()),
+        (asked, "2", gb.Unit("person", "age", 3)),
+    ):
+        made = plan_discovery(gb.Discovery(names, unit), epsilon=epsilon, delta="1e-9")
+        assert made.headline() in page
+        for part in made.spends:
+            assert part.what in page
+            assert part.claim.amount() in page
+        (name, rows), *_ = made.errors
+        assert re.search(rf"{name}: *{rows:,.0f}\b", page)
+    assert "-NUMBER" in wrong or "epsilon is 'none'" in wrong
+    assert described.jobs.all() == []
+
+
+@pytest.mark.slow
+def test_facts_of_a_table_of_a_database_are_bought_by_its_names(
+    studio: Studio, folder: Path
+) -> None:
+    import sqlite3
+
+    with sqlite3.connect(folder / "people.sqlite") as held:
+        held.execute("CREATE TABLE people (age INTEGER, sex TEXT)")
+        held.executemany(
+            "INSERT INTO people VALUES (?, ?)", [(20 + i % 15, "FM"[i % 2]) for i in range(6000)]
+        )
+    held.close()
+    visitor = Visitor(studio)
+    visitor.do("data/database", address=f"sqlite://{folder}/people.sqlite::people", once="a")
+    visitor.settle()
+
+    form = {"epsilon": "4", "delta": "1e-9", "person": "", "rows": "", "agree": "yes", "once": "b"}
+    assert visitor.do("describe/buy", **form).status_code == 303
+    visitor.settle()
+
+    job = studio.jobs.newest("schema", "discover")
+    assert job is not None
+    assert (job.state, job.error) == ("done", ("", ""))
+    assert "--names .studio/names.txt" in job.shell
+    schema = load_schema(folder / "schema.toml")
+    assert (set(schema["sex"].levels), schema.inferred()) == ({"F", "M"}, ())

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
+from gibbous.studio.words import answer as said
+
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
 
@@ -37,11 +39,11 @@ def answer(studio: Studio, request: Request) -> Response:
     names = shown.get(name)
     path = studio.place.inside(*names) if names else None
     if path is None:
-        return PlainTextResponse("There is no such document.", 404)
+        return PlainTextResponse(said("document"), 404)
     if name in ("zip", "findings"):
         return FileResponse(path, filename=path.name, content_disposition_type="attachment")
     if path.stat().st_size > MOST:
-        return PlainTextResponse("This page is too large to be shown here.", 413)
+        return PlainTextResponse(said("largepage"), 413)
     text = path.read_text("utf-8")
     if path.suffix == ".md":
         return PlainTextResponse(text)
@@ -56,6 +58,6 @@ def _estimates(studio: Studio, name: str) -> Response:
 
     text = exported(studio, name.rpartition(".")[2])
     if text is None:
-        return PlainTextResponse("There is no such document.", 404)
+        return PlainTextResponse(said("document"), 404)
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return PlainTextResponse(text, headers=headers)

@@ -12,6 +12,7 @@ from typing import Any
 
 from gibbous.core.column import Column
 from gibbous.core.errors import InputRejected
+from gibbous.studio.words import refusal
 
 MOST = 40  # levels, or bins
 SECONDS = 300
@@ -55,12 +56,7 @@ def answered(module: str, folder: Path, asked: Mapping[str, Any]) -> Any:
         )
         if done.returncode == 0:
             return json.loads(done.stdout)
-    raise InputRejected(
-        "UNCOUNTED",
-        "The records could not be counted.",
-        f"The file is read as the schema says, within {SECONDS} seconds.",
-        "Check the data against the schema first: it says what is wrong.",
-    )
+    raise refusal("UNCOUNTED", SECONDS, kind=InputRejected)
 
 
 def tell(count: Callable[[dict[str, Any]], Any]) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from gibbous.core.errors import ResourceLimit
 from gibbous.studio.commands import Command
+from gibbous.studio.words import refusal
 from gibbous.studio.workplace import write
 
 State = Literal["running", "done", "failed", "stopped"]
@@ -124,12 +125,7 @@ class Jobs:
                     env=os.environ | ({"PGPASSFILE": str(doors)} if doors.exists() else {}),
                 )
         except OSError:
-            raise ResourceLimit(
-                "NOPROCESS",
-                "The command could not be started.",
-                "Each job is a process of its own.",
-                "Close other programs, and try again.",
-            ) from None
+            raise refusal("NOPROCESS", kind=ResourceLimit) from None
         if process.stdin is not None:
             with suppress(OSError), process.stdin as pipe:
                 pipe.write(secret.encode() + b"\n")

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from gibbous.studio.words import answer
 from gibbous.studio.workplace import slug
 
 if TYPE_CHECKING:
@@ -28,15 +29,15 @@ async def receive(studio: Studio, request: Request) -> Response:
     key = studio.door.form_key(request.scope["session"]) or ""
     sent = request.headers.get("x-studio-key", "")
     if not key or not hmac.compare_digest(sent.encode("utf-8", "replace"), key.encode()):
-        return PlainTextResponse("This page is from an older visit. Reload it.", 403)
+        return PlainTextResponse(answer("stale"), 403)
     if request.headers.get("content-type", "") != "application/octet-stream":
-        return PlainTextResponse("A file is sent as it is, not as a form.", 415)
+        return PlainTextResponse(answer("raw"), 415)
     given = unquote(request.headers.get("x-studio-name", ""))
     endings = [ending for ending in ENDINGS if given.lower().endswith(ending)]
     if not endings:
-        return PlainTextResponse("This kind of file is not read: CSV, Parquet or a codebook.", 422)
+        return PlainTextResponse(answer("ending"), 422)
     if int(request.headers.get("content-length") or 0) > studio.upload_bytes:
-        return PlainTextResponse("The file is larger than an upload may be.", 413)
+        return PlainTextResponse(answer("large"), 413)
     name = f"{secrets.token_hex(4)}/{slug(given)}{max(endings, key=len)}"
     path = studio.place.uploads / name
     path.parent.mkdir(mode=0o700)
@@ -47,7 +48,7 @@ async def receive(studio: Studio, request: Request) -> Response:
             async for piece in request.stream():
                 count += len(piece)
                 if count > studio.upload_bytes:
-                    return PlainTextResponse("The file is larger than an upload may be.", 413)
+                    return PlainTextResponse(answer("large"), 413)
                 await run_in_threadpool(file.write, piece)
         whole = True
     finally:

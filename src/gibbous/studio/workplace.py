@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core.documents import Unreadable, read_text, toml
-from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.errors import OutputNotWritten
 from gibbous.core.schema import Schema
+from gibbous.studio.words import refusal
 
 REQUEST, SCHEMA, SCRATCH = "release.toml", "schema.toml", ".studio"
 STUDY, RUNS, INTERNAL = "study.toml", "study", "internal"
@@ -109,12 +110,7 @@ class Workplace:
         try:
             document = toml(read_text(path, MAX_BYTES), parse_float=Decimal)
         except Unreadable as error:
-            raise UsageError(
-                "CONFIG",
-                f"The request {REQUEST} {error}.",
-                "It is a TOML file that gibbous synthesize --config reads.",
-                "Correct or remove it.",
-            ) from None
+            raise refusal("CONFIG", REQUEST, error) from None
         flat: Values = {}
         for key, value in document.items():
             more = value if isinstance(value, dict) else {}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import UsageError
 from gibbous.reporting.labels import clipped
 from gibbous.studio import commands
 from gibbous.studio.looking import write_down
 from gibbous.studio.screens.data import SHOWN, TABLES
 from gibbous.studio.screens.screen import Screen, needed_data, needed_release, needed_schema
 from gibbous.studio.two_way import crossed
+from gibbous.studio.words import refusal
 from gibbous.studio.workplace import INTERNAL, aside
 
 if TYPE_CHECKING:
@@ -61,8 +61,14 @@ def _cards(answer: Any, group: str) -> list[dict[str, Any]]:
         value = one.get("value")
         if isinstance(value, int | float) and one.get("group") == group:
             beside = [(n, v) for n, v in one.get("null", {}).items() if isinstance(v, int | float)]
-            found.append({"title": one.get("title") or one.get("name"), "value": value,
-                          "beside": beside, "words": one.get("definition", "")})  # fmt: skip
+            found.append(
+                {
+                    "title": one.get("title") or one.get("name"),
+                    "value": value,
+                    "beside": beside,
+                    "words": one.get("definition", ""),
+                }
+            )
     return found[:CARDS]
 
 
@@ -113,12 +119,18 @@ def _drawn(found: Any) -> dict[str, Any] | None:
     if found is None:
         return None
     cells = [
-        {"row": i, "column": j, "level": f"{row} · {column}", "real": real, "synthetic": synthetic,
-         "difference": synthetic - real}
+        {
+            "row": i,
+            "column": j,
+            "level": f"{row} · {column}",
+            "real": real,
+            "synthetic": synthetic,
+            "difference": synthetic - real,
+        }
         for i, row in enumerate(found["rows"])
         for j, column in enumerate(found["columns"])
         for real, synthetic in [(found["real"][i][j], found["synthetic"][i][j])]
-    ]  # fmt: skip
+    ]
     top = max(max(one["real"], one["synthetic"]) for one in cells) or 1.0
     apart = max(abs(one["difference"]) for one in cells) or 1.0
     for one in cells:
@@ -152,10 +164,7 @@ def _cross(studio: Studio, form: Form) -> str:
     release, data = needed_release(studio), needed_data(studio)
     pair = (form.text("first", 300), form.text("second", 300))
     if pair[0] == pair[1] or not set(pair) <= set(schema.names):
-        raise UsageError(
-            "PAIR", "Two columns are crossed.",
-            "They are two different columns of the schema.", "Choose another one.",
-        )  # fmt: skip
+        raise refusal("PAIR")
     write_down(studio, data, pair)
     studio.crossed[pair] = crossed(place.folder, data, release, pair, place.reading())
     return "assess?" + urlencode({"first": pair[0], "second": pair[1]}) + "#crossed"
@@ -171,10 +180,7 @@ def _evaluate(studio: Studio, form: Form) -> str:
     }
     holdout = form.text("holdout")
     if holdout and not (place.folder / holdout).exists():
-        raise UsageError(
-            "HOLDOUT", "There is no such file of held-out records.",
-            "It is a file of this machine with the same columns.", "Check its name.",
-        )  # fmt: skip
+        raise refusal("HOLDOUT")
     if not studio.jobs.running():
         aside(place.folder / INTERNAL)
     place.save(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gibbous.studio import commands
-from gibbous.studio.pages import words
 from gibbous.studio.screens import release
 from gibbous.studio.screens.screen import Screen, needed_release, needed_schema
+from gibbous.studio.words import words
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio

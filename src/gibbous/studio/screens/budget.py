@@ -7,13 +7,14 @@ from dataclasses import replace
 from math import exp
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import GibbousError, UsageError
+from gibbous.core.errors import GibbousError
 from gibbous.core.plan import Plan
 from gibbous.core.schema import Schema, Unit
 from gibbous.studio import accounts, commands
 from gibbous.studio.screens.describe import save_schema
 from gibbous.studio.screens.facts import without
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
+from gibbous.studio.words import refusal
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -76,7 +77,7 @@ def _row(studio: Studio, schema: Schema, epsilon: str) -> dict[str, Any]:
 
 def _errors(errors: dict[str, float]) -> list[tuple[str, float]]:
     """The first expected errors, by the short names of the screen."""
-    from gibbous.studio.pages import words
+    from gibbous.studio.words import words
 
     short = words()["errors"]
     real = [name for name in errors if not re.search("alarms|mu of", name)][:3]
@@ -126,12 +127,7 @@ def _unit(studio: Studio, form: Form) -> str:
         return "budget"
     name, most = form.text("person", 200), form.whole("k") or 0
     if name not in (*schema.names, *schema.ignore):
-        raise UsageError(
-            "UNIT",
-            "No column of persons was chosen.",
-            "It holds the same value in all rows of one person.",
-            "Choose it, and say how many rows one person has at most.",
-        )
+        raise refusal("UNIT")
     unit = Unit("person", name, most)
     schema = without(studio, schema, name) if name in schema.names else schema
     ignore = tuple(other for other in schema.ignore if other != name)

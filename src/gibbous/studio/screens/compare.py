@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import log10
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import UsageError
 from gibbous.studio import commands
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
+from gibbous.studio.words import refusal
 from gibbous.studio.workplace import RUNS, STUDY, aside, write
 
 if TYPE_CHECKING:
@@ -163,10 +163,7 @@ def _start(studio: Studio, form: Form) -> str:
     chosen = form.many.get("methods", [])
     budgets = [float(word) for word in form.numbers("epsilons")]
     if not chosen or not budgets:
-        raise UsageError(
-            "STUDY", "No method or no budget was chosen.",
-            "A study compares at least one of each.", "Choose them, for example 0.5 1 2.",
-        )  # fmt: skip
+        raise refusal("STUDY")
     wanted = [name for name in form.many.get("metrics", USUAL) if name in _offered(studio)]
     study = {
         "epsilon": budgets,

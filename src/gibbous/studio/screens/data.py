@@ -8,10 +8,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import UsageError
+from gibbous.core.errors import GibbousError
 from gibbous.studio import commands
 from gibbous.studio.heading import heading
 from gibbous.studio.screens.screen import Screen, needed_data
+from gibbous.studio.words import refusal
 from gibbous.studio.workplace import READ, SCHEMA, aside, write
 
 if TYPE_CHECKING:
@@ -97,13 +98,8 @@ def _choose(studio: Studio, form: Form) -> str:
     return _open(studio, place.short(path), form)
 
 
-def _no_file() -> UsageError:
-    return UsageError(
-        "NOFILE",
-        "There is no such file.",
-        "A data set is a CSV or Parquet file, or a folder of Parquet files.",
-        "Choose one of the list, or write its whole path.",
-    )
+def _no_file() -> GibbousError:
+    return refusal("NOFILE")
 
 
 def _database(studio: Studio, form: Form) -> str:
@@ -112,13 +108,7 @@ def _database(studio: Studio, form: Form) -> str:
 
     address = form.text("address")
     if address_of(address) is None:
-        raise UsageError(
-            "ADDRESS",
-            "This is not the address of a table.",
-            "An address is duckdb:///file.db::table, sqlite:///file.db::table or "
-            "postgres://user@host/database::table.",
-            "Correct it.",
-        )
+        raise refusal("ADDRESS")
     secret = form.text("password", 1000)
     if secret:
         quoted = secret.replace("\\", "\\\\").replace(":", "\\:")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import UsageError
 from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.core.params import ParamInfo, describe
 from gibbous.studio import commands
 from gibbous.studio.screens.budget import plan_of
 from gibbous.studio.screens.run import took_before
 from gibbous.studio.screens.screen import Screen, needed_schema
+from gibbous.studio.words import refusal
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -99,7 +99,7 @@ def _set(studio: Studio, form: Form) -> str:
     usual = {} if "privacy.epsilon" in studio.place.request() else {"privacy.epsilon": 1.0}
     _, problem = plan_of(studio, kept | usual)
     if problem:
-        raise UsageError("PARAMETER", problem, "The card of the method says what is allowed.", "")
+        raise refusal("PARAMETER_plan", problem)
     studio.place.save(changes)
     return "run"
 
@@ -112,9 +112,7 @@ def _typed(text: str, p: ParamInfo) -> Any:
             return int(text)
         return float(text) if isinstance(p.default, float) else text
     except ValueError:
-        raise UsageError(
-            "PARAMETER", f"{p.name} is not a number.", f"It is {p.allowed}.", "Correct it."
-        ) from None
+        raise refusal("PARAMETER_number", p.name, p.allowed) from None
 
 
 SCREEN = Screen("method", _show, {"choose": _choose, "set": _set})

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.documents import Unreadable, json_value
-from gibbous.core.errors import UsageError
 from gibbous.core.schema import Unit
 from gibbous.studio import commands
 from gibbous.studio.screens.screen import Screen, needed_release
+from gibbous.studio.words import refusal
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -149,12 +149,7 @@ def _zip(studio: Studio, form: Form) -> str:
     release = needed_release(studio)
     answer = studio.jobs.answer(studio.jobs.newest("verify", release))
     if not answer or not answer.get("ok"):
-        raise UsageError(
-            "UNVERIFIED",
-            "The release was not verified.",
-            "What is handed on is what verify found to be whole.",
-            "Verify it first.",
-        )
+        raise refusal("UNVERIFIED")
     folder = studio.place.release
     target = folder.with_name(f"{folder.name}.zip")
     part = studio.place.uploads / f"{folder.name}.zip.part"

@@ -64,7 +64,7 @@ async function watch(panel) {
     if (facts.state !== "running") return location.replace(location.pathname);
     if (facts.more && panel.parentElement.querySelector("[data-first]") === null && panel.dataset.wait !== undefined) return location.reload();
     if (facts.stage && stage.textContent !== facts.stage) stage.textContent = facts.stage;
-    left.textContent = facts.left ? "· about " + facts.left + " left" : "";
+    left.textContent = facts.left ? document.body.dataset.left.replace("{}", facts.left) : "";
     if (facts.share !== null) bar.value = facts.share;
   }
 }
@@ -81,7 +81,7 @@ function send(file, area, target) {
     target.value = sending.responseText;
     target.form.submit();
   };
-  sending.onerror = () => { said.textContent = "The file was not taken."; };
+  sending.onerror = () => { said.textContent = document.body.dataset.untaken; };
   sending.open("POST", "/upload");
   sending.setRequestHeader("Content-Type", "application/octet-stream");
   sending.setRequestHeader("X-Studio-Key", document.body.dataset.key);
