@@ -509,3 +509,41 @@ def test_facts_of_a_table_of_a_database_are_bought_by_its_names(
     assert "--names .studio/names.txt" in job.shell
     schema = load_schema(folder / "schema.toml")
     assert (set(schema["sex"].levels), schema.inferred()) == ({"F", "M"}, ())
+
+
+@pytest.mark.slow
+def test_a_table_of_a_database_is_assessed_as_the_file_of_its_rows_is(
+    described: Studio, folder: Path
+) -> None:
+    import sqlite3
+
+    import polars as pl
+
+    import gibbous as gb
+
+    frame = pl.read_csv(folder / "people.csv")
+    with sqlite3.connect(folder / "people.sqlite") as held:
+        held.execute("CREATE TABLE people (age INTEGER, sex TEXT, income INTEGER)")
+        held.executemany("INSERT INTO people VALUES (?, ?, ?)", frame.rows())
+    held.close()
+    method, ledger = gb.Laplace(epsilon=1), gb.Ledger.ephemeral()
+    schema = folder / "schema.toml"
+    gb.synthesize(frame, schema, method, rows=50, ledger=ledger, out=folder / "release")
+    described.place.save({"data": f"sqlite://{folder}/people.sqlite::people"})
+    visitor = Visitor(described)
+
+    form: dict[str, Any] = {"keys[]": ["age", "sex"], "sensitive[]": "income", "once": "e"}
+    assert visitor.do("assess/evaluate", holdout="people.csv", **form).status_code == 303
+    visitor.settle()
+    job = described.jobs.newest("evaluate")
+    crossed = visitor.do("assess/cross", first="age", second="sex")
+
+    assert job is not None
+    assert (job.state, job.error) == ("done", ("", ""))
+    found = described.jobs.answer(job)["findings"]
+    usual = gb.evaluate(
+        frame, folder / "release", schema, keys=["age", "sex"], sensitive="income", holdout=frame
+    ).to_json()["findings"]
+    assert [one["value"] for one in found] == [one["value"] for one in usual] != []
+    assert crossed.status_code == 303
+    assert visitor.get("assess?first=age&second=sex").text.count("<svg") == 3

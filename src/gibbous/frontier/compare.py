@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -16,6 +15,7 @@ from gibbous.core.protocols import Progress, silent
 from gibbous.core.schema import Schema
 from gibbous.evaluation.evaluation import checked
 from gibbous.evaluation.measure import Options
+from gibbous.evaluation.tables import plain
 from gibbous.frontier.cell_worker import Job, Worker
 from gibbous.frontier.grid import Cell, arms, cells
 from gibbous.frontier.runner import Store, digest, run_cells
@@ -58,7 +58,7 @@ def compare(
     computed against the records, and are confidential unless the data are public.
 
     Args:
-        source, schema: a path or a frame; its schema, or the path of the schema file.
+        source, schema: a path, the address of a table, or a frame; its schema, or the path of its file.
         methods: names, mechanisms, or a mapping from labels to these.
         epsilon, l: values for every method with such a parameter; empty leaves each as it is.
         repeats: runs of each method at each value.
@@ -82,7 +82,8 @@ def compare(
     chosen = Options.of(fraction, **named, given=given, only=metrics)
     declared = Schema.load(schema) if isinstance(schema, str | Path) else schema
     job = Job(
-        _portable(source), declared, _spare(holdout), rows, checked(declared, chosen),
+        _portable(source, declared, options), declared, _spare(holdout, declared, options), rows,
+        checked(declared, chosen),
         replace(chosen, only=()), seed, None if ledger is None else str(ledger), options,
     )  # fmt: skip
     grid = cells(arms(methods), epsilon=epsilon, l=l, repeats=repeats)
@@ -138,22 +139,20 @@ def _facts(job: Job, public_data: bool) -> dict[str, Any]:
     } | ({} if job.reading is None else {"reading": asdict(job.reading)})
 
 
-def _portable(source: Any) -> str | bytes:
-    """A path stays a path; a frame becomes bytes that another process can read."""
-    if isinstance(source, str | os.PathLike):
-        return str(Path(source).absolute())
+def _portable(source: Any, schema: Schema, options: Any) -> str | bytes:
+    """The path of one file stays one; what else is read becomes bytes that another process can read."""
     from io import BytesIO
 
-    from gibbous.read.frames import from_frame
-    from gibbous.read.source import ReadOptions
+    from gibbous.read.source import is_one_file, read_columns
 
+    if is_one_file(source):
+        return str(Path(source).absolute())
     buffer = BytesIO()
-    frame = from_frame(source, max_columns=ReadOptions().max_columns, skip=frozenset())
-    frame.write_ipc(buffer)
+    read_columns(source, schema=plain(schema), options=options).write_ipc(buffer)
     return buffer.getvalue()
 
 
-def _spare(holdout: Any) -> float | str | bytes | None:
+def _spare(holdout: Any, schema: Schema, options: Any) -> float | str | bytes | None:
     if holdout is None:
         return None
     if isinstance(holdout, float):
@@ -165,4 +164,4 @@ def _spare(holdout: Any) -> float | str | bytes | None:
             "As a share it is > 0 and < 1; otherwise it is a table.",
             "Use for example holdout=0.2.",
         )
-    return _portable(holdout)
+    return _portable(holdout, schema, options)

@@ -16,7 +16,7 @@ from gibbous.core.params import describe
 from gibbous.frontier.compare import METRICS
 from gibbous.frontier.grid import Arm
 from gibbous.mechanisms import registry
-from gibbous.read.source import ReadOptions
+from gibbous.read.source import ReadOptions, is_table
 
 MAX_BYTES = 1 << 20
 TOP = ("data", "schema", "reading", "study", "evaluate", "methods")
@@ -54,13 +54,13 @@ class Plan:
     """A study as its file says.
 
     Attributes:
-        source, schema: paths, relative to the file.
+        source, schema: paths, relative to the file; the source may be the address of a table.
         methods: label -> arm.
         settings: keyword arguments of `compare`.
         x, y: axes of the maps that are drawn.
     """
 
-    source: Path
+    source: Path | str
     schema: Path
     methods: dict[str, Arm]
     settings: dict[str, Any] = field(default_factory=dict)
@@ -85,6 +85,7 @@ def load(path: Path, reading: Mapping[str, str] = MappingProxyType({})) -> Plan:
     for key in ("data", "schema"):
         if not isinstance(document.get(key), str):
             raise _wrong(f"The study file does not name its {key}.", f'Add {key} = "FILE".')
+    data = document["data"]
     study = _section(document, "study", STUDY)
     options = _section(document, "evaluate", EVALUATE)
     x, y = study.pop("x", "epsilon_proven"), study.pop("y", ())
@@ -96,7 +97,7 @@ def load(path: Path, reading: Mapping[str, str] = MappingProxyType({})) -> Plan:
         settings["options"] = ReadOptions(**read)
     wanted = settings.setdefault("metrics", list(METRICS))
     return Plan(
-        path.parent / document["data"],
+        data if is_table(data) else path.parent / data,
         path.parent / document["schema"],
         _methods(document.get("methods", [])),
         settings,

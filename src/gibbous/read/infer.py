@@ -127,7 +127,11 @@ def propose(
     stem = ""
     if isinstance(source, str | os.PathLike):
         table = str(source).rpartition("::")[2] if is_table(source) else ""
-        stem = table or Path(source).name.partition(".")[0]
+        path = Path(source)
+        named = (
+            path.parent if "*" in path.name else path
+        )  # a pattern stands for what its folder holds
+        stem = table or named.name.partition(".")[0]
     return Draft(Schema(tuple(columns), None, (), null, tuple(left), stem), notes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from gibbous.core.column import Column
 from gibbous.core.errors import InputRejected
 from gibbous.studio.words import refusal
+from gibbous.studio.workplace import SCRATCH, doors
 
 MOST = 40  # levels, or bins
 SECONDS = 300
@@ -53,6 +55,7 @@ def answered(module: str, folder: Path, asked: Mapping[str, Any]) -> Any:
             capture_output=True,
             text=True,
             timeout=SECONDS,
+            env=os.environ | doors(folder / SCRATCH),
         )
         if done.returncode == 0:
             return json.loads(done.stdout)

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from gibbous.core.errors import ResourceLimit
 from gibbous.studio.commands import Command
 from gibbous.studio.words import refusal
-from gibbous.studio.workplace import write
+from gibbous.studio.workplace import doors, write
 
 State = Literal["running", "done", "failed", "stopped"]
 TAIL = 1 << 14  # bytes of what a job complains about
@@ -110,7 +110,6 @@ class Jobs:
         folder = self._folder / job
         folder.mkdir(mode=0o700)
         argv = [sys.executable, "-P", "-m", "gibbous", *command.words]
-        doors = self._folder.parent / "pgpass"  # never in an argument
         place = argv.index("--") if "--" in argv else len(argv)
         argv.insert(place, "--json")
         try:
@@ -122,7 +121,7 @@ class Jobs:
                     stdout=out,
                     stderr=err,
                     start_new_session=True,
-                    env=os.environ | ({"PGPASSFILE": str(doors)} if doors.exists() else {}),
+                    env=os.environ | doors(self._folder.parent),
                 )
         except OSError:
             raise refusal("NOPROCESS", kind=ResourceLimit) from None

@@ -17,7 +17,7 @@ from gibbous.core.errors import OutputNotWritten
 from gibbous.core.schema import Schema
 from gibbous.studio.words import refusal
 
-REQUEST, SCHEMA, SCRATCH = "release.toml", "schema.toml", ".studio"
+REQUEST, SCHEMA, SCRATCH, PASSWORD = "release.toml", "schema.toml", ".studio", "pgpass"
 STUDY, RUNS, INTERNAL = "study.toml", "study", "internal"
 MAX_BYTES = 1 << 20
 SECTIONS = ("privacy", "mechanism", "output", "engine", "evaluate", "audit", "studio")
@@ -167,6 +167,12 @@ class Workplace:
         path = self.folder.joinpath(*names)
         whole = path.resolve() == path and path.is_relative_to(self.folder)
         return path if whole and path.is_file() else None
+
+
+def doors(scratch: Path) -> dict[str, str]:
+    """What a process of ours finds the password of a database by: never in an argument."""
+    path = scratch / PASSWORD
+    return {"PGPASSFILE": str(path)} if path.exists() else {}
 
 
 def document_text(values: Mapping[str, Any]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.errors import GibbousError
@@ -13,7 +12,7 @@ from gibbous.studio import commands
 from gibbous.studio.heading import heading
 from gibbous.studio.screens.screen import Screen, needed_data
 from gibbous.studio.words import refusal
-from gibbous.studio.workplace import READ, SCHEMA, aside, write
+from gibbous.studio.workplace import PASSWORD, READ, SCHEMA, aside, write
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -112,7 +111,7 @@ def _database(studio: Studio, form: Form) -> str:
     secret = form.text("password", 1000)
     if secret:
         quoted = secret.replace("\\", "\\\\").replace(":", "\\:")
-        write(studio.place.scratch / "pgpass", f"*:*:*:*:{quoted}\n")
+        write(studio.place.scratch / PASSWORD, f"*:*:*:*:{quoted}\n")
     return _open(studio, address, form)
 
 
@@ -168,7 +167,7 @@ def _forget(studio: Studio, form: Form) -> str:
     """Close the data set; an uploaded copy and a password are removed."""
     studio.place.save({"data": None})
     studio.place.sweep()
-    Path(studio.place.scratch / "pgpass").unlink(missing_ok=True)
+    (studio.place.scratch / PASSWORD).unlink(missing_ok=True)
     return "data"
 
 
