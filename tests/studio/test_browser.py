@@ -422,3 +422,47 @@ def test_the_studio_ends_at_ctrl_c_and_its_address_with_it(tmp_path: Path) -> No
 
     assert code in (0, 130)
     assert not opener.exists()
+
+
+def test_a_folder_of_parts_is_sent_whole_by_a_choice_and_by_a_drop(
+    browser: Any, studio: Served, tmp_path: Path
+) -> None:
+    folder = tmp_path / "my parts"
+    (folder / "inner").mkdir(parents=True)
+    for place in range(3):
+        rows = "".join(f"l{i % 3},{place}\n" for i in range(300))
+        (folder / f"p{place}.csv").write_text("a,b\n" + rows)
+    (folder / "notes.txt").write_text("no table")
+    (folder / "inner" / "p9.csv").write_text("x\n1\n")
+    visit = Visit(browser, studio.address)
+    page = visit.page
+    page.wait_for_url("**/data")
+
+    page.get_by_label("Or choose a folder").set_input_files(folder)
+    page.get_by_role("heading", name="Open:").wait_for()
+    settled(page)
+
+    uploads = tmp_path / "work" / ".studio" / "uploads"
+    sent = sorted(path.name for path in uploads.rglob("*.*"))
+    assert sent == ["0000-p0.csv", "0001-p1.csv", "0002-p2.csv"]
+    assert page.get_by_role("heading", name="Open: my-parts").count() == 1
+    assert visit.page.get_by_text("Its columns are described.").count() == 1
+    visit.press("Close the data set")
+
+    page.evaluate(DROP)
+    page.get_by_role("heading", name="Open: dropped").wait_for()
+    settled(page)
+    assert sorted(path.name for path in uploads.rglob("*.*")) == ["0000-a.csv", "0001-b.csv"]
+    assert visit.said == []
+
+
+DROP = """() => {
+  const file = (name) => ({ isFile: true, name,
+    file: (take) => take(new File(["c,d\\n" + "l1,1\\nl2,2\\n".repeat(50)], name)) });
+  let given = [[file("b.csv"), { isFile: false, name: "inner" }], [file("a.csv"), file("a.txt")], []];
+  const folder = { isDirectory: true, name: "dropped",
+    createReader: () => ({ readEntries: (take) => take(given.shift()) }) };
+  const drop = new Event("drop", { bubbles: true, cancelable: true });
+  drop.dataTransfer = { items: [{ webkitGetAsEntry: () => folder }], files: [] };
+  document.querySelector("[data-drop]").dispatchEvent(drop);
+}"""

@@ -453,6 +453,30 @@ def test_risks_stand_beside_utility_and_the_worst_columns_first(
     assert "None is measured: choose keys" in shown(visitor, "assess")
 
 
+def test_keys_are_suggested_by_names_and_kinds_and_ticked_by_a_click(
+    described: Studio, folder: Path
+) -> None:
+    release = folder / "release"
+    release.mkdir()
+    (release / "manifest.json").write_text("{}")
+    (folder / "people.csv").unlink()  # no record is read for it
+    (folder / "people.csv").touch()
+    (folder / "held.csv").touch()
+    visitor = Visitor(described)
+
+    before = shown(visitor, "assess")
+    ticked = visitor.get("assess?suggest=keys").text
+
+    assert re.search(r"others may know:\s+age\s*,\s+sex\s*\.\s+Tick these", before)
+    boxes = re.findall(r'name="keys\[\]" value="(\w+)"( checked)?', ticked)
+    assert boxes == [("age", " checked"), ("sex", " checked"), ("income", "")]
+    assert "Tick these" not in ticked
+    picker = re.search(r'<select id="f-holdout".*?</select>', ticked, re.DOTALL)
+    assert picker is not None
+    assert re.findall(r'value="([^"]*)"', picker[0]) == ["", "held.csv"]
+    assert described.place.value("evaluate.keys", []) == []
+
+
 def test_what_bought_facts_cost_and_miss_is_said_before_they_are_bought(
     described: Studio, folder: Path
 ) -> None:

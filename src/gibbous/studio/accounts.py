@@ -36,12 +36,14 @@ def known(studio: Studio) -> Account | None:
 
 def bar(studio: Studio, *, confidential: bool) -> dict[str, Any]:
     """What stands above every screen."""
-    data = studio.place.data()
+    data, named = studio.place.data(), Path(studio.place.called())
     account = known(studio)
     spent = [total.words() for total in account.totals] if account else []
     left = account.left if account else None
     return {
-        "data": Path(data).name if data and "://" not in data else data,
+        "data": "/".join(named.parts[-2 if named.name.startswith("*") else -1 :])
+        if "://" not in data
+        else data,
         "spent": "; ".join(spent),
         "left": f"epsilon = {short(left[0])}, delta = {short(left[1])}" if left else "",
         "confidential": confidential,

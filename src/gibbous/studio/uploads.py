@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from gibbous.studio.app import Studio
 
 MOST = 20 << 30  # bytes
+PARTS = 2000  # of a folder
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".toml", ".json", ".xml", ".xlsx",
            ".sav", ".dta", ".sas7bdat", ".yaml", ".yml", ".txt")  # fmt: skip
 BOOKS = ENDINGS[5:]
@@ -36,23 +39,39 @@ async def receive(studio: Studio, request: Request) -> Response:
     endings = [ending for ending in ENDINGS if given.lower().endswith(ending)]
     if not endings:
         return PlainTextResponse(answer("ending"), 422)
-    if int(request.headers.get("content-length") or 0) > studio.upload_bytes:
+    within, room = request.headers.get("x-studio-folder", ""), studio.upload_bytes
+    folder = (
+        _folder(studio, unquote(within)) if within else studio.place.uploads / secrets.token_hex(4)
+    )
+    parts = list(folder.iterdir()) if folder.is_dir() else []
+    room -= sum(part.stat().st_size for part in parts)
+    if room < int(request.headers.get("content-length") or 0) or len(parts) >= PARTS:
         return PlainTextResponse(answer("large"), 413)
-    name = f"{secrets.token_hex(4)}/{slug(given)}{max(endings, key=len)}"
-    path = studio.place.uploads / name
-    path.parent.mkdir(mode=0o700)
+    named = f"{slug(given)}{max(endings, key=len)}"
+    path = folder / (f"{len(parts):04}-{named}" if within else named)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     whole, count = False, 0
     try:
         with os.fdopen(handle, "wb") as file:
             async for piece in request.stream():
                 count += len(piece)
-                if count > studio.upload_bytes:
+                if count > room:
                     return PlainTextResponse(answer("large"), 413)
                 await run_in_threadpool(file.write, piece)
         whole = True
     finally:
         if not whole:
             path.unlink(missing_ok=True)
-            path.parent.rmdir()
-    return PlainTextResponse(name)
+            with suppress(OSError):  # other parts are in it
+                folder.rmdir()
+    told = folder if within else path
+    return PlainTextResponse(str(told.relative_to(studio.place.uploads)))
+
+
+def _folder(studio: Studio, name: str) -> Path:
+    """Where a part of a folder goes: to the folder that the first part was told, or to a new one."""
+    known = studio.place.upload(name)
+    if known is not None and known.is_dir():
+        return known
+    return studio.place.uploads / secrets.token_hex(4) / slug(name)

@@ -84,19 +84,24 @@ class Workplace:
 
     def sweep(self) -> None:
         """Remove every upload that the request does not name, and every half-written file."""
-        kept = self.folder / self.data()
         for path in sorted(self.uploads.rglob("*"), reverse=True):  # files before their folders
             if path.is_dir() and not path.is_symlink():
                 with suppress(OSError):
                     path.rmdir()
-            elif path != kept:
+            elif not self._named(path):
                 path.unlink(missing_ok=True)
 
+    def _named(self, path: Path) -> bool:
+        """Whether the request names this upload: itself, its folder, or a pattern of all files there."""
+        kept = self.folder / self.data()
+        kept = kept.parent if kept.name.startswith("*") else kept
+        return kept.is_relative_to(self.uploads) and path.is_relative_to(kept)
+
     def upload(self, name: str) -> Path | None:
-        """What a browser sent, by the name that it was told; None where there is no such file."""
+        """A file or folder that a browser sent, by the name that it was told; None where there is none."""
         path = self.uploads / name
-        whole = re.fullmatch(r"[0-9a-f]{8}/[\w-]+(\.\w+)+", name, re.ASCII)
-        return path if whole and path.resolve() == path and path.is_file() else None
+        whole = re.fullmatch(r"[0-9a-f]{8}/[\w-]+(\.\w+)*", name, re.ASCII)
+        return path if whole and path.resolve() == path and path.exists() else None
 
     def request(self) -> Values:
         """The request as dotted keys; empty where there is none.
@@ -128,8 +133,10 @@ class Workplace:
     def called(self) -> str:
         """The data set as a screen names it: an upload by its own name."""
         data = self.data()
-        uploaded = data and (self.folder / data).is_relative_to(self.uploads)
-        return Path(data).name if uploaded else data
+        path = self.folder / data
+        if not data or not path.is_relative_to(self.uploads):
+            return data
+        return path.parent.name if path.name.startswith("*") else path.name
 
     def save(self, changes: Mapping[str, Any]) -> None:
         """Change keys of the request; None and "" remove one."""

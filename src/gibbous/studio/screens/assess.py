@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from gibbous.read.databases.sources import address_of
+from gibbous.read.public_lists import likely_keys
 from gibbous.reporting.labels import clipped
 from gibbous.studio import commands
 from gibbous.studio.looking import write_down
-from gibbous.studio.screens.data import SHOWN, TABLES
+from gibbous.studio.screens.folders import beside
 from gibbous.studio.screens.screen import Screen, needed_data, needed_release, needed_schema
 from gibbous.studio.two_way import crossed
 from gibbous.studio.words import refusal
@@ -34,14 +36,19 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     holdout = str(studio.place.value("evaluate.holdout"))
     command = commands.evaluated(data, release, chosen, holdout, studio.place.reading())
     answer = studio.jobs.answer(job)
+    tables = [name for name in beside(studio.place, data) if name != data]
+    likely = likely_keys(schema)
+    if form.get("suggest"):
+        chosen |= {"keys": [name for name in schema.names if name in {*chosen["keys"], *likely}]}
     return {
         "columns": schema.names,
         "picked": chosen,
+        "likely": [name for name in likely if name not in chosen["keys"]],
         "holdout": holdout,
         "job": job,
         "cards": {group: _cards(answer, group) for group in ("utility", "risk")},
         "furthest": _columns(answer),
-        "tables": _files(studio),
+        "tables": tables,
         "ready": studio.place.inside(INTERNAL, "report.internal.html") is not None,
         "findings": studio.place.inside(INTERNAL, "findings.json") is not None,
         "pairs": _worst(answer, schema.names),
@@ -90,16 +97,6 @@ def _columns(answer: Any) -> list[tuple[str, ...]]:
 
 def _share(value: Any) -> str:
     return f"{value:.4f}" if isinstance(value, int | float) else ""
-
-
-def _files(studio: Studio) -> list[str]:
-    """Tables of the folder beside the one that is open: one of them may be held out."""
-    place = studio.place
-    return [
-        n
-        for n in sorted(p.name for p in place.folder.iterdir())
-        if n.endswith(TABLES) and n != place.data()
-    ][:SHOWN]
 
 
 def _worst(answer: Any, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -178,8 +175,8 @@ def _evaluate(studio: Studio, form: Form) -> str:
         name: [c for c in form.many.get(name, []) if c in schema.names]
         for name in ("keys", "sensitive", "targets")
     }
-    holdout = form.text("holdout")
-    if holdout and not (place.folder / holdout).exists():
+    holdout = form.text("path") or form.text("holdout")
+    if holdout and address_of(holdout) is None and not (place.folder / holdout).exists():
         raise refusal("HOLDOUT")
     if not studio.jobs.running():
         aside(place.folder / INTERNAL)
