@@ -6,6 +6,7 @@ from math import log10
 from typing import TYPE_CHECKING, Any
 
 from gibbous.studio import commands
+from gibbous.studio.screens.budget import budget_of
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
 from gibbous.studio.words import refusal
 from gibbous.studio.workplace import RUNS, STUDY, aside, write
@@ -150,7 +151,9 @@ def _take(studio: Studio, form: Form) -> str:
     name, epsilon = form.text("method", 60), form.number("epsilon")
     load(name)
     gone = {k: None for k in studio.place.request() if k.startswith("mechanism.")}
-    studio.place.save(gone | {"mechanism.name": name, "privacy.epsilon": float(epsilon)})
+    delta = budget_of(studio, name)["privacy.delta"]
+    taken = {"mechanism.name": name, "privacy.epsilon": float(epsilon), "privacy.delta": delta}
+    studio.place.save(gone | taken)
     return "budget"
 
 

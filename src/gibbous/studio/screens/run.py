@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.request import FORMATS, Imprint
 from gibbous.studio import accounts, commands
-from gibbous.studio.screens.budget import DELTA, plan_of
+from gibbous.studio.screens.budget import budget_of, plan_of
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
 from gibbous.studio.words import refusal, words
 
@@ -22,7 +22,7 @@ TEXTS = ("issuer", "contact", "date", "license")
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     schema, place, values = needed_schema(studio), studio.place, studio.place.request()
     made, problem = plan_of(studio, {})
-    if "privacy.epsilon" not in values:
+    if "privacy.epsilon" not in values and (made is None or made.total.is_dp):
         made, problem = None, ""
     accept = bool(schema.inferred())
     command = commands.synthesized(values, place.reading(), accept)
@@ -140,8 +140,7 @@ def _start(studio: Studio, form: Form) -> str:
     if accept and form.get("accept") != "yes":
         raise refusal("INFERRED")
     values = place.request()
-    place.save({"privacy.delta": values.get("privacy.delta", float(DELTA)), "output.path":
-                values.get("output.path", "release")})  # fmt: skip
+    place.save(budget_of(studio) | {"output.path": values.get("output.path", "release")})
     secret = form.text("passphrase", 500) if values.get("output.sign") else ""
     command = commands.synthesized(place.request(), place.reading(), accept, bool(secret))
     then = commands.account(data, place.reading())
