@@ -28,7 +28,6 @@ def answer(studio: Studio, request: Request) -> Response:
         "codebook": (release, "codebook.html"),
         "methods": (release, "METHODS.md"),
         "zip": (f"{release}.zip",),
-        "flows": (f"{release}.flows.svg",),
     }
     if not studio.board:
         shown["internal"] = ("internal", "report.internal.html")
@@ -38,6 +37,9 @@ def answer(studio: Studio, request: Request) -> Response:
         return _estimates(studio, name)
     names = shown.get(name)
     path = studio.place.inside(*names) if names else None
+    if name == "flows":
+        path = studio.place.flow_map
+        path = path if path.is_file() and not path.is_symlink() else None
     if path is None:
         return PlainTextResponse(said("document"), 404)
     if name in ("zip", "findings"):

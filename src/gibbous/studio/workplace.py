@@ -63,6 +63,13 @@ class Workplace:
         """The folder of the release."""
         return self.folder / (self.board or str(self.value("output.path", "release")))
 
+    @property
+    def flow_map(self) -> Path:
+        """Where a map of the release's flows is drawn: beside the release; of a board elsewhere."""
+        if self.board:
+            return self.scratch / "flows.svg"
+        return self.release.with_name(f"{self.release.name}.flows.svg")
+
     def prepare(self) -> None:
         """Make the private folders, and sweep what an earlier studio left.
 

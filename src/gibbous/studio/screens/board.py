@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     folder, path = needed_release(studio), studio.place.release
     verify = studio.jobs.newest("verify", folder)
-    checked = commands.verified(folder)
+    checked, said = commands.verified(folder), release.receipt(path)
     schema, kinds = needed_schema(studio), words()["kinds"]
     return {
         "release": folder,
@@ -27,7 +27,8 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "sizes": [(name, f"{size:,}") for name, size in release.files(path)],
         "report": None,
         **release.rows_of(path, studio.jobs.answer(verify)),
-        "receipt": release.receipt(path),
+        "receipt": said,
+        **release.flows_of(studio, folder, said, form),
         "documents": [n for n, file in release.DOCUMENTS if studio.place.inside(folder, file)],
         "columns": [(c.name, kinds[c.kind], c.size, c.label or "") for c in schema],
         "command": checked.shell,
@@ -35,4 +36,4 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     }
 
 
-SCREEN = Screen("board", _show, {"verify": release.check})
+SCREEN = Screen("board", _show, {"verify": release.check, "map": release.draw_map})

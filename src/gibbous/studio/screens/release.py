@@ -37,10 +37,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "sizes": [(name, f"{size:,}") for name, size in files(place.release)],
         **rows_of(place.release, studio.jobs.answer(verify)),
         "receipt": said,
-        "flows": str((said.get("unit") or {}).get("words", "")) == Unit("record").words(),
-        "mapping": studio.jobs.newest("map", release),
-        "drawn": place.inside(f"{release}.flows.svg") is not None,
-        "destination": form.get("destination", ""),
+        **flows_of(studio, release, said, form),
         "zip": place.inside(f"{release}.zip") is not None and not _stale(place.folder / release),
         "command": checked.shell,
         "python": checked.python,
@@ -114,6 +111,16 @@ def _stale(folder: Path) -> bool:
     return any(p.stat().st_mtime_ns > made for p in folder.rglob("*"))
 
 
+def flows_of(studio: Studio, release: str, said: dict[str, Any], form: Form) -> dict[str, Any]:
+    """Whether a release holds flows, and their map."""
+    return {
+        "flows": str((said.get("unit") or {}).get("words", "")) == Unit("record").words(),
+        "mapping": studio.jobs.newest("map", release),
+        "drawn": studio.place.flow_map.is_file(),
+        "destination": form.get("destination", ""),
+    }
+
+
 def _key(studio: Studio) -> str:
     """The public half of the key that signs here; "" where none does."""
     name = str(studio.place.value("output.sign"))
@@ -123,9 +130,9 @@ def _key(studio: Studio) -> str:
 
 def check(studio: Studio, form: Form) -> str:
     """Verify, without the data."""
-    command = commands.verified(needed_release(studio), _key(studio))
-    studio.jobs.start(command, "board" if studio.board else "release", form.get("once", ""))
-    return "board" if studio.board else "release"
+    command, screen = commands.verified(needed_release(studio), _key(studio)), _screen(studio)
+    studio.jobs.start(command, screen, form.get("once", ""))
+    return screen
 
 
 def _report(studio: Studio, form: Form) -> str:
@@ -135,13 +142,17 @@ def _report(studio: Studio, form: Form) -> str:
     return "release"
 
 
-def _map(studio: Studio, form: Form) -> str:
+def draw_map(studio: Studio, form: Form) -> str:
     """Where the people of a destination come from: drawn from the release and public places."""
-    release = needed_release(studio)
+    release, place, screen = needed_release(studio), studio.place, _screen(studio)
     destination, places = form.text("destination", 200), form.text("coordinates", 500)
-    command = commands.mapped(release, destination, places, f"{release}.flows.svg")
-    studio.jobs.start(command, "release", form.get("once", ""))
-    return "release"
+    command = commands.mapped(release, destination, places, place.short(place.flow_map))
+    studio.jobs.start(command, screen, form.get("once", ""))
+    return screen
+
+
+def _screen(studio: Studio) -> str:
+    return "board" if studio.board else "release"
 
 
 def _zip(studio: Studio, form: Form) -> str:
@@ -161,4 +172,6 @@ def _zip(studio: Studio, form: Form) -> str:
     return "release"
 
 
-SCREEN = Screen("release", _show, {"verify": check, "report": _report, "zip": _zip, "map": _map})
+SCREEN = Screen(
+    "release", _show, {"verify": check, "report": _report, "zip": _zip, "map": draw_map}
+)
