@@ -146,6 +146,25 @@ def account(visitor: Visitor) -> Any:
 
 
 @pytest.mark.slow
+def test_the_ledger_names_the_method_inside_paid_bins(studio: Studio, folder: Path) -> None:
+    (folder / "schema.toml").write_text(SCHEMA.replace("bins = 10", "bins = 1"))
+    studio.place.save({"data": "people.csv", "schema": "schema.toml"})
+    visitor = Visitor(studio)
+    declared(visitor)
+    visitor.do("run/start", confirm="1", once="run")
+    visitor.settle()
+
+    page = html.unescape(visitor.get("ledger").text)
+    (folder / "release" / "ledger.json").write_text('{"method": 1, "ledger": []}')
+    other = html.unescape(visitor.get("ledger").text)
+
+    spent = account(visitor).releases[-1].id
+    row = page.partition(spent)[2].partition("</tr>")[0]
+    assert "adaptive_gibbs, on bins that are bought first (paid_bins)" in row
+    assert "<bdi>paid_bins</bdi>" in other.partition(spent)[2].partition("</tr>")[0]
+
+
+@pytest.mark.slow
 def test_a_model_is_fitted_without_the_records(finished: Visitor) -> None:
     finished.do("analyse/fit", formula="income ~ age + sex", family="gaussian", once="fit")
     finished.settle()

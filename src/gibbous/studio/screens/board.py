@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gibbous.studio import commands
+from gibbous.studio import accounts, commands
 from gibbous.studio.screens import release
 from gibbous.studio.screens.screen import Screen, needed_release, needed_schema
 from gibbous.studio.words import words
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     folder, path = needed_release(studio), studio.place.release
     verify = studio.jobs.newest("verify", folder)
-    checked, said = commands.verified(folder), release.receipt(path)
+    checked, said = commands.verified(folder), accounts.receipt(path)
     schema, kinds = needed_schema(studio), words()["kinds"]
     return {
         "release": folder,

@@ -8,9 +8,8 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.documents import Unreadable, json_value
 from gibbous.core.schema import Unit
-from gibbous.studio import commands
+from gibbous.studio import accounts, commands
 from gibbous.studio.screens.screen import Screen, needed_release
 from gibbous.studio.words import refusal
 
@@ -19,14 +18,13 @@ if TYPE_CHECKING:
     from gibbous.studio.forms import Form
 
 ROWS = 12
-MOST = 1 << 22  # bytes of ledger.json
 _NUMBER = re.compile(r"(-?[0-9.]+(e[+-]?[0-9]+)?)?")
 
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     release, place = needed_release(studio), studio.place
     verify = studio.jobs.newest("verify", release)
-    checked, said = commands.verified(release, _key(studio)), receipt(place.release)
+    checked, said = commands.verified(release, _key(studio)), accounts.receipt(place.release)
     return {
         "release": release,
         "verify": verify,
@@ -55,18 +53,6 @@ def files(folder: Path) -> list[tuple[str, int]]:
     """Names and bytes of what a release holds."""
     found = [p for p in sorted(folder.rglob("*")) if p.is_file() and not p.is_symlink()]
     return [(str(p.relative_to(folder)), p.stat().st_size) for p in found]
-
-
-def receipt(folder: Path) -> dict[str, Any]:
-    """What the certificate says first: the guarantee, rows and sets; {} where it cannot be read."""
-    path = folder / "ledger.json"
-    if not path.is_file() or path.stat().st_size > MOST:
-        return {}
-    try:
-        said = json_value(path.read_bytes())
-    except Unreadable:
-        return {}
-    return said if isinstance(said, dict) else {}
 
 
 def preview(folder: Path, verified: Any) -> tuple[list[str], list[list[str]]]:

@@ -33,7 +33,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "columns": len(schema),
         "inferred": schema.inferred(),
         "plan": made,
-        "method": method_words(made) if made else "",
+        "method": accounts.made_by(made.mechanism, made.params) if made else "",
         "plan_rows": [(s.what, s.claim.amount(), s.detail) for s in made.spends] if made else [],
         "plan_problem": problem,
         "memory_mb": max(1, round(made.memory_bytes / 1e6)) if made else None,
@@ -52,13 +52,6 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "command": command.shell,
         "python": command.python,
     }
-
-
-def method_words(made: Plan) -> str:
-    """The method that was chosen, and whether its bins are bought first, by `paid_bins` around it."""
-    inner = made.params.get("method")
-    named = made.mechanism == "paid_bins" and isinstance(inner, str)
-    return words()["run"]["paid"].format(inner) if named else made.mechanism
 
 
 def took_before(studio: Studio, made: Plan) -> dict[str, Any] | None:
