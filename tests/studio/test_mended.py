@@ -343,13 +343,13 @@ def test_a_point_of_the_map_is_drawn_by_the_axes_of_choice_and_taken_over(
     usual = visitor.get("compare?x=nonsense&y=%3Cscript%3E").text
     taken = visitor.do("compare/take", method="noisy_pegs", epsilon="0.5")
 
-    assert "noisy_pegs: seconds 1.5, tv1 0.02" in page
+    assert "noisy_pegs: Seconds of one run 1.5, Distance of single columns 0.02" in page
     label = re.search(r'<text x="([0-9.]+)" y="([0-9.]+)"[^>]*>resampled records<', page)
     mark = re.search(r"translate\(([0-9.]+) ([0-9.]+)\)", page)
     assert label
     assert mark
     assert abs(float(label[1]) - float(mark[1])) > 60 or abs(float(label[2]) - float(mark[2])) > 12
-    assert "noisy_pegs: epsilon_proven 0.5, tv2 0.05" in usual
+    assert "noisy_pegs: Proven epsilon of the file 0.5, Distance of pairs 0.05" in usual
     assert page.count('name="method" value=') == 1
     assert taken.headers["location"] == "/budget"
     request = described.place.request()

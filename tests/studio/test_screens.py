@@ -438,6 +438,25 @@ def test_every_word_of_the_screens_is_in_one_file() -> None:
     assert {f"{a}.{b}" for a, b in used if b not in words.get(a, {})} == set()
 
 
+def test_no_sentence_of_the_studio_stands_in_its_code() -> None:
+    """Beside docstrings, what is read by machines, and code that is shown."""
+    from gibbous.studio import pages
+
+    found = []
+    for path in sorted(pages.HERE.rglob("*.py")):
+        if path.name in ("commands.py", "door.py"):
+            continue
+        tree = ast.parse(path.read_text())
+        docs = [n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)]
+        texts = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and n not in docs]
+        said = (n.value for n in texts if isinstance(n.value, str))
+        found += [text for text in said if re.search(r"[A-Za-z]{2,}( [a-z]{2,}){2,}", text)]
+    script = (pages.HERE / "static" / "studio.js").read_text()
+    found += re.findall(r'"[A-Z][a-z]+( [a-z]+)+\."', re.sub(r"//.*", "", script))
+
+    assert found == []
+
+
 def test_python_of_every_command_is_python() -> None:
     values = {"data": "a.csv", "privacy.epsilon": 1, "output.sign": "k"}
     reading = ("--sep", ";")

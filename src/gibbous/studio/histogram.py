@@ -13,7 +13,7 @@ from typing import Any
 
 from gibbous.core.column import Column
 from gibbous.core.errors import InputRejected
-from gibbous.studio.words import refusal
+from gibbous.studio.words import refusal, words
 from gibbous.studio.workplace import SCRATCH, doors
 
 MOST = 40  # levels, or bins
@@ -83,6 +83,7 @@ def _count(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
     from gibbous.read.source import read_columns
 
+    named = words()["assess"]
     values = read_columns(asked["data"], options=reading_of(asked))[asked["column"]]
     numbers = values.cast(pl.Float64, strict=False) if asked["numeric"] else values
     if asked["numeric"] and numbers.drop_nulls().len() and numbers.n_unique() > MOST:
@@ -91,11 +92,12 @@ def _count(asked: dict[str, Any]) -> list[dict[str, Any]]:
         bins = ((numbers - low) / width).floor().clip(0, 19)
         rows = pl.DataFrame({"bin": bins}).group_by("bin").len().sort("bin").rows()
         return [
-            {"level": "missing" if b is None else f"{low + b * width:g} to {low + (b + 1) * width:g}",
-             "count": n} for b, n in rows
+            {"level": named["missing"] if b is None else
+             named["span"].format(f"{low + b * width:g}", f"{low + (b + 1) * width:g}"), "count": n}
+            for b, n in rows
         ]  # fmt: skip
     table = values.value_counts(sort=True).head(MOST).rows()
-    return [{"level": "missing" if v is None else str(v), "count": n} for v, n in table]
+    return [{"level": named["missing"] if v is None else str(v), "count": n} for v, n in table]
 
 
 if __name__ == "__main__":

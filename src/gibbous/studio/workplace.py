@@ -81,12 +81,7 @@ class Workplace:
                 path.mkdir(mode=0o700, exist_ok=True)
                 path.chmod(0o700)
         except OSError:
-            raise OutputNotWritten(
-                "NOTWRITABLE",
-                f"{str(self.folder)!r} cannot be written.",
-                "The studio keeps the schema and the request in its folder.",
-                "Choose a folder that exists and is yours: gibbous studio FOLDER.",
-            ) from None
+            raise refusal("NOTWRITABLE", str(self.folder), kind=OutputNotWritten) from None
         self.sweep()
 
     def sweep(self) -> None:

@@ -9,6 +9,7 @@ from gibbous.studio import commands
 from gibbous.studio.screens.budget import budget_of
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
 from gibbous.studio.words import refusal
+from gibbous.studio.words import words as words_of
 from gibbous.studio.workplace import RUNS, STUDY, aside, write
 
 if TYPE_CHECKING:
@@ -92,10 +93,11 @@ def _drawn(points: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
     top = 1.1 * max(among) or 1.0
     across = [LEFT + (RIGHT - LEFT) * (log10(p[x]) - low) / (high - low) for p in shown]
     up = [BOTTOM - (BOTTOM - TOP) * p[y] / top for p in shown]
+    named, metrics = words_of()["compare"], words_of()["metrics"]
     drawn = []
     for p, px, py in zip(shown, across, up, strict=True):
         series = labels.index(str(p["label"])) % len(SHAPES)
-        words = f"{p['label']}: {x} {p[x]:.4g}, {y} {p[y]:.4g}"
+        words = f"{p['label']}: {named[x]} {p[x]:.4g}, {metrics[y]} {p[y]:.4g}"
         drawn.append({"x": round(px, 1), "y": round(py, 1), "words": words, "series": series,
                       "path": SHAPES[series]})  # fmt: skip
     return {

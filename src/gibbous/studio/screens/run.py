@@ -85,7 +85,7 @@ def confirmation(studio: Studio) -> str:
         return ""
     from gibbous.core.claim import short
 
-    return short(made.total.epsilon) if made.total.is_dp else "no bound"
+    return short(made.total.epsilon) if made.total.is_dp else words()["run"]["nobound"]
 
 
 def _texts(studio: Studio, form: Form) -> str:
