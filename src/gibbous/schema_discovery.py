@@ -41,18 +41,18 @@ def plan_discovery(
     Raises:
         ParameterError, PrivacyRefused: the price is refused.
     """
-    return planned(_privacy(known, epsilon, delta, relation), Output())
+    return planned(_promise(known, epsilon, delta, relation)[1], Output())
 
 
-def _privacy(
+def _promise(
     known: Discovery,
     epsilon: Number,
     delta: Number,
     relation: Relation,
     ledger: Ledger | str | Path | None = None,
-) -> Privacy:
+) -> tuple[SchemaAlone, Privacy]:
     paid = SchemaAlone(known, exact(epsilon), exact(delta), relation)
-    return Privacy(known.schema(), paid, ledger=ledger)
+    return paid, Privacy(known.schema(), paid, ledger=ledger)
 
 
 @guarded
@@ -82,9 +82,7 @@ def discover_schema(
     Raises:
         GibbousError: one class an exit code; see gibbous.core.errors.
     """
-    privacy = _privacy(known, epsilon, delta, relation, ledger)
-    paid = privacy.method
-    assert isinstance(paid, SchemaAlone)
+    paid, privacy = _promise(known, epsilon, delta, relation, ledger)
     costs, charged = planned(privacy, Output()), ledger_of(privacy)
     engine = text_engine(IN_THIS_PROCESS, source, options)
     draft, request = InMemory(Output()), Request(source, privacy, options=options)

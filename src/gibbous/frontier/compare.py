@@ -83,8 +83,7 @@ def compare(
     declared = Schema.load(schema) if isinstance(schema, str | Path) else schema
     job = Job(
         _portable(source, declared, options), declared, _spare(holdout, declared, options), rows,
-        checked(declared, chosen),
-        replace(chosen, only=()), seed, None if ledger is None else str(ledger), options,
+        checked(declared, chosen), replace(chosen, only=()), seed, str(ledger) if ledger else None, options,
     )  # fmt: skip
     grid = cells(arms(methods), epsilon=epsilon, l=l, repeats=repeats)
     return _study(grid, job, public_data, resume, workers, progress)

@@ -211,6 +211,17 @@ def is_table(source: Any) -> bool:
     return address or type(source).__module__.partition(".")[0] in ("ibis", "duckdb", "_duckdb")
 
 
+def name_of(source: Any) -> str:
+    """What a table is called: its file, its folder, the folder of a pattern, or itself; "" for a frame."""
+    if not isinstance(source, str | os.PathLike):
+        return ""
+    if is_table(source):
+        return str(source).rpartition("::")[2]
+    path = Path(source)
+    pattern = not path.is_dir() and (is_text_pattern(path) or is_many(path))
+    return (path.parent if pattern else path).name.partition(".")[0]
+
+
 def is_one_file(source: Any) -> bool:
     """Whether a source is the path of one file; not a folder, a pattern, a table or a frame."""
     path = isinstance(source, str | os.PathLike) and not is_table(source)

@@ -25,7 +25,7 @@ _QUOTED = re.compile(r'("(?:[^"\\]|\\.)*")\s*=\s*(.*)')
 
 
 def parameters(name: str) -> list[ParamInfo]:
-    """Those of a method that are no part of the budget."""
+    """Those of a method, the budget aside."""
     from gibbous.mechanisms.registry import load
 
     return [p for p in describe(load(name)) if p.name not in BUDGET]
