@@ -31,6 +31,9 @@ def parts(folder: Path) -> Path:
     (year / "parts" / ".p9.csv").write_text("other\n1\n")
     (folder / "mixed" / "a.csv").write_text(CSV)
     (folder / "mixed" / "b.tsv").write_text(CSV)
+    for made in ("internal", "study", "older"):  # by the studio
+        (folder / made).mkdir()
+    (folder / "older" / "manifest.json").write_text("{}")
     elsewhere = folder.parent / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "secret.csv").write_text(CSV)

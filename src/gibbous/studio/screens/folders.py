@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.studio.words import refusal
+from gibbous.studio.workplace import INTERNAL, RUNS
 
 if TYPE_CHECKING:
     from gibbous.studio.workplace import Workplace
@@ -24,7 +25,8 @@ def shown(place: Workplace, at: str) -> dict[str, Any]:
     """
     folder = _inner(place, at) or place.folder
     own = folder.relative_to(place.folder).parts
-    names = sorted(p.name for p in _plain(folder) if p.is_dir() and _inner(place, place.short(p)))
+    made = {place.folder / INTERNAL, place.folder / RUNS}
+    names = sorted(p.name for p in _plain(folder) if _walkable(place, p) and p not in made)
     return {
         "up": [("/".join(own[:n]), name) for n, name in enumerate(own, 1)],
         "folders": [("/".join((*own, name)), name) for name in names[:SHOWN]],
@@ -74,6 +76,11 @@ def _inner(place: Workplace, at: str) -> Path | None:
         return None
     hidden = ours and any(name.startswith(".") for name in path.relative_to(place.folder).parts)
     return path if ours and not hidden else None
+
+
+def _walkable(place: Workplace, path: Path) -> bool:
+    """Whether it is a folder of ours that holds no release."""
+    return _inner(place, place.short(path)) is not None and not (path / "manifest.json").exists()
 
 
 def _plain(folder: Path) -> list[Path]:
