@@ -123,7 +123,7 @@ def test_a_run_that_cannot_wait_for_the_same_request_is_refused_before_it_pays(
 
     with notes.open() as other:
         durable.take(other.fileno())
-        with pytest.raises(OutputNotWritten, match="Another run of the same request.*Nothing was"):
+        with pytest.raises(OutputNotWritten, match=r"Another run of the same request.*Nothing was"):
             gb.synthesize(records(), SCHEMA, method, rows=9, out=tmp_path / "second", ledger=ledger)
 
     again = gb.synthesize(records(), SCHEMA, method, rows=9, out=tmp_path / "second", ledger=ledger)
