@@ -132,6 +132,14 @@ def test_two_processes_measure_the_same_references() -> None:
     assert references(one) == references(two) != []
 
 
+def test_a_study_file_names_a_table_of_a_database_or_a_path_beside_it(tmp_path: Path) -> None:
+    address = "postgres://me@host/db::people"
+    for text, wanted in ((address, address), ("parts/*.csv", tmp_path / "parts" / "*.csv")):
+        (tmp_path / "study.toml").write_text(EXAMPLE.replace("adult.csv", text))
+
+        assert load(tmp_path / "study.toml").source == wanted
+
+
 @pytest.mark.slow
 def test_a_table_of_a_database_or_a_folder_is_studied_as_its_rows_are(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "people.sqlite") as held:
