@@ -12,6 +12,7 @@ from gibbous.core.claim import Relation
 from gibbous.core.discovery import Discovery
 from gibbous.core.exact import Number, exact
 from gibbous.core.keywords import answering
+from gibbous.core.plan import Plan
 from gibbous.core.protocols import Progress, silent
 from gibbous.core.request import Output, Privacy, Request
 from gibbous.core.schema import Schema
@@ -26,6 +27,32 @@ from gibbous.read.schema_write import schema_toml
 from gibbous.write.durable_files import replace_file
 from gibbous.write.in_memory import InMemory
 from gibbous.write.purchases import SHORT, folder_beside
+
+
+def plan_discovery(
+    known: Discovery, *, epsilon: Number, delta: Number, relation: Relation = "add_remove"
+) -> Plan:
+    """What `discover_schema` would cost and miss: from names alone, without data, spending nothing.
+
+    Args:
+        known, epsilon, delta, relation: as for `discover_schema`.
+    Returns:
+        Its spends are what is paid for; its errors say how many rows a level needs to be found.
+    Raises:
+        ParameterError, PrivacyRefused: the price is refused.
+    """
+    return planned(_promise(known, epsilon, delta, relation)[1], Output())
+
+
+def _promise(
+    known: Discovery,
+    epsilon: Number,
+    delta: Number,
+    relation: Relation,
+    ledger: Ledger | str | Path | None = None,
+) -> tuple[SchemaAlone, Privacy]:
+    paid = SchemaAlone(known, exact(epsilon), exact(delta), relation)
+    return paid, Privacy(known.schema(), paid, ledger=ledger)
 
 
 @guarded
@@ -55,8 +82,7 @@ def discover_schema(
     Raises:
         GibbousError: one class an exit code; see gibbous.core.errors.
     """
-    paid = SchemaAlone(known, exact(epsilon), exact(delta), relation)
-    privacy = Privacy(known.schema(), paid, ledger=ledger)
+    paid, privacy = _promise(known, epsilon, delta, relation, ledger)
     costs, charged = planned(privacy, Output()), ledger_of(privacy)
     engine = text_engine(IN_THIS_PROCESS, source, options)
     draft, request = InMemory(Output()), Request(source, privacy, options=options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,32 @@ def test_two_processes_measure_the_same_references() -> None:
         return [r["value"] for r in study.rows if not r["mechanism"]]
 
     assert references(one) == references(two) != []
+
+
+def test_a_study_file_names_a_table_of_a_database_or_a_path_beside_it(tmp_path: Path) -> None:
+    address = "postgres://me@host/db::people"
+    for text, wanted in ((address, address), ("parts/*.csv", tmp_path / "parts" / "*.csv")):
+        (tmp_path / "study.toml").write_text(EXAMPLE.replace("adult.csv", text))
+
+        assert load(tmp_path / "study.toml").source == wanted
+
+
+@pytest.mark.slow
+def test_a_table_of_a_database_or_a_folder_is_studied_as_its_rows_are(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "people.sqlite") as held:
+        held.execute("CREATE TABLE people (a TEXT, b TEXT, c INTEGER)")
+        held.executemany("INSERT INTO people VALUES (?, ?, ?)", records().rows())
+    held.close()
+    (tmp_path / "parts").mkdir()
+    for place in range(2):
+        records().slice(200 * place, 200).write_csv(tmp_path / "parts" / f"{place}.csv")
+    sources = [records(), f"sqlite://{tmp_path}/people.sqlite::people", f"{tmp_path}/parts/*.csv"]
+
+    studies = [run(source=source, methods=["noisy_pegs"]) for source in sources]
+
+    figures = [[r["value"] for r in study.rows if not r["mechanism"]] for study in studies]
+    assert figures[0] != []
+    assert figures[1:] == [figures[0]] * 2
 
 
 def test_nothing_is_charged_unless_a_ledger_is_given(tmp_path: Path) -> None:

@@ -144,3 +144,15 @@ def test_a_name_alone_is_declared_and_a_choice_by_the_data_is_not() -> None:
     assert found["age"].by_name
     assert not found["sex"].by_name
     assert found["sex"].facts.levels == ("F", "M")
+
+
+def test_likely_keys_are_demography_place_and_days_by_whole_words() -> None:
+    from gibbous.core.schema import Column, Schema
+    from gibbous.read.public_lists import likely_keys
+
+    keys = ("age", "Sex", "zip_code", "home_region", "year_of_birth", "marital", "county5", "educ")
+    others = ("wage", "unisex2x", "status", "estate", "income", "visits", "cityscape", "package")
+    columns = [Column(name, "nominal", levels=("x",)) for name in (*keys, *others)]
+    day = Column("admitted", "date", edges=(738000.0, 739000.0))
+
+    assert likely_keys(Schema((*columns, day))) == (*keys, "admitted")

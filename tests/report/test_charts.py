@@ -200,3 +200,32 @@ def test_what_is_not_a_drawing_is_left_out() -> None:
     assert "url(#fig-0)" in found
     assert "M0.1,2L1,1" in found
     assert ">ok<" in found
+
+
+def test_charts_of_shares_that_are_compared_have_one_axis_or_a_finer_one() -> None:
+    from gibbous.reporting.margins import axes
+
+    def column(*shares: float) -> list[dict[str, Any]]:
+        return [{"level": str(i), "base": s, "main": s / 2} for i, s in enumerate(shares)]
+
+    wide, other, fine, finest = column(0.6, 0.4), column(0.2), column(0.09, 0.05), column(0.02)
+
+    ends, words = axes([wide, other, fine, finest])
+    same, single = axes([wide, other])
+
+    assert ends == pytest.approx([0.612, 0.612, 0.0918, 0.0918])
+    assert same == pytest.approx([0.612, 0.612])
+    assert words == (
+        "All charts have one axis, up to 60 %; those without a share above 9 % have a finer one, "
+        "up to that."
+    )
+    assert single == "All charts have one axis, up to 60 %."
+    assert axes([column(float("nan"))])[0] == [1.02]
+    drawn = [
+        charts.margins(rows, end=end).to_dict()
+        for rows, end in zip((wide, other), same, strict=True)
+    ]
+    domains = [
+        layer["encoding"]["x"]["scale"]["domain"] for one in drawn for layer in one["layer"][:1]
+    ]
+    assert domains == [[0, same[0]]] * 2

@@ -64,6 +64,31 @@ def test_a_destination_is_drawn_by_the_command_and_shown_without_a_script(visito
     assert gb.verify(visitor.studio.place.release).sets == 1  # the map stands beside the release
 
 
+def test_a_board_sees_the_flows_on_their_map_and_the_release_stays_as_it_is(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    folder = visitor.studio.place.folder
+    before = {p: p.stat().st_mtime_ns for p in folder.rglob("*") if ".studio" not in p.parts}
+    place = Workplace(folder, board="release", elsewhere=tmp_path)
+    place.prepare()
+    board = Visitor(Studio(place, Jobs(tmp_path / "jobs", folder), Door(HOST), board=True))
+    assert "Flows on their map" in board.get("board").text
+    assert board.get("document/flows").status_code == 404
+
+    form = {"destination": "mill", "coordinates": "places.csv", "once": "one"}
+    answer = board.send("board/map", key=board.key_of("board"), **form)
+    board.settle()
+    drawn, page = board.get("document/flows"), board.get("board").text
+
+    assert answer.headers["location"] == "/board"
+    assert drawn.text.startswith("<svg")
+    assert "mill" in drawn.text
+    assert '<img src="/document/flows"' in page
+    assert board.send("release/map", key=board.key_of("board"), **form).status_code == 404
+    after = {p: p.stat().st_mtime_ns for p in folder.rglob("*") if ".studio" not in p.parts}
+    assert after == before
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("destination", ["harbor", "--help", "<script>alert(1)</script>"])
 def test_a_destination_that_is_none_is_a_sentence_of_the_command(

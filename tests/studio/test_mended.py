@@ -343,13 +343,13 @@ def test_a_point_of_the_map_is_drawn_by_the_axes_of_choice_and_taken_over(
     usual = visitor.get("compare?x=nonsense&y=%3Cscript%3E").text
     taken = visitor.do("compare/take", method="noisy_pegs", epsilon="0.5")
 
-    assert "noisy_pegs: seconds 1.5, tv1 0.02" in page
+    assert "noisy_pegs: Seconds of one run 1.5, Distance of single columns 0.02" in page
     label = re.search(r'<text x="([0-9.]+)" y="([0-9.]+)"[^>]*>resampled records<', page)
     mark = re.search(r"translate\(([0-9.]+) ([0-9.]+)\)", page)
     assert label
     assert mark
     assert abs(float(label[1]) - float(mark[1])) > 60 or abs(float(label[2]) - float(mark[2])) > 12
-    assert "noisy_pegs: epsilon_proven 0.5, tv2 0.05" in usual
+    assert "noisy_pegs: Proven epsilon of the file 0.5, Distance of pairs 0.05" in usual
     assert page.count('name="method" value=') == 1
     assert taken.headers["location"] == "/budget"
     request = described.place.request()
@@ -451,3 +451,123 @@ def test_risks_stand_beside_utility_and_the_worst_columns_first(
     assert '<option value="held.csv">' in visitor.get("assess").text
     monkeypatch.setattr(Jobs, "answer", lambda self, job: {"findings": FINDINGS[:2]})
     assert "None is measured: choose keys" in shown(visitor, "assess")
+
+
+def test_keys_are_suggested_by_names_and_kinds_and_ticked_by_a_click(
+    described: Studio, folder: Path
+) -> None:
+    release = folder / "release"
+    release.mkdir()
+    (release / "manifest.json").write_text("{}")
+    (folder / "people.csv").unlink()  # no record is read for it
+    (folder / "people.csv").touch()
+    (folder / "held.csv").touch()
+    visitor = Visitor(described)
+
+    before = shown(visitor, "assess")
+    ticked = visitor.get("assess?suggest=keys").text
+
+    assert re.search(r"others may know:\s+age\s*,\s+sex\s*\.\s+Tick these", before)
+    boxes = re.findall(r'name="keys\[\]" value="(\w+)"( checked)?', ticked)
+    assert boxes == [("age", " checked"), ("sex", " checked"), ("income", "")]
+    assert "Tick these" not in ticked
+    picker = re.search(r'<select id="f-holdout".*?</select>', ticked, re.DOTALL)
+    assert picker is not None
+    assert re.findall(r'value="([^"]*)"', picker[0]) == ["", "held.csv"]
+    assert described.place.value("evaluate.keys", []) == []
+
+
+def test_what_bought_facts_cost_and_miss_is_said_before_they_are_bought(
+    described: Studio, folder: Path
+) -> None:
+    import gibbous as gb
+    from gibbous.schema_discovery import plan_discovery
+
+    (folder / "people.csv").unlink()  # no record is needed, and none is read
+    visitor = Visitor(described)
+
+    usual = shown(visitor, "describe")
+    answer = visitor.do("describe/price", epsilon="2", delta="1e-9", person="age", rows="3")
+    asked = shown(visitor, answer.headers["location"].strip("/").partition("#")[0])
+    wrong = shown(visitor, "describe?epsilon=none")
+
+    names = ("age", "sex", "income")
+    for page, epsilon, unit in (
+        (usual, "0.25", gb.Unit()),
+        (asked, "2", gb.Unit("person", "age", 3)),
+    ):
+        made = plan_discovery(gb.Discovery(names, unit), epsilon=epsilon, delta="1e-9")
+        assert made.headline() in page
+        for part in made.spends:
+            assert part.what in page
+            assert part.claim.amount() in page
+        (name, rows), *_ = made.errors
+        assert re.search(rf"{name}: *{rows:,.0f}\b", page)
+    assert "-NUMBER" in wrong or "epsilon is 'none'" in wrong
+    assert described.jobs.all() == []
+
+
+@pytest.mark.slow
+def test_facts_of_a_table_of_a_database_are_bought_by_its_names(
+    studio: Studio, folder: Path
+) -> None:
+    import sqlite3
+
+    with sqlite3.connect(folder / "people.sqlite") as held:
+        held.execute("CREATE TABLE people (age INTEGER, sex TEXT)")
+        held.executemany(
+            "INSERT INTO people VALUES (?, ?)", [(20 + i % 15, "FM"[i % 2]) for i in range(6000)]
+        )
+    held.close()
+    visitor = Visitor(studio)
+    visitor.do("data/database", address=f"sqlite://{folder}/people.sqlite::people", once="a")
+    visitor.settle()
+
+    form = {"epsilon": "4", "delta": "1e-9", "person": "", "rows": "", "agree": "yes", "once": "b"}
+    assert visitor.do("describe/buy", **form).status_code == 303
+    visitor.settle()
+
+    job = studio.jobs.newest("schema", "discover")
+    assert job is not None
+    assert (job.state, job.error) == ("done", ("", ""))
+    assert "--names .studio/names.txt" in job.shell
+    schema = load_schema(folder / "schema.toml")
+    assert (set(schema["sex"].levels), schema.inferred()) == ({"F", "M"}, ())
+
+
+@pytest.mark.slow
+def test_a_table_of_a_database_is_assessed_as_the_file_of_its_rows_is(
+    described: Studio, folder: Path
+) -> None:
+    import sqlite3
+
+    import polars as pl
+
+    import gibbous as gb
+
+    frame = pl.read_csv(folder / "people.csv")
+    with sqlite3.connect(folder / "people.sqlite") as held:
+        held.execute("CREATE TABLE people (age INTEGER, sex TEXT, income INTEGER)")
+        held.executemany("INSERT INTO people VALUES (?, ?, ?)", frame.rows())
+    held.close()
+    method, ledger = gb.Laplace(epsilon=1), gb.Ledger.ephemeral()
+    schema = folder / "schema.toml"
+    gb.synthesize(frame, schema, method, rows=50, ledger=ledger, out=folder / "release")
+    described.place.save({"data": f"sqlite://{folder}/people.sqlite::people"})
+    visitor = Visitor(described)
+
+    form: dict[str, Any] = {"keys[]": ["age", "sex"], "sensitive[]": "income", "once": "e"}
+    assert visitor.do("assess/evaluate", holdout="people.csv", **form).status_code == 303
+    visitor.settle()
+    job = described.jobs.newest("evaluate")
+    crossed = visitor.do("assess/cross", first="age", second="sex")
+
+    assert job is not None
+    assert (job.state, job.error) == ("done", ("", ""))
+    found = described.jobs.answer(job)["findings"]
+    usual = gb.evaluate(
+        frame, folder / "release", schema, keys=["age", "sex"], sensitive="income", holdout=frame
+    ).to_json()["findings"]
+    assert [one["value"] for one in found] == [one["value"] for one in usual] != []
+    assert crossed.status_code == 303
+    assert visitor.get("assess?first=age&second=sex").text.count("<svg") == 3

@@ -146,6 +146,25 @@ def account(visitor: Visitor) -> Any:
 
 
 @pytest.mark.slow
+def test_the_ledger_names_the_method_inside_paid_bins(studio: Studio, folder: Path) -> None:
+    (folder / "schema.toml").write_text(SCHEMA.replace("bins = 10", "bins = 1"))
+    studio.place.save({"data": "people.csv", "schema": "schema.toml"})
+    visitor = Visitor(studio)
+    declared(visitor)
+    visitor.do("run/start", confirm="1", once="run")
+    visitor.settle()
+
+    page = html.unescape(visitor.get("ledger").text)
+    (folder / "release" / "ledger.json").write_text('{"method": 1, "ledger": []}')
+    other = html.unescape(visitor.get("ledger").text)
+
+    spent = account(visitor).releases[-1].id
+    row = page.partition(spent)[2].partition("</tr>")[0]
+    assert "adaptive_gibbs, on bins that are bought first (paid_bins)" in row
+    assert "<bdi>paid_bins</bdi>" in other.partition(spent)[2].partition("</tr>")[0]
+
+
+@pytest.mark.slow
 def test_a_model_is_fitted_without_the_records(finished: Visitor) -> None:
     finished.do("analyse/fit", formula="income ~ age + sex", family="gaussian", once="fit")
     finished.settle()
@@ -417,6 +436,25 @@ def test_every_word_of_the_screens_is_in_one_file() -> None:
         assert not re.findall(r"\b[A-Z]?[a-z]{3,}\b (?:[a-z]+\b ?){2,}", shown), path.name
 
     assert {f"{a}.{b}" for a, b in used if b not in words.get(a, {})} == set()
+
+
+def test_no_sentence_of_the_studio_stands_in_its_code() -> None:
+    """Beside docstrings, what is read by machines, and code that is shown."""
+    from gibbous.studio import pages
+
+    found = []
+    for path in sorted(pages.HERE.rglob("*.py")):
+        if path.name in ("commands.py", "door.py"):
+            continue
+        tree = ast.parse(path.read_text())
+        docs = [n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)]
+        texts = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and n not in docs]
+        said = (n.value for n in texts if isinstance(n.value, str))
+        found += [text for text in said if re.search(r"[A-Za-z]{2,}( [a-z]{2,}){2,}", text)]
+    script = (pages.HERE / "static" / "studio.js").read_text()
+    found += re.findall(r'"[A-Z][a-z]+( [a-z]+)+\."', re.sub(r"//.*", "", script))
+
+    assert found == []
 
 
 def test_python_of_every_command_is_python() -> None:

@@ -91,7 +91,7 @@ def _findings(wanted: EvaluateFlags, reading: ReadingFlags, bars: Bars) -> Findi
 
 
 def compared(
-    real: Path,
+    real: str,
     synthetic: Path | list[Path],
     flags: ComparedFlags,
     reading: ReadingFlags,
@@ -150,7 +150,7 @@ def compared(
 
 
 @contextlib.contextmanager
-def _folder(out: Path | None, source: Path) -> Iterator[Path | None]:
+def _folder(out: Path | None, source: str) -> Iterator[Path | None]:
     """A folder beside the target that gets its name when all is written; checked before any work."""
     if out is None:
         yield None

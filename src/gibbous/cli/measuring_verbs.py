@@ -38,7 +38,7 @@ class ComparedFlags:
     formula: Annotated[
         list[str] | None, Option("--formula", help='A regression, "y ~ a + b"; repeatable.')
     ] = None
-    holdout: Annotated[Path | None, Option("--holdout", help="Records no synthesizer saw.")] = None
+    holdout: Annotated[str | None, Option("--holdout", help="Records no synthesizer saw.")] = None
     seed: Annotated[int, Option("--seed", help="Of samples and references.")] = 0
 
 
@@ -46,7 +46,9 @@ class ComparedFlags:
 class EvaluateFlags(ComparedFlags):
     """What is compared, and which findings are computed."""
 
-    real: Annotated[Path, Argument(help="The confidential records: CSV or Parquet.")]
+    real: Annotated[
+        str, Argument(help="The confidential records: CSV, Parquet, or the address of a table.")
+    ]
     synth: Annotated[list[Path], Argument(help="A release folder, or synthetic files.")]
     given: Names = None
     only: Annotated[
@@ -73,7 +75,7 @@ def evaluate(
 class ReportFlags(ComparedFlags):
     """What a report shows beside the release itself."""
 
-    real: Annotated[Path | None, Option("--real", help="Real records to compare with.")] = None
+    real: Annotated[str | None, Option("--real", help="Real records to compare with.")] = None
     findings: Annotated[
         Path | None, Option("--findings", help="findings.json, in place of --real.")
     ] = None

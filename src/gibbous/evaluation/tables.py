@@ -178,10 +178,10 @@ def subject(
     """Read what is to be compared.
 
     Args:
-        real: a path or a frame of the confidential records.
+        real: the confidential records: a path, the address of a table, or a frame.
         synthetic: a path, a frame, a release (or its folder), or a sequence of these.
         schema: the declared schema, or the path of its file.
-        holdout: records that no synthesizer saw, as a path or a frame.
+        holdout: records that no synthesizer saw, in any such form.
         seed: of samples and references.
         options: how text files are read.
     Raises:
@@ -233,7 +233,7 @@ def side(source: Any, schema: Schema, *, options: Any = None) -> Side:
     """Read one table.
 
     Args:
-        source: a path or a frame.
+        source: a path, the address of a table, or a frame.
         schema: a plain one (see `plain`).
     Raises:
         InputRejected, SchemaMismatch, ResourceLimit: as `read_columns` and `encode`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -17,6 +16,7 @@ from gibbous.core.schema import Schema
 from gibbous.evaluation.evaluation import checked
 from gibbous.evaluation.flows import wanted as flow_findings
 from gibbous.evaluation.measure import NOTHING, Options
+from gibbous.evaluation.tables import plain
 from gibbous.flows import Geography, flow_schema
 from gibbous.frontier.cell_worker import Job, Worker
 from gibbous.frontier.flow_worker import METRICS as FLOW_METRICS
@@ -62,8 +62,8 @@ def compare(
     computed against the records, and are confidential unless the data are public.
 
     Args:
-        source, schema: a path or a frame; its schema, or the path of the schema file; for flows
-            their geography (`gibbous.flows.load_geography`).
+        source, schema: a path, the address of a table, or a frame; its schema, or the path of its
+            file; for flows their geography (`gibbous.flows.load_geography`).
         methods: names, mechanisms, or a mapping from labels to these.
         epsilon, l: values for every method with such a parameter; empty leaves each as it is.
         repeats, rows: runs of each; rows of a set, None for the noisy number, or as many as records.
@@ -85,8 +85,9 @@ def compare(
     named = {"keys": keys, "sensitive": sensitive, "targets": targets, "formulas": formulas}
     chosen = Options.of(fraction, **named, given=given, only=metrics)
     declared, wanted, flows = _declared(schema, chosen, holdout)
+    kept = None if flows else plain(declared)
     job = Job(
-        _portable(source), declared, _spare(holdout), rows, wanted,
+        _portable(source, kept, options), declared, _spare(holdout, kept, options), rows, wanted,
         replace(chosen, only=()), seed, None if ledger is None else str(ledger), options, flows,
     )  # fmt: skip
     grid = cells(arms(methods), epsilon=epsilon, l=l, repeats=repeats)
@@ -180,22 +181,20 @@ def _facts(job: Job, public_data: bool) -> dict[str, Any]:
     } | optional
 
 
-def _portable(source: Any) -> str | bytes:
-    """A path stays a path; a frame becomes bytes that another process can read."""
-    if isinstance(source, str | os.PathLike):
-        return str(Path(source).absolute())
+def _portable(source: Any, schema: Schema | None, options: Any) -> str | bytes:
+    """The path of one file stays one; what else is read becomes bytes that another process can read."""
     from io import BytesIO
 
-    from gibbous.read.frames import from_frame
-    from gibbous.read.source import ReadOptions
+    from gibbous.read.source import is_one_file, read_columns
 
+    if is_one_file(source):
+        return str(Path(source).absolute())
     buffer = BytesIO()
-    frame = from_frame(source, max_columns=ReadOptions().max_columns, skip=frozenset())
-    frame.write_ipc(buffer)
+    read_columns(source, schema=schema, options=options).write_ipc(buffer)
     return buffer.getvalue()
 
 
-def _spare(holdout: Any) -> float | str | bytes | None:
+def _spare(holdout: Any, schema: Schema | None, options: Any) -> float | str | bytes | None:
     if holdout is None:
         return None
     if isinstance(holdout, float):
@@ -207,4 +206,4 @@ def _spare(holdout: Any) -> float | str | bytes | None:
             "As a share it is > 0 and < 1; otherwise it is a table.",
             "Use for example holdout=0.2.",
         )
-    return _portable(holdout)
+    return _portable(holdout, schema, options)

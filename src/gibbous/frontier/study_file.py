@@ -16,7 +16,7 @@ from gibbous.core.params import describe
 from gibbous.flows import Geography, load_geography
 from gibbous.frontier.grid import Arm
 from gibbous.mechanisms import registry
-from gibbous.read.source import ReadOptions
+from gibbous.read.source import ReadOptions, is_table
 
 MAX_BYTES = 1 << 20
 TOP = ("data", "schema", "geography", "reading", "study", "evaluate", "methods")
@@ -54,13 +54,14 @@ class Plan:
     """A study as its file says.
 
     Attributes:
-        source, schema: paths, relative to the file; of flows their geography.
+        source, schema: paths, relative to the file; the source may be the address of a table, and flows
+            have their geography in place of a schema.
         methods: label -> arm.
         settings: keyword arguments of `compare`.
         x, y: axes of the maps that are drawn; no y for every finding that is measured.
     """
 
-    source: Path
+    source: Path | str
     schema: Path | Geography
     methods: dict[str, Arm]
     settings: dict[str, Any] = field(default_factory=dict)
@@ -90,6 +91,7 @@ def load(path: Path, reading: Mapping[str, str] = MappingProxyType({})) -> Plan:
         raise _wrong(
             "The study file has a schema and a geography.", "Flows have a geography alone."
         )
+    data = document["data"]
     study = _section(document, "study", STUDY)
     options = _section(document, "evaluate", EVALUATE)
     x, y = study.pop("x", "epsilon_proven"), study.pop("y", ())
@@ -101,7 +103,7 @@ def load(path: Path, reading: Mapping[str, str] = MappingProxyType({})) -> Plan:
         settings["options"] = ReadOptions(**read)
     place = path.parent / document[declared]
     return Plan(
-        path.parent / document["data"],
+        data if is_table(data) else path.parent / data,
         load_geography(place) if declared == "geography" else place,
         _methods(document.get("methods", [])),
         settings,

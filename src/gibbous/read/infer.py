@@ -6,10 +6,8 @@ privacy over any of its facts is refused until the fact is declared.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import polars as pl
@@ -21,7 +19,7 @@ from gibbous.core.schema import Column, ColumnKind, Schema
 from gibbous.read.draft_notes import remark
 from gibbous.read.edges import all_inferred, calendar, equal_width
 from gibbous.read.schema_write import schema_toml
-from gibbous.read.source import ReadOptions, is_table, usable_columns
+from gibbous.read.source import ReadOptions, name_of, usable_columns
 from gibbous.read.text_forms import FEW, NUMBER, as_missing, day_forms, nothings, number_form
 
 MAX_LEVELS = 10_000
@@ -124,11 +122,7 @@ def propose(
             "A schema has at least one column.",
             "Write it by hand, or group the values before.",
         )
-    stem = ""
-    if isinstance(source, str | os.PathLike):
-        table = str(source).rpartition("::")[2] if is_table(source) else ""
-        stem = table or Path(source).name.partition(".")[0]
-    return Draft(Schema(tuple(columns), None, (), null, tuple(left), stem), notes)
+    return Draft(Schema(tuple(columns), None, (), null, tuple(left), name_of(source)), notes)
 
 
 def describe(values: pl.Series, *, bins: int = BINS, null: str = "") -> Column | str:

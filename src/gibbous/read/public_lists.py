@@ -133,6 +133,21 @@ LISTS = (
 )
 
 
+KEYS = re.compile(
+    r"(^|[_\W])(age|sex|gender|race|ethnic\w*|nation\w*|citizen\w*|born|birth\w*|dob|marital\w*|married|"
+    r"zip\w*|post_?codes?|postal\w*|plz|fips|state|region|county|canton|province|district|municipal\w*|"
+    r"city|town|country|education|educ|school\w*|degree|occupation|job|profession|household\w*)([_\W\d]|$)",
+    re.IGNORECASE,
+)
+"""What others may know of a person, by the words of a name: demography and place (Sweeney 2000), and
+what HIPAA's Safe Harbor counts as identifying (45 CFR 164.514(b)(2))."""
+
+
+def likely_keys(schema: Schema) -> tuple[str, ...]:
+    """Columns that an intruder may know: by their names, and days; from the schema alone."""
+    return tuple(c.name for c in schema if c.kind == "date" or KEYS.search(c.name))
+
+
 def suggestions(schema: Schema) -> list[Suggestion]:
     """Facts for columns with inferred facts, from their names and public lists.
 

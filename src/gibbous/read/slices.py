@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from gibbous.core.errors import ResourceLimit
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -23,6 +25,31 @@ def row_slices(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
         return
     for start in range(0, max(1, frame.height), SLICE):
         yield frame.slice(start, SLICE)
+
+
+def gathered(slices: Iterable[pl.DataFrame], most: int) -> pl.DataFrame:
+    """All slices as one frame; at least one slice.
+
+    Args:
+        most: bytes in memory.
+    Raises:
+        ResourceLimit: they take more.
+    """
+    import polars as pl
+
+    parts: list[pl.DataFrame] = []
+    held = 0
+    for part in slices:
+        held += int(part.estimated_size())
+        if held > most:
+            raise ResourceLimit(
+                "TOOLARGE",
+                f"The table takes more than {most:,} bytes.",
+                "What is read whole fits into the limit.",
+                "Pass a view with a sample of its rows, or buy the facts: they are read in slices.",
+            )
+        parts.append(part)
+    return pl.concat(parts)
 
 
 def whole_only(dtypes: Iterable[pl.DataType]) -> bool:

@@ -25,8 +25,8 @@ from gibbous.read.fields import shown
 from gibbous.read.files import TEXT_ENDINGS, format_of, is_many
 from gibbous.read.frames import frame_names, from_frame
 from gibbous.read.parquet import parquet_names, parquet_slices, read_parquet
-from gibbous.read.slices import row_slices
-from gibbous.read.text_files import is_text_pattern, text_slices
+from gibbous.read.slices import gathered, row_slices
+from gibbous.read.text_files import is_text_pattern, text_parts, text_slices
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,7 +64,8 @@ def read_columns(
 
     Args:
         source: a path (.csv, .tsv, .csv.gz, .tsv.gz, .parquet), a folder of Parquet files or a
-            pattern for their names, or a pandas, polars or pyarrow frame. Never modified.
+            pattern for their names, a pattern for the names of text files, the address of a table as for
+            `read_slices`, or a pandas, polars or pyarrow frame. Never modified.
         schema: names the text that means missing in CSV; its columns must be there.
         options: separator, encoding, limits.
     Returns:
@@ -79,8 +80,13 @@ def read_columns(
     options = options or ReadOptions()
     skip = frozenset(schema.ignore) if schema else frozenset()
     with _names_first(source, schema, options):
-        if not isinstance(source, str | os.PathLike):
+        if is_table(source):
+            frame = _table(source, schema, options)
+        elif not isinstance(source, str | os.PathLike):
             frame = from_frame(source, max_columns=options.max_columns, skip=skip)
+        elif is_text_pattern(source):
+            with text_slices(source, schema=schema, options=options) as (_, slices):
+                frame = gathered(slices, options.limit)
         elif is_parquet(Path(source)):
             frame = read_parquet(Path(source), options, skip=skip)
         else:
@@ -89,6 +95,16 @@ def read_columns(
         conform(frame.schema, schema)
     check_years(frame)
     return frame
+
+
+def _table(source: Any, schema: Schema | None, options: ReadOptions) -> pl.DataFrame:
+    """A table of a database whole; without a schema the columns of types that are not read are left out."""
+    from gibbous.read.databases.sources import table_slices, whole_table
+
+    if schema is None:
+        return whole_table(source, options)[0]
+    with table_slices(source, schema=schema, options=options) as (_, slices):
+        return gathered(slices, options.limit)
 
 
 def read_slices(
@@ -157,7 +173,8 @@ def probe(source: Any, *, options: ReadOptions | None = None) -> ReadProbe:
     path = Path(source)
     if is_parquet(path):
         return ReadProbe(tuple(parquet_names(path, options)), "parquet")
-    return ReadProbe(tuple(csv_names(path, options)), "csv")
+    first = text_parts(path)[0] if is_text_pattern(path) else path
+    return ReadProbe(tuple(csv_names(first, options)), "csv")
 
 
 @contextmanager
@@ -192,6 +209,23 @@ def is_table(source: Any) -> bool:
     """Whether a source is a table of a database; nothing is imported or opened to find out."""
     address = isinstance(source, str) and "::" in source.partition("://")[2]
     return address or type(source).__module__.partition(".")[0] in ("ibis", "duckdb", "_duckdb")
+
+
+def name_of(source: Any) -> str:
+    """What a table is called: its file, its folder, the folder of a pattern, or itself; "" for a frame."""
+    if not isinstance(source, str | os.PathLike):
+        return ""
+    if is_table(source):
+        return str(source).rpartition("::")[2]
+    path = Path(source)
+    pattern = not path.is_dir() and (is_text_pattern(path) or is_many(path))
+    return (path.parent if pattern else path).name.partition(".")[0]
+
+
+def is_one_file(source: Any) -> bool:
+    """Whether a source is the path of one file; not a folder, a pattern, a table or a frame."""
+    path = isinstance(source, str | os.PathLike) and not is_table(source)
+    return path and not is_many(Path(source)) and not is_text_pattern(source)
 
 
 def is_parquet(path: Path) -> bool:

@@ -28,7 +28,7 @@ def is_text_pattern(source: str | os.PathLike[str]) -> bool:
 
 @contextmanager
 def text_slices(
-    source: str | os.PathLike[str], *, schema: Schema, options: ReadOptions
+    source: str | os.PathLike[str], *, schema: Schema | None, options: ReadOptions
 ) -> Iterator[tuple[None, Iterator[pl.DataFrame]]]:
     """Read the files of a pattern one after the other, in the order of their names.
 
@@ -36,6 +36,15 @@ def text_slices(
         None (the number of rows is not known before), and the slices.
     Raises:
         InputRejected: there is no such file; or as for one file, with its name.
+    """
+    yield None, _slices(text_parts(source), schema, options)
+
+
+def text_parts(source: str | os.PathLike[str]) -> list[Path]:
+    """The files of a pattern, sorted by name; hidden ones, and those of `_`, are left out.
+
+    Raises:
+        InputRejected: there are none.
     """
     path = Path(source)
     files = sorted(p for p in path.parent.glob(path.name) if not p.name.startswith((".", "_")))
@@ -46,10 +55,12 @@ def text_slices(
             "A pattern names files in one folder, for example 'data/*.csv'.",
             "Check the path.",
         )
-    yield None, _slices(files, schema, options)
+    return files
 
 
-def _slices(files: list[Path], schema: Schema, options: ReadOptions) -> Iterator[pl.DataFrame]:
+def _slices(
+    files: list[Path], schema: Schema | None, options: ReadOptions
+) -> Iterator[pl.DataFrame]:
     order: list[str] = []
     for file in files:
         frame = _read(file, schema, options)
@@ -64,7 +75,7 @@ def _slices(files: list[Path], schema: Schema, options: ReadOptions) -> Iterator
         yield from row_slices(frame.select(order))
 
 
-def _read(file: Path, schema: Schema, options: ReadOptions) -> pl.DataFrame:
+def _read(file: Path, schema: Schema | None, options: ReadOptions) -> pl.DataFrame:
     from gibbous.read.source import read_columns
 
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gibbous.core.extras import need
 from gibbous.reporting import theme
-from gibbous.reporting.labels import MINUS, clipped, listed
+from gibbous.reporting.labels import MINUS, apart, clipped, listed
 
 if TYPE_CHECKING:
     from altair import LayerChart
@@ -22,12 +22,15 @@ NUMBER = ",.4~r"  # of an axis
 STEP = 24  # px a row of a chart with names on its left side
 
 
-def margins(rows: Sequence[Row], *, bars: bool = True, width: int = NARROW) -> LayerChart:
+def margins(
+    rows: Sequence[Row], *, bars: bool = True, end: float | None = None, width: int = NARROW
+) -> LayerChart:
     """One column: a bar a level for what is compared with, a dot a level for the synthetic rows.
 
     Args:
         rows: level, base, main (shares); low and high where sets differ.
         bars: whether there is something to compare with; without it `base` is not read.
+        end: of the axis, a share; None for one of its own.
         width: of the drawing, px.
     """
     alt = altair()
@@ -35,7 +38,7 @@ def margins(rows: Sequence[Row], *, bars: bool = True, width: int = NARROW) -> L
     long = [{"at": r["at"], "share": r["base"] if bars else 0.0} for r in shown]
     y = _names(alt, shown, "at", width, share=0.42)
     step = 18 if len(rows) <= 30 else max(4, 540 // len(rows))
-    x = _x(alt, "share", None, "%", width)
+    x = _x(alt, "share", None, "%", width, domain=None if end is None else (0, end))
     boxes = chart_of(alt, long).mark_bar(color=theme.BASE, height={"band": 0.82})
     layers = [boxes.encode(x=x, y=y)]
     spread = [r for r in shown if r.get("high", r["main"]) > r.get("low", r["main"])]
@@ -177,7 +180,7 @@ def by_order(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
         if bounded:
             rule = chart_of(alt, bounded).mark_rule(color=color, strokeWidth=1.5)
             layers.append(rule.encode(x=x, y=alt.Y("low:Q"), y2="high"))
-    ends = _apart([max((r for r in rows if r["who"] == w), key=lambda r: r["order"])
+    ends = apart([max((r for r in rows if r["who"] == w), key=lambda r: r["order"])
                    for w in dict.fromkeys(row["who"] for row in rows)])  # fmt: skip
     for end in ends:
         color = theme.REFERENCES.get(end["who"], (theme.MAIN,))[0]
@@ -336,15 +339,3 @@ def _x(
 def _zero(alt: Any) -> Any:
     rule = chart_of(alt, [{"zero": 0}]).mark_rule(color=theme.MUTED, strokeDash=[3, 3])
     return rule.encode(x=alt.X("zero:Q"))
-
-
-def _apart(ends: Sequence[Row]) -> list[dict[str, Any]]:
-    """Places of labels at the ends of lines, moved apart where lines end close together."""
-    top = max([float(e["value"]) for e in ends], default=0.0)
-    gap, below = 0.075 * (top or 1.0), -1.0
-    out = []
-    for end in sorted(ends, key=lambda e: float(e["value"])):
-        place = max(float(end["value"]), below + gap)
-        below = place
-        out.append({**end, "place": place})
-    return out

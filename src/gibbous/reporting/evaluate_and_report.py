@@ -50,7 +50,7 @@ def evaluate(
     """Compare synthetic sets with the real records.
 
     Args:
-        real: a path or a frame of the confidential records.
+        real: the confidential records: a path, the address of a table (as for `synthesize`), or a frame.
         synthetic: a path, a frame, a release (or its folder), or a sequence of these.
         schema: the declared schema, or the path of its file; None: that of the release. A geography
             for tables of flows (`gibbous.flows.load_geography`): findings are then about flows, and
@@ -61,7 +61,7 @@ def evaluate(
         formulas: regressions, for example "stay ~ age + sex".
         given: columns that conditional distributions are given; empty: each in turn.
         fraction: share of the population that the real table holds, in (0, 1]; None: all of it.
-        holdout: records of the same population that no synthesizer saw, as a path or a frame.
+        holdout: records of the same population that no synthesizer saw, in any such form.
         seed: of samples and references.
         only: names of findings, or of groups; None: all that the options allow.
         progress: called as parts are done.

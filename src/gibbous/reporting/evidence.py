@@ -13,6 +13,7 @@ from gibbous.evaluation.findings import Findings
 from gibbous.evaluation.tables import REFERENCES
 from gibbous.reporting import charts, theme
 from gibbous.reporting.labels import finite, short
+from gibbous.reporting.margins import axes
 from gibbous.reporting.page_parts import Block, Cell, Figure, Grid, Panel, Terms, panel
 
 DRAWN: Final = 24  # columns with a chart of their own; the numbers of all are in the table
@@ -81,13 +82,15 @@ def overlays(finding: Finding, sets: int) -> Figure | None:
     columns = {k: list(v) for k, v in groupby(rows, key=lambda r: str(r["column"]))}
     gaps = {k: sum(abs(r["real"] - r["synthetic"]) for r in v) / 2 for k, v in columns.items()}
     order = sorted(columns, key=lambda k: -gaps[k])
+    bars = [
+        [{"level": r["level"], "base": r["real"], "main": r["synthetic"]} for r in columns[name]]
+        for name in order[:DRAWN]
+    ]
+    ends, scale = axes(bars)
     panels = []
     for i, name in enumerate(order[:DRAWN]):
-        bars = [
-            {"level": r["level"], "base": r["real"], "main": r["synthetic"]} for r in columns[name]
-        ]
         note = f"distance {short(gaps[name])}"
-        draw = partial(charts.margins, bars)
+        draw = partial(charts.margins, bars[i], end=ends[i])
         panels.append(panel(f"overlay-{i}", draw, title=name, note=note, small=True))
     worst = order[0]
     more = (
@@ -100,7 +103,7 @@ def overlays(finding: Finding, sets: int) -> Figure | None:
         "overlays",
         "One-way shares, real and synthetic",
         f"Shares of every level, the columns that differ most first.{which}{more} Distance: half "
-        "the sum of the absolute differences.",
+        f"the sum of the absolute differences. {scale}",
         f"One chart a column with a bar for the real and a dot for the synthetic share of each "
         f"level. Column {worst} differs most: {short(gaps[worst])}.",
         tuple(panels),

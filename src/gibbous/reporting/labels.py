@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 MINUS = "−"
 
@@ -98,3 +98,15 @@ def _escaped(character: str) -> str:
         return character
     units = character.encode("utf-16-be", "replace")
     return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+
+
+def apart(ends: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Places of labels at the ends of lines, moved apart where lines end close together."""
+    top = max([float(e["value"]) for e in ends], default=0.0)
+    gap, below = 0.075 * (top or 1.0), -1.0
+    out = []
+    for end in sorted(ends, key=lambda e: float(e["value"])):
+        place = max(float(end["value"]), below + gap)
+        below = place
+        out.append({**end, "place": place})
+    return out

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,31 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, Table, Tables
 from gibbous.encode.encode import encode
 from gibbous.evaluation.tables import plain
+from gibbous.reporting.labels import percent
 
 LEVELS = 40  # of one column in a chart; the rest is one row
+FINER = 4  # a column without a share above this part of the largest is drawn to a finer scale
+
+
+def axes(columns: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[list[float], str]:
+    """Where the axis of each column's chart ends, so that lengths are compared across charts.
+
+    Args:
+        columns: rows of each, with the shares "base", "main" and perhaps "high".
+    Returns:
+        One end for all, or two, and a sentence that says so.
+    """
+    shares = (
+        [float(r.get(k) or 0) for r in rows for k in ("base", "main", "high")] for rows in columns
+    )
+    tops = [max((share for share in some if isfinite(share)), default=0.0) for some in shares]
+    coarse = max(tops, default=0.0) or 1.0
+    fine = max((top for top in tops if FINER * top < coarse), default=0.0) or coarse
+    ends = [1.02 * (coarse if top > fine else fine) for top in tops]
+    words = f"All charts have one axis, up to {percent(coarse)}"
+    if fine < coarse:
+        words += f"; those without a share above {percent(fine)} have a finer one, up to that"
+    return ends, f"{words}."
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -179,11 +179,15 @@ def _columns(
     schema: Schema, noisy: list[margins.Noisy | None], shares: list[np.ndarray], *, sets: int
 ) -> Figure:
     panels, numbers = [], []
+    levels = [
+        _levels(column.labels(), None if base is None else base.shares, each)
+        for column, base, each in zip(schema, noisy, shares, strict=True)
+    ]
+    ends, scale = margins.axes(levels[:DRAWN])
     for j, (column, base, each) in enumerate(zip(schema, noisy, shares, strict=True)):
         labels, mean = column.labels(), each.mean(axis=0)
-        rows = _levels(labels, None if base is None else base.shares, each)
         if j < DRAWN:
-            draw = partial(charts.margins, rows, bars=base is not None)
+            draw = partial(charts.margins, levels[j], bars=base is not None, end=ends[j])
             note = (
                 ""
                 if base is None or not base.given
@@ -213,7 +217,7 @@ def _columns(
     return Figure(
         "margins",
         "One-way shares",
-        text + more,
+        f"{text} {scale}{more}",
         f"One chart a column, {len(panels)} in all, with a bar for the noisy and a dot for the "
         "synthetic share of each level; the numbers are in the table below.",
         tuple(panels),

@@ -21,9 +21,10 @@ from gibbous.studio import documents, pages, uploads
 from gibbous.studio.commands import Command
 from gibbous.studio.door import Door
 from gibbous.studio.forms import Form, parsed
-from gibbous.studio.guard import PATIENCE, WORDS, Guard, TooLarge, TooSlow, fault
+from gibbous.studio.guard import PATIENCE, Guard, TooLarge, TooSlow, fault
 from gibbous.studio.jobs import Jobs
 from gibbous.studio.screens import SCREENS, Screen
+from gibbous.studio.words import answer
 from gibbous.studio.workplace import Workplace
 
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -89,8 +90,8 @@ def application(studio: Studio, patience: float = PATIENCE) -> Guard:
             act = partial(_act, studio, screen, action)
             routes.append(Route(f"/{name}/{action}", act, methods=["POST"]))
     refusals: dict[Any, Any] = {
-        TooSlow: lambda request, error: PlainTextResponse(WORDS[408], 408),
-        TooLarge: lambda request, error: PlainTextResponse(WORDS[413], 413),
+        TooSlow: lambda request, error: PlainTextResponse(answer(408), 408),
+        TooLarge: lambda request, error: PlainTextResponse(answer(413), 413),
         Exception: lambda request, error: PlainTextResponse(fault(error), 500),
     }
     return Guard(
@@ -109,12 +110,12 @@ async def _enter(studio: Studio, request: Request) -> Response:
     form = await _form(request)
     session = studio.door.enter(form.get("token", "")) if isinstance(form, Form) else None
     if session is None:
-        return PlainTextResponse("This address was used already, or is not ours.", 401)
-    answer = RedirectResponse("/", 303)
-    answer.set_cookie(
+        return PlainTextResponse(answer("used"), 401)
+    entered = RedirectResponse("/", 303)
+    entered.set_cookie(
         studio.door.cookie, session, max_age=43_200, httponly=True, samesite="strict", path="/"
     )
-    return answer
+    return entered
 
 
 async def _leave(studio: Studio, request: Request) -> Response:
@@ -122,14 +123,14 @@ async def _leave(studio: Studio, request: Request) -> Response:
     if not isinstance(form, Form):
         return form
     studio.door.leave(request.scope["session"])
-    answer = PlainTextResponse("You left the studio. Its terminal shows the way back in.")
-    answer.delete_cookie(studio.door.cookie, path="/")
-    return answer
+    gone = PlainTextResponse(answer("left"))
+    gone.delete_cookie(studio.door.cookie, path="/")
+    return gone
 
 
 async def _form(request: Request) -> Form | Response:
     if request.headers.get("content-type", "").partition(";")[0].strip() != FORM_TYPE:
-        return PlainTextResponse("The studio takes forms, and nothing else.", 415)
+        return PlainTextResponse(answer("form"), 415)
     try:
         return parsed(await request.body())
     except GibbousError as error:
@@ -143,7 +144,7 @@ async def _keyed(studio: Studio, request: Request) -> Form | Response:
         return form
     key = studio.door.form_key(request.scope["session"]) or ""
     if not key or not hmac.compare_digest(form.pop("key", "").encode(), key.encode()):
-        return PlainTextResponse("This form is from an older visit. Reload the page.", 403)
+        return PlainTextResponse(answer("stale"), 403)
     return form
 
 
@@ -202,7 +203,7 @@ async def _act(studio: Studio, screen: Screen, action: str, request: Request) ->
 def _job(studio: Studio, request: Request) -> Response:
     job = studio.jobs.get(request.path_params["job"])
     if job is None:
-        return PlainTextResponse("There is no such job.", 404)
+        return PlainTextResponse(answer("job"), 404)
     facts = {
         "state": job.state,
         "stage": pages.stage(job.stage),
@@ -220,7 +221,7 @@ async def _cancel(studio: Studio, what: str, request: Request) -> Response:
         return form
     job = studio.jobs.get(request.path_params["job"])
     if job is None:
-        return PlainTextResponse("There is no such job.", 404)
+        return PlainTextResponse(answer("job"), 404)
     if what == "cancel":
         studio.jobs.cancel(job.id)
     else:

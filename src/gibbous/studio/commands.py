@@ -61,20 +61,28 @@ def draft(data: str, out: str, reading: Sequence[str]) -> Command:
 
 
 def bought(
-    data: str, out: str, price: Mapping[str, str], unit: str, reading: Sequence[str]
+    data: str,
+    out: str,
+    price: Mapping[str, str],
+    unit: str,
+    reading: Sequence[str],
+    names: str = "",
 ) -> Command:
-    """Buy a schema. `unit` is "row", or COLUMN:ROWS."""
+    """Buy a schema. `unit` is "row", or COLUMN:ROWS; `names` a file of them, for a table of a database."""
     person, _, most = unit.rpartition(":")
+    known = ("--names", names) if names else ("--header-is-public",)
     protect = ("--id", unit) if person else ("--unit", "row")
     made = f'gb.Unit("person", {person!r}, {most})' if person else 'gb.Unit("row")'
     return Command(
         ("schema", "discover", data, "--out", out, "--overwrite", "--epsilon", price["epsilon"],
-         "--delta", price["delta"], *protect, "--header-is-public", *reading),
+         "--delta", price["delta"], *protect, *known, *reading),
         _python(
             f"schema = gb.discover_schema({data!r}, known, epsilon={price['epsilon']}, "
             f"delta={price['delta']}{_options(reading)})",
-            before=f"names = (...)  # the public header of the file\n"
-            f"known = gb.Discovery(names, {made})",
+            before="from gibbous.schema_discovery import plan_discovery\n"
+            f"names = (...)  # the public header of the file\n"
+            f"known = gb.Discovery(names, {made})\n"
+            f"print(plan_discovery(known, epsilon={price['epsilon']}, delta={price['delta']}))",
             reading=reading,
         ),
     )  # fmt: skip

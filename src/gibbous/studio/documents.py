@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
+from gibbous.studio.words import answer as said
+
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
 
@@ -26,7 +28,6 @@ def answer(studio: Studio, request: Request) -> Response:
         "codebook": (release, "codebook.html"),
         "methods": (release, "METHODS.md"),
         "zip": (f"{release}.zip",),
-        "flows": (f"{release}.flows.svg",),
     }
     if not studio.board:
         shown["internal"] = ("internal", "report.internal.html")
@@ -36,12 +37,15 @@ def answer(studio: Studio, request: Request) -> Response:
         return _estimates(studio, name)
     names = shown.get(name)
     path = studio.place.inside(*names) if names else None
+    if name == "flows":
+        path = studio.place.flow_map
+        path = path if path.is_file() and not path.is_symlink() else None
     if path is None:
-        return PlainTextResponse("There is no such document.", 404)
+        return PlainTextResponse(said("document"), 404)
     if name in ("zip", "findings"):
         return FileResponse(path, filename=path.name, content_disposition_type="attachment")
     if path.stat().st_size > MOST:
-        return PlainTextResponse("This page is too large to be shown here.", 413)
+        return PlainTextResponse(said("largepage"), 413)
     text = path.read_text("utf-8")
     if path.suffix == ".md":
         return PlainTextResponse(text)
@@ -56,6 +60,6 @@ def _estimates(studio: Studio, name: str) -> Response:
 
     text = exported(studio, name.rpartition(".")[2])
     if text is None:
-        return PlainTextResponse("There is no such document.", 404)
+        return PlainTextResponse(said("document"), 404)
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return PlainTextResponse(text, headers=headers)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from urllib.parse import parse_qsl
 
-from gibbous.core.errors import ParameterError, UsageError
+from gibbous.core.errors import GibbousError, ParameterError
+from gibbous.studio.words import refusal
 
 FIELDS = 5000
 CHARACTERS = 200_000
@@ -27,12 +28,7 @@ class Form(dict[str, str]):
         """
         found = self.get(name, "").strip()
         if len(found) > most or "\0" in found:
-            raise UsageError(
-                "TEXT",
-                f"The field {name!r} is too long, or holds a character that no file can.",
-                f"It holds at most {most:,} characters.",
-                "Shorten it.",
-            )
+            raise refusal("TEXT", name, most)
         return found
 
     def number(self, name: str, usual: str = "", *, zero: bool = False) -> str:
@@ -45,11 +41,12 @@ class Form(dict[str, str]):
         """
         words = self.text(name, 40) or usual
         if not _is_number(words, zero):
-            raise ParameterError(
-                "NUMBER",
-                f"{name} is {words[:40]!r}.",
-                f"It is a decimal number, {'0 or more' if zero else 'above 0'}.",
-                f"For example {name} = {'1e-9' if name == 'delta' else '1'}.",
+            raise refusal(
+                f"NUMBER_{'orzero' if zero else 'one'}",
+                name,
+                words[:40],
+                "1e-9" if name == "delta" else "1",
+                kind=ParameterError,
             )
         return words
 
@@ -62,12 +59,7 @@ class Form(dict[str, str]):
         words = [word.strip(",;") for word in self.text(name, 80).split()]
         for word in words:
             if not _is_number(word, zero=False):
-                raise ParameterError(
-                    "NUMBER",
-                    f"One of {name} is {word[:40]!r}.",
-                    "They are decimal numbers above 0 with a point, and blanks between them.",
-                    f"For example {name} = 0.5 1 2.",
-                )
+                raise refusal("NUMBER_several", name, word[:40], kind=ParameterError)
         return list({float(word): word for word in words}.values())
 
     def whole(self, name: str, least: int = 1, usual: int | None = None) -> int | None:
@@ -80,12 +72,7 @@ class Form(dict[str, str]):
         if not words:
             return usual
         if not words.isascii() or not words.isdecimal() or int(words) < least:
-            raise ParameterError(
-                "NUMBER",
-                f"{name} is {words!r}.",
-                f"It is a whole number, {least} or more.",
-                f"For example {name} = {max(least, 1)}.",
-            )
+            raise refusal("NUMBER_whole", name, words, least, max(least, 1), kind=ParameterError)
         return int(words)
 
 
@@ -126,10 +113,5 @@ def parsed(body: bytes) -> Form:
     return form
 
 
-def _unreadable() -> UsageError:
-    return UsageError(
-        "FORM",
-        "The form cannot be read.",
-        "It holds UTF-8 text, and each name once.",
-        "Reload the page, and send it again.",
-    )
+def _unreadable() -> GibbousError:
+    return refusal("FORM")

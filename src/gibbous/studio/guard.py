@@ -11,6 +11,7 @@ from typing import Any
 from starlette.requests import cookie_parser
 
 from gibbous.studio.door import HEADERS, POLICY, Door
+from gibbous.studio.words import answer
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -20,14 +21,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 FORM_BYTES = 1 << 20
 PATIENCE = 20.0  # seconds that a browser on this machine may take between two pieces
-WORDS = {
-    400: "This address is not one that the studio answers.",
-    401: "Open the studio with the address that its terminal shows.",
-    403: "This request did not come from a page of the studio.",
-    405: "The studio answers GET and POST.",
-    408: "The request took too long.",
-    413: "The request is too large.",
-}
 
 
 class TooSlow(Exception):
@@ -105,7 +98,7 @@ def fault(error: Exception) -> str:
     """A number for whoever sees the page; the operator reads it beside the kind of error."""
     number = secrets.token_hex(4)
     sys.stderr.write(f"gibbous studio: fault {number} ({type(error).__name__})\n")
-    return f"The studio made a mistake. Its number is {number}."
+    return answer("fault").format(number)
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:
@@ -130,7 +123,7 @@ def _protected(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
 
 
 async def _say(send: Send, status: int, words: str = "") -> None:
-    body = (words or WORDS[status]).encode()
+    body = (words or answer(status)).encode()
     headers = _protected([(b"content-type", b"text/plain; charset=utf-8")])
     headers.append((b"content-length", str(len(body)).encode()))
     if status in (408, 413):

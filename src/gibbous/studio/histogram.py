@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 
 from gibbous.core.column import Column
 from gibbous.core.errors import InputRejected
+from gibbous.studio.words import refusal, words
+from gibbous.studio.workplace import SCRATCH, doors
 
 MOST = 40  # levels, or bins
 SECONDS = 300
@@ -52,15 +55,11 @@ def answered(module: str, folder: Path, asked: Mapping[str, Any]) -> Any:
             capture_output=True,
             text=True,
             timeout=SECONDS,
+            env=os.environ | doors(folder / SCRATCH),
         )
         if done.returncode == 0:
             return json.loads(done.stdout)
-    raise InputRejected(
-        "UNCOUNTED",
-        "The records could not be counted.",
-        f"The file is read as the schema says, within {SECONDS} seconds.",
-        "Check the data against the schema first: it says what is wrong.",
-    )
+    raise refusal("UNCOUNTED", SECONDS, kind=InputRejected)
 
 
 def tell(count: Callable[[dict[str, Any]], Any]) -> None:
@@ -84,6 +83,7 @@ def _count(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
     from gibbous.read.source import read_columns
 
+    named = words()["assess"]
     values = read_columns(asked["data"], options=reading_of(asked))[asked["column"]]
     numbers = values.cast(pl.Float64, strict=False) if asked["numeric"] else values
     if asked["numeric"] and numbers.drop_nulls().len() and numbers.n_unique() > MOST:
@@ -92,11 +92,12 @@ def _count(asked: dict[str, Any]) -> list[dict[str, Any]]:
         bins = ((numbers - low) / width).floor().clip(0, 19)
         rows = pl.DataFrame({"bin": bins}).group_by("bin").len().sort("bin").rows()
         return [
-            {"level": "missing" if b is None else f"{low + b * width:g} to {low + (b + 1) * width:g}",
-             "count": n} for b, n in rows
+            {"level": named["missing"] if b is None else
+             named["span"].format(f"{low + b * width:g}", f"{low + (b + 1) * width:g}"), "count": n}
+            for b, n in rows
         ]  # fmt: skip
     table = values.value_counts(sort=True).head(MOST).rows()
-    return [{"level": "missing" if v is None else str(v), "count": n} for v, n in table]
+    return [{"level": named["missing"] if v is None else str(v), "count": n} for v, n in table]
 
 
 if __name__ == "__main__":

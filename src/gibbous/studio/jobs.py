@@ -21,7 +21,8 @@ from typing import Any, Literal
 
 from gibbous.core.errors import ResourceLimit
 from gibbous.studio.commands import Command
-from gibbous.studio.workplace import write
+from gibbous.studio.words import refusal
+from gibbous.studio.workplace import doors, write
 
 State = Literal["running", "done", "failed", "stopped"]
 TAIL = 1 << 14  # bytes of what a job complains about
@@ -109,7 +110,6 @@ class Jobs:
         folder = self._folder / job
         folder.mkdir(mode=0o700)
         argv = [sys.executable, "-P", "-m", "gibbous", *command.words]
-        doors = self._folder.parent / "pgpass"  # never in an argument
         place = argv.index("--") if "--" in argv else len(argv)
         argv.insert(place, "--json")
         try:
@@ -121,15 +121,10 @@ class Jobs:
                     stdout=out,
                     stderr=err,
                     start_new_session=True,
-                    env=os.environ | ({"PGPASSFILE": str(doors)} if doors.exists() else {}),
+                    env=os.environ | doors(self._folder.parent),
                 )
         except OSError:
-            raise ResourceLimit(
-                "NOPROCESS",
-                "The command could not be started.",
-                "Each job is a process of its own.",
-                "Close other programs, and try again.",
-            ) from None
+            raise refusal("NOPROCESS", kind=ResourceLimit) from None
         if process.stdin is not None:
             with suppress(OSError), process.stdin as pipe:
                 pipe.write(secret.encode() + b"\n")

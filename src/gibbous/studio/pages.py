@@ -12,17 +12,12 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from gibbous.core.documents import read_text, toml
+from gibbous.core.documents import read_text
 from gibbous.core.errors import GibbousError
+from gibbous.studio.words import answer, words
 
 HERE = Path(__file__).parent
 STATIC = {"studio.css": "text/css", "studio.js": "text/javascript"}
-
-
-@functools.cache
-def words() -> dict[str, Any]:
-    """Every string of the screens, by screen: what a translation would replace."""
-    return toml(read_text(HERE / "words.toml", 1 << 20))
 
 
 def _named(words: Mapping[str, Any]) -> SimpleNamespace:
@@ -60,7 +55,7 @@ def static(request: Request) -> Response:
     """One of our two files."""
     name = request.path_params["name"]
     if name not in STATIC:
-        return PlainTextResponse("There is no such file.", 404)
+        return PlainTextResponse(answer("file"), 404)
     return Response(read_text(HERE / "static" / name, 1 << 20), media_type=STATIC[name])
 
 

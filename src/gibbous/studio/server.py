@@ -13,10 +13,11 @@ from pathlib import Path
 
 import uvicorn
 
-from gibbous.core.errors import ResourceLimit, UsageError
+from gibbous.core.errors import ResourceLimit
 from gibbous.studio.app import Studio, application
 from gibbous.studio.door import Door
 from gibbous.studio.jobs import Jobs
+from gibbous.studio.words import answer, refusal
 from gibbous.studio.workplace import Workplace, write
 
 HOST = "127.0.0.1"
@@ -77,12 +78,7 @@ def run(
 
 def _folder(path: Path) -> Path:
     if not path.is_dir():
-        raise UsageError(
-            "NOFOLDER",
-            f"{str(path)!r} is not a folder.",
-            "The studio works in a folder that exists.",
-            "Make it first, or pass another: gibbous studio FOLDER.",
-        )
+        raise refusal("NOFOLDER", str(path))
     return path
 
 
@@ -93,12 +89,7 @@ def _board(release: Path) -> Workplace:
         UsageError: there is none.
     """
     if not (_folder(release) / "manifest.json").is_file():
-        raise UsageError(
-            "NORELEASE",
-            f"{str(release)!r} holds no release.",
-            "The board opens the folder of a release, which has a manifest.json.",
-            "Pass that folder: gibbous studio --board FOLDER.",
-        )
+        raise refusal("NORELEASE_board", str(release))
     whole = release.resolve()
     return Workplace(whole.parent, board=whole.name, elsewhere=Path(tempfile.mkdtemp()))
 
@@ -114,12 +105,7 @@ def _bound(port: int | None) -> socket.socket:
             listening.close()
             continue
         return listening
-    raise ResourceLimit(
-        "PORT",
-        f"Port {port} is in use, or not yours to open.",
-        "Another program answers there; the studio never joins it.",
-        "Leave --port out, and a free one is taken.",
-    )
+    raise refusal("PORT", port, kind=ResourceLimit)
 
 
 def _renewed(opener: Path, address: str, token: str) -> None:
@@ -127,7 +113,7 @@ def _renewed(opener: Path, address: str, token: str) -> None:
     link = html.escape(f"{address}/enter#{token}", quote=True)
     write(
         opener,
-        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>gibbous studio</title>'
-        f'<meta http-equiv="refresh" content="0; url={link}"><a href="{link}">Open the studio</a>'
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{answer("opener")}</title>'
+        f'<meta http-equiv="refresh" content="0; url={link}"><a href="{link}">{answer("opener")}</a>'
         "</html>\n",
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gibbous.studio.histogram import answered, reading_of, tell
+from gibbous.studio.words import words
 
 if TYPE_CHECKING:
     from gibbous.core.schema import Column
@@ -97,7 +98,9 @@ def groups(column: Column, shares: np.ndarray) -> list[tuple[str, list[int]]]:
     if not column.ordered:
         some = np.sort(np.argsort(-shares, kind="stable")[: MOST - 1]).tolist()
         rest = sorted(set(range(len(labels))) - set(some))
-        return [(labels[code], [code]) for code in some] + [(f"{len(rest)} other levels", rest)]
+        return [(labels[code], [code]) for code in some] + [
+            (words()["assess"]["others"].format(len(rest)), rest)
+        ]
     last = range(column.bins, column.size)  # other and missing have no neighbors
     runs = np.array_split(np.arange(column.bins), MOST - len(last))
     found = [(_span(column, labels[run[0]], labels[run[-1]]), run.tolist()) for run in runs]
@@ -107,7 +110,7 @@ def groups(column: Column, shares: np.ndarray) -> list[tuple[str, list[int]]]:
 def _span(column: Column, first: str, last: str) -> str:
     if column.binned:
         return f"{first.partition(', ')[0]}, {last.rpartition(', ')[2]}"
-    return first if first == last else f"{first} to {last}"
+    return first if first == last else words()["assess"]["span"].format(first, last)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core.documents import Unreadable, read_text, toml
-from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.errors import OutputNotWritten
 from gibbous.core.schema import Schema
+from gibbous.studio.words import refusal
 
-REQUEST, SCHEMA, SCRATCH = "release.toml", "schema.toml", ".studio"
+REQUEST, SCHEMA, SCRATCH, PASSWORD = "release.toml", "schema.toml", ".studio", "pgpass"
 STUDY, RUNS, INTERNAL = "study.toml", "study", "internal"
 MAX_BYTES = 1 << 20
 SECTIONS = ("privacy", "mechanism", "output", "engine", "evaluate", "audit", "studio")
@@ -62,6 +63,13 @@ class Workplace:
         """The folder of the release."""
         return self.folder / (self.board or str(self.value("output.path", "release")))
 
+    @property
+    def flow_map(self) -> Path:
+        """Where a map of the release's flows is drawn: beside the release; of a board elsewhere."""
+        if self.board:
+            return self.scratch / "flows.svg"
+        return self.release.with_name(f"{self.release.name}.flows.svg")
+
     def prepare(self) -> None:
         """Make the private folders, and sweep what an earlier studio left.
 
@@ -73,29 +81,29 @@ class Workplace:
                 path.mkdir(mode=0o700, exist_ok=True)
                 path.chmod(0o700)
         except OSError:
-            raise OutputNotWritten(
-                "NOTWRITABLE",
-                f"{str(self.folder)!r} cannot be written.",
-                "The studio keeps the schema and the request in its folder.",
-                "Choose a folder that exists and is yours: gibbous studio FOLDER.",
-            ) from None
+            raise refusal("NOTWRITABLE", str(self.folder), kind=OutputNotWritten) from None
         self.sweep()
 
     def sweep(self) -> None:
         """Remove every upload that the request does not name, and every half-written file."""
-        kept = self.folder / self.data()
         for path in sorted(self.uploads.rglob("*"), reverse=True):  # files before their folders
             if path.is_dir() and not path.is_symlink():
                 with suppress(OSError):
                     path.rmdir()
-            elif path != kept:
+            elif not self._named(path):
                 path.unlink(missing_ok=True)
 
+    def _named(self, path: Path) -> bool:
+        """Whether the request names this upload: itself, its folder, or a pattern of all files there."""
+        kept = self.folder / self.data()
+        kept = kept.parent if kept.name.startswith("*") else kept
+        return kept.is_relative_to(self.uploads) and path.is_relative_to(kept)
+
     def upload(self, name: str) -> Path | None:
-        """What a browser sent, by the name that it was told; None where there is no such file."""
+        """A file or folder that a browser sent, by the name that it was told; None where there is none."""
         path = self.uploads / name
-        whole = re.fullmatch(r"[0-9a-f]{8}/[\w-]+(\.\w+)+", name, re.ASCII)
-        return path if whole and path.resolve() == path and path.is_file() else None
+        whole = re.fullmatch(r"[0-9a-f]{8}/[\w-]+(\.\w+)*", name, re.ASCII)
+        return path if whole and path.resolve() == path and path.exists() else None
 
     def request(self) -> Values:
         """The request as dotted keys; empty where there is none.
@@ -109,12 +117,7 @@ class Workplace:
         try:
             document = toml(read_text(path, MAX_BYTES), parse_float=Decimal)
         except Unreadable as error:
-            raise UsageError(
-                "CONFIG",
-                f"The request {REQUEST} {error}.",
-                "It is a TOML file that gibbous synthesize --config reads.",
-                "Correct or remove it.",
-            ) from None
+            raise refusal("CONFIG", REQUEST, error) from None
         flat: Values = {}
         for key, value in document.items():
             more = value if isinstance(value, dict) else {}
@@ -132,8 +135,10 @@ class Workplace:
     def called(self) -> str:
         """The data set as a screen names it: an upload by its own name."""
         data = self.data()
-        uploaded = data and (self.folder / data).is_relative_to(self.uploads)
-        return Path(data).name if uploaded else data
+        path = self.folder / data
+        if not data or not path.is_relative_to(self.uploads):
+            return data
+        return path.parent.name if path.name.startswith("*") else path.name
 
     def save(self, changes: Mapping[str, Any]) -> None:
         """Change keys of the request; None and "" remove one."""
@@ -171,6 +176,12 @@ class Workplace:
         path = self.folder.joinpath(*names)
         whole = path.resolve() == path and path.is_relative_to(self.folder)
         return path if whole and path.is_file() else None
+
+
+def doors(scratch: Path) -> dict[str, str]:
+    """What a process of ours finds the password of a database by: never in an argument."""
+    path = scratch / PASSWORD
+    return {"PGPASSFILE": str(path)} if path.exists() else {}
 
 
 def document_text(values: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import polars as pl
 import pytest
 
 from gibbous.core.context import Context
+from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.read.databases.sources import address_of, table_slices
@@ -501,3 +503,34 @@ def test_a_table_that_is_read_whole_keeps_to_the_limit_of_a_file(tmp_path: Path)
 
     with refused(10, "TOOLARGE"):
         propose(address, options=ReadOptions(max_bytes=500))
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # ibis 12 on DuckDB 2
+@pytest.mark.parametrize("kind", [kind for kind in SOURCES if kind != "pandas"])
+def test_what_is_compared_is_the_same_rows_wherever_they_lie(kind: str, tmp_path: Path) -> None:
+    from gibbous.evaluation.tables import plain, side
+
+    found = side(SOURCES[kind](tmp_path), plain(SCHEMA))
+
+    usual = side(FRAME, plain(SCHEMA))
+    assert sorted(map(tuple, found.codes.values)) == sorted(map(tuple, usual.codes.values))
+    assert found.frame.sort(pl.all()).equals(usual.frame.sort(pl.all()))
+
+
+@pytest.mark.parametrize("kind", ["pattern of csv", "sqlite table", "duckdb table"])
+def test_a_source_that_takes_more_than_it_may_is_not_read_whole(kind: str, tmp_path: Path) -> None:
+    from gibbous.read.source import read_columns
+
+    source = SOURCES[kind](tmp_path)
+
+    assert read_columns(source, options=ReadOptions()).height == FRAME.height
+    with pytest.raises(ResourceLimit):
+        read_columns(source, schema=SCHEMA, options=ReadOptions(max_bytes=200))
+
+
+def test_a_pattern_of_text_files_is_drafted_as_the_one_file_is(tmp_path: Path) -> None:
+    from gibbous.read.infer import infer_schema
+
+    one, many = infer_schema(files(tmp_path)), infer_schema(pattern(tmp_path))
+
+    assert many == replace(one, name=tmp_path.name)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from gibbous.core.errors import ResourceLimit, UsageError
+from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema
 from gibbous.read.conform import check_years, conform_names
 from gibbous.read.csv_file import ReadOptions
@@ -21,7 +21,7 @@ from gibbous.read.databases import postgresql, sqlite, tables
 from gibbous.read.databases.tables import Rows
 from gibbous.read.fields import shown
 from gibbous.read.frames import frame_names, from_frame
-from gibbous.read.slices import whole_only
+from gibbous.read.slices import gathered, whole_only
 
 if TYPE_CHECKING:
     import polars as pl
@@ -130,28 +130,14 @@ def whole_table(source: Any, options: ReadOptions) -> tuple[pl.DataFrame, list[s
         UsageError, InputRejected, SchemaMismatch, EngineFailure: as `table_slices`.
         ResourceLimit: it takes more memory than a file may.
     """
-    import polars as pl
-
     names: list[str] = []
-    parts: list[pl.DataFrame] = []
-    held = 0
     with ExitStack() as stack:
         rows = _rows(source, stack)
         patience = Patience(threaded=rows.elsewhere)
         stack.callback(patience.close)
         slices = _plain(rows, None, options, patience, names.extend)
         stack.callback(slices.close)
-        for part in slices:
-            held += int(part.estimated_size())
-            if held > options.limit:
-                raise ResourceLimit(
-                    "TOOLARGE",
-                    f"The table takes more than {options.limit:,} bytes.",
-                    "What is read whole fits into the limit.",
-                    "Pass a view with a sample of its rows, or buy the facts: they are read in slices.",
-                )
-            parts.append(part)
-    return pl.concat(parts), names
+        return gathered(slices, options.limit), names
 
 
 def _rows(source: Any, stack: ExitStack) -> Rows:

@@ -7,9 +7,9 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from gibbous.core.errors import UsageError
 from gibbous.studio import commands
 from gibbous.studio.screens.screen import Screen, needed_release
+from gibbous.studio.words import refusal
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -110,12 +110,7 @@ def _fit(studio: Studio, form: Form) -> str:
     """Fit a model, and combine its sets."""
     release, formula = needed_release(studio), form.text("formula", 1000)
     if "~" not in formula:
-        raise UsageError(
-            "FORMULA",
-            "The formula has no ~.",
-            "Its left side is explained by its right side.",
-            "For example: income ~ age + sex.",
-        )
+        raise refusal("FORMULA")
     family = form.text("family", 20) or "gaussian"
     chosen = [(n, level) for n, level in _chosen(form.many.get("reference", [])) if n in formula]
     command = commands.inferred(release, formula, family, chosen)

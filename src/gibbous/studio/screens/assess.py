@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import UsageError
+from gibbous.read.databases.sources import address_of
+from gibbous.read.public_lists import likely_keys
 from gibbous.reporting.labels import clipped
 from gibbous.studio import commands
 from gibbous.studio.looking import write_down
-from gibbous.studio.screens.data import SHOWN, TABLES
+from gibbous.studio.screens.folders import beside
 from gibbous.studio.screens.screen import Screen, needed_data, needed_release, needed_schema
 from gibbous.studio.two_way import crossed
+from gibbous.studio.words import refusal
 from gibbous.studio.workplace import INTERNAL, aside
 
 if TYPE_CHECKING:
@@ -34,14 +36,19 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     holdout = str(studio.place.value("evaluate.holdout"))
     command = commands.evaluated(data, release, chosen, holdout, studio.place.reading())
     answer = studio.jobs.answer(job)
+    tables = [name for name in beside(studio.place, data) if name != data]
+    likely = likely_keys(schema)
+    if form.get("suggest"):
+        chosen |= {"keys": [name for name in schema.names if name in {*chosen["keys"], *likely}]}
     return {
         "columns": schema.names,
         "picked": chosen,
+        "likely": [name for name in likely if name not in chosen["keys"]],
         "holdout": holdout,
         "job": job,
         "cards": {group: _cards(answer, group) for group in ("utility", "risk")},
         "furthest": _columns(answer),
-        "tables": _files(studio),
+        "tables": tables,
         "ready": studio.place.inside(INTERNAL, "report.internal.html") is not None,
         "findings": studio.place.inside(INTERNAL, "findings.json") is not None,
         "pairs": _worst(answer, schema.names),
@@ -61,8 +68,14 @@ def _cards(answer: Any, group: str) -> list[dict[str, Any]]:
         value = one.get("value")
         if isinstance(value, int | float) and one.get("group") == group:
             beside = [(n, v) for n, v in one.get("null", {}).items() if isinstance(v, int | float)]
-            found.append({"title": one.get("title") or one.get("name"), "value": value,
-                          "beside": beside, "words": one.get("definition", "")})  # fmt: skip
+            found.append(
+                {
+                    "title": one.get("title") or one.get("name"),
+                    "value": value,
+                    "beside": beside,
+                    "words": one.get("definition", ""),
+                }
+            )
     return found[:CARDS]
 
 
@@ -86,16 +99,6 @@ def _share(value: Any) -> str:
     return f"{value:.4f}" if isinstance(value, int | float) else ""
 
 
-def _files(studio: Studio) -> list[str]:
-    """Tables of the folder beside the one that is open: one of them may be held out."""
-    place = studio.place
-    return [
-        n
-        for n in sorted(p.name for p in place.folder.iterdir())
-        if n.endswith(TABLES) and n != place.data()
-    ][:SHOWN]
-
-
 def _worst(answer: Any, names: Sequence[str]) -> list[dict[str, Any]]:
     """Pairs of columns, those furthest from the records first; none before a comparison."""
     found = [one for one in (answer or {}).get("findings", []) if one.get("name") == "tv2"]
@@ -113,12 +116,18 @@ def _drawn(found: Any) -> dict[str, Any] | None:
     if found is None:
         return None
     cells = [
-        {"row": i, "column": j, "level": f"{row} · {column}", "real": real, "synthetic": synthetic,
-         "difference": synthetic - real}
+        {
+            "row": i,
+            "column": j,
+            "level": f"{row} · {column}",
+            "real": real,
+            "synthetic": synthetic,
+            "difference": synthetic - real,
+        }
         for i, row in enumerate(found["rows"])
         for j, column in enumerate(found["columns"])
         for real, synthetic in [(found["real"][i][j], found["synthetic"][i][j])]
-    ]  # fmt: skip
+    ]
     top = max(max(one["real"], one["synthetic"]) for one in cells) or 1.0
     apart = max(abs(one["difference"]) for one in cells) or 1.0
     for one in cells:
@@ -152,10 +161,7 @@ def _cross(studio: Studio, form: Form) -> str:
     release, data = needed_release(studio), needed_data(studio)
     pair = (form.text("first", 300), form.text("second", 300))
     if pair[0] == pair[1] or not set(pair) <= set(schema.names):
-        raise UsageError(
-            "PAIR", "Two columns are crossed.",
-            "They are two different columns of the schema.", "Choose another one.",
-        )  # fmt: skip
+        raise refusal("PAIR")
     write_down(studio, data, pair)
     studio.crossed[pair] = crossed(place.folder, data, release, pair, place.reading())
     return "assess?" + urlencode({"first": pair[0], "second": pair[1]}) + "#crossed"
@@ -169,12 +175,9 @@ def _evaluate(studio: Studio, form: Form) -> str:
         name: [c for c in form.many.get(name, []) if c in schema.names]
         for name in ("keys", "sensitive", "targets")
     }
-    holdout = form.text("holdout")
-    if holdout and not (place.folder / holdout).exists():
-        raise UsageError(
-            "HOLDOUT", "There is no such file of held-out records.",
-            "It is a file of this machine with the same columns.", "Check its name.",
-        )  # fmt: skip
+    holdout = form.text("path") or form.text("holdout")
+    if holdout and address_of(holdout) is None and not (place.folder / holdout).exists():
+        raise refusal("HOLDOUT")
     if not studio.jobs.running():
         aside(place.folder / INTERNAL)
     place.save(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gibbous.studio import commands
-from gibbous.studio.pages import words
+from gibbous.studio import accounts, commands
 from gibbous.studio.screens import release
 from gibbous.studio.screens.screen import Screen, needed_release, needed_schema
+from gibbous.studio.words import words
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     folder, path = needed_release(studio), studio.place.release
     verify = studio.jobs.newest("verify", folder)
-    checked = commands.verified(folder)
+    checked, said = commands.verified(folder), accounts.receipt(path)
     schema, kinds = needed_schema(studio), words()["kinds"]
     return {
         "release": folder,
@@ -27,7 +27,8 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "sizes": [(name, f"{size:,}") for name, size in release.files(path)],
         "report": None,
         **release.rows_of(path, studio.jobs.answer(verify)),
-        "receipt": release.receipt(path),
+        "receipt": said,
+        **release.flows_of(studio, folder, said, form),
         "documents": [n for n, file in release.DOCUMENTS if studio.place.inside(folder, file)],
         "columns": [(c.name, kinds[c.kind], c.size, c.label or "") for c in schema],
         "command": checked.shell,
@@ -35,4 +36,4 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     }
 
 
-SCREEN = Screen("board", _show, {"verify": release.check})
+SCREEN = Screen("board", _show, {"verify": release.check, "map": release.draw_map})

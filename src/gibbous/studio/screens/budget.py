@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import GibbousError, UsageError
+from gibbous.core.errors import GibbousError
+from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.core.plan import Plan
 from gibbous.core.schema import Schema, Unit
 from gibbous.studio import accounts, commands
 from gibbous.studio.screens.describe import save_schema
 from gibbous.studio.screens.facts import without
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
+from gibbous.studio.words import refusal
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -76,22 +79,25 @@ def _row(studio: Studio, schema: Schema, epsilon: str) -> dict[str, Any]:
 
 def _errors(errors: dict[str, float]) -> list[tuple[str, float]]:
     """The first expected errors, by the short names of the screen."""
-    from gibbous.studio.pages import words
+    from gibbous.studio.words import words
 
     short = words()["errors"]
     real = [name for name in errors if not re.search("alarms|mu of", name)][:3]
     return [(short.get(name, name), errors[name]) for name in real]
 
 
-def plan_of(studio: Studio, changes: dict[str, Any]) -> tuple[Plan | None, str]:
-    """The plan of the request with changes, from the schema alone; or why there is none."""
+def plan_of(
+    studio: Studio, changes: dict[str, Any], gone: Sequence[str] = ()
+) -> tuple[Plan | None, str]:
+    """The plan of the request with changes and without some keys, by the schema; or why there is none."""
     from gibbous.core.params import describe
     from gibbous.core.request import Output
     from gibbous.mechanisms.registry import load
     from gibbous.promise import planned, privacy_of
 
     values = studio.place.request() | changes
-    name = str(values.get("mechanism.name", "adaptive_gibbs"))
+    values = {key: value for key, value in values.items() if key not in gone}
+    name = str(values.get("mechanism.name", DEFAULT_METHOD))
     given = {
         key.partition(".")[2]: _number(value)
         for key, value in ({"privacy.delta": DELTA} | values).items()
@@ -107,6 +113,24 @@ def plan_of(studio: Studio, changes: dict[str, Any]) -> tuple[Plan | None, str]:
         return planned(privacy, output), ""
     except GibbousError as error:
         return None, str(error)
+
+
+def budget_of(studio: Studio, name: str = "") -> dict[str, Any]:
+    """Epsilon and delta of the request, as the method takes them; None for what it has no place for.
+
+    Args:
+        name: of the method; "" for the one that is chosen.
+    """
+    from gibbous.core.params import describe
+    from gibbous.mechanisms.registry import load
+
+    values = studio.place.request()
+    name = name or str(values.get("mechanism.name", DEFAULT_METHOD))
+    known = {p.name for p in describe(load(name))}
+    return {
+        f"privacy.{one}": values.get(f"privacy.{one}", usual) if one in known else None
+        for one, usual in (("epsilon", None), ("delta", float(DELTA)))
+    }
 
 
 def _number(value: Any) -> Any:
@@ -126,12 +150,7 @@ def _unit(studio: Studio, form: Form) -> str:
         return "budget"
     name, most = form.text("person", 200), form.whole("k") or 0
     if name not in (*schema.names, *schema.ignore):
-        raise UsageError(
-            "UNIT",
-            "No column of persons was chosen.",
-            "It holds the same value in all rows of one person.",
-            "Choose it, and say how many rows one person has at most.",
-        )
+        raise refusal("UNIT")
     unit = Unit("person", name, most)
     schema = without(studio, schema, name) if name in schema.names else schema
     ignore = tuple(other for other in schema.ignore if other != name)
@@ -142,13 +161,15 @@ def _unit(studio: Studio, form: Form) -> str:
 def _spend(studio: Studio, form: Form) -> str:
     """How much this release may spend, and how many rows it draws."""
     epsilon = form.number("own") if form.text("own") else form.number("epsilon")
-    changes = {
+    changes: dict[str, Any] = {
         "privacy.epsilon": float(epsilon),
         "privacy.delta": float(form.number("delta", DELTA, zero=True)),
         "output.rows": form.whole("size"),
         "output.sets": form.whole("sets", usual=1),
     }
     _, problem = plan_of(studio, {k: v for k, v in changes.items() if v is not None})
+    if budget_of(studio)["privacy.delta"] is None:
+        changes["privacy.delta"] = None
     studio.place.save(changes)
     return "budget" if problem else "method"
 

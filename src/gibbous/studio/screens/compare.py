@@ -5,9 +5,11 @@ from __future__ import annotations
 from math import log10
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import UsageError
 from gibbous.studio import commands
+from gibbous.studio.screens.budget import budget_of
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
+from gibbous.studio.words import refusal
+from gibbous.studio.words import words as words_of
 from gibbous.studio.workplace import RUNS, STUDY, aside, write
 
 if TYPE_CHECKING:
@@ -91,10 +93,11 @@ def _drawn(points: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
     top = 1.1 * max(among) or 1.0
     across = [LEFT + (RIGHT - LEFT) * (log10(p[x]) - low) / (high - low) for p in shown]
     up = [BOTTOM - (BOTTOM - TOP) * p[y] / top for p in shown]
+    named, metrics = words_of()["compare"], words_of()["metrics"]
     drawn = []
     for p, px, py in zip(shown, across, up, strict=True):
         series = labels.index(str(p["label"])) % len(SHAPES)
-        words = f"{p['label']}: {x} {p[x]:.4g}, {y} {p[y]:.4g}"
+        words = f"{p['label']}: {named[x]} {p[x]:.4g}, {metrics[y]} {p[y]:.4g}"
         drawn.append({"x": round(px, 1), "y": round(py, 1), "words": words, "series": series,
                       "path": SHAPES[series]})  # fmt: skip
     return {
@@ -150,7 +153,9 @@ def _take(studio: Studio, form: Form) -> str:
     name, epsilon = form.text("method", 60), form.number("epsilon")
     load(name)
     gone = {k: None for k in studio.place.request() if k.startswith("mechanism.")}
-    studio.place.save(gone | {"mechanism.name": name, "privacy.epsilon": float(epsilon)})
+    delta = budget_of(studio, name)["privacy.delta"]
+    taken = {"mechanism.name": name, "privacy.epsilon": float(epsilon), "privacy.delta": delta}
+    studio.place.save(gone | taken)
     return "budget"
 
 
@@ -163,10 +168,7 @@ def _start(studio: Studio, form: Form) -> str:
     chosen = form.many.get("methods", [])
     budgets = [float(word) for word in form.numbers("epsilons")]
     if not chosen or not budgets:
-        raise UsageError(
-            "STUDY", "No method or no budget was chosen.",
-            "A study compares at least one of each.", "Choose them, for example 0.5 1 2.",
-        )  # fmt: skip
+        raise refusal("STUDY")
     wanted = [name for name in form.many.get("metrics", USUAL) if name in _offered(studio)]
     study = {
         "epsilon": budgets,

@@ -5,34 +5,33 @@ from __future__ import annotations
 import re
 import shutil
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import UsageError
+from gibbous.core.errors import GibbousError
+from gibbous.read.text_files import is_text_pattern
 from gibbous.studio import commands
 from gibbous.studio.heading import heading
+from gibbous.studio.screens import folders
 from gibbous.studio.screens.screen import Screen, needed_data
-from gibbous.studio.workplace import READ, SCHEMA, aside, write
+from gibbous.studio.words import refusal
+from gibbous.studio.workplace import PASSWORD, READ, SCHEMA, aside, write
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
-TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
-SHOWN = 200
 _MEND = re.compile(r"Try --(sep|encoding|decimal) ('[^']+'|[\w.-]+)")
 
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     place = studio.place
     reads = [j for v in ("infer", "check") if (j := studio.jobs.newest("schema", v))]
-    names = sorted(p.name for p in place.folder.iterdir() if p.name.endswith(TABLES))
     draft = studio.jobs.latest([job for job in reads if job.screen == "data"])
     hits = _MEND.findall(draft.error[1]) if draft else []
     mend = [(flag, text.strip("'")) for flag, text in hits]
     data = place.data()
     return {
-        "files": names[:SHOWN],
+        "at": folders.shown(place, form.get("at", "")),
         "data": data,
         "uploaded": bool(data) and (place.folder / data).is_relative_to(place.uploads),
         "reading": {name: place.value(f"studio.{name}", usual) for name, usual in READ.items()},
@@ -88,22 +87,21 @@ def _fits(studio: Studio, data: str, names: frozenset[str] | None) -> bool:
 
 
 def _choose(studio: Studio, form: Form) -> str:
-    """A file of this machine, or what was uploaded."""
+    """A file of this machine, a folder of parts, or what was uploaded."""
     place, text = studio.place, form.text("path") or form.text("file")
     sent = form.text("upload", 200)
+    if form.text("folder"):
+        return _open(studio, place.short(folders.whole(place, form.text("folder"))), form)
     path = place.upload(sent) if sent else (place.folder / text).resolve()
-    if path is None or not (sent or text) or not path.exists():
+    if path is not None and path.is_dir():
+        path = folders.as_table(path) or path
+    if path is None or not (sent or text) or not (path.exists() or is_text_pattern(path)):
         raise _no_file()
     return _open(studio, place.short(path), form)
 
 
-def _no_file() -> UsageError:
-    return UsageError(
-        "NOFILE",
-        "There is no such file.",
-        "A data set is a CSV or Parquet file, or a folder of Parquet files.",
-        "Choose one of the list, or write its whole path.",
-    )
+def _no_file() -> GibbousError:
+    return refusal("NOFILE")
 
 
 def _database(studio: Studio, form: Form) -> str:
@@ -112,17 +110,11 @@ def _database(studio: Studio, form: Form) -> str:
 
     address = form.text("address")
     if address_of(address) is None:
-        raise UsageError(
-            "ADDRESS",
-            "This is not the address of a table.",
-            "An address is duckdb:///file.db::table, sqlite:///file.db::table or "
-            "postgres://user@host/database::table.",
-            "Correct it.",
-        )
+        raise refusal("ADDRESS")
     secret = form.text("password", 1000)
     if secret:
         quoted = secret.replace("\\", "\\\\").replace(":", "\\:")
-        write(studio.place.scratch / "pgpass", f"*:*:*:*:{quoted}\n")
+        write(studio.place.scratch / PASSWORD, f"*:*:*:*:{quoted}\n")
     return _open(studio, address, form)
 
 
@@ -178,7 +170,7 @@ def _forget(studio: Studio, form: Form) -> str:
     """Close the data set; an uploaded copy and a password are removed."""
     studio.place.save({"data": None})
     studio.place.sweep()
-    Path(studio.place.scratch / "pgpass").unlink(missing_ok=True)
+    (studio.place.scratch / PASSWORD).unlink(missing_ok=True)
     return "data"
 
 

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.documents import read_text
-from gibbous.core.errors import UsageError
 from gibbous.core.schema import KINDS, Schema
 from gibbous.read.declaring import Declared
 from gibbous.studio import accounts, commands
 from gibbous.studio.histogram import counts
 from gibbous.studio.looking import looked, write_down
+from gibbous.studio.screens.buying import buy, forecast, price
 from gibbous.studio.screens.facts import back, declare_facts, left_out, of, row, without
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
+from gibbous.studio.words import refusal
 from gibbous.studio.workplace import write
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "name": schema.name or "",
         "description": schema.description or "",
         "confidential": bool(schema.inferred()) or asked in studio.looked,
+        "priced": "epsilon" in form,
+        "price": forecast(studio, form, schema),
         "left": accounts.bar(studio, confidential=True)["left"],
         "done_last": studio.done.get("describe") or commands.declared(*EXAMPLE),
     }
@@ -67,12 +70,7 @@ def _leave_out(studio: Studio, form: Form) -> str:
     schema, name = needed_schema(studio), form.text("column")
     of(schema, name)
     if len(schema) == 1:
-        raise UsageError(
-            "NOCOLUMN",
-            "This is the last column.",
-            "A release has one column at least.",
-            "Keep it.",
-        )
+        raise refusal("NOCOLUMN_last")
     less = without(studio, schema, name)
     save_schema(studio, replace(less, ignore=(*schema.ignore, name)))
     return "describe"
@@ -110,12 +108,7 @@ def _rule(studio: Studio, form: Form) -> str:
     path = studio.place.schema_file
     text = read_text(path, MAX_BYTES) + "\n[[rule]]\n" + "\n".join(lines) + "\n"
     if parse_schema(text, folder=path.parent).rules[-1] in known:
-        raise UsageError(
-            "RULE",
-            "This rule has been written before.",
-            "Each rule is written once.",
-            "Write another.",
-        )
+        raise refusal("RULE")
     write(path, text)
     return "describe"
 
@@ -157,33 +150,10 @@ def _book(studio: Studio, form: Form) -> str:
     sent, text = form.text("upload", 200), form.text("path")
     path = place.upload(sent) if sent else place.folder / text
     if path is None or not (sent or text) or not path.is_file():
-        raise UsageError(
-            "NOFILE", "There is no such codebook.",
-            "It is a file of this machine, or one that was uploaded.", "Check its name.",
-        )  # fmt: skip
+        raise refusal("NOFILE_book")
     needed_schema(studio)
     schema = place.short(place.schema_file)
     return _job(studio, form, commands.imported(place.short(path), schema, _seen(studio)))
-
-
-def _buy(studio: Studio, form: Form) -> str:
-    """The other road: spend a part of the budget on the facts."""
-    place = studio.place
-    price = {"epsilon": form.number("epsilon"), "delta": form.number("delta", "1e-9")}
-    if form.get("agree") != "yes":
-        raise UsageError(
-            "CONFIRM",
-            "The spend was not confirmed.",
-            "Buying facts spends a part of what the data set may ever spend.",
-            "Tick the box beside it, and send it again.",
-        )
-    person, most = form.text("person", 200), form.whole("rows", usual=1)
-    unit = f"{person}:{most}" if person else "row"
-    out, data = place.short(place.schema_file), needed_data(studio)
-    bought = commands.bought(data, out, price, unit, place.reading())
-    once = form.get("once", "")
-    studio.jobs.start(bought, "describe", once, then=commands.account(data, place.reading()))
-    return "describe"
 
 
 SCREEN = Screen(
@@ -200,6 +170,7 @@ SCREEN = Screen(
         "suggest": _suggest,
         "check": _check,
         "book": _book,
-        "buy": _buy,
+        "price": price,
+        "buy": buy,
     },
 )

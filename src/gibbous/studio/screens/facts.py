@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.column import Column
 from gibbous.core.documents import read_text
-from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema
 from gibbous.studio import commands
 from gibbous.studio.looking import looked
 from gibbous.studio.screens.screen import needed_schema
+from gibbous.studio.words import refusal
 from gibbous.studio.workplace import write
 
 if TYPE_CHECKING:
@@ -78,12 +78,7 @@ def declare_facts(studio: Studio, form: Form) -> str:
     reason, note = form.text("reason", 300), column.note or ""
     facts = _given(form, column, row(column, seen))
     if facts.named() and not reason and name not in seen:
-        raise UsageError(
-            "REASON",
-            f"No reason was given for the facts of column {name!r}.",
-            "A declared fact is public knowledge, and says where it is from.",
-            "Write one, for example: codebook of 2024, page 3.",
-        )
+        raise refusal("REASON", name)
     if reason:
         note = f"{note} {', '.join(facts.named()) or 'texts'}: {reason}.".strip()
     texts = tuple((k, t) for k, t in (("label", form.text("label", 200)), ("note", note)) if t)
@@ -136,12 +131,7 @@ def of(schema: Schema, name: str) -> Column:
         UsageError: it has none of that name.
     """
     if name not in schema.names:
-        raise UsageError(
-            "NOCOLUMN",
-            "There is no such column.",
-            "Columns are those of the schema.",
-            "Reload the page.",
-        )
+        raise refusal("NOCOLUMN_unknown")
     return schema[name]
 
 
@@ -193,12 +183,7 @@ def back(studio: Studio, schema: Schema, name: str) -> Schema:
     """
     kept = {column.name: column for column in left_out(studio)}
     if name not in kept or name not in schema.ignore:
-        raise UsageError(
-            "NOCOLUMN",
-            "Nothing is known of this column.",
-            "A column that was left out here comes back as it was described.",
-            "Draft the schema again on the first screen.",
-        )
+        raise refusal("NOCOLUMN_back")
     column = kept.pop(name)
     _keep(studio, tuple(kept.values()))
     ignore = tuple(other for other in schema.ignore if other != name)

@@ -16,7 +16,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     data, reading = studio.place.data(), studio.place.reading()
     shown = commands.account(data or "DATA", reading)
     return {
-        "accounts": accounts.table(),
+        "accounts": accounts.table(studio),
         "unfinished": accounts.unfinished(studio),
         "data": data,
         "jobs": studio.jobs.all()[:20],

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import UsageError
 from gibbous.core.keywords import DEFAULT_METHOD
-from gibbous.core.params import ParamInfo, describe
 from gibbous.studio import commands
-from gibbous.studio.screens.budget import plan_of
+from gibbous.studio.screens.budget import budget_of, plan_of
+from gibbous.studio.screens.parameters import field, parameters, set_parameters
 from gibbous.studio.screens.run import took_before
 from gibbous.studio.screens.screen import Screen, needed_schema
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 RECOMMENDED = (DEFAULT_METHOD, "privbayes")
 KEPT = 200  # plans
-BUDGET = ("epsilon", "delta", "relation", "shares")
 
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
@@ -35,7 +33,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "first": first,
         "rest": [_card(studio, a) for a in cards.values() if a.name not in (*RECOMMENDED, chosen)],
         "chosen": chosen,
-        "parameters": [_field(p, values) for p in _parameters(chosen)],
+        "parameters": [field(p, values) for p in parameters(chosen)],
         "command": planned.shell,
         "python": planned.python,
     }
@@ -62,18 +60,6 @@ def _card(studio: Studio, about: Any) -> dict[str, Any]:
     }
 
 
-def _parameters(name: str) -> list[ParamInfo]:
-    from gibbous.mechanisms.registry import load
-
-    return [p for p in describe(load(name)) if p.name not in BUDGET]
-
-
-def _field(p: ParamInfo, values: dict[str, Any]) -> dict[str, Any]:
-    simple = isinstance(p.default, int | float | str)
-    given = values.get(f"mechanism.{p.name}", p.default)
-    return {"name": p.name, "help": p.help, "allowed": p.allowed, "simple": simple, "value": given}
-
-
 def _choose(studio: Studio, form: Form) -> str:
     """Take a method; the parameters of another one are forgotten."""
     from gibbous.mechanisms.registry import load
@@ -81,40 +67,9 @@ def _choose(studio: Studio, form: Form) -> str:
     name = form.text("method", 60)
     load(name)
     gone = {k: None for k in studio.place.request() if k.startswith("mechanism.")}
-    studio.place.save(gone | {"mechanism.name": name})
+    delta = budget_of(studio, name)["privacy.delta"]
+    studio.place.save(gone | {"mechanism.name": name, "privacy.delta": delta})
     return "method"
 
 
-def _set(studio: Studio, form: Form) -> str:
-    """Parameters of the method that is chosen."""
-    chosen = str(studio.place.value("mechanism.name", DEFAULT_METHOD))
-    changes: dict[str, Any] = {}
-    for p in _parameters(chosen):
-        text = form.text(p.name, 100)
-        if text and text != str(p.default):
-            changes[f"mechanism.{p.name}"] = _typed(text, p)
-        elif p.name in form:
-            changes[f"mechanism.{p.name}"] = None
-    kept = {k: v for k, v in changes.items() if v is not None}
-    usual = {} if "privacy.epsilon" in studio.place.request() else {"privacy.epsilon": 1.0}
-    _, problem = plan_of(studio, kept | usual)
-    if problem:
-        raise UsageError("PARAMETER", problem, "The card of the method says what is allowed.", "")
-    studio.place.save(changes)
-    return "run"
-
-
-def _typed(text: str, p: ParamInfo) -> Any:
-    try:
-        if isinstance(p.default, bool):
-            return text == "True"
-        if isinstance(p.default, int):
-            return int(text)
-        return float(text) if isinstance(p.default, float) else text
-    except ValueError:
-        raise UsageError(
-            "PARAMETER", f"{p.name} is not a number.", f"It is {p.allowed}.", "Correct it."
-        ) from None
-
-
-SCREEN = Screen("method", _show, {"choose": _choose, "set": _set})
+SCREEN = Screen("method", _show, {"choose": _choose, "set": set_parameters})

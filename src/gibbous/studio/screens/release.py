@@ -8,25 +8,23 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.documents import Unreadable, json_value
-from gibbous.core.errors import UsageError
 from gibbous.core.schema import Unit
-from gibbous.studio import commands
+from gibbous.studio import accounts, commands
 from gibbous.studio.screens.screen import Screen, needed_release
+from gibbous.studio.words import refusal
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
 ROWS = 12
-MOST = 1 << 22  # bytes of ledger.json
 _NUMBER = re.compile(r"(-?[0-9.]+(e[+-]?[0-9]+)?)?")
 
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     release, place = needed_release(studio), studio.place
     verify = studio.jobs.newest("verify", release)
-    checked, said = commands.verified(release, _key(studio)), receipt(place.release)
+    checked, said = commands.verified(release, _key(studio)), accounts.receipt(place.release)
     return {
         "release": release,
         "verify": verify,
@@ -37,10 +35,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "sizes": [(name, f"{size:,}") for name, size in files(place.release)],
         **rows_of(place.release, studio.jobs.answer(verify)),
         "receipt": said,
-        "flows": str((said.get("unit") or {}).get("words", "")) == Unit("record").words(),
-        "mapping": studio.jobs.newest("map", release),
-        "drawn": place.inside(f"{release}.flows.svg") is not None,
-        "destination": form.get("destination", ""),
+        **flows_of(studio, release, said, form),
         "zip": place.inside(f"{release}.zip") is not None and not _stale(place.folder / release),
         "command": checked.shell,
         "python": checked.python,
@@ -58,18 +53,6 @@ def files(folder: Path) -> list[tuple[str, int]]:
     """Names and bytes of what a release holds."""
     found = [p for p in sorted(folder.rglob("*")) if p.is_file() and not p.is_symlink()]
     return [(str(p.relative_to(folder)), p.stat().st_size) for p in found]
-
-
-def receipt(folder: Path) -> dict[str, Any]:
-    """What the certificate says first: the guarantee, rows and sets; {} where it cannot be read."""
-    path = folder / "ledger.json"
-    if not path.is_file() or path.stat().st_size > MOST:
-        return {}
-    try:
-        said = json_value(path.read_bytes())
-    except Unreadable:
-        return {}
-    return said if isinstance(said, dict) else {}
 
 
 def preview(folder: Path, verified: Any) -> tuple[list[str], list[list[str]]]:
@@ -114,6 +97,16 @@ def _stale(folder: Path) -> bool:
     return any(p.stat().st_mtime_ns > made for p in folder.rglob("*"))
 
 
+def flows_of(studio: Studio, release: str, said: dict[str, Any], form: Form) -> dict[str, Any]:
+    """Whether a release holds flows, and their map."""
+    return {
+        "flows": str((said.get("unit") or {}).get("words", "")) == Unit("record").words(),
+        "mapping": studio.jobs.newest("map", release),
+        "drawn": studio.place.flow_map.is_file(),
+        "destination": form.get("destination", ""),
+    }
+
+
 def _key(studio: Studio) -> str:
     """The public half of the key that signs here; "" where none does."""
     name = str(studio.place.value("output.sign"))
@@ -123,9 +116,9 @@ def _key(studio: Studio) -> str:
 
 def check(studio: Studio, form: Form) -> str:
     """Verify, without the data."""
-    command = commands.verified(needed_release(studio), _key(studio))
-    studio.jobs.start(command, "board" if studio.board else "release", form.get("once", ""))
-    return "board" if studio.board else "release"
+    command, screen = commands.verified(needed_release(studio), _key(studio)), _screen(studio)
+    studio.jobs.start(command, screen, form.get("once", ""))
+    return screen
 
 
 def _report(studio: Studio, form: Form) -> str:
@@ -135,13 +128,17 @@ def _report(studio: Studio, form: Form) -> str:
     return "release"
 
 
-def _map(studio: Studio, form: Form) -> str:
+def draw_map(studio: Studio, form: Form) -> str:
     """Where the people of a destination come from: drawn from the release and public places."""
-    release = needed_release(studio)
+    release, place, screen = needed_release(studio), studio.place, _screen(studio)
     destination, places = form.text("destination", 200), form.text("coordinates", 500)
-    command = commands.mapped(release, destination, places, f"{release}.flows.svg")
-    studio.jobs.start(command, "release", form.get("once", ""))
-    return "release"
+    command = commands.mapped(release, destination, places, place.short(place.flow_map))
+    studio.jobs.start(command, screen, form.get("once", ""))
+    return screen
+
+
+def _screen(studio: Studio) -> str:
+    return "board" if studio.board else "release"
 
 
 def _zip(studio: Studio, form: Form) -> str:
@@ -149,12 +146,7 @@ def _zip(studio: Studio, form: Form) -> str:
     release = needed_release(studio)
     answer = studio.jobs.answer(studio.jobs.newest("verify", release))
     if not answer or not answer.get("ok"):
-        raise UsageError(
-            "UNVERIFIED",
-            "The release was not verified.",
-            "What is handed on is what verify found to be whole.",
-            "Verify it first.",
-        )
+        raise refusal("UNVERIFIED")
     folder = studio.place.release
     target = folder.with_name(f"{folder.name}.zip")
     part = studio.place.uploads / f"{folder.name}.zip.part"
@@ -166,4 +158,6 @@ def _zip(studio: Studio, form: Form) -> str:
     return "release"
 
 
-SCREEN = Screen("release", _show, {"verify": check, "report": _report, "zip": _zip, "map": _map})
+SCREEN = Screen(
+    "release", _show, {"verify": check, "report": _report, "zip": _zip, "map": draw_map}
+)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import UsageError
 from gibbous.core.request import FORMATS, Imprint
 from gibbous.studio import accounts, commands
-from gibbous.studio.screens.budget import DELTA, plan_of
+from gibbous.studio.screens.budget import budget_of, plan_of
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
+from gibbous.studio.words import refusal, words
 
 if TYPE_CHECKING:
     from gibbous.core.plan import Plan
@@ -22,7 +22,7 @@ TEXTS = ("issuer", "contact", "date", "license")
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     schema, place, values = needed_schema(studio), studio.place, studio.place.request()
     made, problem = plan_of(studio, {})
-    if "privacy.epsilon" not in values:
+    if "privacy.epsilon" not in values and (made is None or made.total.is_dp):
         made, problem = None, ""
     accept = bool(schema.inferred())
     command = commands.synthesized(values, place.reading(), accept)
@@ -33,7 +33,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "columns": len(schema),
         "inferred": schema.inferred(),
         "plan": made,
-        "method": method_words(made) if made else "",
+        "method": accounts.made_by(made.mechanism, made.params) if made else "",
         "plan_rows": [(s.what, s.claim.amount(), s.detail) for s in made.spends] if made else [],
         "plan_problem": problem,
         "memory_mb": max(1, round(made.memory_bytes / 1e6)) if made else None,
@@ -52,15 +52,6 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "command": command.shell,
         "python": command.python,
     }
-
-
-def method_words(made: Plan) -> str:
-    """The method that was chosen, and whether its bins are bought first, by `paid_bins` around it."""
-    from gibbous.studio.pages import words
-
-    inner = made.params.get("method")
-    named = made.mechanism == "paid_bins" and isinstance(inner, str)
-    return words()["run"]["paid"].format(inner) if named else made.mechanism
 
 
 def took_before(studio: Studio, made: Plan) -> dict[str, Any] | None:
@@ -94,7 +85,7 @@ def confirmation(studio: Studio) -> str:
         return ""
     from gibbous.core.claim import short
 
-    return short(made.total.epsilon) if made.total.is_dp else "no bound"
+    return short(made.total.epsilon) if made.total.is_dp else words()["run"]["nobound"]
 
 
 def _texts(studio: Studio, form: Form) -> str:
@@ -110,18 +101,13 @@ def _texts(studio: Studio, form: Form) -> str:
     )  # refuses what no release takes
     out = form.text("out", 80) or "release"
     if not out.replace("-", "").replace("_", "").isalnum() or not out.isascii():
-        raise UsageError(
-            "OUT",
-            "The folder of the release has a name that is not taken here.",
-            "It is made of letters, digits, - and _, inside the folder of the studio.",
-            "For example release-2.",
-        )
+        raise refusal("OUT")
     changes |= {"output.path": out, "output.seed": form.whole("seed", 0)}
     if form.text("format", 20) in FORMATS:
         changes["output.format"] = form.text("format", 20)
     key = form.text("sign", 100)
     if key and studio.place.inside(key) is None:
-        raise UsageError("KEY", "There is no such key.", "Keys are files here.", "Make one first.")
+        raise refusal("KEY")
     studio.place.save(changes | {"output.sign": key})
     title = form.text("title", 200)
     if title != (schema.name or ""):
@@ -142,23 +128,12 @@ def _start(studio: Studio, form: Form) -> str:
     place, schema = studio.place, needed_schema(studio)
     data, amount = needed_data(studio), confirmation(studio)
     if not amount or form.text("confirm", 40) != amount:
-        raise UsageError(
-            "CONFIRM",
-            "The spend was not confirmed.",
-            f"What is typed is the total epsilon of the sheet: {amount or 'there is none yet'}.",
-            "Type it, and start again.",
-        )
+        raise refusal("CONFIRM_amount", amount or words()["run"]["noamount"])
     accept = bool(schema.inferred()) or schema.unit is None
     if accept and form.get("accept") != "yes":
-        raise UsageError(
-            "INFERRED",
-            "Some facts were read off the data.",
-            "The guarantee does not cover them, and the certificate says so.",
-            "Declare them, or tick the box that accepts this.",
-        )
+        raise refusal("INFERRED")
     values = place.request()
-    place.save({"privacy.delta": values.get("privacy.delta", float(DELTA)), "output.path":
-                values.get("output.path", "release")})  # fmt: skip
+    place.save(budget_of(studio) | {"output.path": values.get("output.path", "release")})
     secret = form.text("passphrase", 500) if values.get("output.sign") else ""
     command = commands.synthesized(place.request(), place.reading(), accept, bool(secret))
     then = commands.account(data, place.reading())

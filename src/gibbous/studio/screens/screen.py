@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema
+from gibbous.studio.words import refusal
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -40,12 +40,7 @@ def needed_data(studio: Studio) -> str:
     """
     data = studio.place.data()
     if not data:
-        raise UsageError(
-            "NODATA",
-            "No data set is open.",
-            "This step reads one.",
-            "Choose one on the first screen.",
-        )
+        raise refusal("NODATA")
     return data
 
 
@@ -57,12 +52,7 @@ def needed_schema(studio: Studio) -> Schema:
     """
     schema = studio.place.schema()
     if schema is None:
-        raise UsageError(
-            "NOSCHEMA",
-            "There is no schema yet.",
-            "It describes the columns of the data.",
-            "Choose data on the first screen: a draft is made of them.",
-        )
+        raise refusal("NOSCHEMA")
     return schema
 
 
@@ -74,10 +64,5 @@ def needed_release(studio: Studio) -> str:
     """
     path = studio.place.release
     if not (path / "manifest.json").is_file():
-        raise UsageError(
-            "NORELEASE",
-            "There is no release yet.",
-            "This step reads a finished one.",
-            "Run one first.",
-        )
+        raise refusal("NORELEASE")
     return studio.place.short(path)

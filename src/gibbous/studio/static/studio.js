@@ -64,39 +64,77 @@ async function watch(panel) {
     if (facts.state !== "running") return location.replace(location.pathname);
     if (facts.more && panel.parentElement.querySelector("[data-first]") === null && panel.dataset.wait !== undefined) return location.reload();
     if (facts.stage && stage.textContent !== facts.stage) stage.textContent = facts.stage;
-    left.textContent = facts.left ? "· about " + facts.left + " left" : "";
+    left.textContent = facts.left ? document.body.dataset.left.replace("{}", facts.left) : "";
     if (facts.share !== null) bar.value = facts.share;
   }
 }
 for (const panel of document.querySelectorAll('[data-state="running"]')) watch(panel);
 
-function send(file, area, target) {
+const PART = /^[^.].*\.(csv|tsv|csv\.gz|tsv\.gz|parquet)$/i;
+
+// Files are sent one after the other; parts of a folder into the folder that the answer to the first one names.
+function send(files, area, target, folder) {
   const bar = area.querySelector("[data-sent]");
   const said = area.querySelector("[data-said]");
-  const sending = new XMLHttpRequest();
+  const sizes = files.map((file) => file.size);
+  const all = sizes.reduce((sum, size) => sum + size, 0) || 1;
+  const refused = (words) => { said.textContent = words; bar.hidden = true; };
+  if (!files.length) return refused(document.body.dataset.untaken);
   bar.hidden = false;
-  sending.upload.onprogress = (event) => { bar.value = event.loaded / event.total; };
-  sending.onload = () => {
-    if (sending.status !== 200) { said.textContent = sending.responseText; bar.hidden = true; return; }
-    target.value = sending.responseText;
-    target.form.submit();
+  const next = (place, before) => {
+    const sending = new XMLHttpRequest();
+    sending.upload.onprogress = (event) => { bar.value = (before + event.loaded) / all; };
+    sending.onload = () => {
+      if (sending.status !== 200) return refused(sending.responseText);
+      if (folder) folder = sending.responseText;
+      if (place + 1 < files.length) return next(place + 1, before + sizes[place]);
+      target.value = sending.responseText;
+      target.form.submit();
+    };
+    sending.onerror = () => refused(document.body.dataset.untaken);
+    sending.open("POST", "/upload");
+    sending.setRequestHeader("Content-Type", "application/octet-stream");
+    sending.setRequestHeader("X-Studio-Key", document.body.dataset.key);
+    sending.setRequestHeader("X-Studio-Name", encodeURIComponent(files[place].name));
+    if (folder) sending.setRequestHeader("X-Studio-Folder", encodeURIComponent(folder));
+    sending.send(files[place]);
   };
-  sending.onerror = () => { said.textContent = "The file was not taken."; };
-  sending.open("POST", "/upload");
-  sending.setRequestHeader("Content-Type", "application/octet-stream");
-  sending.setRequestHeader("X-Studio-Key", document.body.dataset.key);
-  sending.setRequestHeader("X-Studio-Name", encodeURIComponent(file.name));
-  sending.send(file);
+  next(0, 0);
 }
+
+const parts = (files) => files.filter((file) => PART.test(file.name)).sort((a, b) => (a.name < b.name ? -1 : 1));
+
+async function inside(entry) {
+  const reader = entry.createReader();
+  const found = [];
+  for (;;) {
+    const some = await new Promise((take, fail) => reader.readEntries(take, fail));
+    if (!some.length) break;
+    found.push(...some.filter((one) => one.isFile));
+  }
+  return Promise.all(found.map((one) => new Promise((take, fail) => one.file(take, fail))));
+}
+
 for (const picker of document.querySelectorAll("[data-upload]")) {
   const area = picker.closest("[data-drop]");
   const target = document.getElementById(picker.dataset.upload);
-  picker.addEventListener("change", () => { if (picker.files[0]) send(picker.files[0], area, target); });
+  picker.addEventListener("change", () => {
+    const files = [...picker.files];
+    if (!files.length) return;
+    if (!picker.webkitdirectory) return send(files.slice(0, 1), area, target, "");
+    const direct = files.filter((file) => file.webkitRelativePath.split("/").length === 2);
+    send(parts(direct), area, target, files[0].webkitRelativePath.split("/")[0]);
+  });
+}
+for (const area of document.querySelectorAll("[data-drop]")) {
+  const target = document.getElementById(area.querySelector("[data-upload]").dataset.upload);
   area.addEventListener("dragover", (event) => { event.preventDefault(); area.classList.add("over"); });
   area.addEventListener("dragleave", () => area.classList.remove("over"));
-  area.addEventListener("drop", (event) => {
+  area.addEventListener("drop", async (event) => {
     event.preventDefault();
     area.classList.remove("over");
-    if (event.dataTransfer.files[0]) send(event.dataTransfer.files[0], area, target);
+    const dropped = event.dataTransfer.items[0] && event.dataTransfer.items[0].webkitGetAsEntry();
+    if (dropped && dropped.isDirectory) return send(parts(await inside(dropped)), area, target, dropped.name);
+    if (event.dataTransfer.files[0]) send([event.dataTransfer.files[0]], area, target, "");
   });
 }
