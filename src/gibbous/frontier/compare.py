@@ -62,8 +62,7 @@ def compare(
     computed against the records, and are confidential unless the data are public.
 
     Args:
-        source, schema: a path, the address of a table, or a frame; its schema, or the path of its
-            file; for flows their geography (`gibbous.flows.load_geography`).
+        source, schema: a table as for `evaluate`; its schema or that one's path; of flows the geography.
         methods: names, mechanisms, or a mapping from labels to these.
         epsilon, l: values for every method with such a parameter; empty leaves each as it is.
         repeats, rows: runs of each; rows of a set, None for the noisy number, or as many as records.
