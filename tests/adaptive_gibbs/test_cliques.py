@@ -15,10 +15,11 @@ from gibbous.structure.cliques import (
     Limits,
     _held,
     _kept,
-    _Worth,
+    _Part,
     context_of,
     expected_errors,
     gaps,
+    lowered,
     pairs,
     parts_of,
     triples,
@@ -38,12 +39,13 @@ def test_no_row_moves_a_score_by_more_than_one() -> None:
     rows = np.array(list(itertools.product((0, 1), repeat=3)))
     most = 0.0
     for kept in (np.ones(3), np.array([1.0, 0.5, 0.25])):
-        worth = _Worth(expected, np.array([0.3, 1.0, 2.0]), kept, np.ones(3))
+        part = _Part(np.arange(3), (), expected, np.array([0.3, 1.0, 2.0]))
+        public = {"left": np.arange(3), "kept": kept, "weights": np.ones(3)}
         for size in range(3):
             for chosen in itertools.combinations_with_replacement(range(8), size):
-                before = worth(counted(rows[list(chosen)], cliques))
+                before = lowered(part(counted(rows[list(chosen)], cliques)), **public)
                 for row in range(8):
-                    after = worth(counted(rows[[*chosen, row]], cliques))
+                    after = lowered(part(counted(rows[[*chosen, row]], cliques)), **public)
                     most = max(most, float(np.abs(after - before).max()))
 
     assert 0.9 < most <= 1.0 + 1e-12
@@ -53,9 +55,8 @@ def test_a_score_is_the_distance_less_the_expected_error() -> None:
     context = context_of((2, 2), (0, 1))
     counts = Counts(context, Dense(np.array([[3, 0], [1, 6]])))
 
-    score = _Worth([np.array([2.0, 1.0, 1.0, 5.0])], np.array([0.5]), np.ones(1), np.ones(1))(
-        [counts]
-    )
+    part = _Part(np.zeros(1, int), (context,), [np.array([2.0, 1.0, 1.0, 5.0])], np.array([0.5]))
+    score = part([counts])
 
     assert score.tolist() == [1 + 1 + 0 + 1 - 0.5]
 

@@ -48,8 +48,9 @@ def unpaid() -> AbstractContextManager[None]:
     def choose(
         self: Real, contexts: Sequence[Context], score: Callable[..., Any], **given: Any
     ) -> int:
+        scores = score(self._count(contexts, keep=True))
         return entropy.exponential_choice(
-            score(self._count(contexts, keep=True)),
+            given["among"](scores),
             epsilon=given["epsilon"],
             sensitivity=Fraction(given["sensitivity"]),
         )

@@ -18,7 +18,7 @@ from gibbous.disintegrate import count_routes
 from gibbous.privacy import entropy
 from gibbous.structure import choice, cliques, greedy
 from gibbous.structure.choice import Caution, Margins, pair_scores, parent_scores
-from gibbous.structure.cliques import whole
+from gibbous.structure.cliques import lowered, whole
 
 LARGE = 10**12
 Score = Callable[[np.ndarray], float]
@@ -77,8 +77,10 @@ def parents_exact(table: np.ndarray, bits: int = 42) -> Fraction:
 
 
 def cliques_(table: np.ndarray) -> float:
-    worth = cliques._Worth([whole(EXPECTED)], np.array([1.2345678e6]), np.array([0.7]), np.ones(1))
-    return float(worth(counts(table))[0])
+    first = np.zeros(1, dtype=np.int64)
+    part = cliques._Part(first, [AGAINST], [whole(EXPECTED)], np.array([1.2345678e6]))
+    worth = part(counts(table))
+    return float(lowered(worth, left=first, kept=np.array([0.7]), weights=np.ones(1))[0])
 
 
 def cliques_exact(table: np.ndarray) -> Fraction:

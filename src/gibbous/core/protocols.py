@@ -260,6 +260,7 @@ class CuratorLike(Protocol):
         sensitivity: Fraction | int,
         epsilon: Fraction,
         accounting: Measure = "pure",
+        among: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> int:
         """Exponential mechanism: index of a candidate drawn with P proportional to
         exp(epsilon * score / (2 * sensitivity)).
@@ -270,6 +271,8 @@ class CuratorLike(Protocol):
                 run's relation, for one row, is `sensitivity`.
             accounting: "pure" charges epsilon, "zcdp" epsilon^2/8 and "gdp" the mu^2 of the worst law of two
                 points (both by bounded range).
+            among: public map from scores to those of the candidates, whose sensitivity is then meant; the
+                index is into its result. A score has one list of contexts then, and is computed once.
         """
         ...
 

@@ -55,6 +55,14 @@ class Counts:
         keys, levels = np.nonzero(cells.values > 0)
         return Sparse(keys, levels, cells.values[keys, levels])
 
+    def wipe(self) -> None:
+        """Set all to zero, in case that a score or a draw kept them."""
+        cells = self.cells
+        places = (cells.keys, cells.levels) if isinstance(cells, Sparse) else ()
+        for array in (cells.values, *places):
+            if array.flags.writeable:
+                array.fill(0)
+
     def __repr__(self) -> str:
         return "<Counts, secret>"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from gibbous.core.protocols import (
 )
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Counts, Dense, Table
+from gibbous.core.tables import Counts, Table
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.gdp import square_of_choice
 from gibbous.privacy.purse import Purse
@@ -54,6 +55,7 @@ class Curator:
         "_purse",
         "_relation",
         "_schema",
+        "_scores",
         "_views",
         "_words",
     )
@@ -73,6 +75,7 @@ class Curator:
         self._schema, self._relation = schema, relation
         self._words, self._progress = words, progress
         self._cache: dict[Context, Counts] = {}
+        self._scores: WeakKeyDictionary[Any, np.ndarray] = WeakKeyDictionary()
         self._views: list[Curator] = []
 
     def __repr__(self) -> str:
@@ -143,6 +146,7 @@ class Curator:
         sensitivity: Fraction | int,
         epsilon: Fraction,
         accounting: Measure = "pure",
+        among: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> int:
         """Spend: pick one candidate by the exponential mechanism.
 
@@ -150,11 +154,13 @@ class Curator:
             contexts: what the score looks at; counted once and kept inside until the end.
             score: secret counts of `contexts` -> float64 (candidates,).
             sensitivity: how much one row can change any score, under this run's relation.
+            among: public map from scores to those of the candidates; a score has one list of contexts
+                then, and is computed once for all picks that ask for it.
             epsilon: P is proportional to exp(epsilon * score / (2 * sensitivity)).
             accounting: "pure" charges epsilon; "zcdp" epsilon^2 / 8, and "gdp" the mu^2 of the worst law
                 of two points (both by bounded range).
         Returns:
-            Index of the chosen candidate.
+            Index of the chosen candidate: of a score, or of what `among` returned.
         """
         if accounting == "pure":
             price = pure(epsilon)
@@ -165,7 +171,11 @@ class Curator:
         else:
             raise ValueError("accounting is 'pure', 'zcdp' or 'gdp'")
         self._pay(replace(price, relation=self._relation, source="exponential mechanism"))
-        scores = score(self._count(contexts, keep=True))
+        scores = self._scores.get(score) if among else None
+        if scores is None:
+            scores = score(self._count(contexts, keep=True))
+        if among:
+            self._scores[score], scores = scores, among(scores.copy())
         return entropy.exponential_choice(
             scores, epsilon=epsilon, sensitivity=Fraction(sensitivity * self.max_rows)
         )
@@ -268,8 +278,11 @@ class Curator:
             self._engine.close()
         self._engine = None
         for counts in self._cache.values():
-            _wipe(counts)
+            counts.wipe()
+        for scores in self._scores.values():
+            scores.fill(0)
         self._cache.clear()
+        self._scores.clear()
 
     def _pay(self, price: Claim) -> None:
         self._open()
@@ -320,24 +333,11 @@ class Curator:
     def _count(self, contexts: Sequence[Context], *, keep: bool) -> list[Counts]:
         engine = self._open()
         missing = [c for c in dict.fromkeys(contexts) if c not in self._cache]
-        fresh = dict(
-            zip(missing, engine.tally(missing, progress=self._progress), strict=True)
-            if missing
-            else ()
-        )
+        counted = engine.tally(missing, progress=self._progress) if missing else ()
+        fresh = dict(zip(missing, counted, strict=True))
         if keep:
             self._cache.update(fresh)
         return [fresh[c] if c in fresh else self._cache[c] for c in contexts]
-
-
-def _wipe(counts: Counts) -> None:
-    cells = counts.cells
-    arrays = (
-        (cells.values,) if isinstance(cells, Dense) else (cells.values, cells.keys, cells.levels)
-    )
-    for array in arrays:
-        if array.flags.writeable:
-            array.fill(0)
 
 
 def _closed() -> EngineFailure:

@@ -236,6 +236,7 @@ class _Nobody:
         sensitivity: Fraction | int,
         epsilon: Fraction,
         accounting: Measure = "pure",
+        among: object = None,
     ) -> int:
         self._asked(contexts)
 

@@ -185,25 +185,28 @@ def pick(
         sensitivity is that times the largest weight looked at. docs/proofs/adaptive_gibbs.md.
     """
     chosen: list[int] = []
-    expected = [whole(one) for one in candidates.expected]
     held, kept = _held(candidates.cliques), np.ones(len(candidates.cliques))
     sizes = np.array([len(clique) for clique in candidates.cliques])
     parts = parts_of(len(candidates.cliques), picks, turn)
-    last = int(parts.max(initial=0))
+    looked = [
+        _Part.of(candidates, np.flatnonzero(parts == k)) for k in range(parts.max(initial=0) + 1)
+    ]
     for number in range(picks):
-        left = np.flatnonzero((kept > 0) & (parts == number % (last + 1))).tolist()
-        if not left:
+        part = looked[number % len(looked)]
+        left = np.flatnonzero(kept[part.members] > 0)
+        if not len(left):
             continue
-        weights = candidates.weights[left]
+        own, weights = kept[part.members[left]], candidates.weights[part.members[left]]
         picked = curator.choose(
-            [candidates.contexts[at] for at in left],
-            _Worth([expected[at] for at in left], candidates.errors[left], kept[left], weights),
+            part.contexts,
+            part,
             sensitivity=most_moved(weights) * steps(curator.relation),
             epsilon=epsilon,
             accounting=accounting,
+            among=functools.partial(lowered, left=left, kept=own, weights=weights),
         )
-        chosen.append(left[picked])
-        kept = _kept(held, sizes, kept, candidates.cliques[left[picked]])
+        chosen.append(int(part.members[left[picked]]))
+        kept = _kept(held, sizes, kept, candidates.cliques[chosen[-1]])
     return tuple(chosen)
 
 
@@ -220,19 +223,40 @@ def parts_of(candidates: int, picks: int, turn: int) -> np.ndarray:
     return part
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Worth:
-    """The score of candidates: public numbers as fields, secret counts as argument."""
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class _Part:
+    """Candidates that one pick looks at, and their score: public fields, secret counts as argument.
 
+    Attributes:
+        members: their numbers, int64 (candidates,).
+        contexts: their tables.
+        expected: counts that the model expects, rounded as `whole` says.
+        errors: expected of each once it is measured, in counts.
+    """
+
+    members: np.ndarray
+    contexts: Sequence[Context]
     expected: Sequence[np.ndarray]
     errors: np.ndarray
-    kept: np.ndarray
-    weights: np.ndarray
+
+    @classmethod
+    def of(cls, all_: Candidates, members: np.ndarray) -> _Part:
+        own = members.tolist()
+        contexts, expected = ([one[at] for at in own] for one in (all_.contexts, all_.expected))
+        return cls(members, contexts, [whole(one) for one in expected], all_.errors[members])
 
     def __call__(self, counts: Sequence[Counts]) -> np.ndarray:
-        worth = gaps(counts, self.expected) - self.errors
-        lowered: np.ndarray = self.weights * np.minimum(worth, self.kept * worth)
-        return lowered
+        worth: np.ndarray = gaps(counts, self.expected) - self.errors
+        return worth
+
+
+def lowered(
+    scores: np.ndarray, *, left: np.ndarray, kept: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Scores of the candidates that are left, by public maps of slope at most their weight."""
+    own = scores[left]
+    found: np.ndarray = weights * np.minimum(own, kept * own)
+    return found
 
 
 def gaps(counts: Sequence[Counts], expected: Sequence[np.ndarray]) -> np.ndarray:
