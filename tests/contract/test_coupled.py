@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,7 +34,7 @@ from gibbous.perturb.smoothed import Smoothed
 from gibbous.privacy import curator, entropy
 from gibbous.privacy.calibrate import scales
 from gibbous.sampling.urn_rows import PriorRows, SmoothedRows, UrnRows
-from gibbous.structure import choice
+from gibbous.structure import choice, cliques
 from gibbous.structure.contexts import joint
 from tests.contract.broken_methods import OrderRead, SeenLevels
 from tests.histograms import exact_laws
@@ -143,6 +146,18 @@ def test_G2_an_unpaid_choice_is_caught(kind: type[Any]) -> None:
     told = coupled(kind(), *sides).words
 
     assert "records are counted without a purchase" in told or "shows although" in told
+
+
+def test_G2_a_map_of_scores_that_is_not_public_is_caught() -> None:
+    """What follows a score is asked for, too: it must be the same on both sides."""
+    turns = itertools.count(1)
+
+    def another(function: Any, **public: Any) -> Any:
+        return functools.partial(function, **public | {"kept": public["kept"] / next(turns)})
+
+    broken = ((cliques, "functools", SimpleNamespace(partial=another)),)
+
+    assert "what is asked for depends" in found("adaptive_gibbs", broken)
 
 
 def test_G2_a_look_at_what_an_earlier_choice_kept_is_caught() -> None:

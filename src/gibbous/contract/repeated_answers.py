@@ -283,7 +283,14 @@ def _asked(
         told.append(tuple(noise.info() for noise in args[1]))
     elif kind == "draw":
         told += [type(args[1]), args[2]]
-    return (*told, tuple(sorted(given.items())))
+    return (*told, tuple((name, _plain(one)) for name, one in sorted(given.items())))
+
+
+def _plain(value: object) -> object:
+    """A public argument in a form that can be compared: of a map, its function and what it holds."""
+    if isinstance(value, partial):
+        return (value.func, *((name, _plain(one)) for name, one in sorted(value.keywords.items())))
+    return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
 
 
 def _copied(one: Counts) -> Counts:
