@@ -106,7 +106,7 @@ def test_a_study_reads_text_as_its_file_says_and_flags_say_last(study: Path, cli
     by_file = cli(*asked)
     last = cli(*asked[:-1], study / "other", "--sep", ",")
 
-    assert "Try --sep ';'" in refused.err
+    assert "Try --sep ';', and --decimal ',' if it writes numbers as 3,5." in refused.err
     assert by_flag.code == 0, by_flag.err
     assert by_file.code == 0, by_file.err
     assert "SEPARATOR" in last.err

@@ -87,10 +87,7 @@ def discover(
     if not screen.quiet:
         _columns(schema)
         if schema.ignore:
-            show.line(
-                "  left out, since no levels or bounds that enough rows share were found: "
-                + ", ".join(schema.ignore)
-            )
+            show.line(f"  {show.left_out(schema)}")
     show.line(
         f"{out}: {show.counted(len(schema), 'column')}, bought for {cost}, which the ledger was "
         f"charged. Next: gibbous synthesize {show.quoted(data)} --schema {show.quoted(out)}"

@@ -108,11 +108,7 @@ def _not_found(release: Release) -> Iterator[str]:
     ):
         return
     if schema.ignore:
-        yield (
-            f"left out, since no levels or bounds that enough rows share were found: "
-            f"{', '.join(schema.ignore)}. State what is known (--numeric, --days, --levels), or declare a "
-            "schema."
-        )
+        yield show.left_out(schema)
     tables = release.tables
     for j, column in enumerate(schema):
         share = 0.0 if tables is None else _share(tables, j, column.other_code)

@@ -224,11 +224,12 @@ def _header(piece: Piece | None, sep: str, options: ReadOptions, expected: int |
         other = [words for letter, words in _CANDIDATES.items() if letter in names[0]]
         if other or expected is not None:
             columns = "more" if expected is None else f"{expected:,}"
+            comma = ", and --decimal ',' if it writes numbers as 3,5" if ";" in names[0] else ""
             raise InputRejected(
                 "SEPARATOR",
                 f"1 column found, {columns} expected.",
                 "The separator is declared, never guessed.",
-                f"Try --sep {other[0]}." if other else "Check the file and --sep.",
+                f"Try --sep {other[0]}{comma}." if other else "Check the file and --sep.",
             )
     check_names(names, options.max_columns)
     return names
