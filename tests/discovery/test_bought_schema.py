@@ -15,9 +15,9 @@ import pytest
 from gibbous.core.claim import zcdp
 from gibbous.core.codes import Codes
 from gibbous.core.discovery import Discovery
-from gibbous.core.errors import PrivacyRefused
+from gibbous.core.errors import PrivacyRefused, UsageError
 from gibbous.core.schema import Column, Schema, Unit
-from gibbous.encode.cell_text import lenient_codes
+from gibbous.encode.cell_text import CLASSES, lenient_codes
 from gibbous.encode.decode import decode
 from gibbous.encode.encode import encode
 from gibbous.mechanisms import _bought_schema
@@ -32,6 +32,7 @@ from gibbous.structure.bought_columns import (
     Outline,
     bounded_column,
     grid_column,
+    levels_column,
     outline,
 )
 from gibbous.structure.grid_ends import ends_of
@@ -86,6 +87,25 @@ def test_stated_facts_are_declared_and_not_bought() -> None:
     assert [schema[name].source("kind") for name in ("score", "seen", "ward")] == ["declared"] * 3
     assert schema["ward"].source("levels") == "declared"
     assert schema["sex"].source("kind") == "discovered"
+
+
+def test_stated_bounds_are_declared_and_numbers_beyond_become_them() -> None:
+    schema = bought(visits(1000), bounds={"age": (30, 60.5), "cost": (0, 99.5)})
+
+    age, cost = schema["age"], schema["cost"]
+    assert (age.edges, age.integer, age.missing) == ((30, 61), True, False)
+    assert (cost.edges, cost.decimals, cost.missing) == ((0, 99.5), 2, True)
+    sources = [one.source(fact) for one in (age, cost) for fact in ("kind", "bounds", "missing")]
+    assert sources == ["declared", "declared", "discovered"] * 2
+    assert encode(visits(50), schema).rows == 50
+
+
+@pytest.mark.parametrize("bounds", [{"age": (9, 1)}, {"age": 3}, {"age": ("a", "b")}, 5])
+def test_bounds_that_are_none_are_refused(bounds: object) -> None:
+    with pytest.raises(UsageError) as refused:
+        Discovery(("age",), Unit(), bounds=bounds)  # type: ignore[arg-type]
+
+    assert refused.value.name == "DISCOVERY"
 
 
 def test_a_table_of_which_nothing_is_found_still_has_a_column() -> None:
@@ -396,3 +416,22 @@ def test_bounds_hold_a_hundredth_of_the_rows_that_lies_powers_of_ten_beyond() ->
         assert column.edges[-1] < 1e8  # noise alone does not make them wider by powers of ten
 
     assert np.mean(left) < 0.001
+
+
+def test_other_texts_have_a_level_where_noise_leaves_room_for_many() -> None:
+    plan = outline("x", counts_of({"text": 1000.0}), sigma=5.0, rows=1000.0)
+    kept = {"a": 600, "b": 400}
+
+    quiet = levels_column(plan, kept, 5.0)
+    loud = levels_column(replace(plan, sigma=40.0), kept, 5.0)
+    lost = levels_column(plan, {"a": 600}, 5.0)
+
+    assert quiet is not None
+    assert loud is not None
+    assert lost is not None
+    assert (quiet.other, loud.other, lost.other) == (None, "other", "other")
+
+
+def counts_of(rows: dict[str, float]) -> np.ndarray:
+    """Noisy classes of a column, by name."""
+    return np.array([rows.get(name, 0.0) for name in CLASSES])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
 from gibbous.core.column import Column
-from gibbous.encode.cell_text import CLASSES, classes, lenient_codes, whole_text
+from gibbous.encode.cell_text import CLASSES, classes, lenient_codes, moved, whole_text
+from gibbous.encode.encode import encode_column
 
 TEXTS = {
     None: "missing",
@@ -104,3 +106,27 @@ def test_whole_numbers_are_counted_as_they_are_written_shortest() -> None:
     texts = pl.Series(["3", "3.0", "+3", " 3.00", "-0", "3.5", "x", None])
 
     assert whole_text(texts).to_list() == ["3", "3", "3", "3", "0", None, None, None]
+
+
+FOUND = (("levels", "discovered"), ("missing", "discovered"))
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (Column("x", "numeric", edges=(0, 1, 2, 3), clamp=True, sources=FOUND), ["1.5", "2.0"]),
+        (Column("x", "ordinal", (0, 1, 2), missing=True, sources=FOUND), ["2.0", None]),
+        (Column("x", "nominal", ("-7", "word"), other="o", sources=FOUND), ["-7", "word"]),
+        (Column("x", "nominal", ("-7",), other="o", missing=True), ["-7", None]),
+    ],
+)
+def test_cells_that_a_schema_shows_as_something_else(
+    column: Column, shown: list[str | None]
+) -> None:
+    texts = pl.Series(["-7", "250", "1.5", "2.0", "word", None])
+    codes, _ = encode_column(texts, column) if not column.binned else (np.zeros(6, int), [])
+
+    found = moved(texts, column, codes)
+
+    kept = [text for text, gone in zip(texts.to_list(), found, strict=True) if not gone]
+    assert sorted(map(str, kept)) == sorted(map(str, shown))

@@ -10,12 +10,13 @@ import pytest
 from scipy.stats import ks_2samp
 
 import gibbous as gb
-from gibbous.cli.synthesize_verb import _at_bounds
+from gibbous.cli.synthesize_verb import _at_bounds, _at_ends
 from gibbous.core.codes import Codes
 from gibbous.core.discovery import Discovery
 from gibbous.core.recode import Edges, recoded, recoded_schema
-from gibbous.core.schema import Column, Schema, Unit, Within
-from gibbous.core.tables import Tables
+from gibbous.core.context import Context
+from gibbous.core.schema import Column, Schema, Source, Unit, Within
+from gibbous.core.tables import Dense, NoiseInfo, Recipe, Table, Tables
 from gibbous.encode.cell_text import column_numbers, lenient_codes
 from gibbous.encode.encode import Encoder
 from gibbous.mechanisms._discovery import Discovering
@@ -145,3 +146,17 @@ def test_a_bought_bound_that_many_rows_have_is_named_and_no_other() -> None:
     assert list(_at_bounds(column(4, 500, 492, 4))) == []
     assert list(_at_bounds(column(20, 500, 470, 10, source="declared"))) == []
     assert list(_at_bounds(column(500, 400, 100, edges=(1.0, 2.0, 9.0, 9.0)))) == [(9.0, 0.1)]
+
+
+def test_an_end_of_whole_numbers_is_named_where_rows_pile_up() -> None:
+    def ends(counts: list[int], source: Source = "discovered") -> list[tuple[float, float]]:
+        column = Column("x", "ordinal", (3, 4, 5, 6), sources=(("levels", source),))
+        context = Context((0,), (), (4,), ())
+        table = Table(context, Dense(np.array([counts])), NoiseInfo("gaussian", 1.0))
+        tables = Tables(Schema((column,)), (table,), Recipe("ancestral", (0,)))
+        return list(_at_ends(column, tables, 0))
+
+    assert ends([400, 300, 100, 200]) == [(6.0, 0.2)]
+    assert ends([900, 50, 30, 20]) == [(3.0, 0.9)]
+    assert ends([300, 300, 300, 100]) == []
+    assert ends([400, 300, 100, 200], "declared") == []

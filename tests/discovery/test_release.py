@@ -73,6 +73,9 @@ REFUSED = [
     (["--id", "patient:0", "--header-is-public"], 2, "DISCOVERY", "--id patient:5"),
     (["--unit", "person", "--header-is-public"], 2, "DISCOVERY", "--id COLUMN:ROWS"),
     (["--unit", "row", "--header-is-public", "--numeric", "agee"], 2, "NOCOLUMN", "'age'"),
+    (["--unit", "row", "--header-is-public", "--bounds", "age=9:1"], 2, "DISCOVERY", "age=0:120"),
+    (["--unit", "row", "--header-is-public", "--bounds", "age=1"], 2, "DISCOVERY", "age=0:120"),
+    (["--unit", "row", "--header-is-public", "--bounds", "age=0:inf"], 2, "DISCOVERY", "age=0:120"),
     (
         ["--unit", "row", "--header-is-public", "--numeric", "age", "--days", "age"],
         2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -54,6 +55,10 @@ class DiscoveryFlags:
         list[str] | None,
         Option("--levels", help="No schema: COLUMN=FILE of its levels, one a line; repeatable."),
     ] = None
+    bounds: Annotated[
+        list[str] | None,
+        Option("--bounds", help="No schema: COLUMN=LEAST:GREATEST of its numbers; repeatable."),
+    ] = None
     share: Annotated[
         float | None,
         Option("--discovery-share", help="No schema: share of rho that buys it; default 0.25."),
@@ -84,6 +89,7 @@ class DiscoveryFlags:
             _split(self.days),
             tuple(_levels(text) for text in self.levels or ()),
             SHARE if self.share is None else self.share,
+            tuple(map(_bounds, self.bounds or ())),
         )
         return known.typed(*_types(data, options)) if self.types_are_public else known
 
@@ -157,6 +163,18 @@ def _levels(text: str) -> tuple[str, tuple[str, ...]]:
     if not equals or not column:
         raise _wrong("--levels", text, "COLUMN=FILE", "For example --levels icd=codes.txt.")
     return column, tuple(_lines("--levels", Path(path)))
+
+
+def _bounds(text: str) -> tuple[str, tuple[float, float]]:
+    column, equals, ends = text.rpartition("=")
+    low, _, high = ends.partition(":")
+    try:
+        found = float(low), float(high)
+    except ValueError:
+        equals = ""
+    if not equals or not column or not found[0] < found[1] or not all(map(math.isfinite, found)):
+        raise _wrong("--bounds", text, "COLUMN=LEAST:GREATEST", "For example --bounds age=0:120.")
+    return column, found
 
 
 def _lines(flag: str, path: Path) -> list[str]:

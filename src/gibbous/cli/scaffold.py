@@ -80,7 +80,8 @@ class __CLASS__:
             rows=rows,
             sets=sets,
             claim=total,
-            total=total,  # tables are noised once: rows and sets add nothing
+            total=total,  # "proven": gibbous prices each purchase. Without a proof of what you add to
+            # them, state replace(total, basis="heuristic"). Tables are noised once: rows add nothing.
             published=self.about.claimed,
             spends=(
                 Spend(

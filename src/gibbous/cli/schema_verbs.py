@@ -15,6 +15,8 @@ from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from gibbous.cli.discovery_flags import DiscoveryFlags
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
     from gibbous.read.source import ReadOptions
@@ -149,9 +151,10 @@ def check(path: Path, data: str | None, reading: ReadingFlags, screen: ScreenFla
         )
     schema = load_schema(path)
     check_rules(schema)
+    moved: set[str] = set()
     if data is not None:
         with Bars(quiet=screen.silent) as bars:
-            _hold_against(schema, data, reading.options(), bars)
+            moved = _hold_against(schema, data, reading.options(), bars)
     if screen.json:
         show.as_json(summary(schema) | {"path": str(path), "conforms": data is not None or None})
         return
@@ -160,9 +163,13 @@ def check(path: Path, data: str | None, reading: ReadingFlags, screen: ScreenFla
     unit = schema.unit.words() if schema.unit else "not declared: a claim cannot be made"
     fits = f" {data} conforms." if data is not None else ""
     left = len(schema.inferred())
-    ready = "every fact is declared"
+    paid = any(source == "discovered" for c in schema for _, source in c.sources)
+    ready = "every fact is declared or paid for" if paid else "every fact is declared"
     if left:
         ready = f"{left} facts are inferred and not covered by a guarantee: declare them"
+    if moved:
+        named = ", ".join(name for name in schema.names if name in moved)
+        fits += f" Some cells count as another level, a bound or missing: {named}."
     columns = show.counted(len(schema), "column")
     if left and not screen.quiet:
         show.line(left_words(schema, path))
@@ -219,21 +226,31 @@ def write_text(path: Path, text: str, overwrite: bool) -> None:
             os.unlink(temporary)
 
 
-def _hold_against(schema: Schema, data: str, options: ReadOptions, bars: Bars) -> None:
+def _hold_against(schema: Schema, data: str, options: ReadOptions, bars: Bars) -> set[str]:
+    """Refuse what does not fit; returns the columns of which the schema shows cells as something else."""
+    from gibbous.encode.cell_text import moved
     from gibbous.encode.encode import encode
     from gibbous.read.source import is_table, read_columns, read_slices
+
+    def changed(part: pl.DataFrame) -> set[str]:
+        codes = encode(part, schema)
+        return {
+            column.name
+            for at, column in enumerate(schema)
+            if moved(part[column.name], column, codes.by_column[at]).any()
+        }
 
     bars("read", 0, 2)
     if is_table(data):
         with read_slices(data, schema=schema, options=options) as (_, slices):
-            for part in slices:
-                encode(part, schema)
+            found = [changed(part) for part in slices]
         bars("read", 2, 2)
-        return
+        return set().union(*found)
     frame = read_columns(data, schema=schema, options=options)
     bars("read", 1, 2)
-    encode(frame, schema)
+    found = [changed(frame)]
     bars("read", 2, 2)
+    return found[0]
 
 
 def _read_as(reading: ReadingFlags) -> str:
@@ -263,6 +280,8 @@ def _by_note(notes: dict[str, str]) -> dict[str, list[str]]:
 
 
 def _missing(column: Column) -> str:
+    if column.source("missing") == "discovered" and not column.missing:
+        return "not a level"
     return "a level" if column.missing else "refused"
 
 

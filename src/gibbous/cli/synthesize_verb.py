@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gibbous.cli.discovery_flags import DiscoveryFlags
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
 
+PILED = 2  # times as many rows as its neighbor: an end of whole numbers that others may have been moved to
+
 Flags = tuple[RequestFlags, OutputFlags, LedgerFlags, ConsentFlags, EngineFlags, SignFlags]
 
 
@@ -114,7 +116,7 @@ def _not_found(release: Release) -> Iterator[str]:
         share = 0.0 if tables is None else _share(tables, j, column.other_code)
         if share >= 0.005:
             yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels)."
-        for bound, share in _at_bounds(column):
+        for bound, share in (*_at_bounds(column), *_at_ends(column, tables, j)):
             yield (
                 f"{column.name}: about {share:.1%} of rows have the number {bound:,.10g}, which is a bound "
                 "that was found. Numbers beyond it became it: unless many have that number, declare wider "
@@ -133,6 +135,19 @@ def _at_bounds(column: Column) -> Iterator[tuple[float, float]]:
         share = law.weights[place] / sum(law.weights)
         if one and share >= 0.005:
             yield float(law.edges[place]), share
+
+
+def _at_ends(
+    column: Column, tables: Tables | None, place: int
+) -> Iterator[tuple[float, float]]:
+    """The first and the last of bought whole numbers, where far more rows have it than its neighbor."""
+    numbers = column.kind == "ordinal" and all(type(level) is int for level in column.levels)
+    if tables is None or not numbers or column.source("levels") != "discovered":
+        return
+    for end, beside in ((0, 1), (column.bins - 1, column.bins - 2)):
+        share = _share(tables, place, end)
+        if share >= max(0.005, PILED * _share(tables, place, beside)):
+            yield float(str(column.levels[end])), share
 
 
 def _share(tables: Tables, place: int, code: int | None) -> float:

@@ -28,6 +28,8 @@ class Discovery:
         numeric: columns that hold numbers; their kind is then not bought.
         date: columns that hold days.
         levels: column name -> its levels, which are then not bought.
+        bounds: column name -> (least, greatest) number, which are then not bought, nor the kind; numbers
+            beyond become the bound.
         share: of rho, for everything that is bought before the method starts; 0.01 to 0.9.
     Raises:
         ParameterError: share is something else.
@@ -41,24 +43,26 @@ class Discovery:
     date: tuple[str, ...] = ()
     levels: tuple[tuple[str, tuple[Level, ...]], ...] = ()
     share: float = SHARE
+    bounds: tuple[tuple[str, tuple[float, float]], ...] = ()
 
     def __post_init__(self) -> None:
-        given: object = self.levels
-        pairs = given.items() if isinstance(given, Mapping) else self.levels
         try:
             for name in ("names", "numeric", "date"):
                 object.__setattr__(self, name, _listed(getattr(self, name)))
-            levels = tuple((column, tuple(map(_as_read, own))) for column, own in pairs)
-            object.__setattr__(self, "levels", levels)
-            texts = (*self.names, *self.numeric, *self.date, *(column for column, _ in levels))
-            if not is_a(texts, tuple[str, ...]):
+            levels = [(column, tuple(map(_as_read, own))) for column, own in _pairs(self.levels)]
+            bounds = [(column, (float(a), float(b))) for column, (a, b) in _pairs(self.bounds)]
+            object.__setattr__(self, "levels", tuple(levels))
+            object.__setattr__(self, "bounds", tuple(bounds))
+            named = (column for column, _ in (*levels, *bounds))
+            texts = (*self.names, *self.numeric, *self.date, *named)
+            if not is_a(texts, tuple[str, ...]) or not all(a < b for _, (a, b) in bounds):
                 raise TypeError
         except (TypeError, ValueError):
             raise UsageError(
                 "DISCOVERY",
-                "Names or levels of a Discovery are of another kind than it takes.",
-                "Names are lists of text; levels are a list for each named column.",
-                'For example names=["sex", "age"], levels={"sex": ["f", "m"]}.',
+                "Names, levels or bounds of a Discovery are of another kind than it takes.",
+                "Names are lists of text; a named column has a list of levels, or two bounds, the least first.",
+                'For example names=["sex", "age"], levels={"sex": ["f", "m"]}, bounds={"age": (0, 120)}.',
             ) from None
         if not isinstance(self.unit, Unit):
             raise no_unit()
@@ -101,7 +105,7 @@ class Discovery:
         levels: Mapping[str, tuple[Level, ...]],
     ) -> Discovery:
         """With facts from types, for columns of which nothing is stated yet."""
-        stated = {*self.numeric, *self.date, *dict(self.levels), self.unit.column}
+        stated = {*self._stated(), self.unit.column}
         return replace(
             self,
             numeric=(*self.numeric, *(n for n in numeric if n not in stated)),
@@ -119,12 +123,16 @@ class Discovery:
         """The stated facts, for a plan."""
         found: dict[str, object] = {"share": self.share}
         stated: dict[str, object] = {"numeric": list(self.numeric), "date": list(self.date)}
-        stated["levels"] = {name: list(levels) for name, levels in self.levels}
+        for fact in ("levels", "bounds"):
+            stated[fact] = {name: list(own) for name, own in getattr(self, fact)}
         return found | {name: value for name, value in stated.items() if value}
 
+    def _stated(self) -> list[str]:
+        pairs = (*self.levels, *self.bounds)
+        return [*self.numeric, *self.date, *(name for name, _ in pairs)]
+
     def _check_names(self) -> None:
-        stated = [*self.numeric, *self.date, *(name for name, _ in self.levels)]
-        stated += [self.unit.column] if self.unit.column else []
+        stated = [*self._stated(), *([self.unit.column] if self.unit.column else [])]
         for name in stated:
             if name not in self.names:
                 raise UsageError(
@@ -157,6 +165,10 @@ def no_unit(
         "A unit is one row, or one person with at most so many rows.",
         fix,
     )
+
+
+def _pairs(given: Any) -> Any:
+    return given.items() if isinstance(given, Mapping) else given
 
 
 def _listed(names: Sequence[str] | str) -> tuple[str, ...]:

@@ -141,6 +141,39 @@ def column_numbers(values: pl.Series, column: Column) -> np.ndarray:
     return np.clip(np.where(np.isfinite(read), read, low), low, high)
 
 
+def numbers_as_read(values: pl.Series, column: Column) -> np.ndarray:
+    """Numbers, or days as ordinals, before any is moved to a bound, float64 (rows,); nan for what is none."""
+    if values.dtype.is_numeric():
+        return values.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return _read(plain_text(as_cells(values, column.date_format)), column)
+
+
+def moved(values: pl.Series, column: Column, codes: np.ndarray) -> np.ndarray:
+    """Which cells the schema shows as something else: other, missing, a bound, or another level.
+
+    Args:
+        values: cells as they were read.
+        codes: of these cells under the column, which refused none.
+    Returns:
+        bool (rows,).
+    """
+    cells = plain_text(as_cells(values, column.date_format))
+    null = cells.is_null().to_numpy()
+    if column.binned:
+        read = numbers_as_read(values, column)
+        kept = (read >= column.edges[0]) & (read <= column.edges[-1])
+    elif not lenient(column):
+        return np.asarray(codes == (-1 if column.other_code is None else column.other_code))
+    elif column.levels == HOURS:
+        kept = _like(cells, _CLOCK)
+    else:
+        whole = all(type(level) is int for level in column.levels)
+        texts = whole_text(cells) if whole else cells
+        kept = texts.is_in([str(level) for level in column.levels]).fill_null(value=False).to_numpy()
+    shown: np.ndarray = kept | (null & (column.missing_code is not None))
+    return ~shown
+
+
 def as_cells(values: pl.Series, form: str | None = None) -> pl.Series:
     """A column of any type as the text of its cells.
 

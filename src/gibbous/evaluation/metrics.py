@@ -26,6 +26,7 @@ BUILT_IN = {
         "u_distance",
         "outside_support",
     ),
+    "utility.as_read": ("means", "moved_cells"),
     "utility.association": ("association", "correlation"),
     "utility.pmse": ("pmse", "pmse_ratio", "pmse_tree", "pmse_tree_ratio"),
     "utility.tstr": ("tstr",),

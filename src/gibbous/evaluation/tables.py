@@ -34,10 +34,12 @@ class Side:
         codes: (rows, columns) under the schema.
         frame: the columns of the schema in order with typed values: numbers as Float64 or Int64, days
             as Date, levels as the schema spells them, null for missing.
+        read: the same columns as they were read, before the schema moved any cell; None for drawn rows.
     """
 
     codes: Codes
     frame: pl.DataFrame = field(repr=False)
+    read: pl.DataFrame | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"<Side of {self.rows} rows>"
@@ -55,7 +57,8 @@ class Side:
     def take(self, places: np.ndarray) -> Side:
         """The rows at these places, in that order; a place may come twice."""
         values = np.asfortranarray(self.codes.values[places])
-        return Side(replace(self.codes, values=values), self.frame[places])
+        read = None if self.read is None else self.read[places]
+        return Side(replace(self.codes, values=values), self.frame[places], read)
 
     @cached_property
     def numbers(self) -> np.ndarray:
@@ -102,7 +105,7 @@ class Side:
             return self
         numbers = tuple((at, np.nan_to_num(self._of(at))) for at in changes)
         codes = recoded(replace(self.codes, numbers=numbers), changes)
-        return Side(replace(codes, numbers=()), self.frame)
+        return Side(replace(codes, numbers=()), self.frame, self.read)
 
     def _of(self, index: int) -> np.ndarray:
         """Numbers or ordinals of a column of bins, float64 (rows,), NaN missing."""
@@ -243,7 +246,7 @@ def side(source: Any, schema: Schema, *, options: Any = None) -> Side:
 
     frame = read_columns(source, schema=schema, options=options)
     codes = encode(frame, schema)
-    return Side(codes, typed(frame, codes))
+    return Side(codes, typed(frame, codes), frame.select(schema.names))
 
 
 def typed(frame: pl.DataFrame, codes: Codes) -> pl.DataFrame:

@@ -21,6 +21,7 @@ from gibbous.privacy.noise import Gaussian, Thresholded, gaussian_for, selecting
 from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.bought_columns import (
     Outline,
+    between,
     bounded_column,
     clear_of_noise,
     clock_column,
@@ -141,6 +142,7 @@ def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schem
     plans, columns = _outlined(curator, known, parts), dict[str, Column]()
     for name, levels in known.levels:
         columns[name] = stated_column(plans[name], levels)
+    columns |= {name: between(plans[name], *ends) for name, ends in known.bounds}
     columns |= {name: clock_column(plan) for name, plan in plans.items() if plan.kind == CLOCK}
     parts, atoms = _with_levels(curator, parts, plans, columns)
     numbers = [
@@ -167,6 +169,7 @@ def _outlined(curator: TextCurator, known: Discovery, parts: Parts) -> dict[str,
     rows = float(np.mean([counts[counts > 3 * sigma].sum() for counts in tables]))
     stated = dict.fromkeys(known.numeric, "numeric") | dict.fromkeys(known.date, "date")
     stated |= {name: "levels" for name, _ in known.levels}
+    stated |= {name: "numeric" for name, _ in known.bounds}
     facts: dict[str, float] = {"sigma": sigma, "rows": rows, "clear": clear_of_noise(len(names))}
     return {
         name: outline(name, counts, stated=stated.get(name, ""), **facts)

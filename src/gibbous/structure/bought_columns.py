@@ -21,6 +21,7 @@ FEW = 20  # whole numbers with at most so many texts may be levels
 RANGE = 32  # whole numbers in so short a range are levels, too
 MOST_LEVELS = 1_000
 LOST = 0.005  # share of cells without a level up to which nothing is done about them
+HIDDEN = 0.05  # share of cells that may be without a level, as far as noise tells, where there is no other
 CODES = 10  # so many whole numbers with gaps between them may be codes
 MOST_CODES = 64  # that have a bin of their own
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
@@ -214,7 +215,8 @@ def levels_column(
     """A column of the texts that were kept; None where there are none, or numbers that are not levels.
 
     Texts come in the order of their noisy numbers. Whole numbers are levels where at most FEW texts,
-    at least two, hold all rows, as far as noise can tell.
+    at least two, hold all rows, as far as noise can tell. Other columns have a level for other texts,
+    unless noise leaves no room for more than HIDDEN of the cells to have one.
 
     Args:
         kept: text -> noisy number of rows.
@@ -230,7 +232,9 @@ def levels_column(
         return _listed(plan, numbers, None)
     if not most:
         return None
-    return _listed(plan, tuple(most), other_label(most) if listed or lost > noise else None)
+    # Without a level for them, cells of other texts would count as the most frequent one.
+    some = listed or lost > noise or lost + noise > HIDDEN * plan.present
+    return _listed(plan, tuple(most), other_label(most) if some else None)
 
 
 def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
@@ -252,6 +256,20 @@ def stated_column(plan: Outline, levels: Sequence[str | int | float | bool]) -> 
     kind: Literal["nominal", "binary"] = "binary" if len(levels) == 2 else "nominal"
     other = other_label([str(level) for level in levels])
     return Column(plan.name, kind, tuple(levels), missing=plan.missing, other=other, sources=facts)
+
+
+def between(plan: Outline, low: float, high: float) -> Column:
+    """A column of numbers whose bounds are public; places and whether cells are missing were bought."""
+    return Column(
+        plan.name,
+        "numeric",
+        edges=(math.floor(low), math.ceil(high)) if plan.integer else (low, high),
+        integer=plan.integer,
+        decimals=plan.decimals,
+        clamp=True,
+        missing=plan.missing,
+        sources=bought("missing", kind=True),
+    )
 
 
 def clock_column(plan: Outline) -> Column:

@@ -48,7 +48,7 @@ MEANINGS = {
     "of units is public",
     "counted record of a pair": "one of those that a table of origins and destinations counts, such as one "
     "job; whoever has several of them is several units",
-    "proven": "a proof for this program is part of its documentation",
+    "proven": "the documentation of gibbous proves what each purchase costs, and their sum",
     "published": "only the paper says so; there is no proof for this program",
     "stated": "whoever made the noisy tables says so; it cannot be checked without the records",
     "heuristic": "an estimate without a proof",

@@ -116,6 +116,7 @@ def methods_text(
         headline=guarantee(plan, schema, facts.uncovered, given),
         assumptions=assumptions(schema, plan, given),
         inferred=fact_words(inferred).split("; ") if inferred else [],
+        found=any(column.source("missing") == "discovered" for column in schema),
         discovered=fact_words(paid).split("; ") if paid else [],
         before=fact_words(before).split("; ") if before else [],
         unit=schema.unit or Unit(),
