@@ -14,8 +14,7 @@ gibbous demo
 
 A verb is also a Python function, and its flags are keywords of the same names, except `--i-understand`
 (`understand=`) and how text is read: `--sep`, `--encoding`, `--decimal` and `--on-bad-line` are `options=`.
-`man gibbous` has the same page, where the package is installed into a prefix that `man` searches. The
-program makes this page: `python -m tests.cli.reference > docs/reference/cli.md`.
+`man gibbous` shows the same, if the package is installed into a prefix that `man` searches.
 
 ## Conventions
 
