@@ -12,28 +12,26 @@ HEADER = """\
 gibbous demo
 ```
 
-This page is made from the program by `python -m tests.cli.reference > docs/reference/cli.md`; a test
-fails when the two differ. `man gibbous` has the same, where the package is installed into a prefix that
-`man` searches. A verb is a Python function, and its flags are keywords of the same names; but
-`--i-understand` is `understand=`, and how text is read (`--sep`, `--encoding`, `--decimal`,
-`--on-bad-line`) is `options=`.
+A verb is also a Python function, and its flags are keywords of the same names, except `--i-understand`
+(`understand=`) and how text is read: `--sep`, `--encoding`, `--decimal` and `--on-bad-line` are `options=`.
+`man gibbous` shows the same, if the package is installed into a prefix that `man` searches.
 
 ## Conventions
 
-- `--json` prints one JSON document on stdout and nothing else there; progress, warnings and errors go
-  to stderr. No command asks a question.
-- Errors are one line, `error[GB3-DUPCOL]: what is wrong. what is allowed. what to do. what was released
-  and spent.` They name columns and rows, never values. `--debug` adds code positions, no data.
+- `--json` prints one JSON document on stdout. Progress, warnings and errors go to stderr. No command asks
+  a question.
+- An error is one line: `error[GB3-DUPCOL]: what is wrong. what is allowed. what to do. what was released
+  and spent.` It names columns and rows, never values. `--debug` adds code positions, no data.
 - Exit codes: 0 ok, 1 a fault of gibbous, 2 usage, 3 input rejected, 4 data do not fit the schema,
   5 privacy parameter or claim refused, 6 budget, 7 ledger, 8 release damaged, 9 output not written,
   10 resources, 11 engine or library, 130 Ctrl-C, 143 SIGTERM.
 - `--set KEY=VALUE` sets a parameter of the method (`--set parents=3`) or a key of the configuration
-  (`--set privacy.epsilon=0.5`). It overrides the file. The same key given twice is refused.
-- A configuration is `data`, `schema`, then `[privacy]` relation epsilon delta shares, `[mechanism]`
-  name and its parameters, `[output]` rows sets seed format path issuer contact date license. Its
-  relative paths are relative to the file. Budgets are decimal text: `0.1` is one tenth.
-- Environment: `GIBBOUS_HOME` is the folder of the ledger and of compiled kernels; `GIBBOUS_SCRATCH` that of
-  encoded records that do not fit memory.
+  (`--set privacy.epsilon=0.5`) and overrides the file. The same key given twice is refused.
+- A configuration holds `data`, `schema`, `[privacy]` (relation, epsilon, delta, shares), `[mechanism]` (name
+  and its parameters) and `[output]` (rows, sets, seed, format, path, issuer, contact, date, license). Paths
+  are relative to the file. Budgets are decimal text: `0.1` is one tenth.
+- `GIBBOUS_HOME` is the folder of the ledger and of compiled kernels. `GIBBOUS_SCRATCH` is that of encoded
+  records that do not fit memory.
 """
 
 

@@ -23,12 +23,12 @@ HEAD = """\
 ./dev test tests/faults
 ```
 
-{run} of {all} cases of bad input, misuse, crashes and leaks are run by the tests named here. Each test says
-what must happen: a refusal with its exit code and sentence, or a right result. The other cases say why no
-test runs them. [Mutants](guarantees.md) and [fuzzing](tests.md#fuzzing) break gibbous in other ways.
+Tests run {run} of {all} cases of bad input, misuse, crashes and leaks. Each test says what must happen: a
+refusal with its exit code and sentence, or a right result. The other cases say why no test runs them.
+[Mutants](guarantees.md) and [fuzzing](tests.md#fuzzing) break gibbous in other ways.
 
-`python -m tests.faults.catalogue` makes this page from `tests/faults/catalogue.toml`. A test compares the
-two, and checks that every test named here exists.
+To add a case, edit `tests/faults/catalogue.toml` and run `python -m tests.faults.catalogue`. A test compares
+page and catalogue, and looks for every test named here.
 """
 
 
