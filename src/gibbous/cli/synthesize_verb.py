@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gibbous.cli.discovery_flags import DiscoveryFlags
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
 
+FILES = (".csv", ".dta", ".gz", ".parquet", ".sav", ".tar", ".tsv", ".xlsx", ".zip")
 PILED = 2  # times as many rows as its neighbor: an end of whole numbers that others may have been moved to
 
 Flags = tuple[RequestFlags, OutputFlags, LedgerFlags, ConsentFlags, EngineFlags, SignFlags]
@@ -167,7 +168,7 @@ def folder_of(out: Path | None) -> Path:
     """The output that was named.
 
     Raises:
-        UsageError: none was.
+        UsageError: none was, or it is called like a file.
     """
     if out is None:
         raise UsageError(
@@ -175,5 +176,12 @@ def folder_of(out: Path | None) -> Path:
             "No output folder was given.",
             "A release is a new folder.",
             "Pass --out FOLDER (short: -o).",
+        )
+    if out.suffix.lower() in FILES and not out.is_dir():
+        raise UsageError(
+            "FOLDER",
+            f"The output {str(out)!r} is called like a file.",
+            "A release is a new folder; --format says what its sets are, and any program can pack it then.",
+            f"For example --out {show.quoted(out.with_suffix(''))}.",
         )
     return out

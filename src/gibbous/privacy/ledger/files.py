@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gibbous.core import durable
 from gibbous.core.errors import LedgerUnusable
+from gibbous.privacy.ledger import handles
 from gibbous.privacy.ledger.errors import busy, damaged, unreadable, unusable_folder
 
 VERSION = 2  # 2: one form of every value, links and names (docs/decisions/017)
@@ -89,8 +90,7 @@ def refuse_foreign(path: Path, anchors: Sequence[Path]) -> None:
         LedgerUnusable: it holds something else.
     """
     try:
-        with path.open("rb") as file:
-            head = file.read(108)
+        head = handles.first_bytes(path, 108)
     except OSError:  # absent, or whoever opens it says what is wrong
         return
     if not head or any(anchor.exists() for anchor in anchors):
@@ -225,8 +225,7 @@ def check_header(path: Path, log: Path) -> None:
         LedgerUnusable: it is; or it cannot be read.
     """
     try:
-        with path.open("rb") as file:
-            header = file.read(100)
+        header = handles.first_bytes(path, 100)
         headers = [header, *_logged_headers(log)]
     except OSError as error:
         raise unreadable(path, error) from None

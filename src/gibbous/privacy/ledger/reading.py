@@ -12,7 +12,7 @@ from typing import NoReturn
 from urllib.parse import quote
 
 from gibbous.core.errors import LedgerUnusable
-from gibbous.privacy.ledger import files
+from gibbous.privacy.ledger import files, handles
 from gibbous.privacy.ledger.errors import damaged, translated
 from gibbous.privacy.ledger.store import Store, has_tables, warn_of_strangers
 
@@ -78,18 +78,17 @@ class ReadStore(Store):
 
 def _opened(path: Path) -> sqlite3.Connection:
     """A connection that makes no ledger; of the file alone where nothing can be written beside it."""
-    address = f"file:{quote(str(path))}"
     try:
-        return _asked(f"{address}?mode=rw")  # a connection that may not write leaves its log behind
+        return _asked(path, "mode=rw")  # a connection that may not write leaves its log behind
     except sqlite3.OperationalError:
         log = path.with_name(path.name + "-wal")
         if log.exists() and log.stat().st_size:
             raise
-    return _asked(f"{address}?mode=ro&immutable=1")
+    return _asked(path, "mode=ro&immutable=1")
 
 
-def _asked(address: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+def _asked(path: Path, mode: str) -> sqlite3.Connection:
+    connection = handles.connect(path, f"file:{quote(str(path))}?{mode}")
     try:
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("SELECT count(*) FROM sqlite_master")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gibbous.core import durable
 from gibbous.core.errors import GibbousError, LedgerUnusable
-from gibbous.privacy.ledger import files
+from gibbous.privacy.ledger import files, handles
 from gibbous.privacy.ledger.chain import Anchors, Appender, Link, encode, next_link, verified
 from gibbous.privacy.ledger.errors import (
     LedgerWarning,
@@ -197,7 +197,9 @@ class Store:
                 raise damaged(path, f"it is missing or empty, but {str(known)!r} knows its head")
         else:
             check_header(path, self._beside("-wal"))
-        os.close(files.open_private(path))
+        with handles.guard:
+            if not handles.is_connected(path):
+                os.close(files.open_private(path))
         if path.stat().st_nlink > 1:
             raise damaged(path, "it has more than one name (hard links), so its locks do not hold")
         with translated(path):
@@ -223,12 +225,7 @@ class Store:
         # A connection is never carried across a fork, nor shared by threads.
         owner = (0, 0) if self.path is None else (os.getpid(), threading.get_ident())
         if owner not in self._connections:
-            connection = sqlite3.connect(
-                ":memory:" if self.path is None else self.path,
-                timeout=durable.PATIENCE,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            connection = handles.connect(self.path, timeout=durable.PATIENCE)
             self._connections[owner] = connection
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF"):
                 connection.execute(f"PRAGMA {pragma}")
