@@ -341,7 +341,7 @@ def test_a_point_of_the_map_is_drawn_by_the_axes_of_choice_and_taken_over(
 
     page = visitor.get("compare?x=seconds&y=tv1").text
     usual = visitor.get("compare?x=nonsense&y=%3Cscript%3E").text
-    taken = visitor.do("compare/take", method="noisy_pegs", epsilon="0.5")
+    taken = visitor.do("compare/take", method="noisy_pegs", label="noisy_pegs", epsilon="0.5")
 
     assert "noisy_pegs: Seconds of one run 1.5, Distance of single columns 0.02" in page
     label = re.search(r'<text x="([0-9.]+)" y="([0-9.]+)"[^>]*>resampled records<', page)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.studio import commands
 from gibbous.studio.screens.budget import budget_of, plan_of
-from gibbous.studio.screens.parameters import field, parameters, set_parameters
+from gibbous.studio.screens.parameters import parameters, set_parameters, shown
 from gibbous.studio.screens.run import took_before
 from gibbous.studio.screens.screen import Screen, needed_schema
 
@@ -33,7 +33,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "first": first,
         "rest": [_card(studio, a) for a in cards.values() if a.name not in (*RECOMMENDED, chosen)],
         "chosen": chosen,
-        "parameters": [field(p, values) for p in parameters(chosen)],
+        "parameters": [shown(p, values, form) for p in parameters(chosen)],
         "command": planned.shell,
         "python": planned.python,
     }

@@ -1,0 +1,168 @@
+"""Methods compared with parameters of their own: what is typed, what the study file says, what is run."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gibbous.frontier.grid import Arm
+from gibbous.frontier.study_file import load
+from gibbous.studio.app import Studio
+from gibbous.studio.screens import compare
+from tests.studio.conftest import Visitor
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:starlette")
+
+TWICE: dict[str, Any] = {
+    "methods[]": ["noisy_pegs"],
+    "v0-method": "noisy_pegs", "v0-label": "", "v0-parents": "1",
+    "v1-method": "noisy_pegs", "v1-label": "with a context", "v1-contexts": "income = age, sex",
+    "v2-method": "adaptive_gibbs", "v2-label": "", "v2-weights": "age = 2.5", "v2-delta": "1e-8",
+    "epsilons": "0.5 2", "repeats": "1", "once": "s",
+}  # fmt: skip
+ARMS = {
+    "noisy_pegs": Arm("noisy_pegs", "noisy_pegs"),
+    "noisy_pegs parents = 1": Arm("noisy_pegs parents = 1", "noisy_pegs", (("parents", 1),)),
+    "with a context": Arm(
+        "with a context", "noisy_pegs", (("contexts", {"income": ["age", "sex"]}),)
+    ),
+    "adaptive_gibbs delta = 1e-08, weights = age = 2.5": Arm(
+        "adaptive_gibbs delta = 1e-08, weights = age = 2.5",
+        "adaptive_gibbs",
+        (("delta", 1e-8), ("weights", {"age": 2.5})),
+    ),
+}
+
+
+def field_of(page: str, name: str) -> str:
+    """What a field of a page holds."""
+    tag = page.partition(f'name="{name}"')[2]
+    return html.unescape(tag.partition("</p>")[0])
+
+
+def test_the_same_method_stands_twice_and_the_file_says_so(described: Studio, folder: Path) -> None:
+    visitor = Visitor(described)
+
+    kept = visitor.do("compare/keep", **TWICE)
+    page = visitor.get("compare").text
+
+    assert kept.headers["location"] == "/compare#ask"
+    assert described.jobs.newest("compare") is None
+    study = load(folder / "study.toml")
+    assert study.methods == ARMS
+    assert study.settings["epsilon"] == [0.5, 2.0]
+    assert "income = age, sex" in field_of(page, "v1-contexts").replace('"', "").replace(
+        "[", ""
+    ).replace("]", "")
+    assert 'value="with a context"' in field_of(page, "v1-label")
+    assert 'value="1e-08"' in field_of(page, "v2-delta")
+    assert page.count(" checked> noisy_pegs<") == 1
+    visitor.do("compare/keep", **TWICE | {"v0-gone": "yes", "v1-gone": "yes"})
+    assert [*load(folder / "study.toml").methods] == [[*ARMS][0], [*ARMS][3]]
+
+
+@pytest.mark.slow
+def test_the_study_runs_each_and_a_point_is_taken_over_with_its_parameters(
+    described: Studio, folder: Path
+) -> None:
+    visitor = Visitor(described)
+    visitor.do("compare/start", **TWICE | {"epsilons": "2"})
+    visitor.settle()
+
+    points = described.jobs.answer(described.jobs.newest("compare"))["points"]
+    visitor.do("compare/keep", **{"methods[]": "privbayes", "epsilons": "1"})
+    taken = visitor.do(
+        "compare/take", method="noisy_pegs", label="noisy_pegs parents = 1", epsilon="2"
+    )
+    first = described.place.request()
+    visitor.do("compare/take", method="adaptive_gibbs", label=[*ARMS][3], epsilon="2")
+
+    assert {p["label"] for p in points if p.get("mechanism")} == set(ARMS)
+    assert taken.headers["location"] == "/budget"
+    assert (first["mechanism.name"], first["mechanism.parents"]) == ("noisy_pegs", 1)
+    request = described.place.request()
+    assert request["mechanism.weights"] == {"age": 2.5}
+    assert float(request["privacy.delta"]) == 1e-8
+    assert "mechanism.parents" not in request
+    assert "Type 2 to confirm" in visitor.get("run").text
+
+
+def test_a_point_that_was_not_drawn_here_is_not_taken_over(described: Studio) -> None:
+    visitor = Visitor(described)
+    visitor.do("compare/keep", **TWICE)
+    before = described.place.request()
+
+    answer = visitor.do("compare/take", method="noisy_pegs", label="another name", epsilon="2")
+
+    assert answer.status_code == 422
+    assert "not one of the last comparison" in answer.text
+    assert described.place.request() == before
+
+
+WRONG = {
+    "no column": ({"v1-contexts": "income = age\nsex = agee"}, 'sex = ["agee"]', "'agee'"),
+    "no number": ({"v0-parents": "many"}, "parents is not a number", ""),
+    "one name": ({"v1-label": "noisy_pegs"}, "Two methods are called 'noisy_pegs'", ""),
+    "no difference": ({"v0-parents": ""}, "Two methods are called 'noisy_pegs'", ""),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_faulty_word_is_named_and_what_was_typed_stays(
+    described: Studio, folder: Path, name: str
+) -> None:
+    fields, *words = WRONG[name]
+    visitor = Visitor(described)
+
+    answer = visitor.do("compare/start", **TWICE | fields)
+    page = html.unescape(answer.text)
+
+    assert answer.status_code == 422
+    said = page.partition('class="problem"')[2].partition("</div>")[0]
+    assert all(word in said for word in words)
+    for key, text in fields.items():
+        assert text in field_of(page, key)
+    assert 'value="1e-8"' in field_of(page, "v2-delta")
+    assert not (folder / "study.toml").exists()
+    assert described.jobs.newest("compare") is None
+
+
+def test_one_more_method_opens_with_its_usual_values(described: Studio, folder: Path) -> None:
+    visitor = Visitor(described)
+
+    answer = visitor.do("compare/add", **TWICE, more="privbayes")
+    page = visitor.get(answer.headers["location"][1:].partition("#")[0]).text
+
+    assert load(folder / "study.toml").methods == ARMS
+    assert 'name="v3-method" value="privbayes"' in page
+    assert page.count('<details class="column" open') == 1
+
+
+def test_what_a_hand_wrote_stays_and_a_study_of_flows_is_put_aside(
+    described: Studio, folder: Path
+) -> None:
+    visitor = Visitor(described)
+    head = 'data = "people.csv"\nschema = "schema.toml"\n'
+    own = '[study]\nepsilon = [4]\nseed = 5\n[[methods]]\nname = "pegs"\nlabel = "mine"\n'
+    (folder / "study.toml").write_text(head + own)
+
+    page = visitor.get("compare").text
+    visitor.do("compare/keep", **{"v0-method": "pegs", "v0-label": "mine", "epsilons": "4"})
+
+    assert 'value="4"' in field_of(page, "epsilons")
+    study = load(folder / "study.toml")
+    assert (study.settings["seed"], [*study.methods]) == (5, ["mine"])
+    flows = 'data = "trips.csv"\ngeography = "places.toml"\n' + own
+    (folder / "study.toml").write_text(flows)
+    assert " checked> adaptive_gibbs<" in visitor.get("compare").text
+    visitor.do("compare/keep", **{"methods[]": "pegs", "epsilons": "1"})
+    assert (folder / "study.before-1.toml").read_text() == flows
+
+
+def test_36_labels_have_marks_that_differ() -> None:
+    marks = {(compare.SHAPES[i % 6], compare.color(i)) for i in range(36)}
+
+    assert len(marks) == 36
