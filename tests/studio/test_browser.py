@@ -365,9 +365,12 @@ def with_results(visit: Visit) -> None:
     page.get_by_role("button", name="Show both beside the records").click()
     page.locator("#crossed h3").wait_for(timeout=120_000)
     page = visit.go("compare")
-    page.get_by_label("adaptive_gibbs").uncheck()
+    page.get_by_role("checkbox", name="adaptive_gibbs").uncheck()
     page.get_by_label("Epsilons").fill("1")
     page.get_by_label("Repeats").fill("1")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Add it").click()
+    page.get_by_label("Called on the map").fill("again")
     visit.press("Compare", exact=True)
     assert page.locator("svg.chart").count() == 1
 

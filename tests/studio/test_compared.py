@@ -102,6 +102,32 @@ def test_a_point_that_was_not_drawn_here_is_not_taken_over(described: Studio) ->
     assert described.place.request() == before
 
 
+def test_a_first_run_takes_as_long_as_the_fastest_to_the_slowest_on_compare(
+    described: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gibbous.studio.jobs import Jobs
+
+    points = [
+        {"mechanism": name, "label": name, "rows": 390.0 + k, "seconds": seconds}
+        for name, *some in (("", 300), ("noisy_pegs", 20, 52, 240), ("pegs", 11, 12))
+        for k, seconds in enumerate(some)
+    ]
+    visitor = Visitor(described)
+    visitor.do("budget/spend", epsilon="1", delta="1e-9", own="", size="300", sets="1")
+    visitor.do("method/choose", method="noisy_pegs")
+    before = html.unescape(visitor.get("run").text)
+    monkeypatch.setattr(Jobs, "answer", lambda self, job: {"points": points})
+
+    page, cards = visitor.get("run").text, visitor.get("method").text
+
+    assert "Compare times it on these records" in before
+    assert "20 s to 4 min for one set of 392 rows, as on Compare" in page
+    assert "<dd>10 s for one set of 391 rows, as on Compare" in cards
+    bootstrap = cards.partition("<code>bootstrap</code>")[2].partition("</dl>")[0]
+    assert "not known before a first run" in bootstrap
+    assert "Compare times it" not in bootstrap
+
+
 WRONG = {
     "no column": ({"v1-contexts": "income = age\nsex = agee"}, 'sex = ["agee"]', "'agee'"),
     "no number": ({"v0-parents": "many"}, "parents is not a number", ""),

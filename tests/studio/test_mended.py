@@ -571,3 +571,15 @@ def test_a_table_of_a_database_is_assessed_as_the_file_of_its_rows_is(
     assert [one["value"] for one in found] == [one["value"] for one in usual] != []
     assert crossed.status_code == 303
     assert visitor.get("assess?first=age&second=sex").text.count("<svg") == 3
+
+
+def test_nothing_is_spent_before_a_budget_was_chosen(described: Studio) -> None:
+    visitor = Visitor(described)
+
+    page = visitor.get("run").text
+    answer = visitor.do("run/start", confirm="1", once="r")
+
+    assert 'action="/run/start"' not in page
+    assert '<a href="/budget">' in page
+    assert answer.status_code == 422
+    assert described.jobs.newest("synthesize") is None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.studio import commands
+from gibbous.studio.screens import arms
 from gibbous.studio.screens.budget import budget_of, plan_of
 from gibbous.studio.screens.parameters import parameters, set_parameters, shown
 from gibbous.studio.screens.run import took_before
@@ -53,6 +54,7 @@ def _card(studio: Studio, about: Any) -> dict[str, Any]:
     return {
         "took": took_before(studio, made) if made else None,
         "about": about,
+        "compared": about in arms.offered(),
         "memory_mb": None if made is None else max(1, round(made.memory_bytes / 1e6)),
         "cells": None if made is None else made.cells,
         "cost": "" if made is None else made.headline(),
