@@ -23,17 +23,14 @@ TWICE: dict[str, Any] = {
     "v2-method": "adaptive_gibbs", "v2-label": "", "v2-weights": "age = 2.5", "v2-delta": "1e-8",
     "epsilons": "0.5 2", "repeats": "1", "once": "s",
 }  # fmt: skip
+LONG = "adaptive_gibbs delta = 1e-08, weights = age = 2.5"
 ARMS = {
     "noisy_pegs": Arm("noisy_pegs", "noisy_pegs"),
     "noisy_pegs parents = 1": Arm("noisy_pegs parents = 1", "noisy_pegs", (("parents", 1),)),
     "with a context": Arm(
         "with a context", "noisy_pegs", (("contexts", {"income": ["age", "sex"]}),)
     ),
-    "adaptive_gibbs delta = 1e-08, weights = age = 2.5": Arm(
-        "adaptive_gibbs delta = 1e-08, weights = age = 2.5",
-        "adaptive_gibbs",
-        (("delta", 1e-8), ("weights", {"age": 2.5})),
-    ),
+    LONG: Arm(LONG, "adaptive_gibbs", (("delta", 1e-8), ("weights", {"age": 2.5}))),
 }
 
 
@@ -54,14 +51,12 @@ def test_the_same_method_stands_twice_and_the_file_says_so(described: Studio, fo
     study = load(folder / "study.toml")
     assert study.methods == ARMS
     assert study.settings["epsilon"] == [0.5, 2.0]
-    assert "income = age, sex" in field_of(page, "v1-contexts").replace('"', "").replace(
-        "[", ""
-    ).replace("]", "")
+    assert 'income = ["age", "sex"]' in field_of(page, "v1-contexts")
     assert 'value="with a context"' in field_of(page, "v1-label")
     assert 'value="1e-08"' in field_of(page, "v2-delta")
     assert page.count(" checked> noisy_pegs<") == 1
     visitor.do("compare/keep", **TWICE | {"v0-gone": "yes", "v1-gone": "yes"})
-    assert [*load(folder / "study.toml").methods] == [[*ARMS][0], [*ARMS][3]]
+    assert [*load(folder / "study.toml").methods] == ["noisy_pegs", LONG]
 
 
 @pytest.mark.slow
@@ -78,7 +73,7 @@ def test_the_study_runs_each_and_a_point_is_taken_over_with_its_parameters(
         "compare/take", method="noisy_pegs", label="noisy_pegs parents = 1", epsilon="2"
     )
     first = described.place.request()
-    visitor.do("compare/take", method="adaptive_gibbs", label=[*ARMS][3], epsilon="2")
+    visitor.do("compare/take", method="adaptive_gibbs", label=LONG, epsilon="2")
 
     assert {p["label"] for p in points if p.get("mechanism")} == set(ARMS)
     assert taken.headers["location"] == "/budget"

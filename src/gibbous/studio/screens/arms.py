@@ -115,9 +115,10 @@ def _own(studio: Studio, form: Form, epsilon: float) -> list[Arm]:
 
 def _methods(form: Form) -> list[str]:
     """Those with parameters of their own, in the order of the form; unknown ones are no methods."""
-    names, found = {about.name for about in offered()}, []
-    while (name := form.get(f"v{len(found)}-method")) in names:
-        found.append(str(name))
+    names = {about.name for about in offered()}
+    found: list[str] = []
+    while (name := form.get(f"v{len(found)}-method", "")) in names:
+        found.append(name)
     return found
 
 

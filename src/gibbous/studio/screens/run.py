@@ -69,11 +69,11 @@ def took_before(studio: Studio, made: Plan) -> dict[str, Any] | None:
             return {"seconds": seconds, "rows": f"{sum(rows):,}", "sets": len(rows)}
     study = studio.jobs.answer(studio.jobs.newest("compare")) or {}
     some = [p for p in study.get("points", []) if p.get("mechanism") in _methods(asked)]
-    seconds = [point["seconds"] for point in some if point.get("seconds")]
-    if not seconds:
+    spans = [float(point["seconds"]) for point in some if point.get("seconds")]
+    if not spans:
         return None
     most = f"{max(point['rows'] for point in some):,.0f}"
-    return {"seconds": min(seconds), "slowest": max(seconds), "rows": most, "sets": 0}
+    return {"seconds": min(spans), "slowest": max(spans), "rows": most, "sets": 0}
 
 
 def _methods(plan: Mapping[str, Any]) -> tuple[Any, Any]:
