@@ -459,7 +459,7 @@ def test_the_same_method_is_compared_twice_with_parameters_of_choice(
 
     rows = page.locator("tbody th[scope=row]").all_inner_texts()
     legend = page.locator("figcaption bdi").all_inner_texts()
-    assert sorted(legend) == ["by hand", "noisy_pegs", "noisy_pegs parents = 1"]
+    assert sorted(legend) == ["by hand", "noisy_pegs", "noisy_pegs, parents = 1"]
     assert {*legend} < {*rows}
     page.get_by_role("button", name="Take over by hand, epsilon 1").click()
     page.wait_for_url("**/budget")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:starlette")
 
 TWICE: dict[str, Any] = {
     "methods[]": ["noisy_pegs"],
-    "v0-method": "noisy_pegs", "v0-label": "", "v0-parents": "1",
-    "v1-method": "noisy_pegs", "v1-label": "with a context", "v1-contexts": "income = age, sex",
-    "v2-method": "adaptive_gibbs", "v2-label": "", "v2-weights": "age = 2.5", "v2-delta": "1e-8",
+    "method0": "noisy_pegs", "called0": "", "v0-parents": "1",
+    "method1": "noisy_pegs", "called1": "with a context", "v1-contexts": "income = age, sex",
+    "method2": "adaptive_gibbs", "called2": "", "v2-weights": "age = 2.5", "v2-delta": "1e-8",
     "epsilons": "0.5 2", "repeats": "1", "once": "s",
 }  # fmt: skip
-LONG = "adaptive_gibbs delta = 1e-08, weights = age = 2.5"
+LONG = "adaptive_gibbs, delta = 1e-08, weights = age = 2.5"
 ARMS = {
     "noisy_pegs": Arm("noisy_pegs", "noisy_pegs"),
-    "noisy_pegs parents = 1": Arm("noisy_pegs parents = 1", "noisy_pegs", (("parents", 1),)),
+    "noisy_pegs, parents = 1": Arm("noisy_pegs, parents = 1", "noisy_pegs", (("parents", 1),)),
     "with a context": Arm(
         "with a context", "noisy_pegs", (("contexts", {"income": ["age", "sex"]}),)
     ),
@@ -52,10 +53,10 @@ def test_the_same_method_stands_twice_and_the_file_says_so(described: Studio, fo
     assert study.methods == ARMS
     assert study.settings["epsilon"] == [0.5, 2.0]
     assert 'income = ["age", "sex"]' in field_of(page, "v1-contexts")
-    assert 'value="with a context"' in field_of(page, "v1-label")
+    assert 'value="with a context"' in field_of(page, "called1")
     assert 'value="1e-08"' in field_of(page, "v2-delta")
     assert page.count(" checked> noisy_pegs<") == 1
-    visitor.do("compare/keep", **TWICE | {"v0-gone": "yes", "v1-gone": "yes"})
+    visitor.do("compare/keep", **TWICE | {"gone0": "yes", "gone1": "yes"})
     assert [*load(folder / "study.toml").methods] == ["noisy_pegs", LONG]
 
 
@@ -70,7 +71,7 @@ def test_the_study_runs_each_and_a_point_is_taken_over_with_its_parameters(
     points = described.jobs.answer(described.jobs.newest("compare"))["points"]
     visitor.do("compare/keep", **{"methods[]": "privbayes", "epsilons": "1"})
     taken = visitor.do(
-        "compare/take", method="noisy_pegs", label="noisy_pegs parents = 1", epsilon="2"
+        "compare/take", method="noisy_pegs", label="noisy_pegs, parents = 1", epsilon="2"
     )
     first = described.place.request()
     visitor.do("compare/take", method="adaptive_gibbs", label=LONG, epsilon="2")
@@ -126,7 +127,7 @@ def test_a_first_run_takes_as_long_as_the_fastest_to_the_slowest_on_compare(
 WRONG = {
     "no column": ({"v1-contexts": "income = age\nsex = agee"}, 'sex = ["agee"]', "'agee'"),
     "no number": ({"v0-parents": "many"}, "parents is not a number", ""),
-    "one name": ({"v1-label": "noisy_pegs"}, "Two methods are called 'noisy_pegs'", ""),
+    "one name": ({"called1": "noisy_pegs"}, "Two methods are called 'noisy_pegs'", ""),
     "no difference": ({"v0-parents": ""}, "Two methods are called 'noisy_pegs'", ""),
 }
 
@@ -144,6 +145,7 @@ def test_a_faulty_word_is_named_and_what_was_typed_stays(
     assert answer.status_code == 422
     said = page.partition('class="problem"')[2].partition("</div>")[0]
     assert all(word in said for word in words)
+    assert said.count("Nothing was released") == 1
     for key, text in fields.items():
         assert text in field_of(page, key)
     assert 'value="1e-8"' in field_of(page, "v2-delta")
@@ -158,8 +160,68 @@ def test_one_more_method_opens_with_its_usual_values(described: Studio, folder: 
     page = visitor.get(answer.headers["location"][1:].partition("#")[0]).text
 
     assert load(folder / "study.toml").methods == ARMS
-    assert 'name="v3-method" value="privbayes"' in page
+    assert 'name="method3" value="privbayes"' in page
     assert page.count('<details class="column" open') == 1
+
+
+def test_every_method_has_editors_of_its_own_and_no_field_stands_twice(
+    described: Studio, folder: Path
+) -> None:
+    from gibbous.studio.screens.arms import VARIED, offered
+    from gibbous.studio.screens.parameters import parameters
+
+    visitor = Visitor(described)
+    for about in offered():
+        page = visitor.get(f"compare?add={about.name}").text.partition('action="/compare/start"')[2]
+        names = re.findall(
+            r'<(?:input|textarea|select)[^>]* name="([^"\[]+)"', page.partition("</form>")[0]
+        )
+
+        assert len(names) == len({*names}), about.name
+        wanted = {f"v0-{p.name}" for p in parameters(about.name, VARIED)}
+        assert {name for name in names if name.startswith("v0-")} == wanted
+        form = {"method0": about.name, "called0": "again", "epsilons": "1"}
+        assert visitor.do("compare/keep", **form).status_code == 303, about.name
+        (folder / "study.toml").unlink()
+
+
+def test_the_method_inside_another_one_is_a_parameter_like_any(
+    described: Studio, folder: Path
+) -> None:
+    visitor = Visitor(described)
+    form = {"method0": "parallel", "called0": "", "v0-method": "pegs", "epsilons": "1"}
+
+    kept = visitor.do("compare/keep", **form)
+
+    assert kept.status_code == 303, html.unescape(kept.text.partition('class="problem"')[2][:600])
+    assert load(folder / "study.toml").methods == {
+        "parallel, method = pegs": Arm("parallel, method = pegs", "parallel", (("method", "pegs"),))
+    }
+
+
+ODD = {
+    "no lists": "[study]\nepsilon = 4\nmetrics = 5\n",
+    "no section": "study = 3\n",
+    "no tables": 'methods = ["pegs", 3]\n[study]\nepsilon = ["a", true]\nrepeats = "b"\n',
+    "no TOML": "[[[",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_file_is_shown_as_far_as_it_can_be(
+    described: Studio, folder: Path, name: str
+) -> None:
+    (folder / "study.toml").write_text(ODD[name])
+
+    assert Visitor(described).get("compare").status_code == 200
+
+
+def test_a_start_without_a_method_writes_nothing(described: Studio, folder: Path) -> None:
+    answer = Visitor(described).do("compare/start", epsilons="1", repeats="1", once="a")
+
+    assert answer.status_code == 422
+    assert "No method or no budget" in answer.text
+    assert not (folder / "study.toml").exists()
 
 
 def test_what_a_hand_wrote_stays_and_a_study_of_flows_is_put_aside(
@@ -171,7 +233,7 @@ def test_what_a_hand_wrote_stays_and_a_study_of_flows_is_put_aside(
     (folder / "study.toml").write_text(head + own)
 
     page = visitor.get("compare").text
-    visitor.do("compare/keep", **{"v0-method": "pegs", "v0-label": "mine", "epsilons": "4"})
+    visitor.do("compare/keep", method0="pegs", called0="mine", epsilons="4")
 
     assert 'value="4"' in field_of(page, "epsilons")
     study = load(folder / "study.toml")

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 USUAL = ("adaptive_gibbs", "noisy_pegs")
 VARIED = ("epsilon",)  # by the study itself
 NAME = 60  # characters
+ASKED = {
+    "privacy.epsilon": 1.0,
+    "output.rows": 1,
+    "output.sets": 1,
+}  # parameters are checked beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,8 @@ class Arm:
     @property
     def called(self) -> str:
         """What points of it are called."""
-        said = ", ".join(line(name, value) for name, value in self.given.items())
-        return self.label or f"{self.method} {said}".strip()
+        said = [line(name, value) for name, value in self.given.items()]
+        return self.label or ", ".join((self.method, *said))
 
     @property
     def usual(self) -> bool:
@@ -62,8 +67,12 @@ def document(path: Path) -> dict[str, Any]:
         found: dict[str, Any] = plain(toml(read_text(path, MAX_BYTES), parse_float=Decimal))
     except (OSError, Unreadable):
         return {}
-    sections = (found.get("study", {}), found.get("methods", []))
-    fits = isinstance(sections[0], dict) and isinstance(sections[1], list)
+    said = found.get("study", {})
+    lists = [found.get("methods", [])]
+    lists += (
+        [said.get(key, []) for key in ("epsilon", "metrics")] if isinstance(said, dict) else [0]
+    )
+    fits = all(isinstance(one, list) for one in lists)
     return found if fits and "geography" not in found else {}
 
 
@@ -83,16 +92,14 @@ def kept(study: Mapping[str, Any]) -> list[Arm]:
     return found
 
 
-def asked(studio: Studio, form: Form, epsilon: float) -> list[Arm]:
+def asked(studio: Studio, form: Form) -> list[Arm]:
     """The methods of a form: those that are ticked, then those with parameters of their own.
 
-    Args:
-        epsilon: at which the method's own checks are asked.
     Raises:
         UsageError: a parameter is not taken; or two methods are called the same.
     """
     found = [Arm(name) for name in form.many.get("methods", [])]
-    found += _own(studio, form, epsilon)
+    found += _own(studio, form)
     names = [arm.called for arm in found]
     for name in names:
         if names.count(name) > 1:
@@ -100,16 +107,17 @@ def asked(studio: Studio, form: Form, epsilon: float) -> list[Arm]:
     return found
 
 
-def _own(studio: Studio, form: Form, epsilon: float) -> list[Arm]:
-    held = {key: None for key in studio.place.request() if key.startswith("mechanism.")}
+def _own(studio: Studio, form: Form) -> list[Arm]:
+    request = ("privacy.delta", *studio.place.request())  # of which a study knows nothing
+    held = {key: None for key in request if key.startswith(("mechanism.", "privacy."))}
     found = []
     for place, method in enumerate(_methods(form)):
-        if form.get(f"v{place}-gone") == "yes":
+        if form.get(f"gone{place}") == "yes":
             continue
-        usual = held | {"mechanism.name": method, "privacy.epsilon": epsilon}
+        usual = held | ASKED | {"mechanism.name": method}
         given = checked(studio, form, parameters(method, VARIED), usual, f"v{place}-")
         params = {key.partition(".")[2]: v for key, v in given.items() if v is not None}
-        found.append(Arm(method, form.text(f"v{place}-label", NAME), params))
+        found.append(Arm(method, form.text(f"called{place}", NAME), params))
     return found
 
 
@@ -117,7 +125,7 @@ def _methods(form: Form) -> list[str]:
     """Those with parameters of their own, in the order of the form; unknown ones are no methods."""
     names = {about.name for about in offered()}
     found: list[str] = []
-    while (name := form.get(f"v{len(found)}-method", "")) in names:
+    while (name := form.get(f"method{len(found)}", "")) in names:
         found.append(name)
     return found
 
@@ -143,12 +151,12 @@ def fields(study: Mapping[str, Any], form: Form) -> dict[str, Any]:
 
 def _shown(place: int, arm: Arm, form: Form) -> dict[str, Any]:
     values = {f"mechanism.{name}": value for name, value in arm.given.items()}
-    before = f"v{place}-"
+    label = form.get(f"called{place}", arm.label)
     return {
-        "before": before,
+        "place": place,
         "method": arm.method,
-        "called": form.get(f"{before}label") or arm.called,
-        "label": form.get(f"{before}label", arm.label),
-        "gone": form.get(f"{before}gone") == "yes",
-        "fields": [shown(p, values, form, before) for p in parameters(arm.method, VARIED)],
+        "called": label or arm.called,
+        "label": label,
+        "gone": form.get(f"gone{place}") == "yes",
+        "fields": [shown(p, values, form, f"v{place}-") for p in parameters(arm.method, VARIED)],
     }

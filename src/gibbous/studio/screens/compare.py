@@ -190,17 +190,16 @@ def _copy(studio: Studio, job: str) -> Path:
     return studio.place.scratch / "jobs" / job / STUDY
 
 
-def _written(studio: Studio, form: Form) -> str:
-    """Write study.toml as the form says; its text."""
+def _asked(studio: Studio, form: Form) -> str:
+    """What a form says, as the text of study.toml."""
     from gibbous.read.schema_write import pair
 
     data, place = needed_data(studio), studio.place
     needed_schema(studio)
     budgets = [float(word) for word in form.numbers("epsilons")] or [*EPSILONS]
-    chosen = arms.asked(studio, form, budgets[0])
+    chosen = arms.asked(studio, form)
     wanted = [name for name in form.many.get("metrics", USUAL) if name in _offered(studio)]
-    before = arms.document(place.folder / STUDY)
-    study = before.get("study", {}) | {
+    study = arms.document(place.folder / STUDY).get("study", {}) | {
         "epsilon": budgets,
         "repeats": form.whole("repeats", usual=REPEATS),
         "metrics": wanted or list(USUAL),
@@ -214,30 +213,35 @@ def _written(studio: Studio, form: Form) -> str:
     for arm in chosen:
         told = {"name": arm.method, **({} if arm.usual else {"label": arm.called}), **arm.given}
         lines += ["", "[[methods]]", *(pair(name, value) for name, value in told.items())]
-    text = "\n".join(lines) + "\n"
-    if not before:
-        aside(place.folder / STUDY)
-    write(place.folder / STUDY, text)
-    return text
+    return "\n".join(lines) + "\n"
+
+
+def _write(studio: Studio, text: str) -> None:
+    """Write study.toml; one of flows, or that cannot be read, is kept beside it."""
+    path = studio.place.folder / STUDY
+    if not arms.document(path):
+        aside(path)
+    write(path, text)
 
 
 def _keep(studio: Studio, form: Form) -> str:
     """Write study.toml, and run nothing."""
-    _written(studio, form)
+    _write(studio, _asked(studio, form))
     return "compare#ask"
 
 
 def _add(studio: Studio, form: Form) -> str:
     """Write study.toml, and open one more method to change its parameters."""
-    _written(studio, form)
+    _write(studio, _asked(studio, form))
     return "compare?" + urlencode({"add": form.text("more", 60)}) + "#own"
 
 
 def _start(studio: Studio, form: Form) -> str:
     """Write study.toml, and run it; the sets are measured and thrown away."""
-    text = _written(studio, form)
-    if "[[methods]]" not in text or not form.numbers("epsilons"):
+    text = _asked(studio, form)
+    if "\n[[methods]]\n" not in text or not form.numbers("epsilons"):
         raise refusal("STUDY")
+    _write(studio, text)
     before = studio.jobs.newest("compare")
     if before is not None and before.error[0].endswith("OTHERSTUDY"):
         aside(studio.place.folder / RUNS)  # another schema, or other records: its figures are kept

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.documents import Unreadable, toml
+from gibbous.core.errors import UNCHARGED
 from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.core.params import ParamInfo, describe
 from gibbous.read.schema_write import pair
@@ -84,7 +85,8 @@ def checked(
     problem = _problem(studio, {**usual, **given})
     if problem:
         wrong = _faulty(studio, given, usual)
-        raise refusal("PARAMETER_plan", f"{wrong}: " if wrong else "", problem)
+        said = problem.removesuffix(f" {UNCHARGED}")  # which a refusal ends with itself
+        raise refusal("PARAMETER_plan", f"{wrong}: " if wrong else "", said)
     return given
 
 
