@@ -124,6 +124,25 @@ def test_a_first_run_takes_as_long_as_the_fastest_to_the_slowest_on_compare(
     assert "Compare times it" not in bootstrap
 
 
+def test_no_parameter_of_an_earlier_point_or_method_stays(described: Studio) -> None:
+    visitor = Visitor(described)
+    other = {"methods[]": ["pegs"], "method0": "noisy_pegs", "v0-relation": "replace_one"}
+    visitor.do("compare/keep", **other, **{"v0-parents": "1", "epsilons": "1"})
+    label = "noisy_pegs, relation = replace_one, parents = 1"
+
+    visitor.do("compare/take", method="noisy_pegs", label=label, epsilon="1")
+    first = described.place.request()
+    visitor.do("compare/take", method="pegs", label="pegs", epsilon="2")
+    second = described.place.request()
+    visitor.do("compare/take", method="noisy_pegs", label=label, epsilon="1")
+    visitor.do("method/choose", method="pegs")
+
+    assert (first["privacy.relation"], first["mechanism.parents"]) == ("replace_one", 1)
+    for left in (second, described.place.request()):
+        assert left["mechanism.name"] == "pegs"
+        assert not {"privacy.relation", "mechanism.parents"} & set(left)
+
+
 WRONG = {
     "no column": ({"v1-contexts": "income = age\nsex = agee"}, 'sex = ["agee"]', "'agee'"),
     "no number": ({"v0-parents": "many"}, "parents is not a number", ""),

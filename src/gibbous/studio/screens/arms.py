@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gibbous.studio.forms import Form
 
 USUAL = ("adaptive_gibbs", "noisy_pegs")
+KINDS = ("approximate", "pure", "zcdp", "gdp")
 VARIED = ("epsilon",)  # by the study itself
 NAME = 60  # characters
 ASKED = {
@@ -58,7 +59,7 @@ def offered() -> list[About]:
     """Methods that a study may compare: those with a guarantee."""
     from gibbous.mechanisms.registry import methods
 
-    return [a for a in methods() if a.kind in ("approximate", "pure", "zcdp", "gdp")]
+    return [a for a in methods() if a.kind in KINDS]
 
 
 def document(path: Path) -> dict[str, Any]:

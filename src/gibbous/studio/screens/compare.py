@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from gibbous.studio import commands
 from gibbous.studio.screens import arms
 from gibbous.studio.screens.budget import budget_of
-from gibbous.studio.screens.parameters import BUDGET
+from gibbous.studio.screens.parameters import BUDGET, forgotten
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
 from gibbous.studio.words import refusal
 from gibbous.studio.words import words as words_of
@@ -176,12 +176,11 @@ def _take(studio: Studio, form: Form) -> str:
     drew = [a.given for a in arms.kept(ran) if (a.method, a.called) == (name, form.text("label"))]
     if not drew:
         raise refusal("STUDY_point")
-    place = studio.place
-    place.save({key: None for key in place.request() if key.startswith("mechanism.")})
+    studio.place.save(forgotten(studio))
     taken = {f"privacy.{k}" if k in BUDGET else f"mechanism.{k}": v for k, v in drew[0].items()}
     delta = budget_of(studio, name)["privacy.delta"]
     usual = {"privacy.delta": delta, "mechanism.name": name, "privacy.epsilon": float(epsilon)}
-    place.save(usual | taken)
+    studio.place.save(usual | taken)
     return "budget"
 
 

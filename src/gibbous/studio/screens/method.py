@@ -8,7 +8,7 @@ from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.studio import commands
 from gibbous.studio.screens import arms
 from gibbous.studio.screens.budget import budget_of, plan_of
-from gibbous.studio.screens.parameters import parameters, set_parameters, shown
+from gibbous.studio.screens.parameters import forgotten, parameters, set_parameters, shown
 from gibbous.studio.screens.run import took_before
 from gibbous.studio.screens.screen import Screen, needed_schema
 
@@ -54,7 +54,7 @@ def _card(studio: Studio, about: Any) -> dict[str, Any]:
     return {
         "took": took_before(studio, made) if made else None,
         "about": about,
-        "compared": about in arms.offered(),
+        "compared": about.kind in arms.KINDS,
         "memory_mb": None if made is None else max(1, round(made.memory_bytes / 1e6)),
         "cells": None if made is None else made.cells,
         "cost": "" if made is None else made.headline(),
@@ -68,9 +68,8 @@ def _choose(studio: Studio, form: Form) -> str:
 
     name = form.text("method", 60)
     load(name)
-    gone = {k: None for k in studio.place.request() if k.startswith("mechanism.")}
     delta = budget_of(studio, name)["privacy.delta"]
-    studio.place.save(gone | {"mechanism.name": name, "privacy.delta": delta})
+    studio.place.save(forgotten(studio) | {"mechanism.name": name, "privacy.delta": delta})
     return "method"
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gibbous.studio.forms import Form
 
 BUDGET = ("epsilon", "delta", "relation", "shares")
+OF_METHOD = ("privacy.relation", "privacy.shares")  # not of every one
 NUMBERS = {"a whole number": int, "a number": float}
 MOST = 20_000  # characters of one list
 _QUOTED = re.compile(r'("(?:[^"\\]|\\.)*")\s*=\s*(.*)')
@@ -54,6 +55,12 @@ def line(name: str, value: Any) -> str:
     """A parameter in few words: "parents = 3"."""
     some = _lines(value) if isinstance(value, list | Mapping) else [str(value)]
     return f"{name} = {', '.join(some)}" if len(some) < 4 else f"{name} = {', '.join(some[:3])}, …"
+
+
+def forgotten(studio: Studio) -> dict[str, None]:
+    """Changes of the request that leave no parameter of its method but epsilon and delta."""
+    some = (key for key in studio.place.request() if key.startswith("mechanism."))
+    return dict.fromkeys((*some, *OF_METHOD))
 
 
 def set_parameters(studio: Studio, form: Form) -> str:
