@@ -51,6 +51,7 @@ def test_the_same_method_stands_twice_and_the_file_says_so(described: Studio, fo
     assert described.jobs.newest("compare") is None
     study = load(folder / "study.toml")
     assert study.methods == ARMS
+    assert type(dict(study.methods[LONG].params)["weights"]["age"]) is float
     assert study.settings["epsilon"] == [0.5, 2.0]
     assert 'income = ["age", "sex"]' in field_of(page, "v1-contexts")
     assert 'value="with a context"' in field_of(page, "called1")
