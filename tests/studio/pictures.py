@@ -126,7 +126,10 @@ def prepared(page: Any, address: str, table: Path) -> None:
     settled(page)
     page.goto(f"{base}/compare")
     page.get_by_label("Repeats").fill("1")
-    page.get_by_role("button", name="Compare").click()
+    page.get_by_label("One more method").select_option("noisy_pegs")
+    page.get_by_role("button", name="Add it").click()
+    page.get_by_label("parents", exact=True).fill("1")
+    page.get_by_role("button", name="Compare", exact=True).click()
     settled(page)
     page.goto(f"{base}/assess")
     for group, name in (

@@ -365,9 +365,12 @@ def with_results(visit: Visit) -> None:
     page.get_by_role("button", name="Show both beside the records").click()
     page.locator("#crossed h3").wait_for(timeout=120_000)
     page = visit.go("compare")
-    page.get_by_label("adaptive_gibbs").uncheck()
+    page.get_by_role("checkbox", name="adaptive_gibbs").uncheck()
     page.get_by_label("Epsilons").fill("1")
     page.get_by_label("Repeats").fill("1")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Add it").click()
+    page.get_by_label("Called on the map").fill("again")
     visit.press("Compare", exact=True)
     assert page.locator("svg.chart").count() == 1
 
@@ -427,6 +430,42 @@ def test_axe_finds_nothing_serious_on_any_screen_light_dark_or_narrow(
             context.close()
 
     assert found == []
+
+
+def test_the_same_method_is_compared_twice_with_parameters_of_choice(
+    browser: Any, studio: Served, tmp_path: Path
+) -> None:
+    visit = Visit(browser, studio.address)
+    to_the_run(visit, table(tmp_path, tuple(f"c{i}" for i in range(12))))
+    page = visit.go("compare")
+    page.get_by_role("checkbox", name="adaptive_gibbs").uncheck()
+    page.get_by_label("Epsilons").fill("1")
+    page.get_by_label("Repeats").fill("1")
+    for text in ("1", ""):
+        page.get_by_label("One more method").select_option("noisy_pegs")
+        with page.expect_navigation():
+            page.get_by_role("button", name="Add it").click()
+        own = page.locator("details.column[open]")
+        assert own.count() == 1
+        own.get_by_label("parents", exact=True).fill(text)
+    own.get_by_label("contexts").fill("c1 = c2, c3\nc4 = nobody")
+    own.get_by_label("Called on the map").fill("by hand")
+    visit.press("Compare", exact=True)
+    assert "c4" in page.get_by_role("alert").inner_text()
+    own = page.locator("details.column").last
+    own.get_by_label("contexts").fill("c1 = c2, c3\nc4 = c5")
+    page.get_by_label("Repeats").press("Enter")  # as the main button does
+    settled(page)
+
+    rows = page.locator("tbody th[scope=row]").all_inner_texts()
+    legend = page.locator("figcaption bdi").all_inner_texts()
+    assert sorted(legend) == ["by hand", "noisy_pegs", "noisy_pegs, parents = 1"]
+    assert {*legend} < {*rows}
+    page.get_by_role("button", name="Take over by hand, epsilon 1").click()
+    page.wait_for_url("**/budget")
+    request = (tmp_path / "work" / "release.toml").read_text()
+    assert 'contexts = {c1 = ["c2", "c3"], c4 = ["c5"]}' in request
+    assert [said for said in visit.said if "422" not in said] == []
 
 
 def test_a_studio_that_is_started_twice_takes_another_port(tmp_path: Path) -> None:

@@ -341,7 +341,7 @@ def test_a_point_of_the_map_is_drawn_by_the_axes_of_choice_and_taken_over(
 
     page = visitor.get("compare?x=seconds&y=tv1").text
     usual = visitor.get("compare?x=nonsense&y=%3Cscript%3E").text
-    taken = visitor.do("compare/take", method="noisy_pegs", epsilon="0.5")
+    taken = visitor.do("compare/take", method="noisy_pegs", label="noisy_pegs", epsilon="0.5")
 
     assert "noisy_pegs: Seconds of one run 1.5, Distance of single columns 0.02" in page
     label = re.search(r'<text x="([0-9.]+)" y="([0-9.]+)"[^>]*>resampled records<', page)
@@ -571,3 +571,15 @@ def test_a_table_of_a_database_is_assessed_as_the_file_of_its_rows_is(
     assert [one["value"] for one in found] == [one["value"] for one in usual] != []
     assert crossed.status_code == 303
     assert visitor.get("assess?first=age&second=sex").text.count("<svg") == 3
+
+
+def test_nothing_is_spent_before_a_budget_was_chosen(described: Studio) -> None:
+    visitor = Visitor(described)
+
+    page = visitor.get("run").text
+    answer = visitor.do("run/start", confirm="1", once="r")
+
+    assert 'action="/run/start"' not in page
+    assert '<a href="/budget">' in page
+    assert answer.status_code == 422
+    assert described.jobs.newest("synthesize") is None

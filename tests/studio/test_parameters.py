@@ -138,6 +138,9 @@ def test_the_faulty_word_is_named_and_nothing_is_kept(described: Studio, name: s
     said = page.partition('class="problem"')[2].partition("</div>")[0]
     assert line in said
     assert word in said
+    assert said.count("Nothing was released") == 1
+    for key, text in fields.items():  # to be corrected, not to be typed again
+        assert text in page.partition(f'id="f-{key}"')[2].partition("</p>")[0]
     assert described.place.request() == before
 
 

@@ -170,6 +170,8 @@ def _known(given: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> No
 def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
     return [_plain(v) for v in value] if isinstance(value, list) else value
 
 

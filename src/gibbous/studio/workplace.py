@@ -188,20 +188,21 @@ def document_text(values: Mapping[str, Any]) -> str:
     """Dotted keys as TOML: first those without a section, then one section after the other."""
     from gibbous.read.schema_write import pair
 
-    lines = [pair(key, _plain(v)) for key, v in values.items() if "." not in key]
+    lines = [pair(key, plain(v)) for key, v in values.items() if "." not in key]
     more = (key.partition(".")[0] for key in values if "." in key)
     for section in dict.fromkeys((*SECTIONS, *more)):  # those of others are kept as they are
         own = {k.partition(".")[2]: v for k, v in values.items() if k.startswith(f"{section}.")}
         if own:
-            lines += ["", f"[{section}]", *(pair(name, _plain(v)) for name, v in own.items())]
+            lines += ["", f"[{section}]", *(pair(name, plain(v)) for name, v in own.items())]
     return "\n".join(lines) + "\n"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Values of TOML with Python's own numbers."""
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
     return float(value) if isinstance(value, Decimal) else value
 
 

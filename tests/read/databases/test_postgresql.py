@@ -41,6 +41,8 @@ FROM generate_series(1, 400000) AS i
 
 
 PLAIN = ("--encoding", "UTF8", "--locale", "C", "--no-sync")
+KEEPER = "keeper"
+"""A user that has to give a password, where one is made."""
 SMALL = ("-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=8MB")
 
 
@@ -65,6 +67,8 @@ def server() -> Iterator[str]:
             check=True,
             **quiet,
         )
+        access = folder / "data" / "pg_hba.conf"
+        access.write_text(f"local all {KEEPER} scram-sha-256\n{access.read_text()}")
         running = subprocess.Popen(
             [programs["postgres"], "-D", folder / "data", "-k", folder, *SMALL], **quiet
         )

@@ -95,12 +95,12 @@ def plan_of(
     from gibbous.mechanisms.registry import load
     from gibbous.promise import planned, privacy_of
 
-    values = studio.place.request() | changes
+    values = {"privacy.delta": DELTA} | studio.place.request() | changes
     values = {key: value for key, value in values.items() if key not in gone}
     name = str(values.get("mechanism.name", DEFAULT_METHOD))
     given = {
         key.partition(".")[2]: _number(value)
-        for key, value in ({"privacy.delta": DELTA} | values).items()
+        for key, value in values.items()
         if key.startswith(("privacy.", "mechanism.")) and key != "mechanism.name"
     }
     try:

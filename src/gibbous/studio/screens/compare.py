@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from math import log10
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from gibbous.studio import commands
+from gibbous.studio.screens import arms
 from gibbous.studio.screens.budget import budget_of
+from gibbous.studio.screens.parameters import BUDGET, forgotten
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
 from gibbous.studio.words import refusal
 from gibbous.studio.words import words as words_of
 from gibbous.studio.workplace import RUNS, STUDY, aside, write
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
@@ -20,6 +25,7 @@ METRICS = ("tv1", "tv2", "tv3", "association", "correlation", "pmse_ratio", "out
 OF_KEYS = ("population_unique", "replicated_unique")
 OF_BOTH = ("intruder_mode", "disco")
 USUAL = ("tv1", "tv2")
+EPSILONS, REPEATS = (0.5, 2), 3
 ACROSS = ("epsilon_proven", "epsilon", "seconds")
 NAMED = ("keys", "sensitive")
 LEFT, RIGHT, TOP, BOTTOM = 60, 620, 20, 330
@@ -30,10 +36,9 @@ SHAPES = (
 
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
-    from gibbous.mechanisms.registry import methods
-
     needed_data(studio)
     needed_schema(studio)
+    study = arms.document(studio.place.folder / STUDY)
     job = studio.jobs.newest("compare")
     points = _points(studio.jobs.answer(job))
     made, offered = commands.compared(), _offered(studio)
@@ -42,7 +47,8 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     x = x if x in ACROSS else ACROSS[0]
     y = y if y in measured else "tv2" if "tv2" in measured else (measured or [""])[0]
     return {
-        "methods": [a for a in methods() if a.kind in ("approximate", "pure", "zcdp", "gdp")],
+        **arms.fields(study, form),
+        **_settings(study, form),
         "job": job,
         **_drawn(points, x, y),
         "x": x,
@@ -51,11 +57,20 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "measured": measured,
         "table": [_row(point, measured) for point in points],
         "offered": offered,
-        "usual": USUAL,
-        "study": (studio.place.folder / STUDY).exists(),
         "confidential": True,
         "command": made.shell,
         "python": made.python,
+    }
+
+
+def _settings(study: dict[str, Any], form: Form) -> dict[str, Any]:
+    """What is measured, how often, and at which budgets: as it was typed, as the file says, or as usual."""
+    said = study.get("study", {})
+    numbers = [n for n in said.get("epsilon", EPSILONS) if isinstance(n, int | float)]
+    return {
+        "epsilons": form.get("epsilons", " ".join(f"{number:g}" for number in numbers)),
+        "repeats": form.get("repeats", said.get("repeats", REPEATS)),
+        "wanted": form.many.get("metrics", said.get("metrics", USUAL)),
     }
 
 
@@ -96,15 +111,16 @@ def _drawn(points: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
     named, metrics = words_of()["compare"], words_of()["metrics"]
     drawn = []
     for p, px, py in zip(shown, across, up, strict=True):
-        series = labels.index(str(p["label"])) % len(SHAPES)
+        series = labels.index(str(p["label"]))
         words = f"{p['label']}: {named[x]} {p[x]:.4g}, {metrics[y]} {p[y]:.4g}"
-        drawn.append({"x": round(px, 1), "y": round(py, 1), "words": words, "series": series,
-                      "path": SHAPES[series]})  # fmt: skip
+        drawn.append({"x": round(px, 1), "y": round(py, 1), "words": words, "color": color(series),
+                      "path": SHAPES[series % len(SHAPES)]})  # fmt: skip
     return {
         "drawn": drawn,
         "lines": _lines(points, y, top, drawn),
         "series": [
-            {"label": label, "path": SHAPES[i % len(SHAPES)]} for i, label in enumerate(labels)
+            {"label": label, "path": SHAPES[i % len(SHAPES)], "color": color(i)}
+            for i, label in enumerate(labels)
         ],
         "xticks": _ticks([p[x] for p in shown], across),
         "yticks": [
@@ -112,6 +128,11 @@ def _drawn(points: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
             for share in (0, 0.25, 0.5, 0.75, 1)
         ],
     }
+
+
+def color(series: int) -> int:
+    """Which color a label has: after as many labels as there are shapes, each shape has another one."""
+    return (series + series // len(SHAPES)) % len(SHAPES)
 
 
 def _lines(
@@ -147,32 +168,39 @@ def _ticks(values: list[float], places: list[float]) -> list[tuple[float, str]]:
 
 
 def _take(studio: Studio, form: Form) -> str:
-    """A point of the map becomes the method and the budget of the request, with its usual parameters."""
-    from gibbous.mechanisms.registry import load
-
+    """A point of the map becomes the method and the budget of the request, with the parameters it had."""
     name, epsilon = form.text("method", 60), form.number("epsilon")
-    load(name)
-    gone = {k: None for k in studio.place.request() if k.startswith("mechanism.")}
+    job = studio.jobs.newest("compare")
+    ran = arms.document(_copy(studio, job.id)) if job else {}
+    ran = ran or arms.document(studio.place.folder / STUDY)
+    drew = [a.given for a in arms.kept(ran) if (a.method, a.called) == (name, form.text("label"))]
+    if not drew:
+        raise refusal("STUDY_point")
+    studio.place.save(forgotten(studio))
+    taken = {f"privacy.{k}" if k in BUDGET else f"mechanism.{k}": v for k, v in drew[0].items()}
     delta = budget_of(studio, name)["privacy.delta"]
-    taken = {"mechanism.name": name, "privacy.epsilon": float(epsilon), "privacy.delta": delta}
-    studio.place.save(gone | taken)
+    usual = {"privacy.delta": delta, "mechanism.name": name, "privacy.epsilon": float(epsilon)}
+    studio.place.save(usual | taken)
     return "budget"
 
 
-def _start(studio: Studio, form: Form) -> str:
-    """Write study.toml, and run it; the sets are measured and thrown away."""
+def _copy(studio: Studio, job: str) -> Path:
+    """The study file as a job read it."""
+    return studio.place.scratch / "jobs" / job / STUDY
+
+
+def _asked(studio: Studio, form: Form) -> str:
+    """What a form says, as the text of study.toml."""
     from gibbous.read.schema_write import pair
 
     data, place = needed_data(studio), studio.place
     needed_schema(studio)
-    chosen = form.many.get("methods", [])
-    budgets = [float(word) for word in form.numbers("epsilons")]
-    if not chosen or not budgets:
-        raise refusal("STUDY")
+    budgets = [float(word) for word in form.numbers("epsilons")] or [*EPSILONS]
+    chosen = arms.asked(studio, form)
     wanted = [name for name in form.many.get("metrics", USUAL) if name in _offered(studio)]
-    study = {
+    study = arms.document(place.folder / STUDY).get("study", {}) | {
         "epsilon": budgets,
-        "repeats": form.whole("repeats", usual=3),
+        "repeats": form.whole("repeats", usual=REPEATS),
         "metrics": wanted or list(USUAL),
     }
     named = {name: place.value(f"evaluate.{name}", []) for name in NAMED}
@@ -181,14 +209,45 @@ def _start(studio: Studio, form: Form) -> str:
     for section, said in (("reading", place.read()), ("study", study), ("evaluate", asked)):
         if said:
             lines += ["", f"[{section}]", *(pair(name, value) for name, value in said.items())]
-    for name in chosen:
-        lines += ["", "[[methods]]", pair("name", name)]
+    for arm in chosen:
+        told = {"name": arm.method, **({} if arm.usual else {"label": arm.called}), **arm.given}
+        lines += ["", "[[methods]]", *(pair(name, value) for name, value in told.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _write(studio: Studio, text: str) -> None:
+    """Write study.toml; one of flows, or that cannot be read, is kept beside it."""
+    path = studio.place.folder / STUDY
+    if not arms.document(path):
+        aside(path)
+    write(path, text)
+
+
+def _keep(studio: Studio, form: Form) -> str:
+    """Write study.toml, and run nothing."""
+    _write(studio, _asked(studio, form))
+    return "compare#ask"
+
+
+def _add(studio: Studio, form: Form) -> str:
+    """Write study.toml, and open one more method to change its parameters."""
+    _write(studio, _asked(studio, form))
+    return "compare?" + urlencode({"add": form.text("more", 60)}) + "#own"
+
+
+def _start(studio: Studio, form: Form) -> str:
+    """Write study.toml, and run it; the sets are measured and thrown away."""
+    text = _asked(studio, form)
+    if "\n[[methods]]\n" not in text or not form.numbers("epsilons"):
+        raise refusal("STUDY")
+    _write(studio, text)
     before = studio.jobs.newest("compare")
     if before is not None and before.error[0].endswith("OTHERSTUDY"):
-        aside(place.folder / RUNS)  # another schema, or other records: its figures are kept
-    write(place.folder / STUDY, "\n".join(lines) + "\n")
-    studio.jobs.start(commands.compared(), "compare", form.get("once", ""))
+        aside(studio.place.folder / RUNS)  # another schema, or other records: its figures are kept
+    job = studio.jobs.start(commands.compared(), "compare", form.get("once", ""))
+    if not _copy(studio, job).exists():  # of a study that another tab started
+        write(_copy(studio, job), text)
     return "compare"
 
 
-SCREEN = Screen("compare", _show, {"start": _start, "take": _take})
+SCREEN = Screen("compare", _show, {"start": _start, "take": _take, "keep": _keep, "add": _add})

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.studio import commands
+from gibbous.studio.screens import arms
 from gibbous.studio.screens.budget import budget_of, plan_of
-from gibbous.studio.screens.parameters import field, parameters, set_parameters
+from gibbous.studio.screens.parameters import forgotten, parameters, set_parameters, shown
 from gibbous.studio.screens.run import took_before
 from gibbous.studio.screens.screen import Screen, needed_schema
 
@@ -33,7 +34,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "first": first,
         "rest": [_card(studio, a) for a in cards.values() if a.name not in (*RECOMMENDED, chosen)],
         "chosen": chosen,
-        "parameters": [field(p, values) for p in parameters(chosen)],
+        "parameters": [shown(p, values, form) for p in parameters(chosen)],
         "command": planned.shell,
         "python": planned.python,
     }
@@ -53,6 +54,7 @@ def _card(studio: Studio, about: Any) -> dict[str, Any]:
     return {
         "took": took_before(studio, made) if made else None,
         "about": about,
+        "compared": about.kind in arms.KINDS,
         "memory_mb": None if made is None else max(1, round(made.memory_bytes / 1e6)),
         "cells": None if made is None else made.cells,
         "cost": "" if made is None else made.headline(),
@@ -66,9 +68,8 @@ def _choose(studio: Studio, form: Form) -> str:
 
     name = form.text("method", 60)
     load(name)
-    gone = {k: None for k in studio.place.request() if k.startswith("mechanism.")}
     delta = budget_of(studio, name)["privacy.delta"]
-    studio.place.save(gone | {"mechanism.name": name, "privacy.delta": delta})
+    studio.place.save(forgotten(studio) | {"mechanism.name": name, "privacy.delta": delta})
     return "method"
 
 

@@ -21,9 +21,7 @@ TEXTS = ("issuer", "contact", "date", "license")
 
 def _show(studio: Studio, form: Form) -> dict[str, Any]:
     schema, place, values = needed_schema(studio), studio.place, studio.place.request()
-    made, problem = plan_of(studio, {})
-    if "privacy.epsilon" not in values and (made is None or made.total.is_dp):
-        made, problem = None, ""
+    made, problem = _plan(studio)
     accept = bool(schema.inferred())
     command = commands.synthesized(values, place.reading(), accept)
     keys = sorted(p.name for p in place.folder.glob("*.pub"))
@@ -55,7 +53,10 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
 
 
 def took_before(studio: Studio, made: Plan) -> dict[str, Any] | None:
-    """What the newest run of the same method took here; a plan knows cells and bytes, no seconds."""
+    """What the newest run of the same method took here, else its fastest and slowest on Compare.
+
+    A plan knows cells and bytes, no seconds: what a method takes hangs on the records and the machine.
+    """
     asked = made.to_json()
     for job in studio.jobs.all():
         seconds = studio.jobs.took(job) if job.verb == "synthesize" else None
@@ -67,10 +68,12 @@ def took_before(studio: Studio, made: Plan) -> dict[str, Any] | None:
             rows = answer["rows"]
             return {"seconds": seconds, "rows": f"{sum(rows):,}", "sets": len(rows)}
     study = studio.jobs.answer(studio.jobs.newest("compare")) or {}
-    for point in study.get("points", []):
-        if point.get("mechanism") in _methods(asked) and point.get("seconds"):
-            return {"seconds": point["seconds"], "rows": f"{point['rows']:,.0f}", "sets": 1}
-    return None
+    some = [p for p in study.get("points", []) if p.get("mechanism") in _methods(asked)]
+    spans = [float(point["seconds"]) for point in some if point.get("seconds")]
+    if not spans:
+        return None
+    most = f"{max(point['rows'] for point in some):,.0f}"
+    return {"seconds": min(spans), "slowest": max(spans), "rows": most, "sets": 0}
 
 
 def _methods(plan: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -78,9 +81,17 @@ def _methods(plan: Mapping[str, Any]) -> tuple[Any, Any]:
     return plan["mechanism"], plan["params"].get("method")
 
 
+def _plan(studio: Studio) -> tuple[Plan | None, str]:
+    """The plan of the request; none before a budget was chosen, where the method spends one."""
+    made, problem = plan_of(studio, {})
+    if "privacy.epsilon" not in studio.place.request() and (made is None or made.total.is_dp):
+        return None, ""
+    return made, problem
+
+
 def confirmation(studio: Studio) -> str:
     """What is typed before a spend: its epsilon, or "no bound" for a method that has none."""
-    made, _ = plan_of(studio, {})
+    made, _ = _plan(studio)
     if made is None:
         return ""
     from gibbous.core.claim import short
