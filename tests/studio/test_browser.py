@@ -148,7 +148,7 @@ def test_cancel_then_resume_charges_once(browser: Any, studio: Served, tmp_path:
     visit.page.get_by_role("button", name="Cancel").click()
     visit.page.get_by_text("Stopped:").wait_for(timeout=60_000)
     visit.press("Resume")
-    visit.page.get_by_text("Done:").wait_for(timeout=200_000)
+    visit.page.get_by_text("Your release is ready").wait_for(timeout=200_000)
     visit.go("ledger")
 
     assert visit.page.get_by_text("Releases (1)").count() == 1

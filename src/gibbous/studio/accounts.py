@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.claim import short
 from gibbous.core.documents import Unreadable, json_value
+from gibbous.core.errors import GibbousError
 from gibbous.privacy.ledger import Ledger
 from gibbous.studio.words import words
 
@@ -18,42 +20,93 @@ if TYPE_CHECKING:
 
 
 MOST = 1 << 22  # bytes of ledger.json
+CHANGING = (("schema", "discover"), ("ledger", "cap"))  # and every run
 
 
-def ledger() -> Ledger | None:
-    """The ledger; None where nothing was ever spent.
+@contextmanager
+def ledger() -> Iterator[Ledger | None]:
+    """The ledger, closed afterwards; None where nothing was ever spent.
 
     Raises:
         LedgerUnusable: it is damaged.
     """
     from gibbous.privacy.ledger.files import default_path
 
-    return Ledger.read() if default_path().exists() else None
+    if not default_path().exists():
+        yield None
+        return
+    with closing(Ledger.read()) as book:
+        yield book
 
 
 def known(studio: Studio) -> Account | None:
     """The account of the data set that is open, as far as a job found out which it is."""
+    rows = (_shown(studio) or {}).get("datasets") or []
+    if not rows:
+        return None
+    with ledger() as book:
+        return book.account(bytes.fromhex(rows[0]["dataset"])) if book is not None else None
+
+
+def _shown(studio: Studio) -> dict[str, Any] | None:
+    """What the newest job said of the account; while it runs, one before that read the file as it is."""
     data = studio.place.data()
-    answer = studio.jobs.answer(studio.jobs.newest("ledger", "show", data)) if data else None
-    rows = (answer or {}).get("datasets") or []
-    book = ledger() if rows else None
-    return book.account(bytes.fromhex(rows[0]["dataset"])) if book is not None else None
+    path = studio.place.folder / data
+    jobs = [job for job in studio.jobs.all() if job.words[:3] == ("ledger", "show", data)]
+    for place, job in enumerate(jobs if data else []):
+        found: dict[str, Any] | None = studio.jobs.answer(job)
+        same = path.is_file() and path.stat().st_mtime_ns < studio.jobs.begun(job)
+        if found and (place == 0 or same):
+            return found
+        if job.state != "running":
+            return None
+    return None
+
+
+def _unsure(studio: Studio) -> str:
+    """Why no account is shown, as words of the bar: it is read, cannot be read, or nothing is spent yet."""
+    jobs = studio.jobs.all()
+    read = next((j for j in jobs if j.words[:3] == ("ledger", "show", studio.place.data())), None)
+    changing = [
+        job
+        for job in jobs
+        if job.state in ("running", "done")
+        and (job.words[:2] in CHANGING or job.verb == "synthesize")
+    ]
+    if read is None:
+        return "reading" if any(job.state == "running" for job in jobs) else "unread"
+    if read.state == "running" or studio.jobs.latest([read, *changing]) is not read:
+        return "reading"
+    return "nothing" if read.state == "done" else "unread"
 
 
 def bar(studio: Studio, *, confidential: bool) -> dict[str, Any]:
-    """What stands above every screen."""
+    """What stands above every screen; a ledger that cannot be read now is said to be so."""
     data, named = studio.place.data(), Path(studio.place.called())
-    account = known(studio)
-    spent = [total.words() for total in account.totals] if account else []
-    left = account.left if account else None
+    said, spent, left, whole = words()["bar"], "", "", ""
+    why = _unsure(studio) if data else "nodata"
+    try:
+        account = known(studio)
+        if account:
+            spent = "; ".join(total.amount() for total in account.totals) or said["nothing"]
+            whole = "; ".join(total.words() for total in account.totals)
+            left = _amount(account.left) if account.left else said["uncapped"]
+    except GibbousError:
+        why = "unread"
     return {
         "data": "/".join(named.parts[-2 if named.name.startswith("*") else -1 :])
         if "://" not in data
         else data,
-        "spent": "; ".join(spent),
-        "left": f"epsilon = {short(left[0])}, delta = {short(left[1])}" if left else "",
+        "spent": spent or said[why],
+        "whole": whole,
+        "left": left or (said["uncapped"] if why == "nothing" else said[why]),
+        "reading": why == "reading" or None,
         "confidential": confidential,
     }
+
+
+def _amount(left: tuple[Fraction, Fraction]) -> str:
+    return f"epsilon = {short(left[0])}, delta = {short(left[1])}"
 
 
 def made_by(name: str, params: Mapping[str, Any]) -> str:
@@ -76,9 +129,11 @@ def _methods(studio: Studio) -> dict[str, str]:
 
 def table(studio: Studio) -> list[Mapping[str, Any]]:
     """Every data set of the ledger."""
-    book, methods = ledger(), _methods(studio)
+    methods = _methods(studio)
     found: list[Mapping[str, Any]] = []
-    for one in book.accounts() if book is not None else ():
+    with ledger() as book:
+        accounts = book.accounts() if book is not None else ()
+    for one in accounts:
         left = one.left
         found.append(
             {
@@ -87,7 +142,7 @@ def table(studio: Studio) -> list[Mapping[str, Any]]:
                 "cap": f"epsilon = {short(one.cap.epsilon)}, delta = {short(one.cap.delta)}"
                 if one.cap
                 else "",
-                "left": f"epsilon = {short(left[0])}, delta = {short(left[1])}" if left else "",
+                "left": _amount(left) if left else "",
                 "rows": [
                     (
                         p.id,

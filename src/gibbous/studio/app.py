@@ -24,7 +24,7 @@ from gibbous.studio.forms import Form, parsed
 from gibbous.studio.guard import PATIENCE, Guard, TooLarge, TooSlow, fault
 from gibbous.studio.jobs import Jobs
 from gibbous.studio.screens import SCREENS, Screen
-from gibbous.studio.words import answer
+from gibbous.studio.words import answer, words
 from gibbous.studio.workplace import Workplace
 
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -177,8 +177,9 @@ def _bar(studio: Studio, shown: Mapping[str, Any]) -> dict[str, Any]:
     from gibbous.studio.accounts import bar
 
     with suppress(GibbousError):
-        return bar(studio, confidential=bool(shown.get("confidential")))
-    return {"data": "", "spent": "", "left": "", "confidential": True}
+        return bar(studio, confidential=bool(shown.get("confidential")) or not shown)
+    unread = words()["bar"]["unread"]  # the request itself is no TOML
+    return dict.fromkeys(("data", "spent", "left", "whole"), unread) | {"reading": None, "confidential": True}
 
 
 async def _show(studio: Studio, screen: Screen, request: Request) -> Response:

@@ -214,6 +214,12 @@ class Jobs:
             return max(0.0, ended.stat().st_mtime - begun.stat().st_mtime)
         return None
 
+    def begun(self, job: Job) -> int:
+        """When it was started, in nanoseconds of the file system; 0 where that is not known."""
+        with suppress(OSError):
+            return (self._folder / job.id / "job.json").stat().st_mtime_ns
+        return 0
+
     def cancel(self, job: str) -> None:
         """Ask a job to stop, as Ctrl-C does: nothing half-written is left."""
         for name, facts in self._all():

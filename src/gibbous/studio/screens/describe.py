@@ -20,6 +20,7 @@ from gibbous.studio.workplace import write
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
+    from gibbous.studio.jobs import Job
 
 VERBS = ("infer", "discover", "declare", "suggest", "check")
 EXAMPLE = ("schema.toml", "COLUMN", Declared("nominal", ("a", "b", "c")))
@@ -39,7 +40,8 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "total": total,
         "left_out": [(name, name in {c.name for c in kept}) for name in schema.ignore],
         "kinds": KINDS,
-        "job": studio.jobs.latest(jobs),
+        "job": _current(studio, studio.jobs.latest(jobs)),
+        "saved": form.get("saved", ""),
         "asked": asked,
         "histogram": studio.looked.get(asked),
         "rules": [rule.words() for rule in schema.rules],
@@ -51,6 +53,14 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "left": accounts.bar(studio, confidential=True)["left"],
         "done_last": studio.done.get("describe") or commands.declared(*EXAMPLE),
     }
+
+
+def _current(studio: Studio, job: Job | None) -> Job | None:
+    """A job, unless what it said is of a schema that was changed since."""
+    if job is None or not (job.state == "failed" or job.words[1] == "check"):
+        return job
+    changed = studio.place.schema_file.stat().st_mtime_ns > studio.jobs.begun(job)
+    return None if changed and job.state != "running" else job
 
 
 def _look(studio: Studio, form: Form) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from gibbous.core.column import Column
 from gibbous.core.documents import read_text
@@ -87,7 +88,7 @@ def declare_facts(studio: Studio, form: Form) -> str:
     text, _ = declare(read_text(path, MAX_BYTES), name, facts)
     write(path, text)
     studio.done["describe"] = commands.declared(studio.place.short(path), name, facts)
-    return "describe"
+    return "describe?" + urlencode({"saved": name})
 
 
 def _given(form: Form, column: Column, known: dict[str, Any]) -> Declared:

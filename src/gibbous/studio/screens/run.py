@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
+KEY = "sign.key"
 TEXTS = ("issuer", "contact", "date", "license")
 
 
@@ -24,6 +25,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     made, problem = _plan(studio)
     accept = bool(schema.inferred())
     command = commands.synthesized(values, place.reading(), accept)
+    run, key = studio.jobs.newest("synthesize"), studio.jobs.newest("keys", "new")
     keys = sorted(p.name for p in place.folder.glob("*.pub"))
     return {
         "values": {"data": "", "output.format": "", "output.seed": "", "output.sign": ""} | values,
@@ -44,8 +46,9 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "keys": [name.removesuffix(".pub") for name in keys],
         "exists": place.release.exists(),
         "out": place.short(place.release),
-        "job": studio.jobs.newest("synthesize"),
-        "keyjob": studio.jobs.newest("keys", "new"),
+        "job": run,
+        "keyjob": key,
+        "keymade": key if studio.jobs.latest([j for j in (run, key) if j]) is key else None,
         "unfinished": accounts.unfinished(studio),
         "command": command.shell,
         "python": command.python,
@@ -129,8 +132,9 @@ def _texts(studio: Studio, form: Form) -> str:
 def _key(studio: Studio, form: Form) -> str:
     """A key to sign with, without or with a passphrase."""
     secret = form.text("passphrase", 500)
-    command = commands.new_key("sign.key", form.text("name", 100), bool(secret))
+    command = commands.new_key(KEY, form.text("name", 100), bool(secret))
     studio.jobs.start(command, "run", form.get("once", ""), secret=secret)
+    studio.place.save({"output.sign": KEY})
     return "run"
 
 

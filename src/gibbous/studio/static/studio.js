@@ -70,6 +70,23 @@ async function watch(panel) {
 }
 for (const panel of document.querySelectorAll('[data-state="running"]')) watch(panel);
 
+async function account(bar) {
+  const again = new Set(["spent", "left"].map((name) => bar.querySelector(`[data-bar=${name}]`)));
+  while (bar.dataset.reading !== undefined) {
+    await new Promise((wake) => setTimeout(wake, 1500));
+    const answer = await fetch("/ledger").catch(() => null);
+    if (!answer) continue;
+    if (!answer.ok) return;
+    const now = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".bar");
+    for (const one of again) {
+      const said = now.querySelector(`[data-bar=${one.dataset.bar}]`);
+      [one.textContent, one.title] = [said.textContent, said.title];
+    }
+    if (now.dataset.reading === undefined) delete bar.dataset.reading;
+  }
+}
+for (const bar of document.querySelectorAll("[data-reading]")) account(bar);
+
 const PART = /^[^.].*\.(csv|tsv|csv\.gz|tsv\.gz|parquet)$/i;
 
 // Files are sent one after the other; parts of a folder into the folder that the answer to the first one names.
