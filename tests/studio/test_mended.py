@@ -94,11 +94,11 @@ def test_another_file_gets_a_schema_of_its_own_and_the_first_is_taken_back(
     (folder / "other.csv").write_text("x,y\n" + "1,a\n2,b\n" * 200)
     visitor = Visitor(described)
 
-    visitor.do("data/choose", file="other.csv", once="a")
+    visitor.do("data/choose", file="other.csv", sure="yes", once="a")
     visitor.settle()
     assert load_schema(folder / "schema.toml").names == ("x", "y")
     assert (folder / "schema.before-1.toml").read_text() == SCHEMA
-    visitor.do("data/demo", once="b")
+    visitor.do("data/demo", sure="yes", once="b")
     visitor.settle()
     assert "mdvis" in load_schema(folder / "schema.toml").names
     assert load_schema(folder / "schema.before-2.toml").names == ("x", "y")
@@ -176,10 +176,10 @@ def test_what_was_looked_at_is_known_under_every_name_of_the_records(
     (folder / "else.csv").write_text("\n".join(lines[:200]) + "\n")
     form = {"column": "sex", "kind": "binary", "levels": "F\nM", "reason": "codebook"}
 
-    visitor.do("data/choose", file="again.csv", once="a")
+    visitor.do("data/choose", file="again.csv", sure="yes", once="a")
     visitor.do("describe/declare", **form)
     same = load_schema(folder / "schema.toml").inferred()
-    visitor.do("data/choose", file="else.csv", once="b")
+    visitor.do("data/choose", file="else.csv", sure="yes", once="b")
     visitor.do("describe/declare", **form)
     other = load_schema(folder / "schema.toml").inferred()
 

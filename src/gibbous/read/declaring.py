@@ -39,6 +39,7 @@ class Declared:
         cuts: between bins, as text, in place of `bins`.
         other: label of a level for all further values; "" for none.
         missing: whether a value can be absent.
+        clamp: whether values beyond the bounds become the bound.
         texts: label, description, measured_in, note.
         inferred: of these, the facts that were read off data.
     """
@@ -54,6 +55,7 @@ class Declared:
     missing: bool | None = None
     texts: tuple[tuple[str, str], ...] = ()
     inferred: tuple[str, ...] = ()
+    clamp: bool | None = None
 
     def named(self) -> tuple[str, ...]:
         """The facts that it declares."""
@@ -169,6 +171,9 @@ def _changed(old: Mapping[str, Any], facts: Declared) -> dict[str, Any]:
     if facts.missing is not None:
         _drop(table, ("missing",))
         table |= {"missing": True} if facts.missing else {}
+    if facts.clamp is not None:
+        _drop(table, ("clamp",))
+        table |= {"clamp": True} if facts.clamp else {}
     _set_sources(table, old, facts)
     return table
 

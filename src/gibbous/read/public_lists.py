@@ -170,6 +170,9 @@ def suggestions(schema: Schema) -> list[Suggestion]:
 
 
 def _suggested(column: Column, entry: Entry) -> list[Suggestion]:
+    texts = any(isinstance(level, str) for level in column.levels)
+    if texts and entry.facts[0].kind == "numeric":
+        return []  # bands of age are no numbers
     if len(entry.facts) == 1:
         return [Suggestion(column.name, entry.facts[0], entry.source, by_name=True)]
     levels = {(type(level), level) for level in column.levels}

@@ -161,7 +161,11 @@ def table(studio: Studio) -> list[Mapping[str, Any]]:
 
 def receipt(folder: Path) -> dict[str, Any]:
     """What the certificate of a release says; {} where it cannot be read."""
-    path = folder / "ledger.json"
+    return json_of(folder / "ledger.json")
+
+
+def json_of(path: Path) -> dict[str, Any]:
+    """A small JSON document of a release; {} where it cannot be read."""
     if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST:
         return {}
     try:
@@ -176,3 +180,13 @@ def unfinished(studio: Studio) -> dict[str, str]:
     from gibbous.write.kept import unfinished as stopped
 
     return {name: studio.place.short(path) for name, path in stopped(studio.place.folder).items()}
+
+
+def looked_at_results(studio: Studio) -> bool:
+    """Whether somebody saw the records, or what was made of them, on Describe, Assess or Compare."""
+    from gibbous.studio.looking import looked
+
+    data = studio.place.data()
+    seen = [job for job in studio.jobs.all() if job.verb in ("evaluate", "compare")]
+    of_it = any(job.verb == "compare" or data in job.words for job in seen if job.state == "done")
+    return bool(data) and (of_it or bool(looked(studio)))

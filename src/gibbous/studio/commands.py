@@ -203,9 +203,12 @@ def verified(release: str, key: str = "") -> Command:
     return Command(words, _python(f"print(gb.verify({release!r}{more}))"))
 
 
-def public_report(release: str) -> Command:
-    """The page of a release for everybody."""
-    return Command(("report", release), _python(f"gb.report({release!r})"))
+def public_report(release: str, key: str = "", locked: bool = False) -> Command:
+    """The page of a release for everybody; the key of a signed one signs it again."""
+    words = ("report", release, *(("--sign", key) if key else ()))
+    more = f", sign={key!r}" if key else ""
+    secret = ("--passphrase-file", "-") if locked else ()
+    return Command((*words, *secret), _python(f"gb.report({release!r}{more})"))
 
 
 def mapped(release: str, destination: str, coordinates: str, out: str) -> Command:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
+from gibbous.studio import rendered
 from gibbous.studio.words import answer as said
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def answer(studio: Studio, request: Request) -> Response:
     }
     if not studio.board:
         shown["internal"] = ("internal", "report.internal.html")
+        shown["key"] = (f"{studio.place.value('output.sign')}.pub",)
         shown["findings"] = ("internal", "findings.json")
     name = request.path_params["name"]
     if name in ESTIMATES:
@@ -42,13 +44,13 @@ def answer(studio: Studio, request: Request) -> Response:
         path = path if path.is_file() and not path.is_symlink() else None
     if path is None:
         return PlainTextResponse(said("document"), 404)
-    if name in ("zip", "findings"):
+    if name in ("zip", "findings", "key"):
         return FileResponse(path, filename=path.name, content_disposition_type="attachment")
     if path.stat().st_size > MOST:
         return PlainTextResponse(said("largepage"), 413)
     text = path.read_text("utf-8")
     if path.suffix == ".md":
-        return PlainTextResponse(text)
+        text = rendered.page(text)
     headers = {"content-security-policy": STYLED, "x-frame-options": "SAMEORIGIN"}
     kind = "image/svg+xml" if path.suffix == ".svg" else "text/html"
     return Response(text, media_type=kind, headers=headers)

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from urllib.parse import parse_qsl
 
 from gibbous.core.errors import GibbousError, ParameterError
-from gibbous.studio.words import refusal
+from gibbous.studio.words import refusal, words
 
 FIELDS = 5000
 CHARACTERS = 200_000
@@ -39,16 +39,16 @@ class Form(dict[str, str]):
         Raises:
             ParameterError: it is none, not finite, or not above 0.
         """
-        words = self.text(name, 40) or usual
-        if not _is_number(words, zero):
+        typed = self.text(name, 40) or usual
+        if not _is_number(typed, zero):
             raise refusal(
                 f"NUMBER_{'orzero' if zero else 'one'}",
-                name,
-                words[:40],
+                _called(name),
+                typed[:40],
                 "1e-9" if name == "delta" else "1",
                 kind=ParameterError,
             )
-        return words
+        return typed
 
     def numbers(self, name: str) -> list[str]:
         """Positive decimal numbers between blanks, each as it was written, each once.
@@ -56,11 +56,11 @@ class Form(dict[str, str]):
         Raises:
             ParameterError: one of them is none, not finite, or not above 0.
         """
-        words = [word.strip(",;") for word in self.text(name, 80).split()]
-        for word in words:
+        typed = [word.strip(",;") for word in self.text(name, 80).split()]
+        for word in typed:
             if not _is_number(word, zero=False):
-                raise refusal("NUMBER_several", name, word[:40], kind=ParameterError)
-        return list({float(word): word for word in words}.values())
+                raise refusal("NUMBER_several", _called(name), word[:40], kind=ParameterError)
+        return list({float(word): word for word in typed}.values())
 
     def whole(self, name: str, least: int = 1, usual: int | None = None) -> int | None:
         """A whole number; `usual` where nothing was written.
@@ -68,12 +68,17 @@ class Form(dict[str, str]):
         Raises:
             ParameterError: it is none, or too small.
         """
-        words = self.text(name, 20).replace(",", "")
-        if not words:
+        typed = self.text(name, 20).replace(",", "")
+        if not typed:
             return usual
-        if not words.isascii() or not words.isdecimal() or int(words) < least:
-            raise refusal("NUMBER_whole", name, words, least, max(least, 1), kind=ParameterError)
-        return int(words)
+        if not typed.isascii() or not typed.isdecimal() or int(typed) < least:
+            raise refusal("NUMBER_whole", _called(name), typed, least, max(least, 1), kind=ParameterError)
+        return int(typed)
+
+
+def _called(name: str) -> str:
+    """A field as the form calls it."""
+    return str(words()["fields"].get(name, name))
 
 
 def _is_number(words: str, zero: bool) -> bool:

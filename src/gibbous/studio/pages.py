@@ -37,7 +37,7 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.globals |= {"w": _named(words())}
-    made.filters |= {"duration": duration}
+    made.filters |= {"duration": duration, "advice": advice}
     return made
 
 
@@ -61,7 +61,14 @@ def static(request: Request) -> Response:
 
 def told(error: GibbousError) -> dict[str, str]:
     """An error as a screen shows it."""
-    return {"code": error.code, "text": str(error)}
+    return {"code": error.code, "text": advice(str(error))}
+
+
+def advice(text: str) -> str:
+    """A sentence of a command in words of the forms, where they have the choice that it names."""
+    for flag, said in words()["advice"].items():
+        text = text.replace(flag, said)
+    return text
 
 
 def stage(name: str) -> str:

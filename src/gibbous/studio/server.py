@@ -98,6 +98,7 @@ def _bound(port: int | None) -> socket.socket:
     """A listening socket of our own: the first free port from FIRST on, or the one that was asked for."""
     for number in [port] if port is not None else [*range(FIRST, FIRST + TRIES), 0]:
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ended connections linger
         try:
             listening.bind((HOST, number))
             listening.listen(CONNECTIONS)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from gibbous.studio import commands
+from gibbous.studio.accounts import json_of
 from gibbous.studio.screens.screen import Screen, needed_release
 from gibbous.studio.words import refusal
 
@@ -56,6 +58,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         ],
         "answer": answer,
         "early": early is not None,
+        "apart": _apart(studio, formula, schema.names) if answer else [],
         "heads": HEADERS,
         "rows": rows,
         "csv": _csv(rows),
@@ -63,6 +66,27 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "command": command.shell,
         "python": command.python,
     }
+
+
+def _apart(studio: Studio, formula: str, names: Sequence[str]) -> list[str]:
+    """Columns on the right that no released table holds together with one on the left."""
+    said = json_of(studio.place.release / "tables" / "tables.json")
+    held = [
+        {*one["context"].get("targets", []), *one["context"].get("parents", [])}
+        for one in said.get("items", [])
+        if isinstance(one, dict) and isinstance(one.get("context"), dict)
+    ]
+    left, right = (_places(side, names) for side in formula.split("~", 1))
+    if not held or not left:
+        return []
+    return [names[one] for one in right if not any(one in t and left & t for t in held)]
+
+
+def _places(side: str, names: Sequence[str]) -> set[int]:
+    """Columns that one side of a formula names."""
+    words = set(re.findall(r"`([^`]+)`|(\w+)", side))
+    found = {quoted or plain for quoted, plain in words}
+    return {place for place, name in enumerate(names) if name in found}
 
 
 def _quoted(name: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.documents import Unreadable, read_text, toml
+from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.studio.screens.parameters import checked, line, parameters, shown
 from gibbous.studio.words import refusal
 from gibbous.studio.workplace import MAX_BYTES, plain
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
-USUAL = ("adaptive_gibbs", "noisy_pegs")
+USUAL = (DEFAULT_METHOD, "privbayes")  # those that Method recommends
 KINDS = ("approximate", "pure", "zcdp", "gdp")
 VARIED = ("epsilon",)  # by the study itself
 NAME = 60  # characters

@@ -74,9 +74,19 @@ def _cards(answer: Any, group: str) -> list[dict[str, Any]]:
                     "value": value,
                     "beside": beside,
                     "words": one.get("definition", ""),
+                    "verdict": _verdict(value, dict(beside)),
                 }
             )
     return found[:CARDS]
+
+
+def _verdict(value: float, beside: dict[str, float]) -> str:
+    """Whether a figure is no better than independent columns, or as good as records drawn anew; else ""."""
+    anew, apart = beside.get("bootstrap"), beside.get("independent")
+    if anew is None or apart is None or anew == apart:
+        return ""
+    best = (value - apart) / (anew - apart)  # 0: as independent columns; 1: as the records drawn anew
+    return "nobetter" if best <= 0.05 else "anew" if best >= 0.95 else ""
 
 
 def _columns(answer: Any) -> list[tuple[str, ...]]:

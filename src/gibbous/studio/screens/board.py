@@ -26,6 +26,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "files": release.files(path),
         "sizes": [(name, f"{size:,}") for name, size in release.files(path)],
         "report": None,
+        "asked": form.get("public", ""),
         **release.rows_of(path, studio.jobs.answer(verify)),
         "receipt": said,
         **release.flows_of(studio, folder, said, form),

@@ -39,9 +39,9 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "columns": [*dict.fromkeys((*_persons(schema), *schema.names, *schema.ignore))],
         "rows": [_row(studio, schema, epsilon) for epsilon in sorted((*OFFERED, *own), key=float)],
         "chosen": _plain(chosen) if chosen else "",
-        "delta": _plain(values.get("privacy.delta", DELTA)),
-        "size": values.get("output.rows", ""),
-        "sets": values.get("output.sets", 1),
+        "delta": form.get("delta", _plain(values.get("privacy.delta", DELTA))),
+        "size": form.get("size", values.get("output.rows", "")),
+        "sets": form.get("sets", values.get("output.sets", 1)),
         "capped": bool(account and account.cap),
         "job": capped,
         "command": (planned := commands.planned(values, accept=bool(schema.inferred()))).shell,
@@ -167,7 +167,11 @@ def _spend(studio: Studio, form: Form) -> str:
         "output.rows": form.whole("size"),
         "output.sets": form.whole("sets", usual=1),
     }
-    _, problem = plan_of(studio, {k: v for k, v in changes.items() if v is not None})
+    given = {k: v for k, v in changes.items() if v is not None}
+    _, problem = plan_of(studio, given)
+    _, usual = plan_of(studio, given | {"privacy.epsilon": 1.0})
+    if problem and problem != usual:
+        raise refusal("BUDGET", problem)
     if budget_of(studio)["privacy.delta"] is None:
         changes["privacy.delta"] = None
     studio.place.save(changes)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
+ASKED = ("file", "path", "folder", "upload", "address", "database", "demo")
 _MEND = re.compile(r"Try --(sep|encoding|decimal) ('[^']+'|[\w.-]+)")
 
 
@@ -39,6 +40,8 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "mend": mend,
         "schema": place.schema_file.exists(),
         "kept": sorted(p.name for p in place.folder.glob("*.before-*.toml"))[-5:],
+        "asks": [(n, form[n]) for n in ASKED if form.get(n)],
+        "action": next((n for n in ("database", "demo") if n in form), "choose"),
         "upload_gb": studio.upload_bytes / (1 << 30),
     }
 
@@ -51,6 +54,7 @@ def _open(studio: Studio, data: str, form: Form) -> str:
     names = heading(place.folder, data, reading) if path.exists() else None
     fits = _fits(studio, data, names)
     if not fits:
+        _sure(studio, form)
         aside(path)
     place.save({"data": data, "schema": place.value("schema", SCHEMA)})
     place.sweep()
@@ -61,6 +65,15 @@ def _open(studio: Studio, data: str, form: Form) -> str:
     check, draft = commands.checked(schema, data, reading), commands.draft(data, schema, reading)
     studio.jobs.start(check if fits else draft, "data", once, then=account)
     return "data"
+
+
+def _sure(studio: Studio, form: Form) -> None:
+    """A schema with declared facts is put aside only when that was said."""
+    from gibbous.read.declaring import progress
+
+    schema = studio.place.schema()
+    if schema is not None and progress(schema)[0] and form.get("sure") != "yes":
+        raise refusal("OTHER")
 
 
 def _described(studio: Studio) -> tuple[frozenset[str], frozenset[str]]:
@@ -129,6 +142,7 @@ def _demo(studio: Studio, form: Form) -> str:
         shutil.copyfile(demo_file(), target)
     declared = demo_schema()
     if not _fits(studio, "demo.csv", frozenset((*declared.names, *declared.ignore))):
+        _sure(studio, form)
         aside(place.schema_file)
         write(place.schema_file, schema_toml(declared))
     return _open(studio, "demo.csv", form)

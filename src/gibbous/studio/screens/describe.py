@@ -12,16 +12,17 @@ from gibbous.studio import accounts, commands
 from gibbous.studio.histogram import counts
 from gibbous.studio.looking import looked, write_down
 from gibbous.studio.screens.buying import buy, forecast, price
-from gibbous.studio.screens.facts import back, declare_facts, left_out, of, row, without
+from gibbous.studio.screens.facts import back, declare_facts, left_out, of, row, typed, without
 from gibbous.studio.screens.screen import Screen, needed_data, needed_schema
 from gibbous.studio.words import refusal
-from gibbous.studio.workplace import write
+from gibbous.studio.workplace import MAX_BYTES, aside, write
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
     from gibbous.studio.jobs import Job
 
+BEFORE = "before-suggest.toml"
 VERBS = ("infer", "discover", "declare", "suggest", "check")
 EXAMPLE = ("schema.toml", "COLUMN", Declared("nominal", ("a", "b", "c")))
 
@@ -30,7 +31,7 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     from gibbous.read.declaring import progress
 
     schema, seen = needed_schema(studio), looked(studio)
-    rows, kept = [row(column, seen) for column in schema], left_out(studio)
+    rows, kept = [typed(row(column, seen), form) for column in schema], left_out(studio)
     done, total = progress(schema)
     jobs = [j for v in VERBS if (j := studio.jobs.newest("schema", v)) and j.screen == "describe"]
     asked = form.get("column", "")
@@ -41,6 +42,8 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "left_out": [(name, name in {c.name for c in kept}) for name in schema.ignore],
         "kinds": KINDS,
         "job": _current(studio, studio.jobs.latest(jobs)),
+        "before": (studio.place.scratch / BEFORE).exists(),
+        "notes": _notes(studio),
         "saved": form.get("saved", ""),
         "asked": asked,
         "histogram": studio.looked.get(asked),
@@ -53,6 +56,13 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "left": accounts.bar(studio, confidential=True)["left"],
         "done_last": studio.done.get("describe") or commands.declared(*EXAMPLE),
     }
+
+
+def _notes(studio: Studio) -> dict[str, str]:
+    """Why the draft left columns out, in the words of its command."""
+    draft = studio.jobs.answer(studio.jobs.newest("schema", "infer", studio.place.data())) or {}
+    notes = draft.get("notes") or {}
+    return {name: str(text).partition(": ")[2] for name, text in notes.items()}
 
 
 def _current(studio: Studio, job: Job | None) -> Job | None:
@@ -137,8 +147,19 @@ def _job(studio: Studio, form: Form, command: commands.Command) -> str:
 
 
 def _suggest(studio: Studio, form: Form) -> str:
+    needed_schema(studio)
+    write(studio.place.scratch / BEFORE, read_text(studio.place.schema_file, MAX_BYTES))
     schema = studio.place.short(studio.place.schema_file)
     return _job(studio, form, commands.suggested(schema, _seen(studio)))
+
+
+def _unsuggest(studio: Studio, form: Form) -> str:
+    """The schema as it was before names and public lists filled it in."""
+    kept = studio.place.scratch / BEFORE
+    if kept.exists():
+        aside(studio.place.schema_file)
+        kept.replace(studio.place.schema_file)
+    return "describe"
 
 
 def _seen(studio: Studio) -> list[str]:
@@ -178,6 +199,7 @@ SCREEN = Screen(
         "rule": _rule,
         "unrule": _drop_rule,
         "suggest": _suggest,
+        "unsuggest": _unsuggest,
         "check": _check,
         "book": _book,
         "price": price,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gibbous.studio.forms import Form
 
 LEFT = "left-out.toml"
+TYPED = ("kind", "levels", "labels", "other", "missing", "label", "reason")
 SHAPE = ("lower", "upper", "bins", "cuts")
 
 
@@ -40,6 +41,8 @@ def row(column: Column, seen: set[str]) -> dict[str, Any]:
         "labels": "\n".join(labels.get(level, "") for level in column.levels) if labels and shown else "",
         "missing": "" if drafted else "yes" if column.missing else "no",
         "other": column.other or "",
+        "clamp": column.clamp,
+        "reason": "",
         "label": column.label or "",
         "note": column.note or "",
         "hidden": not shown,
@@ -47,6 +50,15 @@ def row(column: Column, seen: set[str]) -> dict[str, Any]:
         "sources": {fact: sources.get(fact, "declared") for fact in ("kind", *own, "missing")},
         **_shape(column, shown=shown),
     }  # fmt: skip
+
+
+def typed(one: dict[str, Any], form: Form) -> dict[str, Any]:
+    """A row with what a form that was refused holds of it."""
+    if form.get("column") != one["name"] or "kind" not in form:
+        return one
+    said = {name: form[name] for name in (*TYPED, *SHAPE) if name in form}
+    binned = form["kind"] in ("numeric", "date")
+    return one | said | {"binned": binned, "clamp": form.get("clamp") == "yes"}
 
 
 def _shape(column: Column, *, shown: bool) -> dict[str, str]:
@@ -109,6 +121,8 @@ def _given(form: Form, column: Column, known: dict[str, Any]) -> Declared:
                 bins=form.whole("bins") if whole and not said["cuts"] else None,
                 cuts=tuple(said["cuts"].split()),
             )
+        clamp = form.get("clamp") == "yes"
+        facts = replace(facts, clamp=clamp) if clamp != column.clamp and "lower" in form else facts
     else:
         levels, labels = _levels(form.get("levels", ""), column), _lines(form.get("labels", ""))
         new = levels != column.levels or bool(drafted & {"levels"})

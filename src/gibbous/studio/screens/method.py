@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
-RECOMMENDED = (DEFAULT_METHOD, "privbayes")
+RECOMMENDED = arms.USUAL
 KEPT = 200  # plans
 
 

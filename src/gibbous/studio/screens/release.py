@@ -12,6 +12,7 @@ from gibbous.core.schema import Unit
 from gibbous.studio import accounts, commands
 from gibbous.studio.screens.screen import Screen, needed_release
 from gibbous.studio.words import refusal
+from gibbous.write.manifest import SIGNATURE
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -32,6 +33,10 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "report": studio.jobs.newest("report", release),
         "documents": [name for name, file in DOCUMENTS if place.inside(release, file)],
         "files": files(place.release),
+        "signed": _signed(studio),
+        "keys": sorted(p.stem for p in place.folder.glob("*.pub") if place.inside(p.stem)),
+        "sign": place.value("output.sign"),
+        "public_key": _key(studio),
         "sizes": [(name, f"{size:,}") for name, size in files(place.release)],
         **rows_of(place.release, studio.jobs.answer(verify)),
         "receipt": said,
@@ -115,17 +120,29 @@ def _key(studio: Studio) -> str:
 
 
 def check(studio: Studio, form: Form) -> str:
-    """Verify, without the data."""
-    command, screen = commands.verified(needed_release(studio), _key(studio)), _screen(studio)
+    """Verify, without the data; a board names the public key that it was given."""
+    key, screen = form.text("public", 500) or _key(studio), _screen(studio)
+    if form.text("public") and not (studio.place.folder / key).is_file():
+        raise refusal("KEY_public")
+    command = commands.verified(needed_release(studio), key)
     studio.jobs.start(command, screen, form.get("once", ""))
     return screen
 
 
 def _report(studio: Studio, form: Form) -> str:
     """The page for everybody, made from the release alone."""
-    command = commands.public_report(needed_release(studio))
-    studio.jobs.start(command, "release", form.get("once", ""))
+    release, secret = needed_release(studio), form.text("passphrase", 500)
+    key = form.text("sign", 100)
+    if _signed(studio) and (not key or studio.place.inside(key) is None):
+        raise refusal("KEY")
+    command = commands.public_report(release, key, bool(secret))
+    studio.jobs.start(command, "release", form.get("once", ""), secret=secret)
     return "release"
+
+
+def _signed(studio: Studio) -> bool:
+    """Whether somebody put a name under the release."""
+    return studio.place.inside(needed_release(studio), SIGNATURE) is not None
 
 
 def draw_map(studio: Studio, form: Form) -> str:

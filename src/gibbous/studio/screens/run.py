@@ -41,9 +41,11 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
         "amount": confirmation(studio),
         "unbounded": made is not None and not made.total.is_dp,
         "formats": FORMATS,
-        "texts": [(name, str(values.get(f"output.{name}", ""))) for name in TEXTS],
-        "title": schema.name or "",
+        "texts": [(name, form.get(name, str(values.get(f"output.{name}", "")))) for name in TEXTS],
+        "title": form.get("title", schema.name or ""),
+        "typed": form,
         "keys": [name.removesuffix(".pub") for name in keys],
+        "looked": accounts.looked_at_results(studio),
         "exists": place.release.exists(),
         "out": place.short(place.release),
         "job": run,
@@ -103,6 +105,12 @@ def confirmation(studio: Studio) -> str:
 
 
 def _texts(studio: Studio, form: Form) -> str:
+    """What stands on the release, and no more: nothing is spent."""
+    _keep(studio, form)
+    return "run"
+
+
+def _keep(studio: Studio, form: Form) -> None:
     """What stands on the release: public texts, its format, its folder, who signs it."""
     from dataclasses import replace
 
@@ -126,7 +134,6 @@ def _texts(studio: Studio, form: Form) -> str:
     title = form.text("title", 200)
     if title != (schema.name or ""):
         save_schema(studio, replace(schema, name=title))
-    return "run"
 
 
 def _key(studio: Studio, form: Form) -> str:
@@ -140,6 +147,8 @@ def _key(studio: Studio, form: Form) -> str:
 
 def _start(studio: Studio, form: Form) -> str:
     """Spend. Nothing is started unless the amount was typed, and facts that are not covered accepted."""
+    if "out" in form:  # what the sheet shows is what runs
+        _keep(studio, form)
     place, schema = studio.place, needed_schema(studio)
     data, amount = needed_data(studio), confirmation(studio)
     if not amount or form.text("confirm", 40) != amount:
