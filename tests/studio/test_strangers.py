@@ -99,7 +99,9 @@ def test_the_bar_never_says_nothing_after_a_run(
     described: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visitor = Visitor(described)
-    assert "Spent being read" in shown(visitor, "data") or "Spent could not" in shown(visitor, "data")
+    assert "Spent being read" in shown(visitor, "data") or "Spent could not" in shown(
+        visitor, "data"
+    )
     opened(described)
     visitor.settle()
     assert "Spent nothing yet Left epsilon = 4" in shown(visitor, "data")
@@ -349,10 +351,14 @@ def test_the_first_screen_says_what_gibbous_is_and_the_bar_what_is_public(studio
 def test_a_page_of_markdown_shows_no_tag_of_its_text() -> None:
     from gibbous.studio.rendered import page
 
-    made = page("# A\n\n**b** `c<d` e\\_f <script>x</script>\n\n- one\n- two\n\n| h | i |\n|---|---|\n| 1 | 2 |")
+    made = page(
+        "# A\n\n**b** `c<d` e\\_f <script>x</script>\n\n- one\n- two\n\n| h | i |\n|---|---|\n| 1 | 2 |"
+    )
 
     assert "<h1>A</h1>" in made
-    assert "<p><strong>b</strong> <code>c&lt;d</code> e_f &lt;script&gt;x&lt;/script&gt;</p>" in made
+    assert (
+        "<p><strong>b</strong> <code>c&lt;d</code> e_f &lt;script&gt;x&lt;/script&gt;</p>" in made
+    )
     assert "<ul><li>one</li><li>two</li></ul>" in made
     assert "<table><tr><td>h</td><td>i</td></tr><tr><td>1</td><td>2</td></tr></table>" in made
 

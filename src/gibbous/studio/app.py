@@ -179,7 +179,10 @@ def _bar(studio: Studio, shown: Mapping[str, Any]) -> dict[str, Any]:
     with suppress(GibbousError):
         return bar(studio, confidential=bool(shown.get("confidential")) or not shown)
     unread = words()["bar"]["unread"]  # the request itself is no TOML
-    return dict.fromkeys(("data", "spent", "left", "whole"), unread) | {"reading": None, "confidential": True}
+    return dict.fromkeys(("data", "spent", "left", "whole"), unread) | {
+        "reading": None,
+        "confidential": True,
+    }
 
 
 async def _show(studio: Studio, screen: Screen, request: Request) -> Response:

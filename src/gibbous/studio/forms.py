@@ -72,7 +72,9 @@ class Form(dict[str, str]):
         if not typed:
             return usual
         if not typed.isascii() or not typed.isdecimal() or int(typed) < least:
-            raise refusal("NUMBER_whole", _called(name), typed, least, max(least, 1), kind=ParameterError)
+            raise refusal(
+                "NUMBER_whole", _called(name), typed, least, max(least, 1), kind=ParameterError
+            )
         return int(typed)
 
 

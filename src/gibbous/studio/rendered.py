@@ -27,7 +27,9 @@ def page(text: str) -> str:
         if now:
             open_lines.append(line)
     body = "\n".join(parts)
-    return f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><style>{STYLE}</style>{body}</html>'
+    return (
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><style>{STYLE}</style>{body}</html>'
+    )
 
 
 def _kind(line: str) -> str:
@@ -35,9 +37,7 @@ def _kind(line: str) -> str:
         return ""
     if re.match(r"#{1,6} ", line):
         return "h"
-    return {"- ": "li", "* ": "li", "|": "tr"}.get(
-        line[:2], "tr" if line.startswith("|") else "p"
-    )
+    return {"- ": "li", "* ": "li", "|": "tr"}.get(line[:2], "tr" if line.startswith("|") else "p")
 
 
 def _block(kind: str, lines: list[str]) -> str:

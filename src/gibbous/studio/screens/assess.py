@@ -85,7 +85,9 @@ def _verdict(value: float, beside: dict[str, float]) -> str:
     anew, apart = beside.get("bootstrap"), beside.get("independent")
     if anew is None or apart is None or anew == apart:
         return ""
-    best = (value - apart) / (anew - apart)  # 0: as independent columns; 1: as the records drawn anew
+    best = (value - apart) / (
+        anew - apart
+    )  # 0: as independent columns; 1: as the records drawn anew
     return "nobetter" if best <= 0.05 else "anew" if best >= 0.95 else ""
 
 
