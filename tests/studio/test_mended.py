@@ -337,6 +337,8 @@ def test_a_point_of_the_map_is_drawn_by_the_axes_of_choice_and_taken_over(
 
     monkeypatch.setattr(Jobs, "answer", lambda self, job: {"points": POINTS})
     described.place.save({"mechanism.name": "privbayes", "mechanism.parents": 3})
+    study = described.place.folder / "study.toml"
+    study.write_text('[[methods]]\nname = "noisy_pegs"\n')
     visitor = Visitor(described)
 
     page = visitor.get("compare?x=seconds&y=tv1").text
