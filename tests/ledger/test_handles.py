@@ -24,7 +24,9 @@ ledger.close()
 """
 
 
-listed = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs Linux's list of open files")
+listed = pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="needs Linux's list of open files"
+)
 
 
 @pytest.fixture

@@ -138,9 +138,7 @@ def _at_bounds(column: Column) -> Iterator[tuple[float, float]]:
             yield float(law.edges[place]), share
 
 
-def _at_ends(
-    column: Column, tables: Tables | None, place: int
-) -> Iterator[tuple[float, float]]:
+def _at_ends(column: Column, tables: Tables | None, place: int) -> Iterator[tuple[float, float]]:
     """The first and the last of bought whole numbers, where far more rows have it than its neighbor."""
     numbers = column.kind == "ordinal" and all(type(level) is int for level in column.levels)
     if tables is None or not numbers or column.source("levels") != "discovered":
