@@ -191,7 +191,10 @@ def _links(text: str) -> Iterator[tuple[str, str]]:
         place = _place(path.relative_to(ROOT).as_posix())
         if place.startswith("notebooks/"):
             continue
-        yield label[:1].upper() + label[1:] if "_" not in label else label, place
+        label = " ".join(label.split())
+        # A mechanism and a study are shown as their names are typed.
+        typed = place.startswith(("mechanisms/", "studies/"))
+        yield label if typed else label[:1].upper() + label[1:], place
 
 
 if __name__ == "__main__":
