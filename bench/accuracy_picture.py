@@ -1,4 +1,4 @@
-"""The picture of bench/accuracy.py: a line a method, its distance of pairs beside its CPU seconds; readable on a phone."""
+"""The picture of bench/accuracy.py, readable on a phone: a line a method, distance beside CPU seconds."""
 
 from __future__ import annotations
 

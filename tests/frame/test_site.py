@@ -10,13 +10,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 import pytest
 
 import gibbous
 from gibbous.encode.faults import NAMES
 from tests.frame.tree import DOCS, ROOT, SRC
-from tests.needs import builder, need
+from tests.needs import BROWSERS, builder, need, program
 
 WEBSITE = ROOT / "website"
 ADDRESS = re.compile(r"""(?:src|href|url)\s*[=(]\s*["']?(https?:)?//[^"')\s>]+""")
@@ -181,10 +182,14 @@ def test_functions_of_the_tour_exist() -> None:
         assert re.search(rf"^ *def {name}\(", (SRC / path).read_text(), re.MULTILINE), (path, name)
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, gathered and built once as `./dev docs` does; skips where the builder is not installed."""
+    return _built(tmp_path_factory.mktemp("site"))
+
+
 @pytest.mark.slow
-def test_the_site_builds_strictly_and_asks_nothing_of_the_network(tmp_path: Path) -> None:
-    """Gathered and built as `./dev docs` does; skips where the builder is not installed."""
-    built = _built(tmp_path)
+def test_the_site_builds_strictly_and_asks_nothing_of_the_network(built: Path) -> None:
     pages = list(built.rglob("*.html"))
     asked = {
         (page.name, hit.group())
@@ -197,6 +202,55 @@ def test_the_site_builds_strictly_and_asks_nothing_of_the_network(tmp_path: Path
     assert not asked
     assert (built / "reference" / "errors.html").exists()
     assert 'id="gibbous.synthesize"' in (built / "reference/api/plan-and-release.html").read_text()
+
+
+# Words of tables that stand on two lines, and boxes that scroll and that no keyboard reaches.
+TORN = r"""() => [...document.querySelectorAll(".md-typeset td, .md-typeset th")].flatMap(cell => {
+  const found = [], range = document.createRange();
+  const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) for (const word of texts.currentNode.textContent.matchAll(/\w+/g)) {
+    range.setStart(texts.currentNode, word.index);
+    range.setEnd(texts.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].filter(r => r.width).map(r => Math.round(r.top))).size > 1)
+      found.push(word[0]);
+  }
+  return found;
+}).concat([...document.querySelectorAll(".md-typeset__scrollwrap")].filter(
+  box => box.scrollWidth > box.clientWidth + 1 && box.tabIndex).map(() => "no keyboard reaches a box"))"""
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_names_in_tables_are_whole_and_axe_finds_nothing(
+    built: Path, scheme: Literal["light", "dark"]
+) -> None:
+    need("Chromium")
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
+
+    from tests.studio.test_browser import serious
+
+    pages = ("index", "how-to/studio", "how-to/discover", "mechanisms/adaptive_gibbs")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=program(*BROWSERS), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+        failed: list[str] = []
+        page.on(
+            "requestfailed",  # axe asks again for what a page has, as xhr, which a file refuses
+            lambda asked: asked.resource_type == "xhr" or failed.append(asked.url),
+        )
+        found = []
+        for name in pages:
+            page.goto((built / f"{name}.html").as_uri())
+            page.locator(".md-typeset__scrollwrap").first.wait_for(state="attached")
+            assert page.locator(".md-typeset td").count() > 5
+            found += page.evaluate(TORN) + serious(page, Axe(), name)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        browser.close()
+
+    assert found == []
+    assert failed == []
 
 
 def _built(folder: Path) -> Path:

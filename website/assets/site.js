@@ -16,6 +16,7 @@
     });
     reachable();
   });
+  window.addEventListener("load", reachable);
   window.addEventListener("resize", reachable);
 
   // `./dev docs --keep` writes versions.js: window.gibbousVersions = [[name, folder], ...], newest first.
