@@ -202,7 +202,7 @@ def known() -> list[dict[str, Any]]:
 def build() -> str:
     """Names the code that made a release: eight digits of a digest of its sources."""
     digest = hashlib.sha256()
-    for part in ("mechanisms", "structure", "synthesize"):
+    for part in ("mechanisms", "structure", "sampling"):
         for path in sorted((HERE.parent / "src" / "gibbous" / part).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:8]

@@ -35,7 +35,7 @@ SDV and synthpop are not in these tables: they make no claim of differential pri
 Run to run, TV2 varies by about 3 %. Some lines of `adaptive_gibbs` are of earlier builds; [its page](../mechanisms/adaptive_gibbs.md#how-good-it-is)
 says which, and where it is behind.
 
-![Distance of pairs against CPU seconds on Adult at epsilon 1](beside-other-tools.svg)
+![Distance of pairs beside CPU seconds on Adult at epsilon 1](beside-other-tools.svg)
 
 """
 AGAIN = """## Run them again
@@ -68,4 +68,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    accuracy_picture.figure(Path(sys.argv[1]), height=190)
+    accuracy_picture.figure(Path(sys.argv[1]))

@@ -46,6 +46,7 @@ ALSO = [
     {"Figures beside other tools": "reference/figures.md"},
     {"The proof book": "proofs/book.md"},
 ]
+UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 LANGUAGES = {".py": "python", ".toml": "toml", ".md": "markdown", ".yml": "yaml", ".sh": "sh"}
 
 
@@ -74,7 +75,8 @@ def _generated(pages: Path) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {"API": [], "Notebooks": []}
     _write(pages, "docs/reference/errors.md", errors.page(ROOT / "src" / "gibbous"))
     _write(pages, "docs/reference/figures.md", figures.page())
-    _write(pages, "docs/proofs/book.md", proof_book.page())
+    # A search finds each proof on its own page, not a second time here.
+    _write(pages, "docs/proofs/book.md", UNSEARCHED + proof_book.page())
     for name, (title, text) in api.pages().items():
         _write(pages, f"docs/reference/api/{name}", text)
         found["API"].append((title, f"reference/api/{name}"))
@@ -147,9 +149,9 @@ def _source(path: Path, pages: Path) -> None:
     else:
         text = path.read_text(encoding="utf-8").replace("\n```", "\n\u200b```")
         body = f"````{LANGUAGES.get(path.suffix, 'text')}\n{text}````"
-    front = "---\nsearch:\n  exclude: true\n---\n"
     place.write_text(
-        f"{front}# `{home}`\n\nThe file as it is in the repository.\n\n{body}\n", encoding="utf-8"
+        f"{UNSEARCHED}# `{home}`\n\nThe file as it is in the repository.\n\n{body}\n",
+        encoding="utf-8",
     )
 
 
@@ -191,7 +193,10 @@ def _links(text: str) -> Iterator[tuple[str, str]]:
         place = _place(path.relative_to(ROOT).as_posix())
         if place.startswith("notebooks/"):
             continue
-        yield label[:1].upper() + label[1:] if "_" not in label else label, place
+        label = " ".join(label.split())
+        # A mechanism and a study are shown as their names are typed.
+        typed = place.startswith(("mechanisms/", "studies/"))
+        yield label if typed else label[:1].upper() + label[1:], place
 
 
 if __name__ == "__main__":

@@ -38,6 +38,9 @@ def keep(site: Path, home: Path, name: str) -> list[str]:
         raise SystemExit(f"{site} holds no site; run ./dev docs first")
     shutil.rmtree(home / name, ignore_errors=True)
     shutil.copytree(site, home / name)
+    script = home / name / "assets" / "site.js"
+    text = script.read_text(encoding="utf-8")
+    script.write_text(text.replace("kept = false", "kept = true"), encoding="utf-8")
     names = sorted((p.parent.name for p in home.glob("*/index.html")), key=_order, reverse=True)
     listed = json.dumps([[one, one] for one in names])
     (home / "versions.js").write_text(f"window.gibbousVersions = {listed};\n", encoding="utf-8")

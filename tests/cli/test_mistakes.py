@@ -28,6 +28,11 @@ TYPED = [
     (["synthesize", "--rows", "many"], "USAGE", "--rows"),
     (["synthesize", "--rows"], "USAGE", "requires an argument"),
     (["synthesize", "--threads", "0"], "USAGE", "--threads"),
+    (
+        ["synthesize", "in.csv", "--schema", "s.toml", "-o", "Release.ZIP"],
+        "FOLDER",
+        "For example --out Release.",
+    ),
     (["plan"], "NOSCHEMA", "Pass --schema FILE"),
     (["plan", "--config", "absent.toml"], "CONFIG", "cannot be read"),
     (["methods", "sbgh"], "UNKNOWNMETHOD", "Did you mean 'sbhg'?"),

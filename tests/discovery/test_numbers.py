@@ -12,9 +12,9 @@ from scipy.stats import ks_2samp
 import gibbous as gb
 from gibbous.cli.synthesize_verb import _at_bounds, _at_ends
 from gibbous.core.codes import Codes
+from gibbous.core.context import Context
 from gibbous.core.discovery import Discovery
 from gibbous.core.recode import Edges, recoded, recoded_schema
-from gibbous.core.context import Context
 from gibbous.core.schema import Column, Schema, Source, Unit, Within
 from gibbous.core.tables import Dense, NoiseInfo, Recipe, Table, Tables
 from gibbous.encode.cell_text import column_numbers, lenient_codes

@@ -36,11 +36,17 @@ DRAWN = REAL.with_columns(pay=pl.Series([0.0, 4.0, 8.0, 8.0]), days=pl.Series([1
 def test_means_are_of_the_numbers_as_they_were_read() -> None:
     means, moved = findings(subject(REAL, DRAWN, SCHEMA))
 
-    pay, days = math.sqrt((100 + 36 + 4 + 324) / 4), math.sqrt((7.5625 + 3.0625 + 0.5625 + 27.5625) / 4)
+    pay, days = (
+        math.sqrt((100 + 36 + 4 + 324) / 4),
+        math.sqrt((7.5625 + 3.0625 + 0.5625 + 27.5625) / 4),
+    )
     by_hand = {"pay": (5 - 10) / pay, "days": (2.25 - 3.75) / days, "day": 0.0}
     assert {row["column"]: row["difference"] for row in means.detail} == pytest.approx(by_hand)
     assert means.value == pytest.approx(sum(map(abs, by_hand.values())) / 3)
-    assert [(row["real"], row["synthetic"]) for row in means.detail][:2] == [(10.0, 5.0), (3.75, 2.25)]
+    assert [(row["real"], row["synthetic"]) for row in means.detail][:2] == [
+        (10.0, 5.0),
+        (3.75, 2.25),
+    ]
     assert [*moved.detail] == [{"column": "pay", "share": 0.25}, {"column": "days", "share": 0.25}]
     assert moved.value == pytest.approx(0.1)
     assert moved.null == ()

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Literal
 
 import pytest
 
 import gibbous
 from gibbous.encode.faults import NAMES
 from tests.frame.tree import DOCS, ROOT, SRC
-from tests.needs import builder, need
+from tests.needs import BROWSERS, builder, need, program
 
 WEBSITE = ROOT / "website"
 ADDRESS = re.compile(r"""(?:src|href|url)\s*[=(]\s*["']?(https?:)?//[^"')\s>]+""")
@@ -96,6 +96,14 @@ def test_the_four_parts_hold_every_page_of_the_index(site: ModuleType) -> None:
     assert {p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")} - shown == {"README.md"}
 
 
+def test_the_menu_names_mechanisms_as_they_are_typed(site: ModuleType) -> None:
+    nav = site._nav({"API": [], "Notebooks": []})
+    reference = next(part["Reference"] for part in nav if "Reference" in part)
+    menu = next(one["Mechanisms"] for one in reference if "Mechanisms" in one)
+
+    assert {name for entry in menu for name in entry} == {about.name for about in gibbous.methods()}
+
+
 def test_the_proof_book_holds_every_proof_once_in_whole_sentences(site: ModuleType) -> None:
     book = site.proof_book.page()
     order = [name for _, group in site.proof_book.chapters() for name in group]
@@ -145,44 +153,24 @@ def test_figures_of_the_readme_are_those_of_the_bench(site: ModuleType) -> None:
     assert "264 MB" in (DOCS / "reference" / "benchmarks.md").read_text()
 
 
-def test_no_name_in_the_picture_of_the_readme_lies_on_a_mark_or_another_name(
+def test_the_picture_of_the_readme_has_a_line_a_method_that_a_phone_shows_readably(
     site: ModuleType,
 ) -> None:
-    import pandas as pd
+    """Letters of 10 pixels and more in a column of 328, which a phone of 360 has; nothing is cut."""
+    lines = site.figures.accuracy.lines("adult")
+    found = {line.name: line.means for line in lines if line.epsilon == 1}
+    del found["resampled"]
 
-    bench = site.figures.accuracy_picture
-    found = [one for one in site.figures.accuracy.lines("adult") if one.epsilon == 1]
-    marks = [one for one in found if one.means["cpu_seconds"] > 0]
-    frame = pd.DataFrame([{"method": one.name.split(",")[0]} | one.means for one in marks])
-    crowd = frame.assign(cpu_seconds=1.0, tv2=0.05)
+    for name in ("reference/beside-other-tools.svg", "mechanisms/adaptive_gibbs.svg"):
+        picture = (DOCS / name).read_text(encoding="utf-8")
+        texts = re.findall(r">([^<>]+)</text>", picture)
+        width = float(re.search(r'<svg[^>]* width="(\d+)"', picture)[1])  # type: ignore[index]
 
-    assert set(bench._places(frame, 190)) <= set(range(len(bench.PLACES)))
-    assert _touching(bench, frame) == 0
-    assert _touching(bench, crowd) > 0, "eleven names beside one mark have no room"
-
-
-def _touching(bench: ModuleType, frame: Any) -> int:
-    """How many names lie on another name or on the mark of another."""
-    import numpy as np
-
-    x = 640 * np.log(frame.cpu_seconds / 0.3) / np.log(2000 / 0.3)
-    y = 190 * (1 - frame.tv2 / 0.14)
-    places = [bench.PLACES[k] for k in bench._places(frame, 190)]
-    boxes = [
-        bench._box(px + dx, py + dy, 6.6 * len(name), dx > 0)
-        for px, py, name, (dx, dy) in zip(x, y, frame.method, places, strict=True)
-    ]
-    return sum(
-        bench._touch(box, other)
-        for k, box in enumerate(boxes)
-        for j, other in enumerate(boxes)
-        if j != k
-    ) + sum(
-        bench._touch(box, (px - 5, py - 5, px + 5, py + 5))
-        for k, box in enumerate(boxes)
-        for j, (px, py) in enumerate(zip(x, y, strict=True))
-        if j != k
-    )
+        assert min(map(float, re.findall(r'font-size="([\d.]+)px"', picture))) * 328 / width >= 10
+        for method, means in found.items():
+            assert any(text.rstrip("*") == method.split(",")[0] for text in texts), method
+            assert f"{means['tv2']:.3f}" in texts
+            assert f"{float(format(means['cpu_seconds'], '.3g')):,g}" in texts
 
 
 def test_functions_of_the_tour_exist() -> None:
@@ -194,10 +182,14 @@ def test_functions_of_the_tour_exist() -> None:
         assert re.search(rf"^ *def {name}\(", (SRC / path).read_text(), re.MULTILINE), (path, name)
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, gathered and built once as `./dev docs` does; skips where the builder is not installed."""
+    return _built(tmp_path_factory.mktemp("site"))
+
+
 @pytest.mark.slow
-def test_the_site_builds_strictly_and_asks_nothing_of_the_network(tmp_path: Path) -> None:
-    """Gathered and built as `./dev docs` does; skips where the builder is not installed."""
-    built = _built(tmp_path)
+def test_the_site_builds_strictly_and_asks_nothing_of_the_network(built: Path) -> None:
     pages = list(built.rglob("*.html"))
     asked = {
         (page.name, hit.group())
@@ -210,6 +202,55 @@ def test_the_site_builds_strictly_and_asks_nothing_of_the_network(tmp_path: Path
     assert not asked
     assert (built / "reference" / "errors.html").exists()
     assert 'id="gibbous.synthesize"' in (built / "reference/api/plan-and-release.html").read_text()
+
+
+# Words of tables that stand on two lines, and boxes that scroll and that no keyboard reaches.
+TORN = r"""() => [...document.querySelectorAll(".md-typeset td, .md-typeset th")].flatMap(cell => {
+  const found = [], range = document.createRange();
+  const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) for (const word of texts.currentNode.textContent.matchAll(/\w+/g)) {
+    range.setStart(texts.currentNode, word.index);
+    range.setEnd(texts.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].filter(r => r.width).map(r => Math.round(r.top))).size > 1)
+      found.push(word[0]);
+  }
+  return found;
+}).concat([...document.querySelectorAll(".md-typeset__scrollwrap")].filter(
+  box => box.scrollWidth > box.clientWidth + 1 && box.tabIndex).map(() => "no keyboard reaches a box"))"""
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_names_in_tables_are_whole_and_axe_finds_nothing(
+    built: Path, scheme: Literal["light", "dark"]
+) -> None:
+    need("Chromium")
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
+
+    from tests.studio.test_browser import serious
+
+    pages = ("index", "how-to/studio", "how-to/discover", "mechanisms/adaptive_gibbs")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=program(*BROWSERS), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+        failed: list[str] = []
+        page.on(
+            "requestfailed",  # axe asks again for what a page has, as xhr, which a file refuses
+            lambda asked: asked.resource_type == "xhr" or failed.append(asked.url),
+        )
+        found = []
+        for name in pages:
+            page.goto((built / f"{name}.html").as_uri())
+            page.locator(".md-typeset__scrollwrap").first.wait_for(state="attached")
+            assert page.locator(".md-typeset td").count() > 5
+            found += page.evaluate(TORN) + serious(page, Axe(), name)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        browser.close()
+
+    assert found == []
+    assert failed == []
 
 
 def _built(folder: Path) -> Path:

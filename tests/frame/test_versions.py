@@ -65,11 +65,14 @@ def test_a_page_opened_from_a_file_offers_the_versions(
     need("Chromium")
     site, home = _site(tmp_path / "site"), tmp_path / "kept"
     versions.keep(site, home, "0.1.0")
+    plain = _opened(site / "index.html")
     alone = _opened(home / "0.1.0" / "index.html")
     versions.keep(site, home, "0.2.0")
 
     both = _opened(home / "0.1.0" / "index.html")
 
+    assert "versions.js" not in plain, "where no version is kept, there is no such file"
+    assert "versions.js" in alone
     assert "<select" not in alone
     assert 'aria-label="Version of these pages"' in both
     assert both.index(">0.2.0<") < both.index(">0.1.0<")

@@ -24,9 +24,6 @@ ledger.close()
 """
 
 
-listed = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs Linux's list of open files")
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite"
@@ -43,7 +40,6 @@ def test_what_is_charged_after_another_process_closed_is_there(path: Path) -> No
     assert _other(path) == 3
 
 
-@listed
 def test_a_handle_that_is_closed_lets_the_other_process_delete_the_log(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,7 +54,6 @@ def test_a_handle_that_is_closed_lets_the_other_process_delete_the_log(
     held.close()
 
 
-@listed
 @pytest.mark.parametrize("opened", [Ledger.open, Ledger.read], ids=["open", "read"])
 def test_handles_do_not_pile_up_and_none_is_left(path: Path, opened: object) -> None:
     first = Ledger.open(path)

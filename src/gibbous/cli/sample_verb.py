@@ -12,7 +12,7 @@ from gibbous.cli.flags import EngineFlags, RequestFlags, keyed, unkeyed
 from gibbous.cli.keys_verb import opened
 from gibbous.cli.output_flags import OutputFlags, SignFlags, TablesFlags
 from gibbous.cli.progress import Bars
-from gibbous.cli.synthesize_verb import Flags, finish, folder_of
+from gibbous.cli.synthesize_verb import Flags, finish, folder_of, release_folder
 from gibbous.core.errors import UsageError
 from gibbous.core.machine import at_most
 from gibbous.core.request import FORMATS
@@ -106,7 +106,7 @@ def _made_elsewhere(
     signing: SignFlags,
     screen: ScreenFlags,
 ) -> None:
-    values, target = keyed(asked, written), folder_of(written.out)
+    values, target = keyed(asked, written), release_folder(written.out)
     if "schema" not in values:
         raise UsageError(
             "NOSCHEMA",

@@ -51,7 +51,7 @@ def run(
             "synthesize reads CSV or Parquet, or a table of its engine.",
             "Pass it first: gibbous synthesize DATA --schema FILE ...",
         )
-    out = folder_of(values.get("output.path"))
+    out = release_folder(values.get("output.path"))
     if charging.budget is not None:
         number("budget", charging.budget)  # refused here if it is none; passed on as it was written
     if public.given:
@@ -138,9 +138,7 @@ def _at_bounds(column: Column) -> Iterator[tuple[float, float]]:
             yield float(law.edges[place]), share
 
 
-def _at_ends(
-    column: Column, tables: Tables | None, place: int
-) -> Iterator[tuple[float, float]]:
+def _at_ends(column: Column, tables: Tables | None, place: int) -> Iterator[tuple[float, float]]:
     """The first and the last of bought whole numbers, where far more rows have it than its neighbor."""
     numbers = column.kind == "ordinal" and all(type(level) is int for level in column.levels)
     if tables is None or not numbers or column.source("levels") != "discovered":
@@ -164,11 +162,28 @@ def _sets(rows: list[int]) -> str:
     return f"{show.counted(len(rows), 'set')} of {show.counted(rows[0], 'row')}"
 
 
+def release_folder(out: Path | None) -> Path:
+    """The folder of a release that was named; rows alone may go to a file.
+
+    Raises:
+        UsageError: none was, or it is called like a file.
+    """
+    folder = folder_of(out)
+    if folder.suffix.lower() in FILES and not folder.is_dir():
+        raise UsageError(
+            "FOLDER",
+            f"The output {str(folder)!r} is called like a file.",
+            "A release is a new folder; --format says what its sets are, and any program can pack it then.",
+            f"For example --out {show.quoted(folder.with_suffix(''))}.",
+        )
+    return folder
+
+
 def folder_of(out: Path | None) -> Path:
     """The output that was named.
 
     Raises:
-        UsageError: none was, or it is called like a file.
+        UsageError: none was.
     """
     if out is None:
         raise UsageError(
@@ -176,12 +191,5 @@ def folder_of(out: Path | None) -> Path:
             "No output folder was given.",
             "A release is a new folder.",
             "Pass --out FOLDER (short: -o).",
-        )
-    if out.suffix.lower() in FILES and not out.is_dir():
-        raise UsageError(
-            "FOLDER",
-            f"The output {str(out)!r} is called like a file.",
-            "A release is a new folder; --format says what its sets are, and any program can pack it then.",
-            f"For example --out {show.quoted(out.with_suffix(''))}.",
         )
     return out

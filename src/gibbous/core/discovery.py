@@ -61,7 +61,7 @@ class Discovery:
             raise UsageError(
                 "DISCOVERY",
                 "Names, levels or bounds of a Discovery are of another kind than it takes.",
-                "Names are lists of text; a named column has a list of levels, or two bounds, the least first.",
+                "Names are lists of text; a named column has a list of levels, or two bounds, least first.",
                 'For example names=["sex", "age"], levels={"sex": ["f", "m"]}, bounds={"age": (0, 120)}.',
             ) from None
         if not isinstance(self.unit, Unit):

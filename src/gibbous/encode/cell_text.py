@@ -169,7 +169,9 @@ def moved(values: pl.Series, column: Column, codes: np.ndarray) -> np.ndarray:
     else:
         whole = all(type(level) is int for level in column.levels)
         texts = whole_text(cells) if whole else cells
-        kept = texts.is_in([str(level) for level in column.levels]).fill_null(value=False).to_numpy()
+        kept = (
+            texts.is_in([str(level) for level in column.levels]).fill_null(value=False).to_numpy()
+        )
     shown: np.ndarray = kept | (null & (column.missing_code is not None))
     return ~shown
 

@@ -1,6 +1,6 @@
 """Compiled draws from alias tables: keys, slots and levels of many rows, step after step.
 
-Each kernel has a numpy twin in `reference` or `exact` that it equals bit for bit. A block of 2048
+Each kernel has a numpy twin in `alias_twins` or `exact_draws` that it equals bit for bit. A block of 2048
 rows goes through all steps before the next block starts, so that its codes stay in cache. All
 arithmetic is unsigned, and columns are sliced before they are indexed, or loops lose their vectors.
 """

@@ -66,7 +66,9 @@ def connect(path: Path | None, address: str = "", **options: Any) -> Connection:
     """
     options |= {"isolation_level": None, "check_same_thread": False, "factory": Connection}
     with guard:
-        made: Connection = sqlite3.connect(address or path or ":memory:", uri=bool(address), **options)
+        made: Connection = sqlite3.connect(
+            address or path or ":memory:", uri=bool(address), **options
+        )
         if path is not None:
             made.place = _place(path)
             _connected[made.place] += 1
