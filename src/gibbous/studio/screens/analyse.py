@@ -71,11 +71,10 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
 def _apart(studio: Studio, formula: str, names: Sequence[str]) -> list[str]:
     """Columns on the right that no released table holds together with one on the left."""
     said = json_of(studio.place.release / "tables" / "tables.json")
-    held = [
-        {*one["context"].get("targets", []), *one["context"].get("parents", [])}
-        for one in said.get("items", [])
-        if isinstance(one, dict) and isinstance(one.get("context"), dict)
-    ]
+    try:
+        held = [{*one["context"]["targets"], *one["context"]["parents"]} for one in said["items"]]
+    except (KeyError, TypeError):
+        held = []
     left, right = (_places(side, names) for side in formula.split("~", 1))
     if not held or not left:
         return []
