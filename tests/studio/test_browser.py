@@ -438,7 +438,9 @@ def test_the_same_method_is_compared_twice_with_parameters_of_choice(
     visit = Visit(browser, studio.address)
     to_the_run(visit, table(tmp_path, tuple(f"c{i}" for i in range(12))))
     page = visit.go("compare")
-    page.get_by_role("checkbox", name="adaptive_gibbs").uncheck()
+    for name in ("adaptive_gibbs", "privbayes"):
+        page.get_by_role("checkbox", name=name).uncheck()
+    page.get_by_role("checkbox", name="noisy_pegs").check()
     page.get_by_label("Epsilons").fill("1")
     page.get_by_label("Repeats").fill("1")
     for text in ("1", ""):
