@@ -312,8 +312,12 @@ def test_cards_say_what_a_figure_is_worth() -> None:
     assert _verdict(0.0454, beside) == "nobetter"
     assert _verdict(0.0198, beside) == "anew"
     assert _verdict(0.03, beside) == ""
-    assert _verdict(0.9, {"bootstrap": 0.95, "independent": 0.5}) == ""
-    assert _verdict(0.45, {"bootstrap": 0.95, "independent": 0.5}) == "nobetter"
+    rising = {"bootstrap": 0.95, "independent": 0.5}
+    assert _verdict(0.9, rising, "higher") == ""
+    assert _verdict(0.45, rising, "higher") == "nobetter"
+    assert _verdict(0.45, rising, "near") == ""
+    assert _verdict(0.0036, {"bootstrap": 0.0069, "independent": 0.0062}) == ""
+    assert _verdict(0.0036, {"bootstrap": 0.0062, "independent": 0.0069}) == ""
 
 
 def test_analyse_knows_terms_that_no_released_table_joins(described: Studio, folder: Path) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gibbous.studio.forms import Form
 
 CARDS = 6
+CLEAR = 0.25  # of the larger: independent columns and records drawn anew are that far apart
 PANELS = ("real", "synthetic", "difference")
 COLUMNS = 10
 PAIRS = 8  # offered, the furthest from the records first
@@ -74,20 +75,24 @@ def _cards(answer: Any, group: str) -> list[dict[str, Any]]:
                     "value": value,
                     "beside": beside,
                     "words": one.get("definition", ""),
-                    "verdict": _verdict(value, dict(beside)),
+                    "verdict": _verdict(value, dict(beside), one.get("better", "")),
                 }
             )
     return found[:CARDS]
 
 
-def _verdict(value: float, beside: dict[str, float]) -> str:
-    """Whether a figure is no better than independent columns, or as good as records drawn anew; else ""."""
+def _verdict(value: float, beside: dict[str, float], better: str = "lower") -> str:
+    """Whether a figure is no better than independent columns, or as good as records drawn anew; else "".
+
+    Figures that do not tell the two apart say nothing.
+    """
     anew, apart = beside.get("bootstrap"), beside.get("independent")
-    if anew is None or apart is None or anew == apart:
+    if anew is None or apart is None or better not in ("lower", "higher"):
         return ""
-    best = (value - apart) / (
-        anew - apart
-    )  # 0: as independent columns; 1: as the records drawn anew
+    gap = (apart - anew) * (1 if better == "lower" else -1)
+    if gap <= CLEAR * max(abs(anew), abs(apart)):
+        return ""
+    best = (apart - value) / (apart - anew)  # 0: as independent columns; 1: as records drawn anew
     return "nobetter" if best <= 0.05 else "anew" if best >= 0.95 else ""
 
 
