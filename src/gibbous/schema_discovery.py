@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from gibbous.core.boundary import guarded
 from gibbous.core.claim import Relation
+from gibbous.core.column import Column, edge_text
 from gibbous.core.discovery import Discovery
 from gibbous.core.exact import Number, exact
 from gibbous.core.keywords import answering
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import Progress, silent
+from gibbous.core.release import Release
 from gibbous.core.request import Output, Privacy, Request
 from gibbous.core.schema import Schema
+from gibbous.core.tables import Tables
 from gibbous.engines import records_in, text_engine
 from gibbous.mechanisms._discovery import SchemaAlone
 from gibbous.pipeline import IN_THIS_PROCESS
@@ -24,9 +28,13 @@ from gibbous.privacy.ledger.files import make_private_folder
 from gibbous.privacy.spend import Charge, curator_of
 from gibbous.promise import ledger_of, planned
 from gibbous.read.schema_write import schema_toml
+from gibbous.structure.fine_bins import just_above
 from gibbous.write.durable_files import replace_file
 from gibbous.write.in_memory import InMemory
 from gibbous.write.purchases import SHORT, folder_beside
+
+SEEN = 0.005  # share of rows from which on it is said where they went
+PILED = 2  # times as many rows as its neighbor: an end of whole numbers that others may have been moved to
 
 
 def plan_discovery(
@@ -116,3 +124,70 @@ def discover_schema(
             replace_file(kept, text)
         hold.commit(hashlib.sha256(text).hexdigest())
     return schema
+
+
+def missed(release: Release) -> Iterator[str]:
+    """What a schema that was bought lacks, in sentences: from noisy tables and the schema alone.
+
+    Args:
+        release: as it was made or loaded; one under a declared schema has none.
+    """
+    schema = release.schema
+    if not any(
+        source == "discovered" for c in schema for fact, source in c.sources if fact == "kind"
+    ):
+        return
+    if schema.ignore:
+        yield left_out(schema)
+    tables = release.tables
+    for j, column in enumerate(schema):
+        share = 0.0 if tables is None else _share(tables, j, column.other_code)
+        if share >= SEEN:
+            yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels)."
+        for bound, share in (*_at_bounds(column), *_at_ends(column, tables, j)):
+            yield (
+                f"{column.name}: about {share:.1%} of rows have {edge_text(column, bound)}, which is a bound "
+                "that was found. What lies beyond became it: unless many have it, declare wider bounds."
+            )
+
+
+def left_out(schema: Schema) -> str:
+    """The columns that paid discovery found too little about, and what to do."""
+    return (
+        f"left out, since no levels or bounds that enough rows share were found: {', '.join(schema.ignore)}. "
+        "State what is known (--numeric, --days, --levels; --decimal ',' if numbers are written 3,5), or "
+        "declare a schema."
+    )
+
+
+def _at_bounds(column: Column) -> Iterator[tuple[float, float]]:
+    """The outer bounds that were bought and have half a percent of rows or more, by the paid law."""
+    law = column.within
+    if law is None or column.source("bounds") != "discovered":
+        return
+    low, high = law.edges[0], law.edges[-1]
+    single = {0: low < 0 and law.edges[1] == just_above(column, low), -1: law.edges[-2] == high}
+    for place, one in single.items():
+        share = law.weights[place] / sum(law.weights)
+        if one and share >= SEEN:
+            yield float(law.edges[place]), share
+
+
+def _at_ends(column: Column, tables: Tables | None, place: int) -> Iterator[tuple[float, float]]:
+    """The first and the last of bought whole numbers, where far more rows have it than its neighbor."""
+    numbers = column.kind == "ordinal" and all(type(level) is int for level in column.levels)
+    if tables is None or not numbers or column.source("levels") != "discovered":
+        return
+    for end, beside in ((0, 1), (column.bins - 1, column.bins - 2)):
+        share = _share(tables, place, end)
+        if share >= max(SEEN, PILED * _share(tables, place, beside)):
+            yield float(str(column.levels[end])), share
+
+
+def _share(tables: Tables, place: int, code: int | None) -> float:
+    """Noisy share of a code in its column; 0 where no table says."""
+    for table in tables.published():
+        values = table.cells.values.ravel()
+        if code is not None and table.context.columns == (place,) and code < len(values):
+            return min(1.0, float(values[code] / max(1, values.sum())))
+    return 0.0

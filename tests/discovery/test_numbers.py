@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,6 @@ import pytest
 from scipy.stats import ks_2samp
 
 import gibbous as gb
-from gibbous.cli.synthesize_verb import _at_bounds, _at_ends
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.discovery import Discovery
@@ -22,6 +22,7 @@ from gibbous.encode.encode import Encoder
 from gibbous.mechanisms._discovery import Discovering
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.text_curator import TextCurator
+from gibbous.schema_discovery import _at_bounds, _at_ends, missed
 from tests.discovery.conftest import bought, engine_of, visits
 
 ROWS = 12_000
@@ -160,3 +161,20 @@ def test_an_end_of_whole_numbers_is_named_where_rows_pile_up() -> None:
     assert ends([900, 50, 30, 20]) == [(3.0, 0.9)]
     assert ends([300, 300, 300, 100]) == []
     assert ends([400, 300, 100, 200], "declared") == []
+
+
+def test_a_bound_of_days_is_named_as_a_day_and_no_share_is_above_one() -> None:
+    first = 737425.0  # 2020-01-01
+    law = Within((first, first + 1, first + 9, first + 9), (0, 50, 50))
+    sources: tuple[tuple[str, Source], ...] = (("kind", "discovered"), ("bounds", "discovered"))
+    day = Column("x", "date", edges=(first, first + 9), clamp=True, within=law, sources=sources)
+    kind = Column("k", "nominal", ("a",), other="other", sources=(("kind", "discovered"),))
+    noisy = Table(
+        Context((1,), (), (2,), ()), Dense(np.array([[-9, 99]])), NoiseInfo("gaussian", 9.0)
+    )
+    tables = Tables(Schema((day, kind)), (noisy,), Recipe("ancestral", (0,)))
+
+    said = list(missed(SimpleNamespace(schema=tables.schema, tables=tables)))  # type: ignore[arg-type]
+
+    assert "x: about 50.0% of rows have 2020-01-10, which is a bound" in said[0]
+    assert said[1] == "k: about 100.0% of rows are in 'other' (rare levels)."

@@ -120,6 +120,21 @@ def test_what_is_not_said_is_refused_before_anything_is_charged(
     assert not Path("release").exists()
 
 
+def test_what_was_missed_is_said_to_people_and_to_programs(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    days = [*["2020-01-15"] * 3000, *["2020-05-01"] * 3000, *["1890-03-01"] * 20]
+    rows = [f"{'abc'[i % 3] if i % 20 else f'rare{i}'},{day}" for i, day in enumerate(days)]
+    data = tmp_path / "far.csv"
+    data.write_text("kind,seen\n" + "\n".join(rows) + "\n")
+    asked = ("synthesize", data, "--unit", "row", "--header-is-public", *BUDGET)
+
+    shown = cli(*asked, "--out", "shown")
+    told = json.loads(cli(*asked, "--out", "told", "--json").out)["warnings"]
+
+    assert told
+    assert all(f"warning: {text}" in shown.out for text in told)
+    assert any(text.startswith("kind: about ") and "'other'" in text for text in told)
+
+
 def test_a_first_record_is_not_taken_for_names(cli: Cli, data: Path) -> None:  # noqa: F811
     bare = Path("bare.csv")
     bare.write_text("".join(data.read_text().splitlines(keepends=True)[1:]))

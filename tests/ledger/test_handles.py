@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,10 +56,12 @@ def test_a_handle_that_is_closed_lets_the_other_process_delete_the_log(
 
 
 @pytest.mark.parametrize("opened", [Ledger.open, Ledger.read], ids=["open", "read"])
-def test_handles_do_not_pile_up_and_none_is_left(path: Path, opened: object) -> None:
+def test_handles_do_not_pile_up_and_none_is_left(
+    path: Path, opened: Callable[[Path], Ledger]
+) -> None:
     first = Ledger.open(path)
     for _ in range(20):
-        opened(path).close()  # type: ignore[operator]
+        opened(path).close()
 
     # The file by SQLite, perhaps twice, and the kept one; its log and the index of that.
     assert len(_open_files(path.parent)) <= 6

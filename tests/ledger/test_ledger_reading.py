@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from gibbous.core import durable
 from gibbous.core.claim import pure
 from gibbous.core.errors import LedgerUnusable
-from gibbous.privacy.ledger import Ledger, LedgerWarning
+from gibbous.privacy.ledger import Ledger, LedgerWarning, files
 from gibbous.privacy.ledger import reading as ledger_reading
 from tests.needs import need
 
@@ -133,3 +134,14 @@ def test_D_a_ledger_that_is_gone_while_an_anchor_knows_it_is_not_read_as_none(
     with pytest.raises(LedgerUnusable, match="knows its head"):
         Ledger.read(path, anchor=anchor)
     assert not path.parent.exists()
+
+
+def test_a_lock_that_is_not_given_back_is_not_waited_for_without_end(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable, "PATIENCE", 0.1)
+    with files.locked(path.with_name("ledger.sqlite.lock")), pytest.raises(LedgerUnusable) as busy:
+        Ledger.read(path)
+
+    assert busy.value.name == "BUSY"
+    Ledger.read(path).close()

@@ -74,7 +74,7 @@ def discover(
     """
     _writable(out, overwrite)
     from gibbous.read.schema_file import schema_toml
-    from gibbous.schema_discovery import discover_schema
+    from gibbous.schema_discovery import discover_schema, left_out
 
     options = reading.options()
     known = public.discovery(data, options)
@@ -89,7 +89,7 @@ def discover(
     if not screen.quiet:
         _columns(schema)
         if schema.ignore:
-            show.line(f"  {show.left_out(schema)}")
+            show.line(f"  {left_out(schema)}")
     show.line(
         f"{out}: {show.counted(len(schema), 'column')}, bought for {cost}, which the ledger was "
         f"charged. Next: gibbous synthesize {show.quoted(data)} --schema {show.quoted(out)}"
@@ -156,7 +156,8 @@ def check(path: Path, data: str | None, reading: ReadingFlags, screen: ScreenFla
         with Bars(quiet=screen.silent) as bars:
             moved = _hold_against(schema, data, reading.options(), bars)
     if screen.json:
-        show.as_json(summary(schema) | {"path": str(path), "conforms": data is not None or None})
+        said = {"path": str(path), "conforms": data is not None or None, "moved": sorted(moved)}
+        show.as_json(summary(schema) | said)
         return
     if not screen.quiet:
         _columns(schema)

@@ -108,15 +108,6 @@ def folder(path: Path, *, prefix: bool = False) -> None:
         line(f"  {name:<{width}}  {bytes_words(size):>10}")
 
 
-def left_out(schema: Schema) -> str:
-    """The columns that paid discovery found too little about, and what to do."""
-    return (
-        f"left out, since no levels or bounds that enough rows share were found: {', '.join(schema.ignore)}. "
-        "State what is known (--numeric, --days, --levels; --decimal ',' if numbers are written 3,5), or "
-        "declare a schema."
-    )
-
-
 def cost_words(plan: Plan, schema: Schema, uncovered: Sequence[str] = ()) -> str:
     """The total cost of everything released, first the number, then what it does not cover.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,19 +12,14 @@ from gibbous.cli.flags import ConsentFlags, EngineFlags, LedgerFlags, RequestFla
 from gibbous.cli.output_flags import OutputFlags, SignFlags
 from gibbous.cli.parameters import number
 from gibbous.cli.progress import Bars
-from gibbous.core.column import Column
 from gibbous.core.errors import UsageError
 from gibbous.core.release import Release
-from gibbous.core.tables import Tables
-from gibbous.structure.fine_bins import just_above
 
 if TYPE_CHECKING:
     from gibbous.cli.discovery_flags import DiscoveryFlags
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
 
 FILES = (".csv", ".dta", ".gz", ".parquet", ".sav", ".tar", ".tsv", ".xlsx", ".zip")
-PILED = 2  # times as many rows as its neighbor: an end of whole numbers that others may have been moved to
-
 Flags = tuple[RequestFlags, OutputFlags, LedgerFlags, ConsentFlags, EngineFlags, SignFlags]
 
 
@@ -73,6 +67,8 @@ def run(
 
 def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
     """Say what was released: the last line states the total cost first."""
+    from gibbous.schema_discovery import missed
+
     plan = release.plan
     uncovered = release.schema.inferred() if plan.total.is_dp else ()
     rows = list(release.receipt["rows"])
@@ -86,6 +82,7 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
                 "bought_before": release.bought_before,
                 "bought_from": release.bought_from,
                 "uncovered": list(uncovered),
+                "warnings": list(missed(release)),
                 "receipt": release.receipt.to_json(),
             }
         )
@@ -93,7 +90,7 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
     if not screen.quiet:
         show.line(f"{out}:")
         show.folder(out)
-        for warning in (*plan.warnings, *_not_found(release)):
+        for warning in (*plan.warnings, *missed(release)):
             show.line(f"  warning: {warning}")
         show.line(f"  next: gibbous verify {show.quoted(out)}")
     whose = f" ({release.bought_from})" if release.bought_from else ""
@@ -101,61 +98,6 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
     paid = "; nothing was charged here" if plan.total.basis == "stated" else paid
     cost = show.cost_words(plan, release.schema, uncovered)
     show.line(f"total cost: {cost}{paid}. {_sets(rows)} in {out}.")
-
-
-def _not_found(release: Release) -> Iterator[str]:
-    """What a schema that was bought lacks, from public things alone."""
-    schema = release.schema
-    if not any(
-        source == "discovered" for c in schema for fact, source in c.sources if fact == "kind"
-    ):
-        return
-    if schema.ignore:
-        yield show.left_out(schema)
-    tables = release.tables
-    for j, column in enumerate(schema):
-        share = 0.0 if tables is None else _share(tables, j, column.other_code)
-        if share >= 0.005:
-            yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels)."
-        for bound, share in (*_at_bounds(column), *_at_ends(column, tables, j)):
-            yield (
-                f"{column.name}: about {share:.1%} of rows have the number {bound:,.10g}, which is a bound "
-                "that was found. Numbers beyond it became it: unless many have that number, declare wider "
-                "bounds."
-            )
-
-
-def _at_bounds(column: Column) -> Iterator[tuple[float, float]]:
-    """The outer bounds that were bought and have half a percent of rows or more, by the paid law."""
-    law = column.within
-    if law is None or column.source("bounds") != "discovered":
-        return
-    low, high = law.edges[0], law.edges[-1]
-    single = {0: low < 0 and law.edges[1] == just_above(column, low), -1: law.edges[-2] == high}
-    for place, one in single.items():
-        share = law.weights[place] / sum(law.weights)
-        if one and share >= 0.005:
-            yield float(law.edges[place]), share
-
-
-def _at_ends(column: Column, tables: Tables | None, place: int) -> Iterator[tuple[float, float]]:
-    """The first and the last of bought whole numbers, where far more rows have it than its neighbor."""
-    numbers = column.kind == "ordinal" and all(type(level) is int for level in column.levels)
-    if tables is None or not numbers or column.source("levels") != "discovered":
-        return
-    for end, beside in ((0, 1), (column.bins - 1, column.bins - 2)):
-        share = _share(tables, place, end)
-        if share >= max(0.005, PILED * _share(tables, place, beside)):
-            yield float(str(column.levels[end])), share
-
-
-def _share(tables: Tables, place: int, code: int | None) -> float:
-    """Noisy share of a code in its column; 0 where no table says."""
-    for table in tables.published():
-        values = table.cells.values.ravel()
-        if code is not None and table.context.columns == (place,) and code < len(values):
-            return float(values[code] / max(1, values.sum()))
-    return 0.0
 
 
 def _sets(rows: list[int]) -> str:

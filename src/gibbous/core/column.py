@@ -203,7 +203,7 @@ class Column:
     def labels(self) -> tuple[str, ...]:
         """One readable label a code, in code order; for tables, reports and codebooks."""
         if self.binned:
-            shown = [_edge_text(self, e) for e in self.edges]
+            shown = [edge_text(self, e) for e in self.edges]
             names = [f"[{a}, {b})" for a, b in zip(shown, shown[1:], strict=False)]
             names[-1] = names[-1][:-1] + "]"
         else:
@@ -334,7 +334,8 @@ def _check_texts(column: Column) -> None:
         raise _bad(column, fault, allowed, "Correct labels")
 
 
-def _edge_text(column: Column, edge: float) -> str:
+def edge_text(column: Column, edge: float) -> str:
+    """A bound or cut point as people write it: a day, or a number."""
     if column.kind == "date":
         return datetime.date.fromordinal(int(edge)).isoformat()
     return str(int(edge)) if float(edge).is_integer() else repr(float(edge))

@@ -16,12 +16,13 @@ class Held(Exception):
     """Another process holds the lock. Its message says which one, as far as the system tells."""
 
 
-def take(handle: int, patience: float | None = None) -> None:
-    """Lock an open file for this process alone.
+def take(handle: int, patience: float | None = None, *, shared: bool = False) -> None:
+    """Lock an open file for this process alone, or beside others that share it.
 
     Args:
         handle: its descriptor; `free` gives the lock back, and so does the end of the process.
         patience: seconds to wait for; None for PATIENCE, 0 to ask once.
+        shared: only a lock of one process alone is waited for.
     Raises:
         Held: another process holds it, and still does after that time.
         OSError: the file cannot be locked.
@@ -30,7 +31,7 @@ def take(handle: int, patience: float | None = None) -> None:
     pause = 0.0005
     while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 raise Held(_holder(handle)) from None

@@ -157,21 +157,23 @@ def moved(values: pl.Series, column: Column, codes: np.ndarray) -> np.ndarray:
     Returns:
         bool (rows,).
     """
-    cells = plain_text(as_cells(values, column.date_format))
-    null = cells.is_null().to_numpy()
+    if not column.binned and not lenient(column):
+        return np.asarray(codes == (-1 if column.other_code is None else column.other_code))
     if column.binned:
         read = numbers_as_read(values, column)
         kept = (read >= column.edges[0]) & (read <= column.edges[-1])
-    elif not lenient(column):
-        return np.asarray(codes == (-1 if column.other_code is None else column.other_code))
-    elif column.levels == HOURS:
-        kept = _like(cells, _CLOCK)
-    else:
+        if kept.all():
+            return ~kept
+    cells = plain_text(as_cells(values, column.date_format))
+    if not column.binned:
         whole = all(type(level) is int for level in column.levels)
         texts = whole_text(cells) if whole else cells
+        known = pl.Series([str(level) for level in column.levels])
+        hours = column.levels == HOURS
         kept = (
-            texts.is_in([str(level) for level in column.levels]).fill_null(value=False).to_numpy()
+            _like(cells, _CLOCK) if hours else texts.is_in(known).fill_null(value=False).to_numpy()
         )
+    null = cells.is_null().to_numpy()
     shown: np.ndarray = kept | (null & (column.missing_code is not None))
     return ~shown
 

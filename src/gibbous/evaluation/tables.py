@@ -34,7 +34,8 @@ class Side:
         codes: (rows, columns) under the schema.
         frame: the columns of the schema in order with typed values: numbers as Float64 or Int64, days
             as Date, levels as the schema spells them, null for missing.
-        read: the same columns as they were read, before the schema moved any cell; None for drawn rows.
+        read: as they were read, the columns of which the schema may have moved cells, or that are numbers;
+            None for drawn rows.
     """
 
     codes: Codes
@@ -241,12 +242,14 @@ def side(source: Any, schema: Schema, *, options: Any = None) -> Side:
     Raises:
         InputRejected, SchemaMismatch, ResourceLimit: as `read_columns` and `encode`.
     """
+    from gibbous.encode.cell_text import lenient
     from gibbous.encode.encode import encode
     from gibbous.read.source import read_columns
 
     frame = read_columns(source, schema=schema, options=options)
     codes = encode(frame, schema)
-    return Side(codes, typed(frame, codes), frame.select(schema.names))
+    changed = [c.name for c in schema if c.binned or lenient(c) or type(c.levels[0]) is int]
+    return Side(codes, typed(frame, codes), frame.select(changed) if changed else None)
 
 
 def typed(frame: pl.DataFrame, codes: Codes) -> pl.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from gibbous.evaluation.measure import (
     mean_of_known,
 )
 from gibbous.evaluation.tables import Side, Subject
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MEANS = Metric(
     name="means",
@@ -57,10 +61,10 @@ def findings(subject: Subject, _: Options = NOTHING) -> list[Finding]:
 def means(real: Side, synthetic: Side) -> Measured:
     """The standardized difference of each column of numbers; a column that does not vary is left out."""
     detail = []
-    for at, column in enumerate(real.schema):
+    for column in real.schema:
         if not (column.binned or _whole(column.levels)):
             continue
-        values = [_numbers(side, at, column) for side in (real, synthetic)]
+        values = [_numbers(side, column) for side in (real, synthetic)]
         known = [one[np.isfinite(one)] for one in values]
         if min(map(len, known)) == 0 or (spread := float(np.std(known[0]))) == 0.0:
             continue
@@ -78,10 +82,8 @@ def moved_cells(real: Side) -> Measured:
     """The share of cells of each column that the schema shows as something else."""
     from gibbous.encode.cell_text import moved
 
-    if real.read is None:
-        return Measured(math.nan, note="The table was not read from anywhere.")
     shares = {
-        column.name: float(moved(real.read[column.name], column, real.codes.by_column[at]).mean())
+        column.name: float(moved(_read(real, column), column, real.codes.by_column[at]).mean())
         for at, column in enumerate(real.schema)
     }
     detail = tuple({"column": name, "share": share} for name, share in shares.items() if share > 0)
@@ -92,8 +94,14 @@ def _whole(levels: Sequence[object]) -> bool:
     return bool(levels) and all(type(level) is int for level in levels)
 
 
-def _numbers(side: Side, at: int, column: Column) -> np.ndarray:
+def _numbers(side: Side, column: Column) -> np.ndarray:
     """float64 (rows,), days as ordinals; NaN for missing and what is no number."""
     from gibbous.encode.cell_text import numbers_as_read
 
-    return numbers_as_read((side.frame if side.read is None else side.read)[column.name], column)
+    return numbers_as_read(_read(side, column), column)
+
+
+def _read(side: Side, column: Column) -> pl.Series:
+    """A column as it was read, where that is kept."""
+    read = side.read
+    return (side.frame if read is None or column.name not in read.columns else read)[column.name]

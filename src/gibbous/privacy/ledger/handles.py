@@ -82,15 +82,15 @@ def first_bytes(path: Path, count: int) -> bytes:
         OSError: it cannot be read.
     """
     with guard:
-        place = _place(path)
-        if place in _kept:
+        if (place := _place(path)) in _kept:
             return os.pread(_kept[place], count, 0)
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return os.pread(handle, count, 0)
         finally:
-            if _connected[place]:
-                _kept[place] = handle
+            facts = os.fstat(handle)  # the path may name another file by now
+            if _connected[place := (facts.st_dev, facts.st_ino)]:
+                _kept.setdefault(place, handle)
             else:
                 os.close(handle)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
+from gibbous.core import durable
 from gibbous.core.errors import LedgerUnusable
 from gibbous.privacy.ledger import files, handles
-from gibbous.privacy.ledger.errors import damaged, translated
+from gibbous.privacy.ledger.errors import busy, damaged, translated
 from gibbous.privacy.ledger.store import Store, has_tables, warn_of_strangers
 
 
@@ -67,12 +67,19 @@ class ReadStore(Store):
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """Wait for a process that is writing, where there is a lock that can be read."""
+        """Wait for a process that is writing, where there is a lock that can be read.
+
+        Raises:
+            LedgerUnusable: it holds the lock for too long.
+        """
         with self._mutex, contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError):
                 handle = os.open(self._beside(".lock"), os.O_RDONLY | os.O_CLOEXEC)
                 stack.callback(os.close, handle)
-                fcntl.flock(handle, fcntl.LOCK_SH)
+                try:
+                    durable.take(handle, shared=True)
+                except durable.Held as error:
+                    raise busy(self._beside(".lock"), str(error)) from None
             yield
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from gibbous.core.column import Column
+from gibbous.core.column import Column, edge_text
 from gibbous.core.documents import read_text
 from gibbous.core.schema import Schema
 from gibbous.studio import commands
@@ -70,15 +69,11 @@ def _shape(column: Column, *, shown: bool) -> dict[str, str]:
     low, *inner, high = column.edges
     whole = column.integer or column.kind == "date"
     even = column.edges == equal_width(low, high, column.bins, whole=whole)
-    cuts = "" if even else " ".join(_end(column, cut) for cut in inner)
+    cuts = "" if even else " ".join(edge_text(column, cut) for cut in inner)
     bins = str(column.bins) if even else ""
-    return dict(zip(SHAPE, (_end(column, low), _end(column, high), bins, cuts), strict=True))
-
-
-def _end(column: Column, value: float) -> str:
-    if column.kind == "date":
-        return datetime.date.fromordinal(int(value)).isoformat()
-    return f"{value:.15g}" if value != int(value) else f"{int(value)}"
+    return dict(
+        zip(SHAPE, (edge_text(column, low), edge_text(column, high), bins, cuts), strict=True)
+    )
 
 
 def declare_facts(studio: Studio, form: Form) -> str:
