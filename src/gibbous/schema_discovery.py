@@ -144,6 +144,13 @@ def missed(release: Release) -> Iterator[str]:
         share = 0.0 if tables is None else _share(tables, j, column.other_code)
         if share >= SEEN:
             yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels)."
+        stated = column.source("kind") == "declared" and column.source("missing") == "discovered"
+        absent = 0.0 if tables is None else _share(tables, j, column.missing_code)
+        if stated and absent >= 0.5:
+            yield (
+                f"{column.name}: about {absent:.1%} of rows are missing. Cells that are not of the kind that "
+                "was stated count as missing, too."
+            )
         for bound, share in (*_at_bounds(column), *_at_ends(column, tables, j)):
             yield (
                 f"{column.name}: about {share:.1%} of rows have {edge_text(column, bound)}, which is a bound "

@@ -38,12 +38,13 @@ ROWS = 200
 UNITS = (Unit(), Unit("person", "id", 5))
 RHO = Fraction(1, 8)
 TAILS = Fraction(1, 1000)
-EMPTY = ("when", "amount", "mark")
+EMPTY = ("when", "amount", "mark", "stated")
 
 
 def known_for(unit: Unit) -> Discovery:
-    names = ("code", "when", "amount", "mark", "usual")
+    names = ("code", "when", "amount", "mark", "stated", "usual")
     kinds: dict[str, Any] = {"date": ("when",), "numeric": ("amount",)}
+    kinds["bounds"] = {"stated": (0, 10)}
     return Discovery((*names, unit.column) if unit.column else names, unit, **kinds)
 
 
@@ -61,7 +62,7 @@ def table(unit: Unit, *, alone: bool) -> pl.DataFrame:
     )
     if alone:
         only = {"id": "x", "code": "only", "when": "31.12.1999", "amount": "900000.125"}
-        person = {**only, "mark": "2021-02-03", "usual": "0.0625"}
+        person = {**only, "mark": "2021-02-03", "stated": "900000.125", "usual": "0.0625"}
         frame = pl.concat([frame, pl.DataFrame([person] * (8 if unit.column else 1))])
     return frame if unit.column else frame.drop("id")
 
@@ -129,6 +130,8 @@ EVENTS: Mapping[str, Callable[[Schema, float], bool]] = {
     "a form of days": lambda s, _: getattr(column(s, "when"), "date_format", None) == "%d.%m.%Y",
     "a kind": lambda s, _: getattr(column(s, "mark"), "kind", None) == "date",
     "decimals": lambda s, _: getattr(column(s, "amount"), "decimals", None) == 3,
+    "decimals between stated bounds": lambda s, _: s["stated"].decimals == 3,
+    "stated bounds": lambda s, _: s["stated"].edges != (0, 10),
     "decimals of a usual column": lambda s, _: getattr(column(s, "usual"), "decimals", 1) == 4,
     "a bound": lambda s, _: (getattr(column(s, "amount"), "edges", None) or [0])[0] == 100_000,
     "a number of rows": lambda _, rows: rows > ROWS + 0.5,
@@ -155,7 +158,7 @@ def violations(unit: Unit, runs: int = RUNS, **more: bool) -> list[str]:
 @pytest.mark.statistical
 @pytest.mark.parametrize("unit", UNITS, ids=["row", "person of 5 rows"])
 def test_no_fact_shows_one_person_more_often_than_the_claim_allows(unit: Unit) -> None:
-    """Seven events, five epsilons, both directions; at epsilon 0 by Pinsker's inequality."""
+    """Nine events, five epsilons, both directions; at epsilon 0 by Pinsker's inequality."""
     assert violations(unit) == []
 
 
@@ -165,7 +168,16 @@ def test_no_fact_shows_one_person_more_often_than_the_claim_allows(unit: Unit) -
 @pytest.mark.parametrize(
     ("what", "shows"),
     [
-        ("kinds", {"a form of days", "a kind", "decimals", "a number of rows"}),
+        (
+            "kinds",
+            {
+                "a form of days",
+                "a kind",
+                "decimals",
+                "decimals between stated bounds",
+                "a number of rows",
+            },
+        ),
         ("bounds", {"a bound"}),
     ],
 )

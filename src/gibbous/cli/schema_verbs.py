@@ -91,8 +91,8 @@ def discover(
         if schema.ignore:
             show.line(f"  {left_out(schema)}")
     show.line(
-        f"{out}: {show.counted(len(schema), 'column')}, bought for {cost}, which the ledger was "
-        f"charged. Next: gibbous synthesize {show.quoted(data)} --schema {show.quoted(out)}"
+        f"{out}: {show.counted(len(schema), 'column')}, bought for {cost}, charged to the ledger once. "
+        f"Next: gibbous synthesize {show.quoted(data)} --schema {show.quoted(out)}"
         f"{_read_as(reading)}"
     )
 
