@@ -52,6 +52,7 @@ OWNERS = {
     "jinja2": ("write", "studio/pages.py"),
     "starlette": ("studio",),
     "uvicorn": ("studio/server.py",),
+    "markdown_it": ("studio/rendered.py",),
     "vl_convert": ("reporting",),
 }
 HEAVY = [
