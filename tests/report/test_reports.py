@@ -265,6 +265,16 @@ def test_the_summary_sets_models_and_correlations_beside_rows_without_associatio
     )
 
 
+@pytest.mark.parametrize(("share", "said"), [(0.171, True), (0.0, False)])
+def test_the_summary_begins_with_cells_that_the_schema_changes(share: float, said: bool) -> None:
+    items = (hostile_findings.finding("moved_cells", share, null=()),)
+
+    good = dict(internal_summary.summary(Findings(items, {}))).get("How good.", "")
+
+    assert good.startswith("17.1 % of the cells of a column, on average, are no level") == said
+    assert ("no level" in good) == said
+
+
 def test_the_summary_tells_what_gives_the_rows_away_and_that_a_small_holdout_lies_far() -> None:
     items = (
         hostile_findings.finding("tv2", 0.02),
