@@ -1,16 +1,18 @@
 """Totals: exact, never below the truth, never mixed, and compared with another library."""
 
 import random
+from collections import Counter
 from fractions import Fraction
 
 import mpmath as mp
 import pytest
 
-from gibbous.core.claim import Claim, approximate, l_diverse, no_claim, pure, zcdp
+from gibbous.core.claim import Claim, approximate, gdp, l_diverse, no_claim, pure, zcdp
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.privacy.accountant import as_approximate, as_zcdp, compose, within
 from gibbous.privacy.calibrate import scales
 from gibbous.privacy.calibrate import zcdp as conversions
+from gibbous.privacy.purse import Purse
 
 MILLIONTH = Fraction(1, 10**6)
 TENTH = Fraction(1, 10)
@@ -58,6 +60,31 @@ def test_many_small_pure_purchases_fit_by_the_way_of_zcdp():
     assert within(budget, [small] * 400)  # epsilons add to 4; rho is 0.02
     assert not within(budget, [small] * 500)
     assert not within(pure(Fraction(1)), [small] * 101)
+
+
+@pytest.mark.parametrize("kind", ["pure", "zcdp", "gdp", "approximate"])
+def test_alike_purchases_are_multiplied_as_they_would_be_added(kind):
+    """Against sums one by one; the last purchase that fits, and the first that does not."""
+    third, seventh = Fraction(1, 3), Fraction(1, 7)
+    made = {
+        "pure": pure,
+        "zcdp": zcdp,
+        "gdp": gdp,
+        "approximate": lambda e: approximate(e, e / 99),
+    }[kind]
+    spends = [made(third)] * 5 + [made(seventh)] * 9 + [made(third)] * 2
+    random.Random(3).shuffle(spends)
+    added = Fraction(0)
+    for one in spends:
+        added += max(one.epsilon, one.rho, one.mu_squared)
+    exactly, less = made(added), made(added - Fraction(1, 10**30))
+
+    assert [within(exactly, some) for some in (spends, Counter(spends))] == [True, True]
+    assert [within(less, some) for some in (spends, Counter(spends))] == [False, False]
+    purse = Purse(exactly)
+    assert [purse.pay(one) for one in spends] == [True] * len(spends)
+    assert not purse.pay(made(Fraction(1, 10**30)))
+    assert [path.total() for path in purse.paths()] == [len(spends)]
 
 
 def test_pure_purchases_count_as_zcdp_under_a_zcdp_budget():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -27,7 +28,7 @@ _COVERS: dict[Kind, frozenset[Kind]] = {
 """Which kinds of purchase a budget of each kind can cover by proven conversions."""
 
 
-def within(budget: Claim, spends: Sequence[Claim]) -> bool:
+def within(budget: Claim, spends: Iterable[Claim] | Counter[Claim]) -> bool:
     """Whether all purchases together are covered by a budget (adaptive sequential composition).
 
     pure and probabilistic: sums. zCDP: sums, a pure purchase counting epsilon tanh(epsilon / 2) and one
@@ -40,26 +41,25 @@ def within(budget: Claim, spends: Sequence[Claim]) -> bool:
 
     Args:
         budget: what was reserved.
-        spends: purchases on the same records, in any order.
+        spends: purchases on the same records, in any order; or how many there were of each.
     Raises:
         PrivacyRefused: a purchase is under another neighbor relation than the budget, or of a kind
             that has no proven conversion into the budget's.
     """
-    for spend in spends:
+    times = Counter(spends)
+    for spend in times:
         _check_pair(budget, spend)
     if budget.kind == "l_diversity":
-        return all(spend.l >= budget.l for spend in spends)
+        return all(spend.l >= budget.l for spend in times)
     if budget.kind == "zcdp":
-        rho = sum((_rho(spend) for spend in spends), Fraction(0))
-        return rho <= budget.rho and _deltas(spends) <= budget.delta
+        return _total(times, _rho) <= budget.rho and _total(times, _delta) <= budget.delta
     if budget.kind == "gdp" or budget.mu_squared:
-        return _within_gdp(budget, spends)
+        return _within_gdp(budget, times)
     if budget.kind == "approximate":
-        return _within_approximate(budget, spends)
+        return _within_approximate(budget, times)
     if budget.kind == "none":
         return True
-    epsilon = sum((spend.epsilon for spend in spends), Fraction(0))
-    return epsilon <= budget.epsilon and _deltas(spends) <= budget.delta
+    return _total(times, _epsilon) <= budget.epsilon and _total(times, _delta) <= budget.delta
 
 
 def compose(spends: Sequence[Claim]) -> Claim:
@@ -243,33 +243,44 @@ def _grown(claim: Claim, units: int) -> Claim:
     )
 
 
-def _within_gdp(budget: Claim, spends: Sequence[Claim]) -> bool:
+def _within_gdp(budget: Claim, spends: Counter[Claim]) -> bool:
     """The account of Gaussian DP: squares of mu add up, and deltas beside them."""
     if not all(map(_has_mu, spends)):
         return False  # nothing in rho has a mu, nor has what has an epsilon and a delta alone
     spare = budget.delta
     if budget.kind == "approximate":  # what turns the whole mu into epsilon is not there for others
         spare -= delta_of(budget.mu_squared, budget.epsilon)
-    counted = [as_gdp(spend) for spend in spends]
-    used = sum((spend.mu_squared for spend in counted), Fraction(0))
-    return used <= budget.mu_squared and _deltas(counted) <= spare
+    used = _total(spends, lambda spend: as_gdp(spend).mu_squared)
+    return used <= budget.mu_squared and _total(spends, lambda spend: as_gdp(spend).delta) <= spare
 
 
-def _within_approximate(budget: Claim, spends: Sequence[Claim]) -> bool:
-    spare = budget.delta - _deltas(spends)
+def _within_approximate(budget: Claim, spends: Counter[Claim]) -> bool:
+    spare = budget.delta - _total(spends, _delta)
     if spare < 0:
         return False
-    left = budget.epsilon - sum((spend.epsilon for spend in spends if spend.epsilon), Fraction(0))
-    only_zcdp = sum((_converted(spend) for spend in spends), Fraction(0))
-    if _fits(only_zcdp, left, spare):
+    left = budget.epsilon - _total(spends, _epsilon)
+    if _fits(_total(spends, _converted), left, spare):
         return True
-    return _fits(sum((_rho(spend) for spend in spends), Fraction(0)), budget.epsilon, spare)
+    return _fits(_total(spends, _rho), budget.epsilon, spare)
+
+
+def _total(spends: Counter[Claim], part: Callable[[Claim], Fraction]) -> Fraction:
+    """A part of all purchases together: alike ones are many in a run, and are multiplied, exactly."""
+    return sum((times * part(spend) for spend, times in spends.items()), Fraction(0))
 
 
 def _fits(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
     if rho == 0:
         return epsilon >= 0
     return epsilon > 0 and delta_from_zcdp(rho, epsilon) <= delta
+
+
+def _epsilon(spend: Claim) -> Fraction:
+    return spend.epsilon
+
+
+def _delta(spend: Claim) -> Fraction:
+    return spend.delta
 
 
 def _converted(spend: Claim) -> Fraction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -106,8 +107,8 @@ class Curator:
 
     @property
     def spent(self) -> tuple[Claim, ...]:
-        """What was paid so far, in order; of parts, what was paid on the part that paid most often."""
-        return max(self._purse.paths(), key=len)
+        """What was paid so far, alike ones together; of parts, by the part that paid most often."""
+        return tuple(max(self._purse.paths(), key=Counter.total).elements())
 
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
         """Spend: count the contexts once and add noise once, as one joint release.

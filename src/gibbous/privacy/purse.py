@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 
 from gibbous.core.claim import Claim
@@ -21,7 +22,7 @@ class Purse:
 
     def __init__(self, budget: Claim, parent: Purse | None = None) -> None:
         self.budget, self._parent = budget, parent
-        self._paid: list[Claim] = []
+        self._paid: Counter[Claim] = Counter()
         self._parts: list[list[Purse]] = []
 
     def pay(self, price: Claim) -> bool:
@@ -29,13 +30,13 @@ class Purse:
         top = self
         while top._parent is not None:
             top = top._parent
-        self._paid.append(price)
+        self._paid[price] += 1
         covered = False
         try:
             covered = all(accountant.within(self.budget, path) for path in top.paths())
         finally:
             if not covered:
-                self._paid.pop()
+                self._paid[price] -= 1
         return covered
 
     def divided(self, parts: int) -> tuple[Purse, ...]:
@@ -44,11 +45,14 @@ class Purse:
         self._parts.append(found)
         return tuple(found)
 
-    def paths(self) -> Iterator[tuple[Claim, ...]]:
-        """What one record can have paid for: own purchases and, of each division, those of one part.
+    def paths(self) -> Iterator[Counter[Claim]]:
+        """What one record can have paid for, and how often: own purchases, and of each division one part's.
 
         Of parts that paid the same only one is followed.
         """
-        choices = [{path for part in group for path in part.paths()} for group in self._parts]
+        choices = [
+            {frozenset(path.items()) for part in group for path in part.paths()}
+            for group in self._parts
+        ]
         for chosen in itertools.product(*choices):
-            yield tuple(self._paid) + tuple(itertools.chain(*chosen))
+            yield sum((Counter(dict(path)) for path in chosen), +self._paid)
