@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import itemgetter
@@ -27,10 +26,11 @@ from gibbous.sampling.loglinear import (
     sweep,
 )
 from gibbous.sampling.loglinear.laws import law, listable
-from gibbous.structure.cliques import Clique, Limits, pairs
+from gibbous.sampling.structural_zeros import possible_cells
+from gibbous.structure.cliques import Clique, Limits, goal_pairs
 from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
 from gibbous.structure.rank_moments import ranked
-from gibbous.structure.smoothing import Components, added, estimated, one_way, rake
+from gibbous.structure.smoothing import Component, Components, added, estimated, one_way, rake
 
 CHAINS = (4096, 50_000)
 DRAWS = 1_500_000  # most values in all chains together
@@ -58,9 +58,10 @@ DAMPED = 0.06  # of a cell's noise: below it, a fit takes smaller steps
 RAKES = 4
 AVERAGED = 12  # times that the chains are counted for the margins of the rows
 GOAL_CELLS = 4_000_000  # most cells of all margins that rows are closed to
-GOAL_PAIRS = 2_016  # all pairs of 64 columns: of wider tables only measured ones are closed to
 WEIGHT_ONE_WAY = 3.0
 CLOSED = 65_536  # most rows that are closed to their margins together
+
+Estimates = Mapping[Clique, tuple[Component, np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +76,8 @@ class Known:
         references: of each measured clique, what its counts are compared with when noise is taken out.
         shares: one distribution a column, in codes of the model once there is one.
         rows: noisy number of records, >= 1.
+        estimates: of each measured clique the component they were made from, and its cells without their
+            noise, with standard deviations; made by `fitted`.
         model, chains: fitted to all that; `begun` makes the first ones.
     """
 
@@ -85,6 +88,7 @@ class Known:
     references: dict[Clique, tuple[np.ndarray, ...]] = field(default_factory=dict)
     shares: tuple[np.ndarray, ...] = ()
     rows: float = 1.0
+    estimates: Estimates = field(default_factory=dict)
     model: LogLinear = field(default=None)  # type: ignore[assignment]
     chains: Chains = field(default=None)  # type: ignore[assignment]
 
@@ -248,10 +252,14 @@ def seen_again(known: Known) -> Known:
 def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
     """With a model of all that was bought: from the tree of tables that tells most to all of them.
 
+    Between rounds only what was bought anew is estimated; the others' margins follow by raking.
     How far chains are from the targets is looked at before each step. Where the last step leaves them
     further away than an earlier one had, by more than WORSE, the earlier model is kept: a fit ends no
     further from its tables than the tree it began with.
     """
+    known = replace(
+        known, estimates=estimates(known, known.estimates if schedules is ROUND else {})
+    )
     model, chains, wanted = known.model, known.chains, targets(known)
     if listable(model.sizes):
         schedules = EXACT_ROUND if schedules is ROUND else EXACT_LAST
@@ -287,14 +295,27 @@ def _shares(model: LogLinear, chains: Chains, cliques: Sequence[Clique]) -> list
     return [exact.sum(axis=tuple(set(axes).difference(clique))) for clique in cliques]
 
 
+def estimates(known: Known, before: Estimates) -> Estimates:
+    """Measured cliques without their noise; as they were before where none of their tables is new."""
+    found = {}
+    for clique, references in known.references.items():
+        held = known.components.found[clique]
+        if clique in before and before[clique][0] is held:
+            found[clique] = before[clique]
+            continue
+        counts, sigma = known.components.table(clique)
+        sums = [known.rows * known.shares[j] for j in clique]
+        found[clique] = (held, *estimated(counts, sigma, references, sums))
+    return found
+
+
 def targets(known: Known) -> list[Target]:
     """What the model is fitted to: 1-way shares, and measured cliques without their noise."""
     found = [Target((j,), shares) for j, shares in enumerate(known.shares)]
-    for clique, references in known.references.items():
+    for clique, (_, cells, errors) in known.estimates.items():
         counts, sigma = known.components.table(clique)
         own = [known.shares[j] for j in clique]
-        cells, errors = estimated(counts, sigma, references, [known.rows * one for one in own])
-        shares = rake(cells * possible(known.seen, clique) + 1e-12, own)
+        shares = rake(cells * possible_cells(known.seen, clique) + 1e-12, own)
         pair = [known.seen.columns[j] for j in clique]
         if len(pair) == 2 and all(column.ordered for column in pair):
             shares = ranked(shares, counts, sigma, own, [column.bins for column in pair])
@@ -306,7 +327,7 @@ def targets(known: Known) -> list[Target]:
 def finished(known: Known) -> LogLinear:
     """The model with what fresh rows are brought to: its own margins of pairs, averaged over sweeps."""
     sizes, model, chains = known.sizes, known.model, known.chains
-    wanted, measured = goal_pairs(sizes, known.references), targets(known)
+    wanted, measured = goal_pairs(sizes, known.references, GOAL_CELLS), targets(known)
     sums = _shares(model, chains, wanted)
     for _ in range(0 if listable(sizes) or not wanted else AVERAGED):
         chains = sweep(model, chains, 2, threads=threads())
@@ -318,29 +339,9 @@ def finished(known: Known) -> LogLinear:
         if pair in near:
             slack = near[pair].slack
             have = np.clip(have, near[pair].shares - slack, near[pair].shares + slack)
-        smooth = (have + 1e-6 * outer(own)) * possible(known.seen, pair)
+        smooth = (have + 1e-6 * outer(own)) * possible_cells(known.seen, pair)
         goals.append(Goal(pair, rake(smooth + 1e-15, own)))
     natural = known.rows * 1.005
     closed = int(natural / math.ceil(natural / CLOSED) + 32)  # blocks of one size, none cut short
     gap = gap_of(model, chains, measured)
     return replace(model, goals=tuple(goals), closed=closed, gap=round(gap, 6))
-
-
-def goal_pairs(sizes: Sequence[int], measured_: Collection[Clique]) -> tuple[Clique, ...]:
-    """Pairs that rows are closed to: all of them, or of wide tables those inside a measured clique."""
-    limits = Limits(GOAL_CELLS, GOAL_CELLS)
-    if math.comb(sum(size > 1 for size in sizes), 2) <= GOAL_PAIRS:
-        return pairs(sizes, limits)
-    held = {pair for clique in measured_ for pair in itertools.combinations(clique, 2)}
-    return pairs(sizes, limits, among=held)
-
-
-def possible(schema: Schema, clique: Clique) -> np.ndarray:
-    """1 where a clique's cell may hold rows, 0 where a structural zero covers all of it."""
-    mask = np.ones(tuple(schema.columns[j].size for j in clique))
-    for rule in schema.impossible:
-        where = {schema.index(name): list(codes) for name, codes in rule.where}
-        if set(where) <= set(clique):
-            every = [where.get(j, list(range(schema.columns[j].size))) for j in clique]
-            mask[np.ix_(*every)] = 0.0
-    return mask

@@ -71,6 +71,17 @@ def allowed_levels(
     return allowed
 
 
+def possible_cells(schema: Schema, columns: tuple[int, ...]) -> np.ndarray:
+    """1 where a cell of these columns may hold rows, 0 where a structural zero covers all of it."""
+    mask = np.ones(tuple(schema.sizes[j] for j in columns))
+    for rule in rules_of(schema):
+        if set(rule.columns) <= set(columns):
+            hits = dict(zip(rule.columns, rule.hits, strict=True))
+            every = [hits.get(j, np.ones(schema.sizes[j], dtype=bool)) for j in columns]
+            mask[np.ix_(*every)] = 0.0
+    return mask
+
+
 def uniform_rows(schema: Schema, rows: int, words: Words64) -> np.ndarray:
     """Rows drawn uniformly from the public domain, structural zeros left out; no record is looked at.
 

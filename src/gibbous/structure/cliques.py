@@ -31,6 +31,7 @@ OVERLAP = (
 )
 
 BATCH = 1 << 18  # cells that are compared at a time
+GOAL_PAIRS = 2_016  # all pairs of 64 columns
 LOOKS = 1 << 19  # candidates that the picks of a round look at, altogether
 
 
@@ -73,6 +74,17 @@ def pairs(
         if sizes[pair[0]] * sizes[pair[1]] <= limits.cells and (among is None or pair in among)
     ]
     return _within(fitting, sizes, limits.all_cells)
+
+
+def goal_pairs(
+    sizes: Sequence[int], measured: Collection[Clique], cells: int
+) -> tuple[Clique, ...]:
+    """Pairs that rows are closed to, within so many cells; of wide tables, those inside a measured clique."""
+    limits = Limits(cells, cells)
+    if math.comb(sum(size > 1 for size in sizes), 2) <= GOAL_PAIRS:
+        return pairs(sizes, limits)
+    held = {pair for clique in measured for pair in itertools.combinations(clique, 2)}
+    return pairs(sizes, limits, among=held)
 
 
 def triples(sizes: Sequence[int], known: Collection[Clique], limits: Limits) -> tuple[Clique, ...]:

@@ -34,7 +34,7 @@ LEAST_PART = 0.003  # of the most that a cell can be
 SMALLEST, LARGEST = 0.02, 1000.0
 TINY = 1e-9
 EXPECTED = 3.0  # cells' worth of the law of ratios that is expected before a table is seen
-LOUD = 0.25  # noise of all levels of a column, in shares, from which on levels are shrunk to each other
+LOUD = 0.6  # see `one_way`: from which on levels are shrunk to each other
 LOUD_EVEN_SO = 1.5  # the same of what smoothing leaves, about two levels' worth
 NOTHING, BELOW, ABOVE = 0.2, 1.2, 0.6  # its share at 0; how slowly it falls in log ratio from 1
 
@@ -168,7 +168,7 @@ def one_way(counts: np.ndarray, sigma: float, total: float, *, ordered: bool) ->
     levels = len(counts)
     if ordered and sigma * math.sqrt(2 * levels) <= LOUD_EVEN_SO * total:
         near = smoothed(counts, sigma)
-    elif sigma * levels <= LOUD * total:
+    elif sigma * (levels - 1) * math.sqrt(levels) <= LOUD * total:  # more levels say more of their law
         near = counts
     else:
         means, errors = estimated(counts, sigma, [np.full(levels, total / levels)])
