@@ -47,9 +47,8 @@ REPORT = ("altair", "vl_convert")
 def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> None:
     """Make a release of the RAND data, verify it, and show it.
 
-    Args:
-        out: folder of the release; None takes ./gibbous-demo, or the next free name.
-        name: a method. For the default one nothing is declared; others get the declared schema.
+    For the default method nothing is declared; others get the declared schema. `out`: None takes
+    ./gibbous-demo, or the next free name.
     """
     method = _method(name)
     demo_data.demo_file()  # it is there
@@ -147,11 +146,7 @@ def _inside(target: Path, overwrite: bool) -> Path:
 def _reports(
     release: Release, records: tuple[Path, Path], target: Path, inside: Path, bars: Progress
 ) -> tuple[Path, Path] | None:
-    """The public report inside the release, the internal one beside it; None without the extra.
-
-    Args:
-        records: what was released, and what was held out.
-    """
+    """The public report inside the release, the internal one beside it; None without the extra."""
     if any(importlib.util.find_spec(name) is None for name in (*EVALUATE, *REPORT)):
         return None
     from gibbous.evaluation.metrics import names

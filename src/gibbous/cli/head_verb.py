@@ -91,7 +91,6 @@ def _read(path: Path) -> tuple[str, str]:
 
 
 def _signed_by(line: str, signature: str, trusted: Sequence[PublicKey]) -> str:
-    """Who signed a line, as a sentence."""
     if not signature and not trusted:
         return "NOT SIGNED: no key says who printed the line"
     try:

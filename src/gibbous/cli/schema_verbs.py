@@ -30,11 +30,7 @@ def infer(
     reading: ReadingFlags,
     screen: ScreenFlags,
 ) -> None:
-    """Draft a schema from the data and write it; every fact in it is marked inferred.
-
-    Args:
-        null: the text that means missing in CSV.
-    """
+    """Draft a schema from the data and write it; every fact in it is marked inferred."""
     _writable(out, overwrite)
     from gibbous.read.infer import propose
 
@@ -67,11 +63,7 @@ def discover(
     reading: ReadingFlags,
     screen: ScreenFlags,
 ) -> None:
-    """Spend: buy a schema and write it; every fact in it is public, or marked discovered.
-
-    Args:
-        price: epsilon and delta as text, and the ledger.
-    """
+    """Spend: buy a schema and write it; every fact in it is public, or marked discovered."""
     _writable(out, overwrite)
     from gibbous.read.schema_file import schema_toml
     from gibbous.schema_discovery import discover_schema, left_out
@@ -102,8 +94,7 @@ def translate(
 ) -> None:
     """Turn another tool's metadata into a schema file.
 
-    Args:
-        data: the records, for metadata that state no levels or ranges; such facts are inferred.
+    The records are for metadata that state no levels or ranges; such facts are inferred.
     """
     _writable(out, overwrite)
     from gibbous.read.metadata.files import import_draft

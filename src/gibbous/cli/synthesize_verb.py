@@ -30,11 +30,7 @@ def run(
     screen: ScreenFlags,
     public: DiscoveryFlags,
 ) -> None:
-    """Spend the budget of a request on its data and write the release.
-
-    Raises:
-        GibbousError: one class an exit code.
-    """
+    """Spend the budget of a request on its data and write the release."""
     asked, charging = flags[0], flags[2]
     told = keyed(*flags) | {"data": data}
     values = resolve(asked.config, asked.setting or [], told, bought=public.given)

@@ -24,9 +24,7 @@ class Findings(Sequence[Finding]):
     """All findings of one evaluation, in order.
 
     Attributes:
-        items: the findings.
         facts: what was compared: rows, columns, sets, seed, versions, in plain JSON values.
-        reporter: writes the report; given by whoever stands above.
     """
 
     items: tuple[Finding, ...]
@@ -136,9 +134,6 @@ class Findings(Sequence[Finding]):
 
 def read_findings(path: str | Path) -> Findings:
     """Read findings.json, or the JSON twin of an internal report.
-
-    Args:
-        path: of the file.
     Returns:
         The findings; numbers that were not defined are NaN again.
     Raises:

@@ -106,8 +106,6 @@ def measured(
     """Findings of one synthetic table beside the real one, without references (`compare` has its own).
 
     Args:
-        real, made: of the places of this geography.
-        only: names of findings.
     Raises:
         UsageError: an unknown finding.
     """

@@ -22,14 +22,7 @@ Z = 1.959963984540054  # the normal quantile of its ends
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What a measure says of one pair of tables.
-
-    Attributes:
-        value: NaN where it is not defined, with the reason in `note`.
-        interval: (low, high); None where none is defined.
-        detail: rows of a small table, for charts.
-        note: a sentence; empty for none.
-    """
+    """What a measure says of one pair of tables; NaN where it is not defined, with the reason in `note`."""
 
     value: float
     interval: tuple[float, float] | None = None
@@ -121,13 +114,9 @@ def find(
 ) -> Finding:
     """Apply a measure to each set and to the references.
 
-    Args:
-        metric: its name, direction and definition.
-        measure: the function.
-        columns: the columns it is about.
     Returns:
-        A finding: mean over the sets; its interval covers the sets' own intervals; the detail and the
-        note are those of the first set.
+        Mean over the sets; its interval covers the sets' own intervals; the detail and the note are
+        those of the first set.
     """
     measured = [measure(subject.real, one) for one in subject.sets]
     null = {}
@@ -149,10 +138,6 @@ def assemble(
     """One finding from what is measured already.
 
     Args:
-        metric: its name, direction and definition.
-        sets: one measurement a synthetic set.
-        null: what the references score.
-        columns: the columns it is about.
         detail: in place of the detail of the first set.
     Returns:
         A finding: mean over the sets that have a value; the interval covers theirs.
@@ -232,12 +217,6 @@ def difference(
 
 
 def mean(values: float, square: float, count: int) -> tuple[float, float]:
-    """Normal interval of a mean.
-
-    Args:
-        values: the mean.
-        square: the variance of one value.
-        count: number of values.
-    """
+    """Normal interval of a mean; `square` is the variance of one value."""
     half = Z * math.sqrt(square / count) if count else math.inf
     return values - half, values + half

@@ -129,7 +129,6 @@ class Subject:
         real: the confidential records.
         sets: the synthetic sets, at least one.
         holdout: records of the same population that no synthesizer saw; None without.
-        seed: of samples and references.
         references: which of the references findings are read beside; a study, which has them as
             tables of their own, takes none.
     """
@@ -186,7 +185,6 @@ def subject(
         synthetic: a path, a frame, a release (or its folder), or a sequence of these.
         schema: the declared schema, or the path of its file.
         holdout: records that no synthesizer saw, in any such form.
-        seed: of samples and references.
         options: how text files are read.
     Raises:
         UsageError: there is no synthetic set, or a table has no rows.
@@ -236,9 +234,6 @@ def plain(schema: Schema) -> Schema:
 def side(source: Any, schema: Schema, *, options: Any = None) -> Side:
     """Read one table.
 
-    Args:
-        source: a path, the address of a table, or a frame.
-        schema: a plain one (see `plain`).
     Raises:
         InputRejected, SchemaMismatch, ResourceLimit: as `read_columns` and `encode`.
     """

@@ -29,7 +29,6 @@ class Layer:
     """Flows of one table: origins of destination d are at first[d]:first[d + 1].
 
     Attributes:
-        name: "synthetic" or "real".
         first: int64 (destinations + 1,).
         origins: places, int64 (pairs,).
         counts: records, int64 (pairs,).
@@ -163,11 +162,7 @@ def map_data(
     Args:
         synthetic: public flows.
         destination: id of the destination to start with.
-        real: confidential flows, for internal use.
-        outlines: from `read_outlines`.
-        most: pairs of a page.
         names: id -> what the place is called; the id follows it in brackets.
-        unit: of distances.
     Raises:
         UsageError: the destination is not declared, or nobody goes there; the flows are confidential
             but were not given as real.
@@ -194,12 +189,7 @@ def map_data(
 
 
 def no_destination(destination: str, among: np.ndarray) -> UsageError:
-    """The error for a destination that a map does not have.
-
-    Args:
-        destination: as given.
-        among: ids of those that it has.
-    """
+    """The error for a destination that a map does not have."""
     ids = [str(i) for i in among[:LOOKED_AT]]
     fix = did_you_mean(destination, ids, "Check the id; ids are compared as text.")
     if len(among) == 0:

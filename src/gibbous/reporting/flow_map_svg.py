@@ -99,12 +99,7 @@ def places_on(
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Sizes of circles, equal in all panels of a destination.
-
-    Attributes:
-        most: the largest count of one pair.
-        largest: its radius, px.
-    """
+    """Sizes of circles, px, equal in all panels of a destination: `largest` for the count `most`."""
 
     most: int
     largest: float

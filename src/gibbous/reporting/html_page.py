@@ -33,14 +33,7 @@ def style_sheet(audience: str) -> str:
 
 
 def templated(name: str, audience: str, style: str, **facts: Any) -> str:
-    """A page out of its template; every value in it is escaped.
-
-    Args:
-        name: of the template.
-        audience: public or internal.
-        style: its style sheet.
-        facts: what else it shows.
-    """
+    """A page out of its template; every value in it is escaped."""
     frame = {"audience": audience, "style": style, "internal": INTERNAL, "version": __version__}
     return render(PACKAGE, name, **frame, **facts)
 
@@ -71,10 +64,6 @@ def write(page: Page, path: Path, *, overwrite: bool = False) -> Path:
     """Write a report and its JSON twin, both readable by their owner alone.
 
     Args:
-        path: of the HTML file, ending in .html.
-        overwrite: replace both.
-    Returns:
-        The path.
     Raises:
         OutputNotWritten: one of them exists, or cannot be written.
         UsageError: the name does not end in .html.
@@ -124,9 +113,6 @@ def check_path(path: Path, *, overwrite: bool = False) -> None:
 def check_targets(targets: tuple[Path, ...], what: str, *, overwrite: bool) -> None:
     """Refuse files that are there, or whose folder cannot be written.
 
-    Args:
-        targets: files of one folder.
-        what: they are.
     Raises:
         OutputNotWritten: one exists, or the folder does not.
     """

@@ -22,8 +22,6 @@ FINER = 4  # a column without a share above this part of the largest is drawn to
 def axes(columns: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[list[float], str]:
     """Where the axis of each column's chart ends, so that lengths are compared across charts.
 
-    Args:
-        columns: rows of each, with the shares "base", "main" and perhaps "high".
     Returns:
         One end for all, or two, and a sentence that says so.
     """
@@ -65,10 +63,7 @@ class Noisy:
 def noisy(tables: Tables, column: int) -> Noisy | None:
     """The published margin of a column with the least noise.
 
-    Args:
-        column: position in the schema.
-    Returns:
-        None when no table has the column as a target.
+    None when no table has the column as a target.
     """
     counting = [t for t in (*tables.items, *tables.extra) if _has_levels_of(t, column, tables)]
     if not counting:
@@ -83,12 +78,9 @@ def noisy(tables: Tables, column: int) -> Noisy | None:
 
 
 def drawn(sets: Sequence[Any], schema: Schema) -> list[np.ndarray]:
-    """Shares of the levels in each synthetic set.
+    """Shares of the levels in each synthetic set: for each column float64 (sets, levels).
 
-    Args:
-        sets: frames.
-    Returns:
-        For each column float64 (sets, levels); a set without rows has shares of 0.
+    A set without rows has shares of 0.
     """
     bare = plain(schema)
     codes = [encode(frame, bare) for frame in sets]

@@ -85,10 +85,9 @@ def ru_map_figure(
     """Risk against utility over the mechanisms of a study.
 
     Args:
-        rows: a frame or dictionaries with "label" or "mechanism", both axes, and `<axis>_low` and
-            `<axis>_high` where they are known.
-        axes: columns for x and y.
-        better: the better direction of each, "lower" or "higher"; "near": near its ideal.
+        rows: a frame or dictionaries with "label" or "mechanism", both axes, and, where known,
+            `<axis>_low` and `<axis>_high`.
+        better: the better direction of each axis, "lower" or "higher"; "near": near its ideal.
     """
     x, y = axes
     known = [r for r in records(rows) if finite(r.get(x)) and finite(r.get(y))]
@@ -137,8 +136,6 @@ def points(
 
     Args:
         frame: a polars or pandas frame, or dictionaries.
-        axes: its columns for x and y.
-        by: its column with a name for color and shape.
         intervals: with the ends of error bars, where it has columns `<axis>_low` and `<axis>_high`.
     Raises:
         ValueError: there is none.
@@ -161,12 +158,7 @@ def points(
 def front(
     rows: Sequence[Row], *, better: tuple[str, str] = ("lower", "lower"), x: str = "x", y: str = "y"
 ) -> list[Row]:
-    """Points that no other point is at least as good as in both and better in one, by x.
-
-    Args:
-        rows: with finite numbers under `x` and `y`.
-        better: "lower" or "higher", of x and of y.
-    """
+    """Points that no other point is at least as good as in both and better in one, by x."""
     signs = [1.0 if b == "lower" else -1.0 for b in better]
     ranked = sorted(rows, key=lambda r: (signs[0] * r[x], signs[1] * r[y]))
     out: list[Row] = []

@@ -66,7 +66,6 @@ class Analysis:
     """A release, ready to be analyzed.
 
     Attributes:
-        release: as loaded.
         records: n where it is public; None takes the noisy number of rows of the tables.
     """
 

@@ -69,7 +69,6 @@ class Noise:
     Attributes:
         variance: float64 (estimates,); NaN where it could not be found.
         df: degrees of freedom; infinite if it was computed from the published scale.
-        source: in words.
         notes: what to read with it.
         shift: by how much another round of noise moves the estimate to one side; None if not known.
         error: standard error of the variance, float64 (estimates,); None is what df says.
@@ -156,7 +155,6 @@ def unified_measured(
     estimate that a single set has takes ppd V0 + W for B, as if there were no noise.
 
     Args:
-        moments: of the sets.
         ratio: N / n.
         records: n.
         draws: for estimates of a single set.

@@ -45,7 +45,6 @@ class Facts:
         sanitized: "once": tables were noised once and all sets come from them; "per_set": each set
             was paid for; None: no noise is known of.
         draws: whether each set has parameters of its own.
-        method: name; empty if unknown.
         biases: what no combining rule covers, in words.
         alike: whether all sets with noise of their own have tables of the same columns. Where tables
             were chosen for each set, V_s given its tables is not all that differs between sets.
@@ -72,9 +71,7 @@ class Facts:
 def facts_of(release: Release, records: float | None = None) -> Facts:
     """Read the facts off a receipt and the public tables; no record is needed.
 
-    Args:
-        release: as loaded, or as synthesize returned it.
-        records: n, where it is public; None takes the noisy number of rows of the tables.
+    `records` is n, where it is public; None takes the noisy number of rows of the tables.
     """
     receipt, tables = release.receipt, release.tables
     rows = [float(r) for r in receipt["rows"]]
@@ -170,14 +167,12 @@ def _innermost(name: str, params: dict[str, Any]) -> str:
 
 
 def _sanitized(tables: Tables | None, method: str) -> Sanitized:
-    """Whether all sets share one noise."""
     if tables is None:
         return "once" if method in SHARED else "per_set"
     return "per_set" if tables.noisings > 1 else "once"
 
 
 def _draws(tables: Tables | None, method: str, params: Any) -> Draws:
-    """Whether each set has parameters of its own, drawn from a posterior law."""
     if tables is None:
         if "posterior" in (params.get("draws"), dict(params.get("options") or ()).get("draws")):
             return "posterior"
@@ -187,7 +182,6 @@ def _draws(tables: Tables | None, method: str, params: Any) -> Draws:
 
 
 def _alike(tables: Tables) -> bool:
-    """Whether the tables of all sets are of the same columns."""
     contexts = [
         {table.context for table in tables.of_set(index).published()}
         for index in range(tables.noisings)
@@ -252,7 +246,6 @@ def _of_rows(receipt: Any) -> list[str]:
 
 
 def _numbers(release: Release) -> bool:
-    """Whether numbers were drawn as numbers, not as bins with a place inside."""
     if release.tables is None:
         return inner_method(release.receipt) == "multiple_synthesis"
     first = release.tables.of_set(0)

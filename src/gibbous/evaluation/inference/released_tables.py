@@ -109,9 +109,6 @@ def _added(parts: list[Margin | None]) -> Margin | None:
 def shares(counted: Margin, records: float) -> tuple[Floats, Floats, Noise]:
     """Shares of the combinations with both of their variances, by the delta method.
 
-    Args:
-        counted: noisy counts.
-        records: n, for the sampling variance.
     Returns:
         Shares (they sum to 1 and may be negative), sampling variance p (1 - p) / n, and V_s.
     """

@@ -128,11 +128,7 @@ def _unified(
 def remarks(
     moments: Spread, rule: str, facts: Facts, noise: Noise | None, variance: Variance, *, sets: int
 ) -> tuple[str, ...]:
-    """What was assumed or went against the rule, before what no rule covers.
-
-    Args:
-        sets: how many there are, also those without an estimate.
-    """
+    """What was assumed or went against the rule, before what no rule covers."""
     said = list(noise.notes) if noise else []
     if noise is not None and noise.shift is not None:
         said += _shifted(noise.shift, variance)

@@ -16,7 +16,6 @@ def packed(sides: Sequence[Side], columns: Sequence[str]) -> list[np.ndarray]:
     """One integer a row, the same for two rows (of any of the tables) that agree on the columns.
 
     Args:
-        sides: tables under one schema.
         columns: names; none gives every row the same integer.
     Returns:
         int64 (rows,) a table. No table of all combinations is made: where their number does not fit
@@ -74,14 +73,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cells:
-    """A sparse cross table: groups by the codes of one column.
-
-    Attributes:
-        group: the group of each cell that is not empty, increasing: int64 (cells,).
-        level: its code.
-        count: its rows.
-        total: rows of its group.
-    """
+    """A sparse cross table: groups, increasing, by the codes of one column; int64 (cells,) each."""
 
     group: np.ndarray
     level: np.ndarray
@@ -90,12 +82,7 @@ class Cells:
 
     @staticmethod
     def of(groups: np.ndarray, levels: np.ndarray, size: int) -> Cells:
-        """Count groups by levels.
-
-        Args:
-            groups: int64 (rows,), not negative.
-            levels: codes (rows,) below `size`.
-        """
+        """Count groups, int64 (rows,) and not negative, by codes below `size`."""
         seen, numbers = np.unique(groups, return_inverse=True)
         cells = Tally.of(numbers.astype(np.int64) * size + levels)
         number, level = np.divmod(cells.keys, size)

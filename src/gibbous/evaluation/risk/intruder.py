@@ -65,16 +65,7 @@ def findings(subject: Subject, options: Options) -> list[Finding]:
 
 
 def mode_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: str) -> Measured:
-    """Success of guessing by the mode.
-
-    Args:
-        targets: the people whose keys the intruder knows.
-        release: what the intruder has.
-        keys: known columns.
-        sensitive: the column to guess.
-    Returns:
-        The share guessed right, with a Clopper-Pearson interval.
-    """
+    """Share of targets whose keys are known that the mode guesses right, with Clopper-Pearson interval."""
     mine, offered = packed([targets, release], keys)
     index, size = release.schema.index(sensitive), release.schema[sensitive].size
     truth, values = targets.codes.by_column[index], release.codes.by_column[index]
@@ -97,13 +88,7 @@ def _among(about: str, right: np.ndarray) -> Mapping[str, Any]:
 
 
 def mean_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: str) -> Measured:
-    """Error of guessing by the mean.
-
-    Args:
-        targets, release, keys, sensitive: as for `mode_attack`; the column is ordered.
-    Returns:
-        The mean absolute error with a normal interval; NaN where no number is known.
-    """
+    """Mean absolute error of guessing an ordered column by the mean, normal interval; NaN without numbers."""
     mine, offered = packed([targets, release], keys)
     index = release.schema.index(sensitive)
     truth, values = targets.numbers[:, index], release.numbers[:, index]
