@@ -26,7 +26,6 @@ class Coupled:
     """What was found in one coupled run.
 
     Attributes:
-        losses: one a purchase.
         leaks: what records changed without a purchase, in words.
         total: what is wrong with all purchases together, in words; else empty.
         unheld: draws whose law is not known here (see `laws.log_law`).
@@ -67,7 +66,6 @@ def coupled(
     Args:
         one, two: neighbors under the mechanism's relation and the schema's unit. Records that both
             have stand at the same places: those that differ come last.
-        rows: output rows a set.
         rare: in place of random answers the least likely levels, at which the two laws differ most, and
             noise that is never 0.
     """
@@ -89,12 +87,7 @@ def coupled(
 def uncovered(
     mechanism: Mechanism, relation: Relation, rows: int | None = None, *, sets: int = 1
 ) -> str:
-    """The pair of constructed neighbors that a release does not cover, in words; else empty.
-
-    Args:
-        mechanism: under `relation`.
-        rows: output rows a set.
-    """
+    """The pair of constructed neighbors that a release does not cover, in words; else empty."""
     for pair in priced_pairs(relation):
         try:
             mechanism.plan(pair.schema, rows, sets)

@@ -33,7 +33,6 @@ class Purchase:
     """What one side of a coupled run saw of one purchase.
 
     Attributes:
-        kind: counts, sums, choice or draw.
         asked: what was asked for; public, and the same on both sides.
         by: the noise or the draw.
         prices: what was paid; one a moment, else one.
@@ -161,11 +160,7 @@ def _change(one: Cells, two: Cells, every: bool) -> tuple[list[int], list[int]]:
 
 
 def tail(noise: NoiseInfo, cut: int) -> float:
-    """P(X > cut) of the stated law, summed term by term.
-
-    Args:
-        cut: in counts.
-    """
+    """P(X > cut) of the stated law, summed term by term."""
     reach = abs(cut) + math.ceil(60 * noise.scale) + 1
     support = np.arange(-reach, reach + 1)
     power = np.abs(support) / noise.scale

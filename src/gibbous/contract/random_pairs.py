@@ -27,14 +27,7 @@ INSIDE = ("laplace", "noisy_pegs", "sbhg", "modips", "sba", "privbayes", "pegs",
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A random run: a method on two neighbors.
-
-    Attributes:
-        mechanism: with random parameters.
-        one, two: neighbors; shared records first.
-        rows, sets: asked for.
-        rare: whether levels are drawn where they are least likely.
-    """
+    """A random run: a method with random parameters on two neighbors, shared records first."""
 
     mechanism: Mechanism
     one: Codes
@@ -51,12 +44,7 @@ class Trial:
 
 
 def trials(kind: type[Any], runs: int, seed: int = 1) -> Iterator[Trial]:
-    """Random runs of a mechanism class.
-
-    Args:
-        runs: how many; none of a method that makes no claim of differential privacy.
-        seed: another one gives other runs.
-    """
+    """Random runs of a mechanism class; none of one that makes no claim of differential privacy."""
     claims = kind.about.kind not in ("none", "l_diversity")
     for number in range(runs if claims else 0):
         dice = Dice(stream_key(seed, number))

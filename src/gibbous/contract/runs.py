@@ -72,12 +72,7 @@ def curated(
     words: Words64 = entropy.words,
     progress: Progress = silent,
 ) -> AbstractContextManager[Curator]:
-    """A curator of constructed codes, closed at the end: what every check runs a mechanism with.
-
-    Args:
-        codes: secret; see `cases.secret`.
-        plan: of the run; its total is what is reserved.
-    """
+    """A curator of constructed codes, closed at the end: what every check runs a mechanism with."""
     engine = LocalEngine.from_codes(codes)
     return curator_of(
         Privacy(codes.schema, mechanism), plan, engine, words=words, progress=progress
@@ -98,7 +93,6 @@ def release(
 
     Args:
         values: (rows, columns) codes; not modified.
-        rows: output rows a set.
         plan: its total is what is reserved; None for the mechanism's own.
     """
     plan = plan or mechanism.plan(schema, rows, sets)

@@ -22,7 +22,6 @@ class Saboteur:
     """A named fault.
 
     Attributes:
-        name: what is broken.
         breaks: "noise" (cost too small for what is released), "keys", "reset" or "draw".
         apply: a context manager under which the fault is in force.
     """

@@ -48,16 +48,7 @@ def run_cells(
     workers: int | None,
     progress: Progress,
 ) -> Rows:
-    """Run every cell that is not in the store, and keep each as it ends.
-
-    Args:
-        begin: makes the worker of a process; it can be pickled.
-        store: of results by the names of cells.
-        workers: processes; None for all cores.
-        progress: called with ("runs", done, total).
-    Returns:
-        The rows of all cells, in the order of the cells.
-    """
+    """Run every cell that is not in the store, and keep each as it ends; all their rows, in order."""
     left = [cell for cell in cells if store.get(cell.name) is None]
     done = len(cells) - len(left)
     progress("runs", done, len(cells))
@@ -214,9 +205,6 @@ def digest(source: str | bytes) -> str:
 def write_study(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the results of a study, readable by their owner alone.
 
-    Args:
-        folder: made where it is not there.
-        files: name -> content.
     Raises:
         OutputNotWritten: the folder cannot be made, or a file not be written.
     """
@@ -241,11 +229,7 @@ def parquet(frame: pl.DataFrame) -> bytes:
 
 
 def tidy(rows: Sequence[Mapping[str, Any]], first: Sequence[str] = ()) -> pl.DataFrame:
-    """Rows as a frame: every name that occurs is a column, null where a row lacks it.
-
-    Args:
-        first: names of the columns that come first.
-    """
+    """Rows as a frame: every name that occurs is a column (`first` first), null where a row lacks it."""
     import polars as pl
 
     names = dict.fromkeys([*first, *(name for row in rows for name in row)])

@@ -81,11 +81,7 @@ class Study:
         return [_point(rows) for rows in groups.values()]
 
     def front(self, x: str = "epsilon_proven", y: str = "tv2") -> pl.DataFrame:
-        """The points that no other point beats in both risk and utility, by x.
-
-        Args:
-            x, y: as for `ru_map`.
-        """
+        """The points that no other point beats in both risk and utility, by x."""
         import polars as pl
 
         from gibbous.reporting.risk_utility import front
@@ -221,11 +217,8 @@ class RuMap:
 
     Attributes:
         points: as `Study.points`, with finite x and y.
-        x, y: the axes.
-        titles: of the axes.
         better: direction of each; "near": near its ideal, which the title names.
         intervals: whether error bars are drawn.
-        confidential: the title then says so.
         references: (name, y) of tables that have no x.
     """
 

@@ -23,8 +23,6 @@ def scott(spread: Floats, n: npt.ArrayLike, width: float) -> Ints:
 
     Args:
         spread: s, standard deviation in the units of the width.
-        n: rows.
-        width: of the range.
     """
     wanted = width * np.cbrt(np.asarray(n, dtype=np.float64)) / 3.49
     with np.errstate(divide="ignore"):
@@ -37,7 +35,6 @@ def counted(x: Floats, low: float, high: float, bins: Ints) -> Floats:
 
     Args:
         x: float64 (repeats, records) in [low, high].
-        bins: of each repeat, int64 (repeats,).
     """
     repeats, most = x.shape[0], int(bins.max())
     place = ((x - low) / (high - low) * bins[:, None]).astype(np.int64)

@@ -33,11 +33,8 @@ class Lines:
 
     Attributes:
         x, y: names of the numbers of a row.
-        by: name of the line.
         panel: title of the panel, in the order of the rows.
         order: names of lines in the order of colors and legend; by default as they come.
-        titles: of the two axes.
-        columns: panels side by side.
         scales: of the two axes; with "log" rows that are not positive are left out.
         limits: of the y axis; values beyond are drawn at its edge.
         reference: a dashed horizontal line.
@@ -61,11 +58,7 @@ class Lines:
     joined: bool = True
 
     def chart(self, rows: Sequence[Row]) -> Drawing:
-        """The drawing of these rows; nothing is drawn yet.
-
-        Args:
-            rows: one a point; those without a finite x and y are left out.
-        """
+        """The drawing of these rows; nothing is drawn yet."""
         shown = [row for row in map(dict, rows) if _drawn(row, (self.x, self.y), self.scales)]
         known = dict.fromkeys(str(row[self.by]) for row in shown)
         limits = self.limits
@@ -101,7 +94,6 @@ class Drawing:
     """Points by panel: one picture of them all, or one a panel.
 
     Attributes:
-        lines: how they are drawn.
         names: of the lines, in the order of their colors.
         limits: of a y axis that panels share.
         panels: title -> points.
@@ -165,10 +157,6 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
     Powers of ten where there are three at least, else 1 and 3 times them, or 1, 2 and 5 times; on a
     short axis even steps.
-
-    Args:
-        low, high: ends of the axis, > 0.
-        most: of them, about.
     """
     first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
     tens = [10.0**k for k in range(first, last + 1)]
@@ -199,7 +187,6 @@ def _marks(values: Sequence[float], scale: str, *, whole: bool = True) -> dict[s
 
 
 def _style(place: int) -> tuple[str, str]:
-    """Color and mark of the line at this place."""
     return theme.SERIES[place % len(theme.SERIES)]
 
 
@@ -266,12 +253,7 @@ def file_of(figure: Figure) -> bytes:
 
 
 def compact(text: str, name: str) -> str:
-    """The same drawing with marks that are drawn often defined once.
-
-    Args:
-        text: an SVG document.
-        name: prefix of the ids.
-    """
+    """The same drawing with marks that are drawn often defined once."""
     times = Counter(match[3] for match in _MARK.finditer(text))
     marks = [mark for mark, count in times.items() if count >= _OFTEN]
     ids = {mark: f"{name}-m{k}" for k, mark in enumerate(marks)}

@@ -69,7 +69,6 @@ def blocks(conditionals: Noised, start: Ints, draws: Draws, *, block: int) -> In
 
     Args:
         start: seed row of each chain, int64 (chains, columns).
-        block: rows a chain.
     Returns:
         int64 (chains * block, columns).
     Source:
@@ -93,12 +92,7 @@ def blocks(conditionals: Noised, start: Ints, draws: Draws, *, block: int) -> In
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Imputer:
-    """Full conditionals by elastic-net multinomial regression.
-
-    Attributes:
-        models: one a column.
-        alpha: added to each fitted probability.
-    """
+    """Full conditionals by elastic-net multinomial regression, alpha added to each fitted probability."""
 
     models: tuple[Conditional, ...]
     alpha: float

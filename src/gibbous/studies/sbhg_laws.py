@@ -98,7 +98,6 @@ def printed(
     Args:
         parents: k, the columns that the hash keeps.
         epsilon: of one table; None runs the plain Gibbs sampler.
-        sweeps: S.
     Returns:
         int64 (rows, columns).
     """
@@ -204,10 +203,6 @@ def released(mechanism: Any, table: Microdata, rows: int, seed: int) -> Ints:
     """Rows of a mechanism as it runs: its noise is the operating system's and differs every time.
 
     Nothing is charged to a ledger that lasts: no row leaves the study.
-
-    Args:
-        mechanism: an instance.
-        seed: of sampling from the noisy tables.
     """
     release = gb.synthesize(
         table.frame(), table.schema(), mechanism,

@@ -25,7 +25,6 @@ class Draws:
     """The random numbers of one part of a study.
 
     Attributes:
-        seed: of the study.
         path: numbers that name the part; other numbers, other draws.
     """
 

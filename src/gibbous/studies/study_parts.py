@@ -67,9 +67,6 @@ class Table:
     """A table that is printed.
 
     Attributes:
-        name: of letters, digits and hyphens.
-        title: one line.
-        headers: one a column.
         rows: cells, as texts or numbers.
     """
 
@@ -84,7 +81,6 @@ class Figure:
     """A drawing: `run` writes it as NAME.svg.
 
     Attributes:
-        name: of letters, digits and hyphens.
         title: what it shows, in one line.
         chart: of `gibbous.studies.panels.Lines`.
     """
@@ -132,8 +128,6 @@ class Study:
     """One study. A module of this package makes one and calls it STUDY.
 
     Attributes:
-        name: what `gibbous study` calls it.
-        title: one line.
         paper: where it is from, with the section.
         reproduces: what of the paper comes out of it, in one or two sentences.
         full: settings as the paper has them; "reps" is taken out of them.

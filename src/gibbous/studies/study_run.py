@@ -25,8 +25,6 @@ class Ran:
     """A study that was run.
 
     Attributes:
-        study: which.
-        settings: under which.
         rows: what the cells found, in their order.
     """
 

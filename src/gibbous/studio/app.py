@@ -36,8 +36,6 @@ class Studio:
     """What the screens work with.
 
     Attributes:
-        place: the folder.
-        jobs: its commands.
         door: who may come in.
         board: only a release is shown, and nothing can be changed.
         upload_bytes: the most that one upload may hold.

@@ -15,12 +15,7 @@ FLAGS = {"sep": "sep", "encoding": "encoding", "decimal": "decimal"}
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command of gibbous.
-
-    Attributes:
-        words: verb and arguments, without the program.
-        python: the same in Python.
-    """
+    """One command of gibbous: `words` are verb and arguments, `python` is the same in Python."""
 
     words: tuple[str, ...]
     python: str

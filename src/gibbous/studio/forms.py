@@ -32,10 +32,8 @@ class Form(dict[str, str]):
         return found
 
     def number(self, name: str, usual: str = "", *, zero: bool = False) -> str:
-        """A positive decimal number, as it was written.
+        """A positive decimal number, or 0 where `zero` is taken, too, as it was written.
 
-        Args:
-            zero: 0 is taken, too.
         Raises:
             ParameterError: it is none, not finite, or not above 0.
         """
@@ -79,7 +77,6 @@ class Form(dict[str, str]):
 
 
 def _called(name: str) -> str:
-    """A field as the form calls it."""
     return str(words()["fields"].get(name, name))
 
 

@@ -35,8 +35,6 @@ class Guard:
     """The outermost application.
 
     Args:
-        app: what it protects.
-        door: who may come in.
         uploads: paths whose bodies are counted by whoever reads them.
         patience: seconds between two pieces of a body.
     """

@@ -36,9 +36,7 @@ def run(
     """Serve one folder until the process is told to stop.
 
     Args:
-        folder: where the schema and the request are.
         port: this one alone; None takes the first that is free.
-        browser: open the system's browser.
         board: a release to be read, without data; nothing is then written beside it.
         tell: says the folder, the one-time address, and the file that holds the next one.
     Raises:

@@ -32,7 +32,6 @@ class Workplace:
     """One folder; its files are the only state.
 
     Attributes:
-        folder: absolute.
         board: name of a release in it that is all that is shown, and never changed; "" for none.
         elsewhere: where private files are; None for inside the folder.
     """

@@ -82,14 +82,12 @@ def _apart(studio: Studio, formula: str, names: Sequence[str]) -> list[str]:
 
 
 def _places(side: str, names: Sequence[str]) -> set[int]:
-    """Columns that one side of a formula names."""
     words = set(re.findall(r"`([^`]+)`|(\w+)", side))
     found = {quoted or plain for quoted, plain in words}
     return {place for place, name in enumerate(names) if name in found}
 
 
 def _quoted(name: str) -> str:
-    """A name as a formula takes it."""
     return name if name.isidentifier() and name.isascii() else f"`{name}`"
 
 
@@ -130,7 +128,6 @@ def _latex(rows: list[list[str]]) -> str:
 
 
 def _fit(studio: Studio, form: Form) -> str:
-    """Fit a model, and combine its sets."""
     release, formula = needed_release(studio), form.text("formula", 1000)
     if "~" not in formula:
         raise refusal("FORMULA")

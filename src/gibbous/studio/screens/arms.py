@@ -35,7 +35,6 @@ class Arm:
     """One method of a study.
 
     Attributes:
-        method: its registered name.
         label: what points of it are called; "" for its name and what is given of it.
         given: parameters that are not the usual ones.
     """

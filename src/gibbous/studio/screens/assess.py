@@ -185,7 +185,6 @@ def _cross(studio: Studio, form: Form) -> str:
 
 
 def _evaluate(studio: Studio, form: Form) -> str:
-    """Compare, with the choice of keys and of a holdout kept in the request."""
     place, schema = studio.place, needed_schema(studio)
     release, data = needed_release(studio), needed_data(studio)
     chosen = {

@@ -224,13 +224,11 @@ def _write(studio: Studio, text: str) -> None:
 
 
 def _keep(studio: Studio, form: Form) -> str:
-    """Write study.toml, and run nothing."""
     _write(studio, _asked(studio, form))
     return "compare#ask"
 
 
 def _add(studio: Studio, form: Form) -> str:
-    """Write study.toml, and open one more method to change its parameters."""
     _write(studio, _asked(studio, form))
     return "compare?" + urlencode({"add": form.text("more", 60)}) + "#own"
 

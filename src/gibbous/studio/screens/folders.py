@@ -18,11 +18,7 @@ SHOWN = 200
 
 
 def shown(place: Workplace, at: str) -> dict[str, Any]:
-    """One folder as a screen shows it; where it is none of ours, the uppermost.
-
-    Args:
-        at: its path from the folder of the studio.
-    """
+    """One folder as a screen shows it; where it is none of ours, the uppermost."""
     folder = _inner(place, at) or place.folder
     own = folder.relative_to(place.folder).parts
     made = {place.folder / INTERNAL, place.folder / RUNS}

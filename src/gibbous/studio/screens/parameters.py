@@ -37,12 +37,7 @@ def parameters(name: str, without: Sequence[str] = BUDGET) -> list[ParamInfo]:
 def shown(
     p: ParamInfo, values: Mapping[str, Any], form: Mapping[str, str], before: str = ""
 ) -> dict[str, Any]:
-    """One parameter as a screen shows it: as it was typed, where the form that is shown was refused.
-
-    Args:
-        values: of the request, by dotted key.
-        before: what its field's name begins with.
-    """
+    """One parameter as a screen shows it: as it was typed, where the form that is shown was refused."""
     given = values.get(f"mechanism.{p.name}", p.default)
     many = isinstance(p.default, tuple)
     text = "\n".join(_lines(given)) if many else "" if given is None else str(given)
@@ -81,9 +76,7 @@ def checked(
     """Parameters of a form by dotted key, None for a usual value; the method's own checks take them.
 
     Args:
-        some: those that are asked for.
         usual: what the request is taken to say besides, by dotted key; None for what it does not.
-        before: what the names of their fields begin with.
     Raises:
         UsageError: they are not taken for this schema; the faulty line is named.
     """

@@ -19,13 +19,7 @@ Act = Callable[["Studio", "Form"], str]
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """One screen.
-
-    Attributes:
-        name: its address, its template and its words.
-        show: the context of its template; changes nothing.
-        actions: what its forms do; each returns the address to go on to.
-    """
+    """One screen; its actions return the address to go on to."""
 
     name: str
     show: Callable[[Studio, Form], dict[str, Any]]
