@@ -32,7 +32,6 @@ class Block:
     """One context's perturbed conditionals. Holds secret counts: never printed or pickled.
 
     Args:
-        counts: secret.
         perturb: applied to each key's counts.
         empty: "uniform" perturbs a key without records as zeros; "nearest" takes one of the nearest
             keys that have records (Hamming distance of parents), each as likely, which no
@@ -74,8 +73,6 @@ class Block:
         """One level for each key.
 
         Args:
-            keys: uint64 (draws,).
-            words: source of uniform 64-bit words.
             allowed: bool (draws, levels): structural zeros; each draw has at least one.
             visited: bool (draws,): keys that were reset, whose counts are read as zero.
         Returns:

@@ -36,7 +36,6 @@ class Conditional:
     """One table as conditionals, one a slot, and how a key finds its slot.
 
     Attributes:
-        context: what was counted.
         keys: uint64 (kept keys,), sorted: key i has slot i.
         stages: where other keys look, in turn; within a stage the hit of best rank counts.
         ranks: int64 (slots,): smaller is better; decides between hits of one stage.

@@ -21,10 +21,7 @@ def expected_cells(
     """Cells of the fitted table, and their shares in whole parts.
 
     Args:
-        context: of all its columns jointly, without parents.
         levels, counts: cells that occur and their records; secret.
-        schema: public; impossible rows have no share.
-        order: columns of the largest interactions.
     Returns:
         Numbers of the cells with a share, and shares, uint64, that sum to about 2^52.
     """

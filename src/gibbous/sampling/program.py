@@ -80,9 +80,7 @@ class Program:
         schema: public.
         start: one step a column from the noisy margins: initial rows of a chain, or columns that no
             table draws.
-        steps: one step a table.
         order: positions in `steps`, one pass.
-        sweeps: passes.
         chained: whether rows start from `start` and are redrawn (gibbs), else drawn once.
         flat: start, then steps.
     """
@@ -99,8 +97,6 @@ class Program:
 def prepare(tables: Tables) -> Program | Ready | CellsReady:
     """Compile a release into a program: conditionals, alias tables, lookups; or a model's layout.
 
-    Args:
-        tables: public.
     Raises:
         ResourceLimit: a table is too large to draw from.
     """

@@ -43,14 +43,7 @@ class JointRows:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Draw the rows; columns without records, or without a context, are uniform.
-
-        Args:
-            counts: contexts without parents and without common targets; secret.
-            schema: public.
-            rows: how many.
-            words: cryptographic 64-bit words.
-        """
+        """Draw the rows from contexts without parents and common targets; other columns are uniform."""
         state = uniform_rows(schema, rows, words)
         for one in counts:
             levels, values = _cells(one)
@@ -89,7 +82,7 @@ class BootstrapRows:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Draw the rows, set after set; arguments as in JointRows. Impossible rows are drawn again."""
+        """Draw the rows, set after set; impossible rows are drawn again."""
         state = uniform_rows(schema, rows, words)
         margins = [(one.context, *_cells(one)) for one in counts]
         cuts = [rows * i // self.sets for i in range(self.sets + 1)]
@@ -129,7 +122,6 @@ def gammas(shapes: np.ndarray, words: Words64) -> np.ndarray:
     Args:
         shapes: (draws,) whole numbers >= 1: a level's Bayesian bootstrap weight is the sum of that
             many unit exponentials.
-        words: source of uniform 64-bit words.
     Returns:
         float64 (draws,).
     Source:

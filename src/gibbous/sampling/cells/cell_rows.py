@@ -29,12 +29,7 @@ _PATIENCE = 100  # attempts at a row that no structural zero rules out; then it 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellsReady:
-    """A cell model prepared for drawing rows.
-
-    Attributes:
-        schema: public.
-        model: the model.
-    """
+    """A cell model prepared for drawing rows."""
 
     schema: Schema
     model: CellModel
@@ -60,12 +55,7 @@ def ready_cells(schema: Schema, model: CellModel) -> CellsReady:
 
 
 class CellRows:
-    """The rows of one set.
-
-    Args:
-        found: the prepared model.
-        seed, set_index: of the set.
-    """
+    """The rows of one set."""
 
     def __init__(self, found: CellsReady, seed: int, set_index: int) -> None:
         self.found, self.seed = found, (seed, set_index)

@@ -24,7 +24,6 @@ class Records:
     Attributes:
         codes: int32 (columns, distinct).
         counts: int64 (distinct,): records with each; > 0.
-        sizes: number of codes of each column.
     """
 
     codes: np.ndarray
@@ -87,11 +86,7 @@ class Records:
 
 
 def records_of(counts: Counts) -> Records:
-    """The rows behind a joint table: every combination that occurs, with its count.
-
-    Args:
-        counts: of a context over all columns with exact keys; secret.
-    """
+    """The rows behind a joint table with exact keys: every combination that occurs, with its count."""
     context, cells = counts.context, counts.occupied()
     sizes = dict(zip(context.columns, context.parent_sizes + context.target_sizes, strict=True))
     codes = np.zeros((len(sizes), len(cells.values)), dtype=np.int32)
