@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.cli import show
 from gibbous.cli.parameters import number
 from gibbous.cli.progress import Bars
+from gibbous.core import durable
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
 
@@ -201,21 +200,10 @@ def write_text(path: Path, text: str, overwrite: bool) -> None:
         OutputNotWritten: it exists (without --overwrite), or the folder cannot be written.
     """
     _writable(path, overwrite)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if overwrite:
-            os.replace(temporary, path)
-        else:
-            os.link(temporary, path)  # fails if somebody was faster
-    except FileExistsError:
+        durable.write_private(path, text.encode(), replace=overwrite)
+    except FileExistsError:  # somebody was faster
         raise _exists(path) from None
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
 
 
 def _hold_against(schema: Schema, data: str, options: ReadOptions, bars: Bars) -> set[str]:

@@ -105,7 +105,6 @@ def measured(
 ) -> tuple[Finding, ...]:
     """Findings of one synthetic table beside the real one, without references (`compare` has its own).
 
-    Args:
     Raises:
         UsageError: an unknown finding.
     """

@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -14,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gibbous.core import durable
 from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.core.machine import usable_cores, workers_died
 from gibbous.core.protocols import Progress
@@ -133,7 +133,7 @@ class Store:
             if known.exists() and any((folder / "cells").iterdir()):
                 self._check(known.read_text(encoding="utf-8"), text)
             else:
-                write_own(known, text.encode())
+                durable.write_private(known, text.encode())
         except OSError as error:
             raise OutputNotWritten(
                 "STUDY",
@@ -161,7 +161,7 @@ class Store:
         self._rows[name] = rows
         if self.folder is not None and lasting:
             text = json.dumps([_to_json(row) for row in rows])
-            write_own(self.folder / "cells" / f"{name}.json", text.encode())
+            durable.write_private(self.folder / "cells" / f"{name}.json", text.encode())
 
     def _check(self, known: str, wanted: str) -> None:
         if known == wanted:
@@ -211,7 +211,7 @@ def write_study(folder: Path, files: Mapping[str, bytes]) -> None:
     try:
         make_own_folder(folder)
         for name, data in files.items():
-            write_own(folder / name, data)
+            durable.write_private(folder / name, data)
     except OSError as error:
         raise OutputNotWritten(
             "STUDY",
@@ -245,22 +245,6 @@ def make_own_folder(folder: Path) -> None:
     """
     if not folder.is_dir():
         folder.mkdir(parents=True, mode=0o700)
-
-
-def write_own(path: Path, data: bytes) -> None:
-    """Write a file that its owner alone may read, in place of one that is there.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _to_json(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gibbous.core import durable
 from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.core.exact import is_finite
 from gibbous.core.finding import Better
 from gibbous.core.json_values import plain
 from gibbous.core.keywords import answering
 from gibbous.frontier.grid import REFERENCES
-from gibbous.frontier.runner import parquet, tidy, write_own, write_study
+from gibbous.frontier.runner import parquet, tidy, write_study
 
 if TYPE_CHECKING:
     import polars as pl
@@ -275,7 +276,7 @@ class RuMap:
             )
         fresh = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
         try:
-            write_own(fresh, b"")  # what follows keeps its mode
+            durable.write_private(fresh, b"")  # what follows keeps its mode
             if target.suffix == ".json":
                 fresh.write_text(json.dumps(plain([dict(p) for p in self.points]), indent=1))
             elif target.suffix == ".html":

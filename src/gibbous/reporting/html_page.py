@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gibbous import __version__
+from gibbous.core import durable
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.json_values import plain
 from gibbous.reporting import theme
@@ -63,7 +64,6 @@ def twin_path(path: Path) -> Path:
 def write(page: Page, path: Path, *, overwrite: bool = False) -> Path:
     """Write a report and its JSON twin, both readable by their owner alone.
 
-    Args:
     Raises:
         OutputNotWritten: one of them exists, or cannot be written.
         UsageError: the name does not end in .html.
@@ -80,17 +80,12 @@ def write_file(path: Path, content: bytes, *, overwrite: bool) -> None:
     Raises:
         OutputNotWritten: it exists, or cannot be written.
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        durable_files.write_bytes(fresh, content)
-        if overwrite:
-            fresh.replace(path)
-        else:
-            os.link(fresh, path)  # unlike a rename, this replaces nothing
+        durable.write_private(path, content, replace=overwrite)
     except FileExistsError:
         raise durable_files.exists(path) from None
-    finally:
-        fresh.unlink(missing_ok=True)
+    except OSError as error:
+        raise durable_files.not_written(path, error) from None
 
 
 def check_path(path: Path, *, overwrite: bool = False) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from gibbous.core import durable
 from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.errors import OutputNotWritten
 from gibbous.core.schema import Schema
@@ -219,16 +218,7 @@ def aside(path: Path) -> str:
 
 def write(path: Path, text: str) -> None:
     """Write a small private file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+    durable.write_private(path, text.encode())
 
 
 def slug(name: str) -> str:
