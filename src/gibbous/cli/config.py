@@ -276,11 +276,7 @@ def spark_conf(texts: Any) -> dict[str, str]:
 
 
 def pairs(texts: Sequence[str], name: str, flag: str, example: str) -> list[tuple[str, str]]:
-    """Texts "key=value" as pairs.
-
-    Raises:
-        UsageError: one of them is something else.
-    """
+    """Texts "key=value" as pairs; UsageError if one of them is something else."""
     found = []
     for text in texts:
         key, equals, value = text.partition("=")

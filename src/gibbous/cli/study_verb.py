@@ -37,11 +37,7 @@ def run(name: str, out: Path | None, settings: dict[str, Any], screen: ScreenFla
 
 
 def check_folder(out: Path | None) -> None:
-    """Refuse a file where a study goes.
-
-    Raises:
-        OutputNotWritten: it is one.
-    """
+    """Refuse a file where the folder of a study goes, by OutputNotWritten."""
     if out is not None and out.exists() and not out.is_dir():
         raise OutputNotWritten(
             "STUDY",

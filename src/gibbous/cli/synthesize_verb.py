@@ -118,11 +118,7 @@ def release_folder(out: Path | None) -> Path:
 
 
 def folder_of(out: Path | None) -> Path:
-    """The output that was named.
-
-    Raises:
-        UsageError: none was.
-    """
+    """The output that was named; UsageError if none was."""
     if out is None:
         raise UsageError(
             "NOOUT",

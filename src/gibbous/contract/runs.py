@@ -31,11 +31,7 @@ class ContractError(AssertionError):
 
 
 def must(condition: bool, otherwise: str) -> None:
-    """Part of a check: what holds of a mechanism that keeps the contract.
-
-    Raises:
-        ContractError: it does not hold.
-    """
+    """Part of a check: what holds of a mechanism that keeps the contract; ContractError if it does not."""
     if not condition:
         raise ContractError(otherwise)
 

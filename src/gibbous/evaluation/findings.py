@@ -41,11 +41,7 @@ class Findings(Sequence[Finding]):
     @overload
     def __getitem__(self, index: str) -> Finding: ...
     def __getitem__(self, index: int | slice | str) -> Finding | tuple[Finding, ...]:
-        """By position, or the first of a name.
-
-        Raises:
-            UsageError: no finding has that name.
-        """
+        """By position, or the first of a name; UsageError if no finding has that name."""
         if not isinstance(index, str):
             return self.items[index]
         for item in self.items:

@@ -232,11 +232,7 @@ def plain(schema: Schema) -> Schema:
 
 
 def side(source: Any, schema: Schema, *, options: Any = None) -> Side:
-    """Read one table.
-
-    Raises:
-        InputRejected, SchemaMismatch, ResourceLimit: as `read_columns` and `encode`.
-    """
+    """Read one table; errors as of `read_columns` and `encode`."""
     from gibbous.encode.cell_text import lenient
     from gibbous.encode.encode import encode
     from gibbous.read.source import read_columns

@@ -183,11 +183,7 @@ class Store:
 
 
 def digest(source: str | bytes) -> str:
-    """What tells one source from another: the bytes of the file or frame.
-
-    Raises:
-        InputRejected: the file cannot be read.
-    """
+    """What tells one source from another, from the bytes of file or frame; InputRejected if unreadable."""
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
     try:
@@ -238,11 +234,7 @@ def tidy(rows: Sequence[Mapping[str, Any]], first: Sequence[str] = ()) -> pl.Dat
 
 
 def make_own_folder(folder: Path) -> None:
-    """A folder that its owner alone may open; one that is there stays as it is.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """A folder that its owner alone may open; one that is there stays as it is; OSError if neither."""
     if not folder.is_dir():
         folder.mkdir(parents=True, mode=0o700)
 

@@ -75,11 +75,7 @@ class MapData:
         return len(self.layers) > 1
 
     def place(self, destination: str) -> int:
-        """Position of a destination among those of the page.
-
-        Raises:
-            UsageError: it is none of them.
-        """
+        """Position of a destination among those of the page; UsageError if it is none of them."""
         for k, at in enumerate(self.destinations.tolist()):
             if self.ids[at] == destination:
                 return k

@@ -27,11 +27,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parted:
-    """Parts prepared for drawing rows.
-
-    Attributes:
-        shares: float64 (parts,): share of the rows that each part gives; sum 1.
-    """
+    """Parts prepared for drawing rows, and the share of the rows that each gives, float64 (parts,)."""
 
     schema: Schema
     members: tuple[Any, ...]

@@ -105,11 +105,7 @@ class Drawing:
     panels: Mapping[str, Sequence[Row]]
 
     def to_dict(self, *, validate: bool = True) -> dict[str, Any]:
-        """All panels in one picture with a legend, in Vega-Lite.
-
-        Raises:
-            EngineFailure: the extra "report" is not installed.
-        """
+        """All panels in one picture with a legend, in Vega-Lite; EngineFailure without the extra "report"."""
         alt, columns = need("altair", "report"), self.lines.columns
         size = {"width": max(90, WIDTH // columns - _EDGE), "height": self.lines.height}
         legend, drawn = alt.Legend(columns=4), []
@@ -128,11 +124,7 @@ class Drawing:
         return dict(whole.to_dict(validate=validate))
 
     def parts(self) -> dict[str, Any]:
-        """Each panel as a small chart of its own, without title and legend.
-
-        Raises:
-            EngineFailure: the extra "report" is not installed.
-        """
+        """Each panel as a small chart of its own, without title and legend; EngineFailure likewise."""
         alt = need("altair", "report")
         return {
             title: laid(alt, self._layers(alt, points, (True, True), None), NARROW,
@@ -241,11 +233,7 @@ def _scale(alt: Any, limits: tuple[float, float] | None, kind: str) -> Any:
 
 
 def file_of(figure: Figure) -> bytes:
-    """The drawing for readers with any screen.
-
-    Raises:
-        EngineFailure: the extra "report" is not installed.
-    """
+    """The drawing for readers with any screen; EngineFailure without the extra "report"."""
     from gibbous.reporting.svg_drawing import svg
 
     text = svg(figure.chart, figure.name).replace('style="', 'style="background:#fff;', 1)

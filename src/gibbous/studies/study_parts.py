@@ -64,11 +64,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that is printed.
-
-    Attributes:
-        rows: cells, as texts or numbers.
-    """
+    """A table that is printed."""
 
     name: str
     title: str
@@ -188,11 +184,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Study:
-    """The study of a name.
-
-    Raises:
-        UsageError: there is no such study; the nearest name is offered.
-    """
+    """The study of a name; UsageError if there is no such study, with the nearest name."""
     if name not in MODULES:
         raise UsageError(
             "UNKNOWNSTUDY",

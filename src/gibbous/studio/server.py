@@ -81,11 +81,7 @@ def _folder(path: Path) -> Path:
 
 
 def _board(release: Path) -> Workplace:
-    """The release as a workplace whose scratch is elsewhere.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The release as a workplace whose scratch is elsewhere; UsageError if there is none."""
     if not (_folder(release) / "manifest.json").is_file():
         raise refusal("NORELEASE_board", str(release))
     whole = release.resolve()

@@ -104,11 +104,7 @@ class Workplace:
         return path if whole and path.resolve() == path and path.exists() else None
 
     def request(self) -> Values:
-        """The request as dotted keys; empty where there is none.
-
-        Raises:
-            UsageError: it is not TOML.
-        """
+        """The request as dotted keys; empty where there is none; UsageError if it is not TOML."""
         path = self.folder / REQUEST
         if self.board or not path.exists():
             return {}
@@ -145,11 +141,7 @@ class Workplace:
         write(self.folder / REQUEST, document_text(values))
 
     def schema(self) -> Schema | None:
-        """The schema; None where there is none yet.
-
-        Raises:
-            UsageError, SchemaMismatch: it is not a schema file.
-        """
+        """The schema; None where there is none yet; an error if the file is not a schema."""
         from gibbous.read.schema_file import load_schema
 
         return load_schema(self.schema_file) if self.schema_file.exists() else None

@@ -144,11 +144,7 @@ def _widest(schema: Schema) -> str:
 
 
 def checked_size(name: str, value: float | None) -> float | None:
-    """A number of rows or records.
-
-    Raises:
-        UsageError: it is not a positive number.
-    """
+    """A number of rows or records; UsageError if it is not a positive number."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:

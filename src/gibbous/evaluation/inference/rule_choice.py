@@ -208,11 +208,7 @@ def _odd(moments: Spread) -> list[str]:
 
 
 def sizes(facts: Facts, what: str) -> tuple[float, float]:
-    """N / n, and n.
-
-    Raises:
-        UsageError: one of them is unknown.
-    """
+    """N / n, and n; UsageError if one of them is unknown."""
     if facts.ratio is None or facts.records is None:
         missing = [n for n in ("rows", "records") if getattr(facts, n) is None]
         raise UsageError(

@@ -36,11 +36,7 @@ class CellsReady:
 
 
 def ready_cells(schema: Schema, model: CellModel) -> CellsReady:
-    """Prepare a model.
-
-    Raises:
-        ResourceLimit: it is too large to draw from.
-    """
+    """Prepare a model; ResourceLimit if it is too large to draw from."""
     width = len(model.numbers)
     numbers = model.cells * (1 + width + width**2)
     if numbers > MOST:

@@ -84,11 +84,7 @@ _FARTHEST = (
 
 
 def uniforms(numbers: np.ndarray, key: int) -> Floats:
-    """Uniforms strictly inside (0, 1) at chosen places of a stream.
-
-    Args:
-        numbers: uint64, any shape.
-    """
+    """Uniforms strictly inside (0, 1) at chosen places, uint64, of a stream."""
     word = mix64(numbers * np.uint64(GOLDEN) + np.uint64(key))
     # 52 bits and a half: exact in float64, hence never 0 and never 1.
     found: Floats = ((word >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

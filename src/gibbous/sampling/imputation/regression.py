@@ -89,11 +89,7 @@ class Conditional:
 
 
 def installed() -> None:
-    """Look for the solver before anything is paid.
-
-    Raises:
-        EngineFailure: scikit-learn or scipy is missing.
-    """
+    """Look for the solver before anything is paid; EngineFailure if scikit-learn or scipy is missing."""
     require(("sklearn", "scipy"), "evaluate")
 
 

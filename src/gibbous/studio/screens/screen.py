@@ -27,11 +27,7 @@ class Screen:
 
 
 def needed_data(studio: Studio) -> str:
-    """The data set that is open.
-
-    Raises:
-        UsageError: none is.
-    """
+    """The data set that is open; UsageError if none is."""
     data = studio.place.data()
     if not data:
         raise refusal("NODATA")
@@ -39,11 +35,7 @@ def needed_data(studio: Studio) -> str:
 
 
 def needed_schema(studio: Studio) -> Schema:
-    """The schema.
-
-    Raises:
-        UsageError: there is none yet.
-    """
+    """The schema; UsageError if there is none yet."""
     schema = studio.place.schema()
     if schema is None:
         raise refusal("NOSCHEMA")
@@ -51,11 +43,7 @@ def needed_schema(studio: Studio) -> Schema:
 
 
 def needed_release(studio: Studio) -> str:
-    """The folder of the release, as a command takes it.
-
-    Raises:
-        UsageError: there is none yet.
-    """
+    """The folder of the release, as a command takes it; UsageError if there is none yet."""
     path = studio.place.release
     if not (path / "manifest.json").is_file():
         raise refusal("NORELEASE")
