@@ -42,7 +42,6 @@ class Purchase:
         steps: its scores as whole numbers, with the scale of the noise that is added to them.
         levels: drawn levels and their log probabilities, call after call.
         words: cryptographic words, call after call.
-        answer: what the method got.
     """
 
     kind: str
@@ -63,7 +62,6 @@ class Loss:
     """What a purchase shows of a pair: the true loss and its share of the price, at most 1.
 
     Attributes:
-        kind: of the purchase.
         claims: pure, zCDP or Gaussian, that the exact counts of the pair really cost.
         survival: the chance that a cell which only one of the tables has is released.
         ratio: of loss and price; 0 where nothing is claimed.

@@ -40,17 +40,7 @@ Need = Literal["keys", "sensitive", "ordered", "targets", "formulas"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What an evaluation is told beside its tables.
-
-    Attributes:
-        keys: quasi-identifiers: the columns that an intruder knows.
-        sensitive: the columns that an intruder wants to know.
-        targets: columns that models trained on synthetic rows predict.
-        formulas: regressions, for example "stay ~ age + sex".
-        given: columns that conditional distributions are given; empty: each in turn.
-        fraction: share of the population that the real table holds, in (0, 1]; None: all of it.
-        only: names of findings; empty: all.
-    """
+    """What an evaluation is told beside its tables, as for `gibbous.evaluate`."""
 
     keys: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()

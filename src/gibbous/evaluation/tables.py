@@ -178,14 +178,8 @@ def subject(
     seed: int = 0,
     options: Any = None,
 ) -> Subject:
-    """Read what is to be compared.
+    """Read what is to be compared; arguments as for `gibbous.evaluate`.
 
-    Args:
-        real: the confidential records: a path, the address of a table, or a frame.
-        synthetic: a path, a frame, a release (or its folder), or a sequence of these.
-        schema: the declared schema, or the path of its file.
-        holdout: records that no synthesizer saw, in any such form.
-        options: how text files are read.
     Raises:
         UsageError: there is no synthetic set, or a table has no rows.
         InputRejected, SchemaMismatch: a file is not what it says, or does not fit the schema.

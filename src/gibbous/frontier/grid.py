@@ -88,8 +88,7 @@ def cells(
     """The runs of a study: each method at each budget it has, each repeated.
 
     Args:
-        epsilon: values for methods with a parameter epsilon; empty leaves it as it is.
-        l: values for methods with a parameter l.
+        epsilon, l: values for methods with such a parameter; empty leaves each as it is.
     Returns:
         References first; repeats outermost, so that a study that was cut short is balanced.
     """

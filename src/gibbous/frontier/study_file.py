@@ -57,7 +57,6 @@ class Plan:
         source, schema: paths, relative to the file; the source may be the address of a table, and flows
             have their geography in place of a schema.
         methods: label -> arm.
-        settings: keyword arguments of `compare`.
         x, y: axes of the maps that are drawn; no y for every finding that is measured.
     """
 

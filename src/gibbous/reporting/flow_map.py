@@ -229,10 +229,8 @@ class Mapped:
     """What a report needs to draw flows.
 
     Attributes:
-        geography: of the records.
         destinations: ids; empty for the largest of the release.
         real: confidential flows (a path, a frame, `Flows`) for the internal report; None for none.
-        options: how text files are read (`gibbous.read.source.ReadOptions`).
     """
 
     geography: Geography

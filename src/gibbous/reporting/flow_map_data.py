@@ -53,10 +53,7 @@ class MapData:
         ids, names: of the places that occur, and what they are shown as.
         lat, lon: of these; NaN where a place has no coordinates.
         destinations: their places, int64 (destinations,).
-        layers: synthetic alone, or synthetic and real.
-        outlines: shapes of regions, or lines to find one's way.
         left_out: destinations of the release that are not in the page, because it would be too large.
-        unit: of all distances.
     """
 
     ids: tuple[str, ...]
@@ -156,8 +153,6 @@ def map_data(
     """Choose the destinations that fit into a page, the asked one first, and renumber their places.
 
     Args:
-        synthetic: public flows.
-        destination: id of the destination to start with.
         names: id -> what the place is called; the id follows it in brackets.
     Raises:
         UsageError: the destination is not declared, or nobody goes there; the flows are confidential

@@ -40,8 +40,6 @@ def panel(data: MapData, layer: Layer, destination: int, view: int) -> str:
     """One panel as an <svg> element.
 
     Args:
-        data: what the page draws from.
-        layer: the table.
         destination: position among `data.destinations`.
         view: from the destination to the edge, in the unit of distances.
     """

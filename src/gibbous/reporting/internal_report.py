@@ -62,7 +62,6 @@ def internal_report(
         release: what was evaluated, or its folder: its guarantee is stated first.
         study: points of a risk-utility map: the study of `gibbous.compare`, or a frame or dictionaries
             with a column "mechanism" (or "label") and the two axes.
-        axes: columns of the study for x and y.
         mapped: geography and confidential flows, for maps of a release of flows.
     Raises:
         UsageError: the file would lie inside the release.

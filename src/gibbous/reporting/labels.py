@@ -36,7 +36,6 @@ def percent(share: float | None, toward: Literal["near", "up", "down"] = "near")
     """A share in [0, 1] as a percentage; near 100 % as precise as near 0 %.
 
     Args:
-        share: in [0, 1].
         toward: where digits are cut: a bound from above is rounded up, one from below down.
 
     Example:

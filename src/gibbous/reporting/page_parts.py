@@ -157,11 +157,9 @@ class Page:
     """A whole report.
 
     Attributes:
-        audience: public or internal.
         headline: the most important sentence.
         facts: (name, value) at the top.
         twin: further values of the JSON twin.
-        foot: the last line.
     """
 
     audience: Literal["public", "internal"]

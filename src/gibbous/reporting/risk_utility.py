@@ -40,11 +40,9 @@ def ru_map(
             repeats. Rows without a finite x and y are left out.
         x, y: its columns for risk (for example a proven epsilon) and utility.
         by: its column with the name of the mechanism.
-        titles: of the two axes; the column names by default.
         better: the better direction of x and of y, "lower" or "higher"; with "near" no front is drawn.
         intervals: error bars, where it has columns `<axis>_low` and `<axis>_high`.
         references: (name, y), drawn as lines across; far from the points they are named at the edge.
-        width: of the drawing, px.
     Returns:
         A chart; `.save("map.html")` and `.to_dict()` are Altair's.
     Raises:
@@ -135,7 +133,6 @@ def points(
     """Rows with a finite x and y, under the names that the chart uses.
 
     Args:
-        frame: a polars or pandas frame, or dictionaries.
         intervals: with the ends of error bars, where it has columns `<axis>_low` and `<axis>_high`.
     Raises:
         ValueError: there is none.

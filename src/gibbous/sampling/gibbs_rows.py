@@ -102,7 +102,6 @@ class ResetBlocks:
 
     Attributes:
         block: rows a block, >= 1.
-        sweeps: passes a row, >= 1.
         own: (column, perturbation) of columns that have one of their own, in place of `perturb`.
     """
 

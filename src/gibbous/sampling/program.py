@@ -51,7 +51,6 @@ class Step:
 
     Attributes:
         conditional: where the law comes from; None draws a column from its noisy margin.
-        targets: columns that are drawn.
         margin: float64 (levels,) of a step without a conditional.
         rules: structural zeros that this draw has to respect.
         packed: alias tables of a single target, (slots, levels) uint32 or uint64; the last row
@@ -77,7 +76,6 @@ class Program:
     """What sampling needs of a release, prepared once.
 
     Attributes:
-        schema: public.
         start: one step a column from the noisy margins: initial rows of a chain, or columns that no
             table draws.
         order: positions in `steps`, one pass.

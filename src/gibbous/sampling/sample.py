@@ -86,7 +86,6 @@ def stream(
 
     Args:
         chunk: rows a batch, >= 1. Never changes a byte.
-        progress: told how many rows are done.
     Yields:
         Codes of up to `chunk` rows; nothing for rows = 0.
     """

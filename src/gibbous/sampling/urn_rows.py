@@ -203,7 +203,6 @@ def origins(
     """Where each value of some urns comes from.
 
     Args:
-        posterior: virtual records a cell, and cells.
         records: N, in every urn at its start; secret.
         length: values of one urn; each adds a record of its own for those after it.
     Returns:

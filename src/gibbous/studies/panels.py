@@ -32,14 +32,11 @@ class Lines:
     """A grid of panels, in each one line a method; color, shape and dash tell methods apart.
 
     Attributes:
-        x, y: names of the numbers of a row.
         panel: title of the panel, in the order of the rows.
         order: names of lines in the order of colors and legend; by default as they come.
         scales: of the two axes; with "log" rows that are not positive are left out.
         limits: of the y axis; values beyond are drawn at its edge.
-        reference: a dashed horizontal line.
         shared: one y axis for all panels; False: each panel its own.
-        height: of one panel, px.
         joined: False: points alone.
     """
 

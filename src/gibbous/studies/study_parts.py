@@ -47,7 +47,6 @@ class Settings:
 
     Attributes:
         reps: repeats of each simulated setting.
-        seed: of every draw.
         quick: the short setting that tests use.
         values: the study's own settings, JSON values.
         data: a table given with --data; None: the study's own.
@@ -95,7 +94,6 @@ class Printed:
 
     Attributes:
         place: where in the paper.
-        quantity: what it is.
         value: as printed; of a statement, where it turns.
         ours: what came out; None where this run has no such row.
         tolerance: how far ours may be away, or on the wrong side.

@@ -36,7 +36,6 @@ class Studio:
     """What the screens work with.
 
     Attributes:
-        door: who may come in.
         board: only a release is shown, and nothing can be changed.
         upload_bytes: the most that one upload may hold.
         looked: counts of columns that were asked for since the start; never written.

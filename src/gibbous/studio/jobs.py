@@ -38,7 +38,6 @@ class Job:
 
     Attributes:
         then: what is started when it ended well.
-        state: what became of it.
         error: (code, sentence) where it failed.
         stage, share, seconds, left: how far it is; None where it does not say.
     """

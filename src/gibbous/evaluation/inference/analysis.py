@@ -246,7 +246,6 @@ class Analysis:
         Args:
             analyst: of a polars frame with the schema's columns: (estimates, variances), the
                 variances computed as if its rows were a sample.
-            names: of the estimates.
             rule, level, replicates, seed, progress: see Options.
         """
         options = self._options(Options(rule, level, replicates, seed, progress))

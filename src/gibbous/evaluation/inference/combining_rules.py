@@ -119,7 +119,6 @@ def unified(
     Where rows are not independent draws, at most W of the noise's S stands in for W / m.
 
     Args:
-        moments: of the sets.
         ratio: N / n.
         noise: V_s, of one noising; NaN counts as 0.
         records: n; what W says about one record has n - 1 degrees of freedom.
@@ -187,7 +186,6 @@ def raghunathan2003(moments: Spread, ratio: float) -> Variance:
     T_f has (m - 1) (1 - W / ((1 + 1/m) B))^2 degrees of freedom; T* counts as known.
 
     Args:
-        moments: of the sets.
         ratio: N / n; NaN leaves T_f as it is.
     Source:
         Raghunathan, Reiter, Rubin (2003), J. Official Statistics 19; [park2014].

@@ -88,7 +88,6 @@ def by_law(
     """Shares of the combinations of some columns, where the release says their law and the rule asks for it.
 
     Args:
-        facts: of the release; its records are n where they were given.
         rule: "measurement" sums over true counts, and so does "auto" for rows of known law; "auto" and
             "unified" read shares off released tables, unbiased.
     Returns:

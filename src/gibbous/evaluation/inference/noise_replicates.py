@@ -67,7 +67,6 @@ def noise_variance(
     chosen with noise (the contexts) would be chosen again.
 
     Args:
-        tables: public.
         replicates: >= 2; the standard error of the variance is about sqrt(2 / replicates) of it. None
             takes 100; where each one fits a model again 10, or 40 if the model is small.
         rows: of one half; None takes four times the noisy number of records, 2,000 to 40,000.

@@ -41,11 +41,9 @@ class Facts:
         sets: m; None where it is taken from the estimates.
         rows: N of one set (mean); None if unknown.
         records: n; None if unknown.
-        records_from: where n comes from, in words.
         sanitized: "once": tables were noised once and all sets come from them; "per_set": each set
             was paid for; None: no noise is known of.
         draws: whether each set has parameters of its own.
-        biases: what no combining rule covers, in words.
         alike: whether all sets with noise of their own have tables of the same columns. Where tables
             were chosen for each set, V_s given its tables is not all that differs between sets.
     """

@@ -29,7 +29,6 @@ class Margin:
         counts: float64 (combinations,), row-major over the columns in the order asked for; unbiased,
             hence possibly negative.
         variance: of the noise in one of these counts, in counts squared; equal for all.
-        tables: how many released tables were used.
     """
 
     counts: Floats

@@ -101,7 +101,6 @@ class Fit:
     """U(X, Z) over some columns.
 
     Attributes:
-        value: U.
         cells: combinations that occur in the real records, k.
         outside: share of synthetic rows on others.
         single: share of real records that are alone with their combination.
@@ -197,7 +196,6 @@ def whole(
     """U(X, Z) over all columns; only combinations that occur are held.
 
     Args:
-        seed: of the groups of the jackknife.
         intervals: how many of the first tables get one.
     Returns:
         For each table its fit, and those without each group; none of these for under 2 * GROUPS rows.

@@ -73,7 +73,6 @@ def chosen(columns: int, order: int, seed: int, sample: int = SAMPLE) -> tuple[M
     """The margins of one order, in lexicographic order.
 
     Args:
-        columns: number of columns of the schema.
         seed: public; decides which margins of an order above EVERY are taken.
         sample: at most so many of such an order; all of them where there are fewer.
     Returns:

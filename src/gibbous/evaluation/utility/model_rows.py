@@ -29,7 +29,6 @@ class Rows:
 
     Attributes:
         matrix: float64 (rows, terms); no terms where the first table has no rows to learn them from.
-        terms: names of the columns of `matrix`; the same for every table.
         target: float64 (rows,): values, or codes of the target's levels.
         dropped: rows left out because a number that the formula needs is missing or not finite.
         spec: how the matrix was made, for the next table.
@@ -150,8 +149,6 @@ def propensity_design(
     column, of the indicator of the most frequent level of another one.
 
     Args:
-        seed: of the pairs, where there are more than fit.
-        groups: at most so many a column.
         terms: at most so many columns; main effects come first, with at least two groups a column.
     Returns:
         float64 (rows, terms): centered, without constant and collinear columns, without intercept.

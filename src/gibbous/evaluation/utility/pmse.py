@@ -148,8 +148,6 @@ def expected(terms: int, real: int, synthetic: int, *, seen: float = 1.0) -> tup
 
     Args:
         terms: without intercept.
-        real: rows of real records in the fit.
-        synthetic: rows of synthetic records in the fit.
         seen: share f of the records that is in the fit; 0 for records of another sample.
     Returns:
         (mean, standard deviation).

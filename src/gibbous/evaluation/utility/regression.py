@@ -115,7 +115,6 @@ def fit(family: str, rows: Rows, *, levels: int = 2, base: int = 0) -> Fit:
 
     Args:
         family: ols, logit (of code 1) or multinomial (each code against the base).
-        levels: codes of the target (logit, multinomial).
         base: the code that the others are compared with (multinomial).
     Returns:
         Coefficients in the order of `rows.terms`; multinomial: all terms of the first other code,

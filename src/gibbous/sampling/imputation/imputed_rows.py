@@ -59,7 +59,6 @@ class ImputedRows:
 
     Attributes:
         floor: virtual records, or None.
-        fit: how the regressions are fitted.
         posterior: sets that each have regressions of their own, fitted to records drawn anew with
             replacement; 0 for one fit that serves all rows.
     """
