@@ -69,7 +69,6 @@ def run(
 
 
 def _line(ledger: Ledger, entry: str) -> str:
-    """An entry as a line of public words: format, ledger, number, hash."""
     return f"{FORMAT} {ledger.name} {ledger.number(entry)} {entry}"
 
 

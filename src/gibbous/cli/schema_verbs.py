@@ -252,7 +252,6 @@ def _columns(schema: Schema) -> None:
 
 
 def _by_note(notes: dict[str, str]) -> dict[str, list[str]]:
-    """Columns with the same note together, in order."""
     found: dict[str, list[str]] = {}
     for column, note in notes.items():
         found.setdefault(note, []).append(column)

@@ -58,7 +58,6 @@ def _numbers(column: Column, codes: np.ndarray) -> np.ndarray:
 
 
 def binary_schema(columns: int = 3) -> Schema:
-    """`columns` binary columns."""
     return Schema(tuple(Column(f"x{j}", "binary", levels=("no", "yes")) for j in range(columns)))
 
 
@@ -97,7 +96,6 @@ def cases() -> tuple[Case, ...]:
 
 
 def typical() -> Case:
-    """The ordinary table."""
     return next(case for case in cases() if case.name == "typical")
 
 

@@ -76,7 +76,6 @@ class Loss:
 
 
 def loss_of(one: Purchase, two: Purchase) -> Loss:
-    """What a purchase shows of the pair, beside its price."""
     if not (one.prices and two.prices) or not all(price.is_dp for price in one.prices):
         return Loss(one.kind)
     if one.prices != two.prices:
@@ -190,7 +189,6 @@ def _chosen(one: Purchase, two: Purchase) -> Loss:
 
 
 def _drawn(one: Purchase, two: Purchase) -> Loss:
-    """The log ratio of the two laws at the rows that were drawn."""
     price = one.prices[0]
     words = "drawn rows are likelier on one side than the price covers"
     if one.levels:

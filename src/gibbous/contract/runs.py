@@ -37,7 +37,6 @@ def must(condition: bool, otherwise: str) -> None:
 
 
 def relation_of(mechanism: Mechanism) -> Relation:
-    """The neighbor relation of a mechanism's claim."""
     relation: Relation = getattr(mechanism, "relation", "add_remove")
     return relation
 
@@ -112,7 +111,6 @@ def described(output: Tables | Codes) -> tuple[object, ...]:
 def exact_counts(
     schema: Schema, values: np.ndarray, contexts: Sequence[Context]
 ) -> tuple[Counts, ...]:
-    """Exact counts of a constructed table."""
     engine = LocalEngine.from_codes(secret(schema, values))
     try:
         return engine.tally(contexts)

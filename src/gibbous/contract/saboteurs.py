@@ -70,7 +70,6 @@ class Underpriced:
 
 
 def saboteurs() -> tuple[Saboteur, ...]:
-    """The builds that the contract's audits are tried on."""
     return (
         Saboteur("half the noise", "noise", lambda: _noised(factor=Fraction(1, 2))),
         Saboteur("no noise", "noise", lambda: _noised(factor=Fraction(1, 1000))),

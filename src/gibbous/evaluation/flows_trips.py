@@ -130,7 +130,6 @@ def _points(trips: Trips) -> _Points:
 
 
 def _areas(one: _Points, two: _Points, groups: int) -> np.ndarray:
-    """Area between the two distribution functions of each group."""
     people = [np.bincount(g, c, groups) for g, _, c in (one, two)]
     both = (people[0] > 0) & (people[1] > 0)
     of = np.concatenate([one[0], two[0]])

@@ -67,7 +67,6 @@ def broke(rows: Sequence[Mapping[str, Any]]) -> bool:
 def _results(
     cells: Sequence[Cell], begin: Callable[[], Worker], workers: int
 ) -> Iterator[tuple[Cell, Rows]]:
-    """Each cell with its rows, as they are done."""
     if not cells:
         return
     if workers == 1:

@@ -223,7 +223,6 @@ def _of(flows: Flows, kept: np.ndarray, count: int) -> tuple[np.ndarray, np.ndar
 def _joined(
     here: Any, there: Any, seen: np.ndarray, kept: np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]:
-    """Ids and coordinates of origins, then of destinations."""
     names = (*here.ids[seen].tolist(), *there.ids[kept].tolist())
     spots = []
     for axis in ("lat", "lon"):

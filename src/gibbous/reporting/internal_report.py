@@ -135,7 +135,6 @@ def _folded(name: str, title: str, blocks: Iterable[Block]) -> Section:
 
 
 def _worst(findings: Findings) -> Iterator[Block]:
-    """The columns and the pairs that are furthest from the records."""
     for name, keys, title in WORST:
         rows = [row for finding in findings.named(name)[:1] for row in finding.detail or ()]
         rows = [row for row in rows if isinstance(row.get("distance"), int | float)]

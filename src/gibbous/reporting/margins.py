@@ -124,6 +124,5 @@ def _summed(table: Table, column: int) -> np.ndarray:
 
 
 def _has_levels_of(table: Table, column: int, tables: Tables) -> bool:
-    """Whether a table counts the levels of a column, not groups of them."""
     targets, sizes = table.context.targets, table.context.target_sizes
     return column in targets and sizes[targets.index(column)] == tables.schema.sizes[column]

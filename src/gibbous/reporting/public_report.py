@@ -213,7 +213,6 @@ def _limits(release: Release) -> Iterator[Block]:
 
 
 def _codebook(schema: Schema, receipt: Any) -> Iterator[Block]:
-    """Every column with its kind, levels or bins, bounds, and where each fact comes from."""
     inferred = schema.inferred()
     yield Text(
         f"{len(schema)} columns. "

@@ -193,8 +193,6 @@ def _step(conditional: Conditional, rules: tuple[Rule, ...], wide: bool) -> Step
 
 
 class _Pool:
-    """Arrays put end to end."""
-
     def __init__(self, kind: type[np.generic]) -> None:
         self.kind, self.parts, self.size = kind, [np.zeros(0, dtype=kind)], 0
 

@@ -144,7 +144,6 @@ def gammas(shapes: np.ndarray, words: Words64) -> np.ndarray:
 
 
 def _uniforms(words: np.ndarray) -> np.ndarray:
-    """Uniforms in (0, 1), never 0."""
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 

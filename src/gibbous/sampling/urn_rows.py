@@ -234,7 +234,6 @@ def uniform_share(smoothed: Mixture, draws: int, words: Words64) -> np.ndarray:
 def _codes(
     records: Records, schema: Schema, kind: np.ndarray, number: np.ndarray, words: Words64
 ) -> Codes:
-    """Rows from where their values come from."""
     state = uniform_rows(schema, len(kind), words)
     own = kind == RECORD
     state[:, own] = records.rows(number[own])

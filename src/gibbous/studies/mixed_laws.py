@@ -177,13 +177,11 @@ def _lower(draws: Draws, df: Floats) -> Floats:
 
 
 def _product(root: Floats) -> Floats:
-    """Variances and covariance of root root'."""
     squared = np.matmul(root, np.swapaxes(root, -1, -2))
     return np.stack([squared[..., 0, 0], squared[..., 1, 1], squared[..., 0, 1]], axis=-1)
 
 
 def _turned(root: Floats, z: Floats) -> Floats:
-    """root z for every cell."""
     return np.asarray(np.matmul(root[..., None, :, :], z[..., None])[..., 0])
 
 

@@ -180,7 +180,6 @@ def synthesized(
 
 
 def _method(values: Mapping[str, Any]) -> str:
-    """The schema, the method and what it is asked for, as arguments."""
     words = [repr(values.get("schema", "schema.toml"))]
     words.append(repr(values.get("mechanism.name", "adaptive_gibbs")))
     for key in ("privacy.epsilon", "privacy.delta", "output.rows", "output.sets", "output.seed"):

@@ -223,7 +223,6 @@ def _undefined(subject: Subject, target: str, why: str) -> list[Finding]:
 def _rows(
     table: Side, target: str, others: Sequence[str]
 ) -> tuple[Any, tuple[str, ...], np.ndarray]:
-    """Design, its terms and target values of the rows that have a target."""
     values = measured(table, target)
     known = np.flatnonzero(~np.isnan(values))
     matrix, terms = dummies(table.take(known), others)

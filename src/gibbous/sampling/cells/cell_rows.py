@@ -134,7 +134,6 @@ class CellRows:
         return state, numbers
 
     def _uniform(self, places: np.ndarray, attempt: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that are uniform over levels and bounds."""
         schema, model = self.found.schema, self.found.model
         points = [
             uniforms(places, stream_key(*self.seed, STREAM, _UNIFORM, attempt, j))

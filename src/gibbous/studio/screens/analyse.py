@@ -92,7 +92,6 @@ def _quoted(name: str) -> str:
 
 
 def _chosen(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Columns and levels of COLUMN=LEVEL."""
     pairs = (word.partition("=") for word in words if "=" in word)
     return [(name, level) for name, _, level in pairs]
 

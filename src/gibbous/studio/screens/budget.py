@@ -50,7 +50,6 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
 
 
 def _plain(number: object) -> str:
-    """A number as people write it: 1, 0.5, 1e-9."""
     return f"{float(str(number)):.12g}".replace("e-0", "e-")
 
 

@@ -159,7 +159,6 @@ def _lines(
 
 
 def _ticks(values: list[float], places: list[float]) -> list[tuple[float, str]]:
-    """The values, but none over another one."""
     found: list[tuple[float, str]] = []
     for place, value in sorted(zip(places, values, strict=True)):
         if not found or place - found[-1][0] >= 36:
@@ -185,12 +184,10 @@ def _take(studio: Studio, form: Form) -> str:
 
 
 def _copy(studio: Studio, job: str) -> Path:
-    """The study file as a job read it."""
     return studio.place.scratch / "jobs" / job / STUDY
 
 
 def _asked(studio: Studio, form: Form) -> str:
-    """What a form says, as the text of study.toml."""
     from gibbous.read.schema_write import pair
 
     data, place = needed_data(studio), studio.place

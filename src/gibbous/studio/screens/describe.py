@@ -171,7 +171,6 @@ def _check(studio: Studio, form: Form) -> str:
 
 
 def _book(studio: Studio, form: Form) -> str:
-    """Every fact that a codebook states."""
     place = studio.place
     sent, text = form.text("upload", 200), form.text("path")
     path = place.upload(sent) if sent else place.folder / text

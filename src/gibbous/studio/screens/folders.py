@@ -75,7 +75,6 @@ def _inner(place: Workplace, at: str) -> Path | None:
 
 
 def _walkable(place: Workplace, path: Path) -> bool:
-    """Whether it is a folder of ours that holds no release."""
     return _inner(place, place.short(path)) is not None and not (path / "manifest.json").exists()
 
 

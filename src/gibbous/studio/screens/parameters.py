@@ -166,7 +166,6 @@ def _value(text: str) -> Any:
 
 
 def _lines(value: Any) -> list[str]:
-    """A table or list as lines that `entries` reads back."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):

@@ -82,7 +82,6 @@ def took_before(studio: Studio, made: Plan) -> dict[str, Any] | None:
 
 
 def _methods(plan: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The method, and the one inside it."""
     return plan["mechanism"], plan["params"].get("method")
 
 
