@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gibbous.read.declaring import Declared
 
-FLAGS = {"sep": "sep", "encoding": "encoding", "decimal": "decimal"}
-
 
 @dataclass(frozen=True, slots=True)
 class Command:

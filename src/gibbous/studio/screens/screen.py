@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
-Show = Callable[["Studio", "Form"], Mapping[str, Any]]
-Act = Callable[["Studio", "Form"], str]
-
 
 @dataclass(frozen=True, slots=True)
 class Screen:
