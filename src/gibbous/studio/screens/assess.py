@@ -16,7 +16,6 @@ from gibbous.studio.screens.screen import (
     needed_data,
     needed_release,
     needed_schema,
-    started,
 )
 from gibbous.studio.two_way import crossed
 from gibbous.studio.words import refusal
