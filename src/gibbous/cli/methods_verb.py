@@ -13,10 +13,7 @@ Card = dict[str, Any]
 
 
 def run(name: str | None, scaffold: str | None, json: bool) -> None:
-    """Print what was asked for.
-
-    JSON is a list of objects, one a method, with at least name, paper, unit, claimed, proven.
-    """
+    """Print what was asked for; as JSON a list of objects, one a method."""
     if scaffold is not None:
         from gibbous.cli.scaffold import mechanism_file
 

@@ -91,10 +91,7 @@ def discover(
 def translate(
     file: Path, data: Path | None, out: Path, overwrite: bool, screen: ScreenFlags
 ) -> None:
-    """Turn another tool's metadata into a schema file.
-
-    The records are for metadata that state no levels or ranges; such facts are inferred.
-    """
+    """Turn another tool's metadata into a schema file; levels that it lacks are inferred from records."""
     _writable(out, overwrite)
     from gibbous.read.metadata.files import import_draft
 

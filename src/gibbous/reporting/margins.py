@@ -61,10 +61,7 @@ class Noisy:
 
 
 def noisy(tables: Tables, column: int) -> Noisy | None:
-    """The published margin of a column with the least noise.
-
-    None when no table has the column as a target.
-    """
+    """The published margin of a column with the least noise; None when no table has it as a target."""
     counting = [t for t in (*tables.items, *tables.extra) if _has_levels_of(t, column, tables)]
     if not counting:
         return None
@@ -78,10 +75,7 @@ def noisy(tables: Tables, column: int) -> Noisy | None:
 
 
 def drawn(sets: Sequence[Any], schema: Schema) -> list[np.ndarray]:
-    """Shares of the levels in each synthetic set: for each column float64 (sets, levels).
-
-    A set without rows has shares of 0.
-    """
+    """Shares of the levels in each synthetic set, float64 (sets, levels) a column; 0 in a set without rows."""
     bare = plain(schema)
     codes = [encode(frame, bare) for frame in sets]
     return [

@@ -49,10 +49,7 @@ def right_guess(epsilon: float, delta: float = 0.0) -> float:
 
 
 def advantage(epsilon: float, delta: float = 0.0, mu: float = 0.0) -> float:
-    """The largest excess of true over false alarms of a membership test: 2 right_guess - 1.
-
-    Where Gaussian DP with `mu` is claimed, too, it is at most 2 Phi(mu / 2) - 1.
-    """
+    """The largest excess of true over false alarms of a membership test, also under mu-Gaussian DP."""
     bound = 2 * right_guess(epsilon, delta) - 1
     return min(bound, erf(mu / sqrt(8)) * (1 + 1e-12)) if mu else bound
 

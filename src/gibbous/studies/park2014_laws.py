@@ -170,10 +170,7 @@ def logistic(table: Microdata, rows: Ints, target: str, terms: Sequence[str]) ->
 def attack(
     table: Microdata, rows: Ints, known: Sequence[str], sensitive: str, targets: Ints
 ) -> float:
-    """Share of targets whose sensitive level is not the likeliest one among rows with their key.
-
-    An intruder without such a row guesses the likeliest level of all rows.
-    """
+    """Share of targets whose sensitive level is not the likeliest among rows with their key, or among all."""
     at = [table.index(name) for name in known]
     levels = table.sizes[table.index(sensitive)]
     guess = _Counted(rows, at, table, table.index(sensitive), levels)(targets)

@@ -200,10 +200,7 @@ def true_delta(tables: int, delta: float) -> float:
 
 
 def released(mechanism: Any, table: Microdata, rows: int, seed: int) -> Ints:
-    """Rows of a mechanism as it runs: its noise is the operating system's and differs every time.
-
-    Nothing is charged to a ledger that lasts: no row leaves the study.
-    """
+    """Rows of a mechanism as it runs, with the operating system's noise; charged to no ledger that lasts."""
     release = gb.synthesize(
         table.frame(), table.schema(), mechanism,
         rows=rows, seed=seed, ledger=gb.Ledger.ephemeral(), understand=True,

@@ -67,10 +67,7 @@ class Facts:
 
 
 def facts_of(release: Release, records: float | None = None) -> Facts:
-    """Read the facts off a receipt and the public tables; no record is needed.
-
-    `records` is n, where it is public; None takes the noisy number of rows of the tables.
-    """
+    """Facts off a receipt and the public tables; n is `records`, or the tables' noisy number of rows."""
     receipt, tables = release.receipt, release.tables
     rows = [float(r) for r in receipt["rows"]]
     method = inner_method(receipt)

@@ -123,11 +123,7 @@ def _rows(
 
 
 def overlays(schema: Schema, real: Codes, synthetic: Codes) -> list[dict[str, Any]]:
-    """Share of each level on both sides, column by column, for charts.
-
-    Columns with more than LEVELS levels show the largest of the real ones in code order, and the rest
-    as one row.
-    """
+    """Share of each level on both sides, column by column; LEVELS at most, the largest and the rest."""
     every = chosen(len(schema), 1, 0)
     out = []
     for (j,), mine, theirs in zip(every, cells(real, every), cells(synthetic, every), strict=True):

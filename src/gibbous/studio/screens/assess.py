@@ -87,10 +87,7 @@ def _cards(answer: Any, group: str) -> list[dict[str, Any]]:
 
 
 def _verdict(value: float, beside: dict[str, float], better: str = "lower") -> str:
-    """Whether a figure is no better than independent columns, or as good as records drawn anew; else "".
-
-    Figures that do not tell the two apart say nothing.
-    """
+    """ "nobetter" than independent columns, as good as records drawn "anew", or "" where these are near."""
     anew, apart = beside.get("bootstrap"), beside.get("independent")
     if anew is None or apart is None or better not in ("lower", "higher"):
         return ""
