@@ -66,7 +66,7 @@ def noisy(tables: Tables, column: int) -> Noisy | None:
     if not counting:
         return None
     table = min(counting, key=lambda t: (not isinstance(t.cells, Dense), _variance(t, column)))
-    counts = _summed(table, column)
+    counts = summed(table, column)
     whole = isinstance(table.cells, Dense)
     names = tables.schema.names
     others = [c for c in table.context.columns if c != column]
@@ -75,7 +75,7 @@ def noisy(tables: Tables, column: int) -> Noisy | None:
 
 
 def drawn(sets: Sequence[Any], schema: Schema) -> list[np.ndarray]:
-    """Shares of the levels in each synthetic set, float64 (sets, levels) a column; 0 in a set without rows."""
+    """Shares of the levels in each synthetic set, float64 (sets, levels) a column; 0 without rows."""
     bare = plain(schema)
     codes = [encode(frame, bare) for frame in sets]
     return [
@@ -104,7 +104,8 @@ def _size(table: Table, column: int) -> int:
     return table.context.target_sizes[table.context.targets.index(column)]
 
 
-def _summed(table: Table, column: int) -> np.ndarray:
+def summed(table: Table, column: int) -> np.ndarray:
+    """Noisy counts of the levels of a column, over everything else in a table: float64 (levels,)."""
     cells, context = table.cells, table.context
     if isinstance(cells, Dense):
         levels = cells.values.sum(axis=0).astype(np.float64)

@@ -87,7 +87,10 @@ def _cards(answer: Any, group: str) -> list[dict[str, Any]]:
 
 
 def _verdict(value: float, beside: dict[str, float], better: str = "lower") -> str:
-    """ "nobetter" than independent columns, as good as records drawn "anew", or "" where these are near."""
+    """Whether a figure is no better than independent columns, or as good as records drawn anew; else "".
+
+    Figures that do not tell the two apart say nothing.
+    """
     anew, apart = beside.get("bootstrap"), beside.get("independent")
     if anew is None or apart is None or better not in ("lower", "higher"):
         return ""
