@@ -81,7 +81,7 @@ def _is_number(words: str, zero: bool) -> bool:
 
 
 def parsed(body: bytes) -> Form:
-    """Read the body of a form; UsageError if it is no UTF-8, too long, or has a name twice."""
+    """Read the body of a form; UsageError if it cannot be read, or has a name twice."""
     try:
         pairs = parse_qsl(
             body.decode("ascii"),
