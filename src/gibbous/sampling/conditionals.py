@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gibbous.core.context import Context, Radix, strides
+from gibbous.core.context import Context, Radix, located, radix_digits, strides
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.tables import Dense, Recipe, Table, Tables
 from gibbous.structure.reconcile import fitted_margins, reconcile
@@ -300,10 +300,8 @@ def probe_ids(probe: Probe, parents: np.ndarray) -> np.ndarray:
 
 def parent_codes(context: Context, keys: np.ndarray) -> np.ndarray:
     """Codes of the parents behind mixed-radix keys, uint64 (parents, keys)."""
-    out = np.empty((len(context.parents), len(keys)), dtype=np.uint64)
-    for at, step in enumerate(strides(context.parent_sizes)):
-        out[at] = (keys // np.uint64(step)) % np.uint64(context.parent_sizes[at])
-    return out
+    digits = radix_digits(keys, context.parent_sizes)
+    return np.array(digits, dtype=np.uint64).reshape(len(digits), len(keys))
 
 
 def _project(context: Context, keys: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
@@ -344,5 +342,5 @@ def _join(
 def _look_up(ids: np.ndarray, slots: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     if not len(ids):
         return np.full(len(wanted), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    return np.where(ids[at] == wanted, slots[at], -1).astype(np.int64)
+    at, hit = located(ids, wanted)
+    return np.where(hit, slots[at], -1).astype(np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbous.core.claim import Claim, Relation, no_claim
 from gibbous.core.codes import Codes
-from gibbous.core.context import Context, strides
+from gibbous.core.context import Context, radix_digits
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense
@@ -161,6 +161,7 @@ def _cells(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
 
 def _decode(context: Context, levels: np.ndarray, state: np.ndarray) -> None:
     """Write the target columns of mixed-radix levels into state (columns, rows)."""
-    steps = strides(context.target_sizes)
-    for column, step, size in zip(context.targets, steps, context.target_sizes, strict=True):
-        state[column] = (levels // np.uint64(step)) % np.uint64(size)
+    for column, codes in zip(
+        context.targets, radix_digits(levels, context.target_sizes), strict=True
+    ):
+        state[column] = codes

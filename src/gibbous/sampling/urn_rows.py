@@ -15,7 +15,7 @@ import numpy as np
 
 from gibbous.core.claim import Claim, Relation, pure
 from gibbous.core.codes import Codes
-from gibbous.core.context import Context, strides
+from gibbous.core.context import Context, radix_digits
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema, impossible_mask
 from gibbous.core.tables import Counts
@@ -260,6 +260,7 @@ def occupied(one: Counts, schema: Schema) -> tuple[np.ndarray, np.ndarray]:
         (cells.keys, context.parents, context.parent_sizes),
         (cells.levels, context.targets, context.target_sizes),
     ):
-        for column, step, size in zip(columns, strides(sizes), sizes, strict=True):
-            codes[column] = (places.astype(np.uint64) // np.uint64(step)) % np.uint64(size)
+        digits = radix_digits(places.astype(np.uint64), sizes)
+        for column, own in zip(columns, digits, strict=True):
+            codes[column] = own
     return codes, cells.values

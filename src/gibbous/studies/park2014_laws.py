@@ -9,6 +9,7 @@ from math import exp, log
 import numpy as np
 import numpy.typing as npt
 
+from gibbous.core.context import located
 from gibbous.privacy.calibrate.diversity import conditional, diverse_beta, mixed_with_uniform
 from gibbous.privacy.calibrate.gibbs import pegs_alpha_published as alpha_printed
 from gibbous.sampling.imputation.records import Records
@@ -210,8 +211,8 @@ class _Counted:
 
     def __call__(self, targets: Ints) -> Floats:
         keys = mixed(targets[:, self._at], self._radices)
-        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return self._counts[np.where(self._keys[place] == keys, place, -1)]
+        place, hit = located(self._keys, keys)
+        return self._counts[np.where(hit, place, -1)]
 
 
 def _design(table: Microdata, rows: Ints, terms: Sequence[str]) -> Floats:

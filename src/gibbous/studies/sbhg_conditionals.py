@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from gibbous.core.context import located
 from gibbous.studies.seeded_draws import Draws
 
 Ints = npt.NDArray[np.int64]
@@ -39,11 +40,8 @@ class Hashed:
     def lines(self, state: Ints, draws: Draws | None = None) -> Ints:
         """Line of the counts for each row of codes, int64 (rows,); a subclass may draw among several."""
         keys = mixed(state[:, self.context], self.radices)
-        at = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
-        unknown = len(self.keys)
-        if not unknown:
-            return np.zeros(len(keys), dtype=np.int64)
-        return np.where(self.keys[at] == keys, at, unknown)
+        at, hit = located(self.keys, keys)
+        return np.where(hit, at, len(self.keys))
 
 
 def hashed(codes: Ints, sizes: Sequence[int], target: int, context: Sequence[int]) -> Hashed:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import gibbous as gb
+from gibbous.core.context import located
 from gibbous.studies.park2014_data import Microdata
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, disintegrated, drawn, mixed
 from gibbous.studies.seeded_draws import Draws
@@ -135,16 +136,9 @@ def gibbs(
             if records is not None:
                 proposed = state.copy()
                 proposed[:, j] = level
-                taken &= isin_sorted(mixed(proposed, sizes), records)
+                taken &= located(records, mixed(proposed, sizes))[1]
             state[:, j] = np.where(taken, level, state[:, j])
     return state
-
-
-def isin_sorted(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
-    """Whether each value is among the increasing known ones."""
-    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    present: npt.NDArray[np.bool_] = known[at] == values
-    return present
 
 
 def error(real: Ints, synthetic: Ints, sizes: Sequence[int]) -> dict[str, Any]:
@@ -162,8 +156,8 @@ def error(real: Ints, synthetic: Ints, sizes: Sequence[int]) -> dict[str, Any]:
     """
     cells, x = np.unique(mixed(real, sizes), return_counts=True)
     keys = mixed(synthetic, sizes)
-    inside = isin_sorted(keys, cells)
-    held = np.bincount(np.searchsorted(cells, keys[inside]), minlength=len(cells))
+    places, inside = located(cells, keys)
+    held = np.bincount(places[inside], minlength=len(cells))
     z = held * (len(real) / max(len(keys), 1))
     alone = x == 1
     outside = 1.0 - float(inside.mean()) if len(keys) else 0.0

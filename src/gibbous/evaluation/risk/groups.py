@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gibbous.core.context import located
 from gibbous.evaluation.tables import Side
 
 _WORD = 1 << 62  # packed keys stay below this
@@ -65,10 +66,7 @@ class Tally:
 
     def place(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Position of each in `keys` (zero if absent), and whether it is there."""
-        if not len(self.keys):
-            return np.zeros(len(labels), np.int64), np.zeros(len(labels), bool)
-        places = np.minimum(np.searchsorted(self.keys, labels), len(self.keys) - 1)
-        return places, self.keys[places] == labels
+        return located(self.keys, labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

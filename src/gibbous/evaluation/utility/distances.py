@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gibbous.core.codes import Codes
+from gibbous.core.context import located
 from gibbous.core.finding import Finding
 from gibbous.core.tables import Sparse
 from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, assemble
@@ -26,7 +27,6 @@ from gibbous.evaluation.utility.margin_scores import (
     chosen,
     groups_of,
     interval,
-    located,
     mean_finding,
     scored,
     unravelled,

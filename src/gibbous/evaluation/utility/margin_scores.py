@@ -122,13 +122,6 @@ def cells(
             yield counts.cells
 
 
-def located(known: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each wanted level is among known ones (increasing, at least one), and whether it is."""
-    places = np.searchsorted(known, levels)
-    places[places == len(known)] = 0
-    return places, known[places] == levels
-
-
 def grouped(codes: Codes, groups: int, seed: int) -> Codes:
     """The same rows with one column more, the last: a random group of (almost) equal size."""
     schema = codes.schema

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gibbous.core.codes import Codes
+from gibbous.core.context import located
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Sparse
@@ -20,7 +21,6 @@ from gibbous.evaluation.utility.margin_scores import (
     Scored,
     cells,
     chosen,
-    located,
     mean_finding,
     scored,
 )

@@ -88,7 +88,7 @@ class ImputedRows:
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
         """Fit to the joint table of all columns, then draw the rows of all sets, each as many."""
-        records, rules, states = records_of(counts[0]), rules_of(schema), []
+        records, rules, states = records_of(counts[0], schema), rules_of(schema), []
         for _ in range(self.posterior or 1):
             seen = records.resampled(words) if self.posterior else records
             models = conditionals(seen, self.fit) if rows else ()
