@@ -16,7 +16,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError
 from gibbous.core.params import describe
 from gibbous.core.protocols import Mechanism
-from gibbous.core.schema import Column, Impossible, Schema, Unit
+from gibbous.core.schema import Column, Impossible, Schema, Unit, impossible_mask
 from gibbous.core.stream import stream_key, words
 
 T = TypeVar("T")
@@ -176,7 +176,7 @@ def _rows(schema: Schema, count: int, dice: Dice) -> Rows:
     for rule in schema.impossible:
         (name, held), *_ = rule.where
         place = schema.index(name)
-        bad = _breaks(schema, rule, codes)
+        bad = impossible_mask(replace(schema, impossible=(rule,)), codes)
         codes[bad, place] = (held[0] + 1) % schema.sizes[place]
     for place, column in enumerate(schema):
         if column.binned:
@@ -186,13 +186,6 @@ def _rows(schema: Schema, count: int, dice: Dice) -> Rows:
                 for code, way in zip(codes[:, place], ways, strict=True)
             ]
     return codes, numbers
-
-
-def _breaks(schema: Schema, rule: Impossible, codes: np.ndarray) -> np.ndarray:
-    bad = np.ones(len(codes), dtype=bool)
-    for name, held in rule.where:
-        bad &= np.isin(codes[:, schema.index(name)], held)
-    return bad
 
 
 def _number(column: Column, code: int, way: int) -> float:

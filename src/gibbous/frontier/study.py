@@ -121,7 +121,7 @@ class Study:
             references=tuple(
                 (p["label"], float(p[y]))
                 for p in self.points()
-                if p["label"] in REFERENCES and _number(p.get(y)) and not _number(p.get(x))
+                if p["label"] in REFERENCES and is_finite(p.get(y)) and not is_finite(p.get(x))
             ),
         )
 
@@ -178,7 +178,7 @@ class Study:
                     f"Axes are {', '.join(allowed)}.",
                     "Choose one of these, or add the finding to metrics.",
                 )
-        points = [p for p in self.points() if _number(p.get(x)) and _number(p.get(y))]
+        points = [p for p in self.points() if is_finite(p.get(x)) and is_finite(p.get(y))]
         if not points:
             raise UsageError(
                 "NOPOINT",
@@ -321,10 +321,6 @@ def _by_repeat(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     """
     repeats: dict[Any, list[float]] = {}
     for row in rows:
-        if _number(row["value"]):
+        if is_finite(row["value"]):
             repeats.setdefault(row["repeat"], []).append(row["value"])
     return [float(np.mean(values)) for values in repeats.values()]
-
-
-def _number(value: Any) -> bool:
-    return is_finite(value)

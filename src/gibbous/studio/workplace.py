@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gibbous.core import durable
-from gibbous.core.documents import Unreadable, read_text, toml
+from gibbous.core.documents import Unreadable, floats, read_text, toml
 from gibbous.core.errors import OutputNotWritten
 from gibbous.core.schema import Schema
 from gibbous.studio.words import refusal
@@ -178,22 +178,13 @@ def document_text(values: Mapping[str, Any]) -> str:
     """Dotted keys as TOML: first those without a section, then one section after the other."""
     from gibbous.read.schema_write import pair
 
-    lines = [pair(key, plain(v)) for key, v in values.items() if "." not in key]
+    lines = [pair(key, floats(v)) for key, v in values.items() if "." not in key]
     more = (key.partition(".")[0] for key in values if "." in key)
     for section in dict.fromkeys((*SECTIONS, *more)):  # those of others are kept as they are
         own = {k.partition(".")[2]: v for k, v in values.items() if k.startswith(f"{section}.")}
         if own:
-            lines += ["", f"[{section}]", *(pair(name, plain(v)) for name, v in own.items())]
+            lines += ["", f"[{section}]", *(pair(name, floats(v)) for name, v in own.items())]
     return "\n".join(lines) + "\n"
-
-
-def plain(value: Any) -> Any:
-    """Values of TOML with Python's own numbers."""
-    if isinstance(value, Mapping):
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return float(value) if isinstance(value, Decimal) else value
 
 
 def aside(path: Path) -> str:
