@@ -95,13 +95,9 @@ def kept(shares: np.ndarray, limit: int = LEVELS) -> np.ndarray:
 
 def _variance(table: Table, column: int) -> float:
     # Cells that are added up for one level of the column, times the noise of each.
-    return (
-        table.context.keys * (table.context.levels // _size(table, column)) * (table.noise.variance)
-    )
-
-
-def _size(table: Table, column: int) -> int:
-    return table.context.target_sizes[table.context.targets.index(column)]
+    context = table.context
+    size = context.target_sizes[context.targets.index(column)]
+    return context.keys * (context.levels // size) * table.noise.variance
 
 
 def summed(table: Table, column: int) -> np.ndarray:

@@ -110,7 +110,7 @@ def margins(tables: Tables) -> tuple[np.ndarray, ...]:
     found = []
     for column, size in enumerate(tables.schema.sizes):
         sums = [_sparse_margin(table, column) for table in every]
-        dense = any(_has_dense(table, column) for table in every)
+        dense = any(isinstance(t.cells, Dense) and _column_step(t.context, column) for t in every)
         kept = [one for one in sums if one is not None]
         shares = fitted[column] if dense or not kept else np.sum(kept, axis=0)
         possible = np.ones(size, dtype=bool)
@@ -122,10 +122,6 @@ def margins(tables: Tables) -> tuple[np.ndarray, ...]:
             shares = possible.astype(np.float64) if possible.any() else np.ones(size)
         found.append(shares / shares.sum())
     return tuple(found)
-
-
-def _has_dense(table: Table, column: int) -> bool:
-    return isinstance(table.cells, Dense) and _column_step(table.context, column) is not None
 
 
 def _sparse_margin(table: Table, column: int) -> np.ndarray | None:

@@ -103,7 +103,7 @@ def _home(studio: Studio, request: Request) -> Response:
 async def _enter(studio: Studio, request: Request) -> Response:
     """The page whose script takes the token out of the address; or the form that it sends."""
     if request.method == "GET":
-        return pages.entrance()
+        return pages.page("enter.html", {})
     form = await _form(request)
     session = studio.door.enter(form.get("token", "")) if isinstance(form, Form) else None
     if session is None:

@@ -40,7 +40,8 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     needed_schema(studio)
     study = arms.document(studio.place.folder / STUDY)
     job = studio.jobs.newest("compare")
-    points = _points(studio.jobs.answer(job))
+    answer = studio.jobs.answer(job) or {}
+    points = [p for p in answer.get("points", []) if isinstance(p, dict)]
     made, offered = commands.compared(), _offered(studio)
     measured = [name for name in (*METRICS, *OF_KEYS, *OF_BOTH) if any(name in p for p in points)]
     x, y = form.get("x", ""), form.get("y", "")
@@ -78,10 +79,6 @@ def _offered(studio: Studio) -> tuple[str, ...]:
     """Findings that can be measured: some need keys, or sensitive columns, which are chosen on Assess."""
     keys, sensitive = (bool(studio.place.value(f"evaluate.{name}", [])) for name in NAMED)
     return (*METRICS, *(OF_KEYS if keys else ()), *(OF_BOTH if keys and sensitive else ()))
-
-
-def _points(answer: Any) -> list[dict[str, Any]]:
-    return [p for p in (answer or {}).get("points", []) if isinstance(p, dict)]
 
 
 def _row(point: dict[str, Any], measured: list[str]) -> dict[str, Any]:
