@@ -28,13 +28,11 @@ class Coupled:
     Attributes:
         leaks: what records changed without a purchase, in words.
         total: what is wrong with all purchases together, in words; else empty.
-        unheld: draws whose law is not known here (see `laws.log_law`).
     """
 
     losses: tuple[Loss, ...]
     leaks: tuple[str, ...]
     total: str
-    unheld: int = 0
 
     @property
     def ratio(self) -> float:
@@ -79,9 +77,8 @@ def coupled(
         pair.leaks.append("the record that differs shows although all answers are the same")
     if not plan.total.is_dp:
         return Coupled((), (), "")
-    unheld = sum(math.isnan(loss.ratio) for loss in losses)
     losses = tuple(loss for loss in losses if not math.isnan(loss.ratio))
-    return Coupled(losses, tuple(dict.fromkeys(pair.leaks)), short_of(plan.total, losses), unheld)
+    return Coupled(losses, tuple(dict.fromkeys(pair.leaks)), short_of(plan.total, losses))
 
 
 def uncovered(
