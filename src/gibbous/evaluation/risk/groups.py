@@ -61,12 +61,8 @@ class Tally:
 
     def at(self, labels: np.ndarray) -> np.ndarray:
         """Counts of these integers, zero where one does not occur: int64 (wanted,)."""
-        places, hit = self.place(labels)
+        places, hit = located(self.keys, labels)
         return np.where(hit, self.counts[places], 0) if len(self.keys) else places
-
-    def place(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Position of each in `keys` (zero if absent), and whether it is there."""
-        return located(self.keys, labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -108,7 +104,7 @@ class Cells:
             share float64 (wanted,), NaN where the group has no rows; rows int64 (wanted,).
         """
         seen, first = np.unique(self.group, return_index=True)
-        place, hit = Tally(seen, self.total[first]).place(groups)
+        place, hit = located(seen, groups)
         rows = np.where(hit, self.total[first][place], 0) if len(seen) else place
         size = int(max(self.level.max(initial=0), np.max(levels, initial=0))) + 1
         number = np.repeat(np.arange(len(seen)), np.diff([*first, len(self.group)]))

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from gibbous.core.context import located
 from gibbous.core.finding import Finding
 from gibbous.evaluation.measure import Measured, Metric, Options, binomial, mean
 from gibbous.evaluation.risk.attack import attack, row
-from gibbous.evaluation.risk.groups import Cells, Tally, packed
+from gibbous.evaluation.risk.groups import Cells, packed
 from gibbous.evaluation.tables import Side, Subject
 
 MODE = Metric(
@@ -70,7 +71,7 @@ def mode_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: st
     index, size = release.schema.index(sensitive), release.schema[sensitive].size
     truth, values = targets.codes.by_column[index], release.codes.by_column[index]
     groups, modes = Cells.of(offered, values, size).modes()
-    place, hit = Tally(groups, modes).place(mine)
+    place, hit = located(groups, mine)
     guess = np.where(hit, modes[place], np.argmax(np.bincount(values, minlength=size)))
     right = guess == truth
     count = int(right.sum())
@@ -98,7 +99,7 @@ def mean_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: st
     groups, number = np.unique(offered[offers], return_inverse=True)
     total = np.bincount(number, weights=values[offers])
     means = total / np.bincount(number)
-    place, hit = Tally(groups, means).place(mine[known])
+    place, hit = located(groups, mine[known])
     guess = np.where(hit, means[place], values[offers].mean())
     error = np.abs(guess - truth[known])
     value = float(error.mean())
