@@ -47,12 +47,7 @@ def panel(data: MapData, layer: Layer, destination: int, view: int) -> str:
 
 
 def picture(data: MapData, destination: int, view: int, *, title: str, notes: Sequence[str]) -> str:
-    """All panels side by side with title, legend and notes: one SVG document.
-
-    Args:
-        title: one line above.
-        notes: lines below.
-    """
+    """All panels side by side with title, legend and notes: one SVG document."""
     from gibbous.reporting.html_page import INTERNAL
 
     wide = SIZE * len(data.layers)
