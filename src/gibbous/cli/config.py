@@ -104,7 +104,6 @@ def resolve(
     """Merge the three places, and check every value.
 
     Args:
-        config: path of release.toml, or None.
         settings: texts "key=value"; a key without a dot is a parameter of the method.
         flags: dotted key -> value; None for flags that were not given.
         bought: the schema is to be bought: there is none.
@@ -147,8 +146,6 @@ def request_of(values: Values, options: ReadOptions | None = None, /, **given: A
     """The request that checked values make.
 
     Args:
-        values: of `resolve`.
-        options: how text files are read.
         given: further fields of the request's parts, by name: what is said with each command.
     Raises:
         ParameterError, PrivacyRefused: a parameter of the method is refused.
@@ -173,11 +170,7 @@ def request_of(values: Values, options: ReadOptions | None = None, /, **given: A
 
 
 def parts_of(values: Values, **given: Any) -> tuple[Output, Performance]:
-    """What is written and how it is computed, by checked values.
-
-    Args:
-        given: further fields, by name.
-    """
+    """What is written and how it is computed, by checked values."""
     own = {
         k.partition(".")[2]: v for k, v in values.items() if k.startswith(("output.", "engine."))
     }
@@ -283,11 +276,7 @@ def spark_conf(texts: Any) -> dict[str, str]:
 
 
 def pairs(texts: Sequence[str], name: str, flag: str, example: str) -> list[tuple[str, str]]:
-    """Texts "key=value" as pairs.
-
-    Raises:
-        UsageError: one of them is something else.
-    """
+    """Texts "key=value" as pairs; UsageError if one of them is something else."""
     found = []
     for text in texts:
         key, equals, value = text.partition("=")

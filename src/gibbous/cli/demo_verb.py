@@ -20,7 +20,7 @@ from gibbous.core.discovery import Discovery
 from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.core.release import Release
 from gibbous.core.schema import Schema, Unit
-from gibbous.core.tables import Dense, Table, Tables
+from gibbous.core.tables import Tables
 from gibbous.read import demo_data
 from gibbous.write.output_path import check_output
 
@@ -47,9 +47,8 @@ REPORT = ("altair", "vl_convert")
 def run(out: Path | None, name: str, overwrite: bool, screen: ScreenFlags) -> None:
     """Make a release of the RAND data, verify it, and show it.
 
-    Args:
-        out: folder of the release; None takes ./gibbous-demo, or the next free name.
-        name: a method. For the default one nothing is declared; others get the declared schema.
+    For the default method nothing is declared; others get the declared schema. `out`: None takes
+    ./gibbous-demo, or the next free name.
     """
     method = _method(name)
     demo_data.demo_file()  # it is there
@@ -147,11 +146,7 @@ def _inside(target: Path, overwrite: bool) -> Path:
 def _reports(
     release: Release, records: tuple[Path, Path], target: Path, inside: Path, bars: Progress
 ) -> tuple[Path, Path] | None:
-    """The public report inside the release, the internal one beside it; None without the extra.
-
-    Args:
-        records: what was released, and what was held out.
-    """
+    """The public report inside the release, the internal one beside it; None without the extra."""
     if any(importlib.util.find_spec(name) is None for name in (*EVALUATE, *REPORT)):
         return None
     from gibbous.evaluation.metrics import names
@@ -266,8 +261,9 @@ def _margin(tables: Tables, release: Release) -> None:
     if found is None:
         return
     from gibbous.encode.encode import encode
+    from gibbous.reporting.margins import summed
 
-    noisy = np.maximum(_by_level(found), 0)
+    noisy = np.maximum(summed(found, place), 0)
     drawn = np.zeros(schema.sizes[place])
     for frame in release.sets:
         codes = encode(frame, schema).by_column[place]
@@ -279,18 +275,6 @@ def _margin(tables: Tables, release: Release) -> None:
         (COLUMN, "noisy table", "synthetic"),
         [(n, f"{a:.3f}", f"{b:.3f}") for n, a, b in zip(labels, *shares, strict=True)],
     )
-
-
-def _by_level(table: Table) -> np.ndarray:
-    """Noisy counts of the levels, summed over the keys: float64 (levels,)."""
-    cells, levels = table.cells, table.context.levels
-    if isinstance(cells, Dense):
-        sums: np.ndarray = cells.values.sum(axis=0).astype(np.float64)
-        return sums
-    counts: np.ndarray = np.bincount(
-        cells.levels.astype(np.int64), weights=cells.values, minlength=levels
-    )
-    return counts
 
 
 def _method(name: str) -> Mechanism:

@@ -72,9 +72,8 @@ class DiscoveryFlags:
     def discovery(self, data: Any = None, options: Any = None) -> Discovery:
         """What is public of a table.
 
-        Args:
-            data: whose header is public, by the user's word; None where no data are read.
-            options: how it is read.
+        The header of `data` is public by the user's word; None where no data are read.
+
         Raises:
             PrivacyRefused: the unit is not said, or the names were not said to be public.
             UsageError, InputRejected: a flag or a file is wrong.

@@ -24,13 +24,8 @@ _WORDS = {
 
 
 def needs(made: Plan, schema: Schema, engine: Performance, records: int | None) -> dict[str, Any]:
-    """What counting `records` records will need.
+    """What counting `records` records will need; their number is public, or a guess.
 
-    Args:
-        made: the plan.
-        schema: public.
-        engine: which engine, and into how many partitions its work is cut.
-        records: their number: public, or a guess; the plan itself does not know it.
     Returns:
         Numbers by name (bytes, or passes), "records", "engine", and "notes".
     Raises:

@@ -37,13 +37,7 @@ CONFIDENTIAL = "Confidential: comparisons with real records, outside the guarant
 def run(
     wanted: EvaluateFlags, reading: ReadingFlags, out: Path | None, screen: ScreenFlags
 ) -> None:
-    """Evaluate, print the findings, and write the report.
-
-    Args:
-        out: a new folder for REPORT and JSON; None writes nothing.
-    Raises:
-        GibbousError: one class an exit code.
-    """
+    """Evaluate, print the findings, and write the report."""
     if (wanted.schema is None) == (wanted.geography is None):
         raise UsageError(
             "NOSCHEMA",
@@ -100,14 +94,7 @@ def compared(
     given: Sequence[str] | None = None,
     **more: Any,
 ) -> Findings:
-    """Findings about rows, or about flows, with the report that they write.
-
-    Args:
-        real: the confidential records.
-        synthetic: a release, or files.
-        flags: with a schema or a geography.
-        more: further options of `evaluate`.
-    """
+    """Findings about rows, or about flows, with the report that they write; `more` is handed on."""
     from gibbous.reporting import evaluate_and_report
 
     schema: Schema | Geography
@@ -151,7 +138,6 @@ def compared(
 
 @contextlib.contextmanager
 def _folder(out: Path | None, source: str) -> Iterator[Path | None]:
-    """A folder beside the target that gets its name when all is written; checked before any work."""
     if out is None:
         yield None
         return
@@ -199,7 +185,6 @@ def _details(found: Findings) -> None:
 
 
 def _compared(facts: Mapping[str, Any]) -> Iterator[str]:
-    """What was compared, where rows are records."""
     sets, held = facts["rows"]["synthetic"], facts["rows"]["holdout"]
     yield (
         f"{show.counted(facts['rows']['real'], 'real record')}; "
@@ -214,7 +199,6 @@ def _compared(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _flows(facts: Mapping[str, Any]) -> Iterator[str]:
-    """What was compared, where records are pairs of an origin and a destination."""
     people, pairs = facts["rows"], facts["pairs"]
     yield (
         f"{people['real']:,} real people in {show.counted(pairs['real'], 'pair')}; "

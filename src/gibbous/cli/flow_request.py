@@ -21,7 +21,6 @@ class FlowRequest:
     """A request about a table of flows.
 
     Attributes:
-        geography: declared places and names of columns.
         schema: of one record: destination, origin (or its region).
         method: with the places, or regions, if it takes any.
     """

@@ -69,7 +69,6 @@ def run(
 
 
 def _line(ledger: Ledger, entry: str) -> str:
-    """An entry as a line of public words: format, ledger, number, hash."""
     return f"{FORMAT} {ledger.name} {ledger.number(entry)} {entry}"
 
 
@@ -91,7 +90,6 @@ def _read(path: Path) -> tuple[str, str]:
 
 
 def _signed_by(line: str, signature: str, trusted: Sequence[PublicKey]) -> str:
-    """Who signed a line, as a sentence."""
     if not signature and not trusted:
         return "NOT SIGNED: no key says who printed the line"
     try:

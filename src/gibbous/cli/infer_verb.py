@@ -72,7 +72,6 @@ def run(release: Path, fitted: InferFlags, screen: ScreenFlags) -> None:
 
 
 def _shares(analysis: Analysis, asked: InferFlags, screen: ScreenFlags) -> None:
-    """Shares of the combinations of the columns of "~ a + b"."""
     columns = [name.strip().strip("`") for name in asked.formula.split("~", 1)[1].split("+")]
     with Bars(quiet=screen.quiet, json=screen.json) as bars:
         found = analysis.table(

@@ -24,8 +24,6 @@ def new(
     Args:
         name: for people: who signs with it.
         plain: whether the private key is left without a passphrase.
-    Raises:
-        GibbousError: one class an exit code.
     """
     if plain and passphrase_file is not None:
         raise UsageError(

@@ -83,11 +83,7 @@ def cap(
     csv: flags.TextFlags,
     screen: flags.ScreenFlags,
 ) -> None:
-    """Set the most that a data set may ever spend; reads the file for its fingerprint only.
-
-    Args:
-        data: its file, nickname or fingerprint.
-    """
+    """Set the most that a data set may ever spend; reads the file for its fingerprint only."""
     epsilon = exact(number("epsilon", limit.epsilon))
     delta = exact(number("delta", limit.delta))
     relation = limit.relation
@@ -129,11 +125,7 @@ def cap(
 
 
 def link(new: str, old: str, path: Path | None, csv: flags.TextFlags, json: bool) -> None:
-    """Join the accounts of two data sets: one sum of what was spent, under one cap.
-
-    Args:
-        new, old: files, nicknames or fingerprints; the account keeps the name of the old one.
-    """
+    """Join the accounts of two data sets, under the old one's name: one sum spent, one cap."""
     ledger = Ledger.open(path)
     of_new, of_old = (_dataset(ledger, data, None, csv)[0] for data in (new, old))
     ledger.link(of_new, of_old)

@@ -20,13 +20,7 @@ CONFIDENTIAL = "Confidential: real flows, outside the guarantee of any release."
 def run(
     mapped: MapFlags, out: Path, overwrite: bool, reading: ReadingFlags, screen: ScreenFlags
 ) -> None:
-    """Write the map.
-
-    Args:
-        out: .html, .svg or .png.
-    Raises:
-        GibbousError: one class an exit code.
-    """
+    """Write the map."""
     if out.suffix.lower() == ".png":
         require(("vl_convert",), "report")
     from gibbous.reporting.flow_map import flow_map

@@ -13,13 +13,7 @@ Card = dict[str, Any]
 
 
 def run(name: str | None, scaffold: str | None, json: bool) -> None:
-    """Print what was asked for.
-
-    Args:
-        name: one method, or None for all.
-        scaffold: name of a mechanism to begin, or None.
-        json: a list of objects, one a method, with at least name, paper, unit, claimed, proven.
-    """
+    """Print what was asked for; as JSON a list of objects, one a method."""
     if scaffold is not None:
         from gibbous.cli.scaffold import mechanism_file
 
@@ -37,8 +31,6 @@ def run(name: str | None, scaffold: str | None, json: bool) -> None:
 def cards(name: str | None = None) -> list[Card]:
     """Everything known of every method, as JSON values, sorted by name.
 
-    Args:
-        name: of one method alone.
     Returns:
         One object a method: the fields of its `About`, whether it is the default, its parameters.
     Raises:

@@ -44,8 +44,6 @@ class Bars:
     Args:
         quiet: say nothing.
         json: write lines of JSON in place of bars: {"stage", "done", "total", "seconds"}.
-        show: draw bars even if stderr is not a terminal; for tests.
-        clock: seconds; for tests.
     """
 
     def __init__(

@@ -25,13 +25,7 @@ LIBRARIES = ("altair", "vl_convert")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The page that is written.
-
-    Attributes:
-        audience: "public" or "internal".
-        out: the HTML file; None puts the public report into the release itself.
-        signing: who signs the release again.
-    """
+    """The page that is written; without `out` the public report goes into the release itself."""
 
     release: Path
     audience: str
@@ -41,11 +35,7 @@ class Page:
 
 
 def run(page: Page, reported: ReportFlags, reading: ReadingFlags, screen: ScreenFlags) -> None:
-    """Write a report and its JSON twin.
-
-    Raises:
-        GibbousError: one class an exit code.
-    """
+    """Write a report and its JSON twin."""
     require(LIBRARIES, "report")
     _check(page, reported)
     from gibbous.reporting import evaluate_and_report

@@ -34,14 +34,7 @@ def run(
     reading: ReadingFlags,
     screen: ScreenFlags,
 ) -> None:
-    """Draw from public tables: post-processing, costs nothing.
-
-    Args:
-        where: folder of the release, and file of given columns (none: whole rows are drawn); or the
-            folder of tables made elsewhere.
-        data: must not be given.
-        flags: only those of the output (and the engine of whole rows) may be among them.
-    """
+    """Draw from public tables: post-processing, costs nothing."""
     asked, written, computing, signing = flags[0], flags[1], flags[4], flags[5]
     tables, known = where.tables, where.given
     named = {*keyed(*flags), *(["data"] if data is not None else [])}

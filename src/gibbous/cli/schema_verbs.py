@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.cli import show
 from gibbous.cli.parameters import number
 from gibbous.cli.progress import Bars
+from gibbous.core import durable
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.schema import Column, Schema
 
@@ -30,11 +29,7 @@ def infer(
     reading: ReadingFlags,
     screen: ScreenFlags,
 ) -> None:
-    """Draft a schema from the data and write it; every fact in it is marked inferred.
-
-    Args:
-        null: the text that means missing in CSV.
-    """
+    """Draft a schema from the data and write it; every fact in it is marked inferred."""
     _writable(out, overwrite)
     from gibbous.read.infer import propose
 
@@ -67,11 +62,7 @@ def discover(
     reading: ReadingFlags,
     screen: ScreenFlags,
 ) -> None:
-    """Spend: buy a schema and write it; every fact in it is public, or marked discovered.
-
-    Args:
-        price: epsilon and delta as text, and the ledger.
-    """
+    """Spend: buy a schema and write it; every fact in it is public, or marked discovered."""
     _writable(out, overwrite)
     from gibbous.read.schema_file import schema_toml
     from gibbous.schema_discovery import discover_schema, left_out
@@ -100,11 +91,7 @@ def discover(
 def translate(
     file: Path, data: Path | None, out: Path, overwrite: bool, screen: ScreenFlags
 ) -> None:
-    """Turn another tool's metadata into a schema file.
-
-    Args:
-        data: the records, for metadata that state no levels or ranges; such facts are inferred.
-    """
+    """Turn another tool's metadata into a schema file; levels that it lacks are inferred from records."""
     _writable(out, overwrite)
     from gibbous.read.metadata.files import import_draft
 
@@ -210,21 +197,10 @@ def write_text(path: Path, text: str, overwrite: bool) -> None:
         OutputNotWritten: it exists (without --overwrite), or the folder cannot be written.
     """
     _writable(path, overwrite)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if overwrite:
-            os.replace(temporary, path)
-        else:
-            os.link(temporary, path)  # fails if somebody was faster
-    except FileExistsError:
+        durable.write_private(path, text.encode(), replace=overwrite)
+    except FileExistsError:  # somebody was faster
         raise _exists(path) from None
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
 
 
 def _hold_against(schema: Schema, data: str, options: ReadOptions, bars: Bars) -> set[str]:
@@ -273,7 +249,6 @@ def _columns(schema: Schema) -> None:
 
 
 def _by_note(notes: dict[str, str]) -> dict[str, list[str]]:
-    """Columns with the same note together, in order."""
     found: dict[str, list[str]] = {}
     for column, note in notes.items():
         found.setdefault(note, []).append(column)

@@ -33,12 +33,7 @@ def as_json(data: object) -> None:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table: drawn by Rich on a terminal, plain aligned text in a pipe.
-
-    Args:
-        headers: one a column.
-        rows: cells; numbers are right-aligned.
-    """
+    """A table, drawn by Rich on a terminal, plain aligned text in a pipe; numbers are right-aligned."""
     cells = [[str(cell) for cell in row] for row in rows]
     numeric = [
         bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(headers))
@@ -90,11 +85,7 @@ def bytes_words(count: int) -> str:
 
 
 def folder(path: Path, *, prefix: bool = False) -> None:
-    """The files of a release with their sizes; an inner folder is one line.
-
-    Args:
-        prefix: with the path of the folder before each name.
-    """
+    """The files of a release with their sizes; an inner folder is one line."""
     rows: list[tuple[str, int]] = []
     for entry in sorted(path.iterdir(), key=lambda p: (p.is_dir(), p.name)):
         name = str(entry if prefix else entry.name)
@@ -112,7 +103,6 @@ def cost_words(plan: Plan, schema: Schema, uncovered: Sequence[str] = ()) -> str
     """The total cost of everything released, first the number, then what it does not cover.
 
     Args:
-        schema: of the release.
         plan: of the run; its rows are the rows that were drawn.
         uncovered: facts read off the data that were accepted.
     """

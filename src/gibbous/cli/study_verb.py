@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(name: str, out: Path | None, settings: dict[str, Any], screen: ScreenFlags) -> None:
-    """Run, or go on with, a study, print its tables and write its files.
-
-    Args:
-        name: one of `studies.names()`.
-        out: folder; None writes nothing.
-        settings: quick, reps, workers, seed, data, schema and resume of `studies.run`.
-    """
+    """Run, or go on with, a study, print its tables and write its files; no `out` writes nothing."""
     from gibbous import studies
 
     check_folder(out)
@@ -43,11 +37,7 @@ def run(name: str, out: Path | None, settings: dict[str, Any], screen: ScreenFla
 
 
 def check_folder(out: Path | None) -> None:
-    """Refuse a file where a study goes.
-
-    Raises:
-        OutputNotWritten: it is one.
-    """
+    """Refuse a file where the folder of a study goes, by OutputNotWritten."""
     if out is not None and out.exists() and not out.is_dir():
         raise OutputNotWritten(
             "STUDY",

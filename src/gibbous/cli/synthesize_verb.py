@@ -30,11 +30,7 @@ def run(
     screen: ScreenFlags,
     public: DiscoveryFlags,
 ) -> None:
-    """Spend the budget of a request on its data and write the release.
-
-    Raises:
-        GibbousError: one class an exit code.
-    """
+    """Spend the budget of a request on its data and write the release."""
     asked, charging = flags[0], flags[2]
     told = keyed(*flags) | {"data": data}
     values = resolve(asked.config, asked.setting or [], told, bought=public.given)
@@ -122,11 +118,7 @@ def release_folder(out: Path | None) -> Path:
 
 
 def folder_of(out: Path | None) -> Path:
-    """The output that was named.
-
-    Raises:
-        UsageError: none was.
-    """
+    """The output that was named; UsageError if none was."""
     if out is None:
         raise UsageError(
             "NOOUT",

@@ -42,14 +42,9 @@ def audit(
 
     Args:
         mechanism: its plan's total claim is what is tested.
-        pair: two tables that differ by one record.
         runs: fits on each side, >= 100.
-        rows: output rows, for mechanisms that pay by the row.
         level: false-alarm probability.
-        run: how one fit is made (saboteurs replace it).
         made: fits of tables that pairs share, used and added to; each pair keeps its level and power.
-    Returns:
-        The finding: the claim, a lower bound of epsilon at its delta, and the ceiling.
     """
     plan = mechanism.plan(pair.schema, rows)
     made = {} if made is None else made

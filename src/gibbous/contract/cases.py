@@ -58,7 +58,6 @@ def _numbers(column: Column, codes: np.ndarray) -> np.ndarray:
 
 
 def binary_schema(columns: int = 3) -> Schema:
-    """`columns` binary columns."""
     return Schema(tuple(Column(f"x{j}", "binary", levels=("no", "yes")) for j in range(columns)))
 
 
@@ -97,7 +96,6 @@ def cases() -> tuple[Case, ...]:
 
 
 def typical() -> Case:
-    """The ordinary table."""
     return next(case for case in cases() if case.name == "typical")
 
 
@@ -130,10 +128,7 @@ def neighbors(relation: Relation, crowd_size: int = 4) -> tuple[Neighbors, ...]:
 
 
 def uneven(relation: Relation) -> Neighbors:
-    """A pair in which neither columns nor records are alike: what hangs on their order shows.
-
-    One record more (or another one) changes which column has the most equal values.
-    """
+    """A pair in which neither columns nor records are alike: what hangs on their order shows."""
     schema = binary_schema(3)
     rows = np.array([[0, 0, 0]] * 4 + [[0, 1, 0], [1, 1, 0], [0, 0, 1]], dtype=np.int64)
     last = np.array([[1, 0, 0]], dtype=np.int64)

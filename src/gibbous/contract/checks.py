@@ -35,7 +35,6 @@ class Named:
 
 
 def all_checks() -> Iterator[Named]:
-    """Every check, in the order api, privacy, output, limits."""
     for group, found in (
         ("api", _API),
         ("privacy", PRIVACY),

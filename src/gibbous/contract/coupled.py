@@ -26,16 +26,13 @@ class Coupled:
     """What was found in one coupled run.
 
     Attributes:
-        losses: one a purchase.
         leaks: what records changed without a purchase, in words.
         total: what is wrong with all purchases together, in words; else empty.
-        unheld: draws whose law is not known here (see `laws.log_law`).
     """
 
     losses: tuple[Loss, ...]
     leaks: tuple[str, ...]
     total: str
-    unheld: int = 0
 
     @property
     def ratio(self) -> float:
@@ -67,7 +64,6 @@ def coupled(
     Args:
         one, two: neighbors under the mechanism's relation and the schema's unit. Records that both
             have stand at the same places: those that differ come last.
-        rows: output rows a set.
         rare: in place of random answers the least likely levels, at which the two laws differ most, and
             noise that is never 0.
     """
@@ -81,20 +77,14 @@ def coupled(
         pair.leaks.append("the record that differs shows although all answers are the same")
     if not plan.total.is_dp:
         return Coupled((), (), "")
-    unheld = sum(math.isnan(loss.ratio) for loss in losses)
     losses = tuple(loss for loss in losses if not math.isnan(loss.ratio))
-    return Coupled(losses, tuple(dict.fromkeys(pair.leaks)), short_of(plan.total, losses), unheld)
+    return Coupled(losses, tuple(dict.fromkeys(pair.leaks)), short_of(plan.total, losses))
 
 
 def uncovered(
     mechanism: Mechanism, relation: Relation, rows: int | None = None, *, sets: int = 1
 ) -> str:
-    """The pair of constructed neighbors that a release does not cover, in words; else empty.
-
-    Args:
-        mechanism: under `relation`.
-        rows: output rows a set.
-    """
+    """The pair of constructed neighbors that a release does not cover, in words; else empty."""
     for pair in priced_pairs(relation):
         try:
             mechanism.plan(pair.schema, rows, sets)

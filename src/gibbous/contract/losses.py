@@ -33,7 +33,6 @@ class Purchase:
     """What one side of a coupled run saw of one purchase.
 
     Attributes:
-        kind: counts, sums, choice or draw.
         asked: what was asked for; public, and the same on both sides.
         by: the noise or the draw.
         prices: what was paid; one a moment, else one.
@@ -43,7 +42,6 @@ class Purchase:
         steps: its scores as whole numbers, with the scale of the noise that is added to them.
         levels: drawn levels and their log probabilities, call after call.
         words: cryptographic words, call after call.
-        answer: what the method got.
     """
 
     kind: str
@@ -64,7 +62,6 @@ class Loss:
     """What a purchase shows of a pair: the true loss and its share of the price, at most 1.
 
     Attributes:
-        kind: of the purchase.
         claims: pure, zCDP or Gaussian, that the exact counts of the pair really cost.
         survival: the chance that a cell which only one of the tables has is released.
         ratio: of loss and price; 0 where nothing is claimed.
@@ -79,7 +76,6 @@ class Loss:
 
 
 def loss_of(one: Purchase, two: Purchase) -> Loss:
-    """What a purchase shows of the pair, beside its price."""
     if not (one.prices and two.prices) or not all(price.is_dp for price in one.prices):
         return Loss(one.kind)
     if one.prices != two.prices:
@@ -161,11 +157,7 @@ def _change(one: Cells, two: Cells, every: bool) -> tuple[list[int], list[int]]:
 
 
 def tail(noise: NoiseInfo, cut: int) -> float:
-    """P(X > cut) of the stated law, summed term by term.
-
-    Args:
-        cut: in counts.
-    """
+    """P(X > cut) of the stated law, summed term by term."""
     reach = abs(cut) + math.ceil(60 * noise.scale) + 1
     support = np.arange(-reach, reach + 1)
     power = np.abs(support) / noise.scale
@@ -197,7 +189,6 @@ def _chosen(one: Purchase, two: Purchase) -> Loss:
 
 
 def _drawn(one: Purchase, two: Purchase) -> Loss:
-    """The log ratio of the two laws at the rows that were drawn."""
     price = one.prices[0]
     words = "drawn rows are likelier on one side than the price covers"
     if one.levels:

@@ -62,10 +62,7 @@ class Form:
     """One way in which records come: a file, its schema, and the engine that reads it.
 
     Attributes:
-        name: in words.
         table: columns by name, as a file has them.
-        schema: of the release.
-        engine: makes an engine that has scanned nothing.
         count: name of the column of counts; empty where each row is one record.
     """
 
@@ -77,11 +74,7 @@ class Form:
 
 
 def forms(name: str = "local") -> tuple[Form, ...]:
-    """Rows, persons, and flows with counts, one row each and by region.
-
-    Args:
-        name: of the engine that reads rows and persons.
-    """
+    """Rows, persons, and flows with counts, one row each and by region."""
     rows = _binary([[0, 0, 0]] * 5 + [[1, 1, 1], [0, 1, 0]])
     # Persons with one row, with as many as they may have, and with more: these are alike, so that both
     # versions keep the same ones, whichever are drawn.
@@ -119,9 +112,6 @@ def unkept(
 
     Args:
         mechanism: one with a claim of differential privacy.
-        form: how the records come.
-        sets: synthetic sets.
-        rows: rows a set, where they are paid for.
         text: of METHODS.md; what this version writes for such a run when empty.
     Returns:
         Empty, too, where the method refuses such a table.

@@ -16,7 +16,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError
 from gibbous.core.params import describe
 from gibbous.core.protocols import Mechanism
-from gibbous.core.schema import Column, Impossible, Schema, Unit
+from gibbous.core.schema import Column, Impossible, Schema, Unit, impossible_mask
 from gibbous.core.stream import stream_key, words
 
 T = TypeVar("T")
@@ -27,14 +27,7 @@ INSIDE = ("laplace", "noisy_pegs", "sbhg", "modips", "sba", "privbayes", "pegs",
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A random run: a method on two neighbors.
-
-    Attributes:
-        mechanism: with random parameters.
-        one, two: neighbors; shared records first.
-        rows, sets: asked for.
-        rare: whether levels are drawn where they are least likely.
-    """
+    """A random run: a method with random parameters on two neighbors, shared records first."""
 
     mechanism: Mechanism
     one: Codes
@@ -51,12 +44,7 @@ class Trial:
 
 
 def trials(kind: type[Any], runs: int, seed: int = 1) -> Iterator[Trial]:
-    """Random runs of a mechanism class.
-
-    Args:
-        runs: how many; none of a method that makes no claim of differential privacy.
-        seed: another one gives other runs.
-    """
+    """Random runs of a mechanism class; none of one that makes no claim of differential privacy."""
     claims = kind.about.kind not in ("none", "l_diversity")
     for number in range(runs if claims else 0):
         dice = Dice(stream_key(seed, number))
@@ -188,7 +176,7 @@ def _rows(schema: Schema, count: int, dice: Dice) -> Rows:
     for rule in schema.impossible:
         (name, held), *_ = rule.where
         place = schema.index(name)
-        bad = _breaks(schema, rule, codes)
+        bad = impossible_mask(replace(schema, impossible=(rule,)), codes)
         codes[bad, place] = (held[0] + 1) % schema.sizes[place]
     for place, column in enumerate(schema):
         if column.binned:
@@ -198,13 +186,6 @@ def _rows(schema: Schema, count: int, dice: Dice) -> Rows:
                 for code, way in zip(codes[:, place], ways, strict=True)
             ]
     return codes, numbers
-
-
-def _breaks(schema: Schema, rule: Impossible, codes: np.ndarray) -> np.ndarray:
-    bad = np.ones(len(codes), dtype=bool)
-    for name, held in rule.where:
-        bad &= np.isin(codes[:, schema.index(name)], held)
-    return bad
 
 
 def _number(column: Column, code: int, way: int) -> float:

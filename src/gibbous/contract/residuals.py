@@ -50,10 +50,6 @@ class Residuals:
 def residuals(kind: type[Any], one: Any, *, fits: int = 80) -> Residuals | None:
     """Compare noisy cells with exact counts on a constructed table: seven crowds, one empty cell.
 
-    Args:
-        kind: the mechanism class.
-        one: an instance of it.
-        fits: how many fits to pool.
     Returns:
         The finding; None for a mechanism that releases no noisy tables.
     """

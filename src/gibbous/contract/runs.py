@@ -31,17 +31,12 @@ class ContractError(AssertionError):
 
 
 def must(condition: bool, otherwise: str) -> None:
-    """Part of a check: what holds of a mechanism that keeps the contract.
-
-    Raises:
-        ContractError: it does not hold.
-    """
+    """Part of a check: what holds of a mechanism that keeps the contract; ContractError if it does not."""
     if not condition:
         raise ContractError(otherwise)
 
 
 def relation_of(mechanism: Mechanism) -> Relation:
-    """The neighbor relation of a mechanism's claim."""
     relation: Relation = getattr(mechanism, "relation", "add_remove")
     return relation
 
@@ -72,12 +67,7 @@ def curated(
     words: Words64 = entropy.words,
     progress: Progress = silent,
 ) -> AbstractContextManager[Curator]:
-    """A curator of constructed codes, closed at the end: what every check runs a mechanism with.
-
-    Args:
-        codes: secret; see `cases.secret`.
-        plan: of the run; its total is what is reserved.
-    """
+    """A curator of constructed codes, closed at the end: what every check runs a mechanism with."""
     engine = LocalEngine.from_codes(codes)
     return curator_of(
         Privacy(codes.schema, mechanism), plan, engine, words=words, progress=progress
@@ -98,7 +88,6 @@ def release(
 
     Args:
         values: (rows, columns) codes; not modified.
-        rows: output rows a set.
         plan: its total is what is reserved; None for the mechanism's own.
     """
     plan = plan or mechanism.plan(schema, rows, sets)
@@ -122,7 +111,6 @@ def described(output: Tables | Codes) -> tuple[object, ...]:
 def exact_counts(
     schema: Schema, values: np.ndarray, contexts: Sequence[Context]
 ) -> tuple[Counts, ...]:
-    """Exact counts of a constructed table."""
     engine = LocalEngine.from_codes(secret(schema, values))
     try:
         return engine.tally(contexts)

@@ -21,12 +21,8 @@ RUNS = 1600  # a side; shows an epsilon of about 4.5, and 2 where 1 is claimed (
 
 
 def audited(kind: type[Any], *, runs: int = RUNS, level: float = LEVEL) -> list[Evidence]:
-    """Audit a mechanism on every pair and relation it offers.
+    """Audit a mechanism, at a total of about epsilon = 1, on every pair and relation it offers.
 
-    Args:
-        kind: the mechanism class; audited at a total of about epsilon = 1.
-        runs: fits on each side of a pair.
-        level: false-alarm probability of one pair.
     Returns:
         One finding a pair; empty when the mechanism makes no claim of differential privacy.
     """
@@ -124,6 +120,5 @@ def _setups(
 
 
 def _parts(kind: type[Any]) -> str:
-    """Words of the plan that say which parts are used."""
     plan = default(kind).plan(neighbors("add_remove")[0].schema, 2)
     return " ".join(f"{s.what} {s.detail}" for s in plan.spends).lower()

@@ -22,7 +22,6 @@ class Saboteur:
     """A named fault.
 
     Attributes:
-        name: what is broken.
         breaks: "noise" (cost too small for what is released), "keys", "reset" or "draw".
         apply: a context manager under which the fault is in force.
     """
@@ -71,7 +70,6 @@ class Underpriced:
 
 
 def saboteurs() -> tuple[Saboteur, ...]:
-    """The builds that the contract's audits are tried on."""
     return (
         Saboteur("half the noise", "noise", lambda: _noised(factor=Fraction(1, 2))),
         Saboteur("no noise", "noise", lambda: _noised(factor=Fraction(1, 1000))),

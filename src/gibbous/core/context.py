@@ -161,6 +161,21 @@ def strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(out))
 
 
+def radix_digits(numbers: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray]:
+    """Codes of each column, from sums (uint64) of codes times their `strides`."""
+    steps = zip(strides(sizes), sizes, strict=True)
+    return [numbers // np.uint64(step) % np.uint64(size) for step, size in steps]
+
+
+def located(known: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each wanted number is among known ones (increasing; 0 if absent), and whether it is."""
+    places = np.searchsorted(known, wanted)
+    if not len(known):
+        return places, np.zeros(len(wanted), dtype=bool)
+    places[places == len(known)] = 0
+    return places, known[places] == wanted
+
+
 def keys_of(context: Context, codes: np.ndarray) -> np.ndarray:
     """Key of each row: the definition that compiled kernels must reproduce bit for bit.
 

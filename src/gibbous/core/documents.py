@@ -8,7 +8,8 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,15 @@ def toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]
     # tomllib ends its messages with "(at line 3, column 5)"; the rest may quote the file.
     where = place[place.rfind("(") + 1 : -1] if place.endswith(")") else "somewhere"
     raise Unreadable(f"is not TOML: {where}")
+
+
+def floats(value: Any) -> Any:
+    """Values of TOML that was parsed with Decimal, with floats in place of these."""
+    if isinstance(value, Mapping):
+        return {key: floats(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [floats(inner) for inner in value]
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def json_value(text: str | bytes) -> Any:

@@ -59,6 +59,30 @@ def _holder(handle: int) -> str:
     return "another process"
 
 
+def write_private(path: Path, data: bytes, *, replace: bool = True) -> None:
+    """Write a small file whole or not at all, mode 0600, on disk when this returns.
+
+    Raises:
+        FileExistsError: it is there, and not to be replaced.
+        OSError: it is as it was then.
+    """
+    import tempfile
+
+    handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(handle)
+        if replace:
+            os.replace(fresh, path)
+        else:
+            os.link(fresh, path)  # unlike a rename, this replaces nothing
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(fresh)
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a small file atomically, mode 0600, on disk when this returns; one process at a time.
 

@@ -38,13 +38,8 @@ def evaluate(
 ) -> Findings:
     """As `gibbous.evaluate`, without a report.
 
-    Args:
-        options: `only` names findings or groups; empty: all that the other options allow.
-        reading: how text files are read (`gibbous.read.source.ReadOptions`).
-        real, synthetic, schema, holdout, seed, progress: as for `gibbous.evaluate`.
     Returns:
-        Findings, utility first; `facts` says what was compared, and `facts["left_out"]` which findings
-        need an option that was not given.
+        Findings, utility first; `facts["left_out"]` names those that need an option that was not given.
     """
     began = time.perf_counter()
     sources = opened(synthetic)

@@ -24,9 +24,7 @@ class Findings(Sequence[Finding]):
     """All findings of one evaluation, in order.
 
     Attributes:
-        items: the findings.
         facts: what was compared: rows, columns, sets, seed, versions, in plain JSON values.
-        reporter: writes the report; given by whoever stands above.
     """
 
     items: tuple[Finding, ...]
@@ -43,11 +41,7 @@ class Findings(Sequence[Finding]):
     @overload
     def __getitem__(self, index: str) -> Finding: ...
     def __getitem__(self, index: int | slice | str) -> Finding | tuple[Finding, ...]:
-        """By position, or the first of a name.
-
-        Raises:
-            UsageError: no finding has that name.
-        """
+        """By position, or the first of a name; UsageError if no finding has that name."""
         if not isinstance(index, str):
             return self.items[index]
         for item in self.items:
@@ -136,9 +130,6 @@ class Findings(Sequence[Finding]):
 
 def read_findings(path: str | Path) -> Findings:
     """Read findings.json, or the JSON twin of an internal report.
-
-    Args:
-        path: of the file.
     Returns:
         The findings; numbers that were not defined are NaN again.
     Raises:

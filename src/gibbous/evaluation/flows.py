@@ -105,9 +105,6 @@ def measured(
 ) -> tuple[Finding, ...]:
     """Findings of one synthetic table beside the real one, without references (`compare` has its own).
 
-    Args:
-        real, made: of the places of this geography.
-        only: names of findings.
     Raises:
         UsageError: an unknown finding.
     """

@@ -18,7 +18,6 @@ class Trips:
     """Flows of one table under a geography. Secret where the flows are.
 
     Attributes:
-        flows: pairs and counts.
         far: great-circle miles of each pair, NaN without coordinates, float64 (pairs,).
         destinations, origins: how many places there are.
     """
@@ -48,11 +47,7 @@ class Trips:
         return np.asarray(self.flows.destinations * self.origins + self.flows.origins)
 
     def means(self, below: float = np.inf) -> np.ndarray:
-        """Mean distance to each destination, of trips shorter than `below`; NaN where there is none.
-
-        Args:
-            below: miles.
-        """
+        """Mean miles to each destination, of trips shorter than `below` miles; NaN where there is none."""
         on = self.far < below  # not NaN
         groups, counts = self.flows.destinations[on], self.flows.counts[on]
         people = np.bincount(groups, counts, self.destinations)
@@ -135,7 +130,6 @@ def _points(trips: Trips) -> _Points:
 
 
 def _areas(one: _Points, two: _Points, groups: int) -> np.ndarray:
-    """Area between the two distribution functions of each group."""
     people = [np.bincount(g, c, groups) for g, _, c in (one, two)]
     both = (people[0] > 0) & (people[1] > 0)
     of = np.concatenate([one[0], two[0]])

@@ -22,14 +22,7 @@ Z = 1.959963984540054  # the normal quantile of its ends
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What a measure says of one pair of tables.
-
-    Attributes:
-        value: NaN where it is not defined, with the reason in `note`.
-        interval: (low, high); None where none is defined.
-        detail: rows of a small table, for charts.
-        note: a sentence; empty for none.
-    """
+    """What a measure says of one pair of tables; NaN where it is not defined, with the reason in `note`."""
 
     value: float
     interval: tuple[float, float] | None = None
@@ -47,17 +40,7 @@ Need = Literal["keys", "sensitive", "ordered", "targets", "formulas"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What an evaluation is told beside its tables.
-
-    Attributes:
-        keys: quasi-identifiers: the columns that an intruder knows.
-        sensitive: the columns that an intruder wants to know.
-        targets: columns that models trained on synthetic rows predict.
-        formulas: regressions, for example "stay ~ age + sex".
-        given: columns that conditional distributions are given; empty: each in turn.
-        fraction: share of the population that the real table holds, in (0, 1]; None: all of it.
-        only: names of findings; empty: all.
-    """
+    """What an evaluation is told beside its tables, as for `gibbous.evaluate`."""
 
     keys: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
@@ -121,13 +104,9 @@ def find(
 ) -> Finding:
     """Apply a measure to each set and to the references.
 
-    Args:
-        metric: its name, direction and definition.
-        measure: the function.
-        columns: the columns it is about.
     Returns:
-        A finding: mean over the sets; its interval covers the sets' own intervals; the detail and the
-        note are those of the first set.
+        Mean over the sets; its interval covers the sets' own intervals; the detail and the note are
+        those of the first set.
     """
     measured = [measure(subject.real, one) for one in subject.sets]
     null = {}
@@ -149,10 +128,6 @@ def assemble(
     """One finding from what is measured already.
 
     Args:
-        metric: its name, direction and definition.
-        sets: one measurement a synthetic set.
-        null: what the references score.
-        columns: the columns it is about.
         detail: in place of the detail of the first set.
     Returns:
         A finding: mean over the sets that have a value; the interval covers theirs.
@@ -232,12 +207,6 @@ def difference(
 
 
 def mean(values: float, square: float, count: int) -> tuple[float, float]:
-    """Normal interval of a mean.
-
-    Args:
-        values: the mean.
-        square: the variance of one value.
-        count: number of values.
-    """
+    """Normal interval of a mean; `square` is the variance of one value."""
     half = Z * math.sqrt(square / count) if count else math.inf
     return values - half, values + half

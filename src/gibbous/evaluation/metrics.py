@@ -75,8 +75,6 @@ def card(name: str) -> Metric:
 def selected(only: Collection[str] | None, schema: Schema, options: Options) -> tuple[str, ...]:
     """Names of the metrics to compute.
 
-    Args:
-        only: names of metrics or groups; None for all that there are.
     Raises:
         UsageError: there is no such metric, or it needs an option that was not given.
         EngineFailure: a package that registers a metric cannot be imported.
@@ -105,11 +103,7 @@ def selected(only: Collection[str] | None, schema: Schema, options: Options) -> 
 
 
 def left_out(among: Collection[str], schema: Schema, options: Options) -> dict[str, str]:
-    """Metrics that these options leave out, and what they would need.
-
-    Args:
-        among: names of metrics.
-    """
+    """Metrics that these options leave out, and what they would need."""
     there = {need: bool(getattr(options, need, False)) for need in _NEEDS}
     there["ordered"] = any(schema[name].ordered for name in options.sensitive)
     needs = {name: card(name).needs for name in among}
@@ -125,13 +119,8 @@ def compute(
 ) -> tuple[list[Finding], dict[str, float]]:
     """The findings of these names that the options allow, and the seconds that each module took.
 
-    Every finding is marked as confidential: it was computed against real records.
-
-    Args:
-        wanted: names of metrics.
-        progress: called as modules are done.
-    Returns:
-        Findings by group, then in the order of `names()`.
+    Findings are marked as confidential, as they were computed against real records. They come by
+    group, then in the order of `names()`.
     """
     left = left_out(wanted, subject.schema, options)
     chosen: dict[str, list[str]] = {}

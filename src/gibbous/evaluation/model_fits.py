@@ -194,7 +194,6 @@ def alike(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _fitted(
     design: np.ndarray, counts: np.ndarray, estimate: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Shares of the classes at each row, and the log likelihood of the counts."""
     logits = np.hstack([np.zeros((len(design), 1)), design @ estimate.T])
     logits -= logits.max(axis=1, keepdims=True)
     logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))

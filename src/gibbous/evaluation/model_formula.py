@@ -51,8 +51,6 @@ class Formula:
         target: the column on the left, or the expression with it.
         column: the target's column where it stands alone; None for an expression of it.
         columns: names of the columns that it needs, in the order of the schema, the target's included.
-        functions: what it may call.
-        schema: of the tables.
         parsed: formulaic's own object, with the sides `lhs` and `rhs`.
         references: column -> the level that its others are compared with; the first of the others.
     """
@@ -83,9 +81,7 @@ def read_formula(
 
     Args:
         text: "target ~ terms", for example "stay ~ age + sex"; names with spaces in backticks.
-        schema: of the tables.
         family: of the model; not checked here.
-        functions: what it may call.
         unknown: name of the error for a column that does not exist.
     Raises:
         UsageError: it is not a formula, names no column of the schema, or calls something else.

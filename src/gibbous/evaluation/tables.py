@@ -129,7 +129,6 @@ class Subject:
         real: the confidential records.
         sets: the synthetic sets, at least one.
         holdout: records of the same population that no synthesizer saw; None without.
-        seed: of samples and references.
         references: which of the references findings are read beside; a study, which has them as
             tables of their own, takes none.
     """
@@ -179,15 +178,8 @@ def subject(
     seed: int = 0,
     options: Any = None,
 ) -> Subject:
-    """Read what is to be compared.
+    """Read what is to be compared; arguments as for `gibbous.evaluate`.
 
-    Args:
-        real: the confidential records: a path, the address of a table, or a frame.
-        synthetic: a path, a frame, a release (or its folder), or a sequence of these.
-        schema: the declared schema, or the path of its file.
-        holdout: records that no synthesizer saw, in any such form.
-        seed: of samples and references.
-        options: how text files are read.
     Raises:
         UsageError: there is no synthetic set, or a table has no rows.
         InputRejected, SchemaMismatch: a file is not what it says, or does not fit the schema.
@@ -234,14 +226,7 @@ def plain(schema: Schema) -> Schema:
 
 
 def side(source: Any, schema: Schema, *, options: Any = None) -> Side:
-    """Read one table.
-
-    Args:
-        source: a path, the address of a table, or a frame.
-        schema: a plain one (see `plain`).
-    Raises:
-        InputRejected, SchemaMismatch, ResourceLimit: as `read_columns` and `encode`.
-    """
+    """Read one table; errors as of `read_columns` and `encode`."""
     from gibbous.encode.cell_text import lenient
     from gibbous.encode.encode import encode
     from gibbous.read.source import read_columns

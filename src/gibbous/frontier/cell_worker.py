@@ -41,15 +41,11 @@ class Job:
 
     Attributes:
         source: path, or bytes of an Arrow file.
-        schema: the declared one.
         holdout: share of rows kept apart (by seed), a path, bytes, or None.
         rows: rows of one synthetic set; None for the noisy number, or the public one.
-        metrics: names of findings.
-        options: of the evaluation.
         seed: of splits, references and rows from public tables.
         ledger: path of the ledger that each run is charged to; None charges nothing, because no
             synthetic set leaves the process.
-        reading: options for text files.
         geography: of flows, whose records are counts of pairs; None for a table of rows.
     """
 
@@ -187,11 +183,7 @@ def figures(
 def drawn(
     job: Job, mechanism: Any, planned: Plan, rows: int | None, seed: int, holder: Any
 ) -> Codes:
-    """Rows of one set, which no ledger is charged for: they stay in this process.
-
-    Args:
-        holder: an engine that has read the records.
-    """
+    """Rows of one set, which no ledger is charged for: they stay in this process."""
     from gibbous.privacy.spend import spend
     from gibbous.promise import privacy_of
     from gibbous.sampling.sample import sample

@@ -42,12 +42,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run.
-
-    Attributes:
-        arm: with the varied parameter set.
-        repeat: 0, 1, ...
-    """
+    """One run."""
 
     arm: Arm
     repeat: int
@@ -93,10 +88,7 @@ def cells(
     """The runs of a study: each method at each budget it has, each repeated.
 
     Args:
-        arms: the methods.
-        epsilon: values for methods with a parameter epsilon; empty leaves it as it is.
-        l: values for methods with a parameter l.
-        repeats: runs of each.
+        epsilon, l: values for methods with such a parameter; empty leaves each as it is.
     Returns:
         References first; repeats outermost, so that a study that was cut short is balanced.
     """

@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -14,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gibbous.core import durable
 from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.core.machine import usable_cores, workers_died
 from gibbous.core.protocols import Progress
@@ -48,16 +48,7 @@ def run_cells(
     workers: int | None,
     progress: Progress,
 ) -> Rows:
-    """Run every cell that is not in the store, and keep each as it ends.
-
-    Args:
-        begin: makes the worker of a process; it can be pickled.
-        store: of results by the names of cells.
-        workers: processes; None for all cores.
-        progress: called with ("runs", done, total).
-    Returns:
-        The rows of all cells, in the order of the cells.
-    """
+    """Run every cell that is not in the store, and keep each as it ends; all their rows, in order."""
     left = [cell for cell in cells if store.get(cell.name) is None]
     done = len(cells) - len(left)
     progress("runs", done, len(cells))
@@ -76,7 +67,6 @@ def broke(rows: Sequence[Mapping[str, Any]]) -> bool:
 def _results(
     cells: Sequence[Cell], begin: Callable[[], Worker], workers: int
 ) -> Iterator[tuple[Cell, Rows]]:
-    """Each cell with its rows, as they are done."""
     if not cells:
         return
     if workers == 1:
@@ -142,7 +132,7 @@ class Store:
             if known.exists() and any((folder / "cells").iterdir()):
                 self._check(known.read_text(encoding="utf-8"), text)
             else:
-                write_own(known, text.encode())
+                durable.write_private(known, text.encode())
         except OSError as error:
             raise OutputNotWritten(
                 "STUDY",
@@ -170,7 +160,7 @@ class Store:
         self._rows[name] = rows
         if self.folder is not None and lasting:
             text = json.dumps([_to_json(row) for row in rows])
-            write_own(self.folder / "cells" / f"{name}.json", text.encode())
+            durable.write_private(self.folder / "cells" / f"{name}.json", text.encode())
 
     def _check(self, known: str, wanted: str) -> None:
         if known == wanted:
@@ -192,11 +182,7 @@ class Store:
 
 
 def digest(source: str | bytes) -> str:
-    """What tells one source from another: the bytes of the file or frame.
-
-    Raises:
-        InputRejected: the file cannot be read.
-    """
+    """What tells one source from another, from the bytes of file or frame; InputRejected if unreadable."""
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
     try:
@@ -214,16 +200,13 @@ def digest(source: str | bytes) -> str:
 def write_study(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the results of a study, readable by their owner alone.
 
-    Args:
-        folder: made where it is not there.
-        files: name -> content.
     Raises:
         OutputNotWritten: the folder cannot be made, or a file not be written.
     """
     try:
         make_own_folder(folder)
         for name, data in files.items():
-            write_own(folder / name, data)
+            durable.write_private(folder / name, data)
     except OSError as error:
         raise OutputNotWritten(
             "STUDY",
@@ -241,11 +224,7 @@ def parquet(frame: pl.DataFrame) -> bytes:
 
 
 def tidy(rows: Sequence[Mapping[str, Any]], first: Sequence[str] = ()) -> pl.DataFrame:
-    """Rows as a frame: every name that occurs is a column, null where a row lacks it.
-
-    Args:
-        first: names of the columns that come first.
-    """
+    """Rows as a frame: every name that occurs is a column (`first` first), null where a row lacks it."""
     import polars as pl
 
     names = dict.fromkeys([*first, *(name for row in rows for name in row)])
@@ -254,29 +233,9 @@ def tidy(rows: Sequence[Mapping[str, Any]], first: Sequence[str] = ()) -> pl.Dat
 
 
 def make_own_folder(folder: Path) -> None:
-    """A folder that its owner alone may open; one that is there stays as it is.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """A folder that its owner alone may open; one that is there stays as it is; OSError if neither."""
     if not folder.is_dir():
         folder.mkdir(parents=True, mode=0o700)
-
-
-def write_own(path: Path, data: bytes) -> None:
-    """Write a file that its owner alone may read, in place of one that is there.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _to_json(row: Mapping[str, Any]) -> dict[str, Any]:

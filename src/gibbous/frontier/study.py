@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gibbous.core import durable
 from gibbous.core.errors import InputRejected, OutputNotWritten, UsageError
 from gibbous.core.exact import is_finite
 from gibbous.core.finding import Better
 from gibbous.core.json_values import plain
 from gibbous.core.keywords import answering
 from gibbous.frontier.grid import REFERENCES
-from gibbous.frontier.runner import parquet, tidy, write_own, write_study
+from gibbous.frontier.runner import parquet, tidy, write_study
 
 if TYPE_CHECKING:
     import polars as pl
@@ -81,11 +82,7 @@ class Study:
         return [_point(rows) for rows in groups.values()]
 
     def front(self, x: str = "epsilon_proven", y: str = "tv2") -> pl.DataFrame:
-        """The points that no other point beats in both risk and utility, by x.
-
-        Args:
-            x, y: as for `ru_map`.
-        """
+        """The points that no other point beats in both risk and utility, by x."""
         import polars as pl
 
         from gibbous.reporting.risk_utility import front
@@ -124,7 +121,7 @@ class Study:
             references=tuple(
                 (p["label"], float(p[y]))
                 for p in self.points()
-                if p["label"] in REFERENCES and _number(p.get(y)) and not _number(p.get(x))
+                if p["label"] in REFERENCES and is_finite(p.get(y)) and not is_finite(p.get(x))
             ),
         )
 
@@ -181,7 +178,7 @@ class Study:
                     f"Axes are {', '.join(allowed)}.",
                     "Choose one of these, or add the finding to metrics.",
                 )
-        points = [p for p in self.points() if _number(p.get(x)) and _number(p.get(y))]
+        points = [p for p in self.points() if is_finite(p.get(x)) and is_finite(p.get(y))]
         if not points:
             raise UsageError(
                 "NOPOINT",
@@ -221,11 +218,8 @@ class RuMap:
 
     Attributes:
         points: as `Study.points`, with finite x and y.
-        x, y: the axes.
-        titles: of the axes.
         better: direction of each; "near": near its ideal, which the title names.
         intervals: whether error bars are drawn.
-        confidential: the title then says so.
         references: (name, y) of tables that have no x.
     """
 
@@ -282,7 +276,7 @@ class RuMap:
             )
         fresh = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
         try:
-            write_own(fresh, b"")  # what follows keeps its mode
+            durable.write_private(fresh, b"")  # what follows keeps its mode
             if target.suffix == ".json":
                 fresh.write_text(json.dumps(plain([dict(p) for p in self.points]), indent=1))
             elif target.suffix == ".html":
@@ -327,10 +321,6 @@ def _by_repeat(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     """
     repeats: dict[Any, list[float]] = {}
     for row in rows:
-        if _number(row["value"]):
+        if is_finite(row["value"]):
             repeats.setdefault(row["repeat"], []).append(row["value"])
     return [float(np.mean(values)) for values in repeats.values()]
-
-
-def _number(value: Any) -> bool:
-    return is_finite(value)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from gibbous.core.documents import Unreadable, read_text, toml
+from gibbous.core.documents import Unreadable, floats, read_text, toml
 from gibbous.core.errors import UsageError
 from gibbous.core.keywords import did_you_mean
 from gibbous.core.params import describe
@@ -57,7 +57,6 @@ class Plan:
         source, schema: paths, relative to the file; the source may be the address of a table, and flows
             have their geography in place of a schema.
         methods: label -> arm.
-        settings: keyword arguments of `compare`.
         x, y: axes of the maps that are drawn; no y for every finding that is measured.
     """
 
@@ -97,7 +96,7 @@ def load(path: Path, reading: Mapping[str, str] = MappingProxyType({})) -> Plan:
     x, y = study.pop("x", "epsilon_proven"), study.pop("y", ())
     if isinstance(study.get("holdout"), str):
         study["holdout"] = path.parent / study["holdout"]
-    settings = {key: _plain(value) for key, value in (study | options).items()}
+    settings = {key: floats(value) for key, value in (study | options).items()}
     read = _section(document, "reading", READING) | dict(reading)
     if read:
         settings["options"] = ReadOptions(**read)
@@ -128,7 +127,7 @@ def _methods(given: Any) -> dict[str, Arm]:
             raise _wrong(f"Two methods are called {label!r}.", "Give one of them another label.")
         kind = registry.load(name)
         hints = {p.name for p in describe(kind)}
-        params = {k: _plain(v) for k, v in one.items() if k not in ("name", "label")}
+        params = {k: floats(v) for k, v in one.items() if k not in ("name", "label")}
         _known(params, tuple(hints), f"method {name}")
         arms[label] = Arm(label, name, tuple(sorted(params.items())))
     return arms
@@ -165,14 +164,6 @@ def _known(given: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> No
         if key not in allowed:
             known = f"Known: {', '.join(sorted(allowed))}."
             raise _wrong(f"There is no key {key!r} in {where}.", did_you_mean(key, allowed, known))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list) else value
 
 
 def _wrong(what: str, fix: str) -> UsageError:

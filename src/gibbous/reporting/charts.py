@@ -31,7 +31,6 @@ def margins(
         rows: level, base, main (shares); low and high where sets differ.
         bars: whether there is something to compare with; without it `base` is not read.
         end: of the axis, a share; None for one of its own.
-        width: of the drawing, px.
     """
     alt = altair()
     shown = [{**row, "name": clipped(row["level"]), "at": i} for i, row in enumerate(rows)]
@@ -64,10 +63,8 @@ def heat_map(
 
     Args:
         cells: row, column (positions in `columns`), value.
-        columns: names.
         scale: sequential from 0, or diverging around 0.
         limit: the value of the strongest color.
-        width: of the drawing, px.
     """
     alt = altair()
     count = len(columns)
@@ -113,12 +110,7 @@ def heat_map(
 
 
 def coefficients(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
-    """Estimates of a regression with their intervals, real above synthetic.
-
-    Args:
-        rows: term, real, real_low, real_high, synthetic, synthetic_low, synthetic_high.
-        width: of the drawing, px.
-    """
+    """Estimates of a regression with their intervals, real above synthetic: `real`, `real_low`, ..."""
     alt = altair()
     shown = [{**row, "name": clipped(row["term"], 40), "at": i} for i, row in enumerate(rows)]
     layers = [_zero(alt)]
@@ -151,7 +143,6 @@ def by_order(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
 
     Args:
         rows: who ("synthetic" or a reference), order, value; low and high where known.
-        width: of the drawing, px.
     """
     alt = altair()
     orders = sorted({row["order"] for row in rows})
@@ -194,7 +185,6 @@ def strip(row: Row, *, width: int = WIDE) -> LayerChart:
 
     Args:
         row: value; low, high (or None); null: reference -> value; ideal (or None).
-        width: of the drawing, px.
     """
     alt = altair()
     numbers = [row["value"], row["low"], row["high"], row["ideal"], *row["null"].values()]
@@ -229,12 +219,7 @@ def strip(row: Row, *, width: int = WIDE) -> LayerChart:
 
 
 def spends(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
-    """The parts of a budget.
-
-    Args:
-        rows: what, share (of the sum of all parts), label.
-        width: of the drawing, px.
-    """
+    """The parts of a budget; rows have what, share (of the sum of all parts) and label."""
     alt = altair()
     room = 22 if width < WIDE else 34
     shown = [{**row, "name": clipped(row["what"], room), "at": i} for i, row in enumerate(rows)]
@@ -252,12 +237,7 @@ def spends(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
 
 
 def beliefs(rows: Sequence[Row], *, width: int = WIDE) -> LayerChart:
-    """The most an attacker may believe after a release, over what was believed before.
-
-    Args:
-        rows: before, low, high (probabilities).
-        width: of the drawing, px.
-    """
+    """The most an attacker may believe after a release, over what was believed before: before, low, high."""
     alt = altair()
     x = _x(alt, "before", "belief before the release", "%", width, domain=[0, 1])
     y = alt.Y("high:Q", title="belief after it", scale=alt.Scale(domain=[0, 1]),

@@ -71,11 +71,7 @@ def strips(findings: Sequence[Finding], name: str, title: str, caption: str) -> 
 
 
 def overlays(finding: Finding, sets: int) -> Figure | None:
-    """Real and synthetic shares of every level, the columns that differ most first.
-
-    Args:
-        finding: tv1, whose detail has column, level, real, synthetic.
-    """
+    """Real and synthetic shares of every level (the detail of tv1), the columns that differ most first."""
     rows = [r for r in finding.detail if {"column", "level", "real", "synthetic"} <= r.keys()]
     if not rows:
         return None
@@ -139,11 +135,7 @@ def by_order(findings: Findings) -> Figure | None:
 
 
 def associations(finding: Finding) -> Figure | None:
-    """Association of all pairs: real, synthetic, and their difference.
-
-    Args:
-        finding: whose detail has first, second, real, synthetic.
-    """
+    """Association of all pairs: real, synthetic, and their difference."""
     pairs = [r for r in finding.detail if {"first", "second", "real", "synthetic"} <= r.keys()]
     pairs = [r for r in pairs if finite(r["real"]) and finite(r["synthetic"])]
     if len(pairs) < 2:

@@ -112,11 +112,8 @@ def html(data: MapData, destination: int, view: int | None, *, title: str, headl
     """The page as one HTML document; every value in it is escaped.
 
     Args:
-        data: what it shows.
         destination: position among `data.destinations`.
         view: miles to the edge; None holds 95 % of the people.
-        title: of the page.
-        headline: what is promised of the release.
     """
     audience = "internal" if data.internal else "public"
     style = html_page.style_sheet(audience)
@@ -232,10 +229,8 @@ class Mapped:
     """What a report needs to draw flows.
 
     Attributes:
-        geography: of the records.
         destinations: ids; empty for the largest of the release.
         real: confidential flows (a path, a frame, `Flows`) for the internal report; None for none.
-        options: how text files are read (`gibbous.read.source.ReadOptions`).
     """
 
     geography: Geography
@@ -263,9 +258,6 @@ def flow_blocks(release: Release, mapped: Mapped) -> Iterator[Block]:
 def flow_figures(release: Release, mapped: Mapped) -> tuple[Figure, ...]:
     """One figure a destination, of the first set: origins around it, and their numbers.
 
-    Args:
-        release: of flows.
-        mapped: the public geography, and for internal use the records.
     Returns:
         Figures; fewer than asked for where their circles would make the page too large.
     Raises:

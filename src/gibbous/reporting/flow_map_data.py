@@ -29,7 +29,6 @@ class Layer:
     """Flows of one table: origins of destination d are at first[d]:first[d + 1].
 
     Attributes:
-        name: "synthetic" or "real".
         first: int64 (destinations + 1,).
         origins: places, int64 (pairs,).
         counts: records, int64 (pairs,).
@@ -54,10 +53,7 @@ class MapData:
         ids, names: of the places that occur, and what they are shown as.
         lat, lon: of these; NaN where a place has no coordinates.
         destinations: their places, int64 (destinations,).
-        layers: synthetic alone, or synthetic and real.
-        outlines: shapes of regions, or lines to find one's way.
         left_out: destinations of the release that are not in the page, because it would be too large.
-        unit: of all distances.
     """
 
     ids: tuple[str, ...]
@@ -76,11 +72,7 @@ class MapData:
         return len(self.layers) > 1
 
     def place(self, destination: str) -> int:
-        """Position of a destination among those of the page.
-
-        Raises:
-            UsageError: it is none of them.
-        """
+        """Position of a destination among those of the page; UsageError if it is none of them."""
         for k, at in enumerate(self.destinations.tolist()):
             if self.ids[at] == destination:
                 return k
@@ -161,13 +153,7 @@ def map_data(
     """Choose the destinations that fit into a page, the asked one first, and renumber their places.
 
     Args:
-        synthetic: public flows.
-        destination: id of the destination to start with.
-        real: confidential flows, for internal use.
-        outlines: from `read_outlines`.
-        most: pairs of a page.
         names: id -> what the place is called; the id follows it in brackets.
-        unit: of distances.
     Raises:
         UsageError: the destination is not declared, or nobody goes there; the flows are confidential
             but were not given as real.
@@ -194,12 +180,7 @@ def map_data(
 
 
 def no_destination(destination: str, among: np.ndarray) -> UsageError:
-    """The error for a destination that a map does not have.
-
-    Args:
-        destination: as given.
-        among: ids of those that it has.
-    """
+    """The error for a destination that a map does not have."""
     ids = [str(i) for i in among[:LOOKED_AT]]
     fix = did_you_mean(destination, ids, "Check the id; ids are compared as text.")
     if len(among) == 0:
@@ -242,7 +223,6 @@ def _of(flows: Flows, kept: np.ndarray, count: int) -> tuple[np.ndarray, np.ndar
 def _joined(
     here: Any, there: Any, seen: np.ndarray, kept: np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]:
-    """Ids and coordinates of origins, then of destinations."""
     names = (*here.ids[seen].tolist(), *there.ids[kept].tolist())
     spots = []
     for axis in ("lat", "lon"):

@@ -40,8 +40,6 @@ def panel(data: MapData, layer: Layer, destination: int, view: int) -> str:
     """One panel as an <svg> element.
 
     Args:
-        data: what the page draws from.
-        layer: the table.
         destination: position among `data.destinations`.
         view: from the destination to the edge, in the unit of distances.
     """
@@ -49,12 +47,7 @@ def panel(data: MapData, layer: Layer, destination: int, view: int) -> str:
 
 
 def picture(data: MapData, destination: int, view: int, *, title: str, notes: Sequence[str]) -> str:
-    """All panels side by side with title, legend and notes: one SVG document.
-
-    Args:
-        title: one line above.
-        notes: lines below.
-    """
+    """All panels side by side with title, legend and notes: one SVG document."""
     from gibbous.reporting.html_page import INTERNAL
 
     wide = SIZE * len(data.layers)
@@ -99,12 +92,7 @@ def places_on(
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Sizes of circles, equal in all panels of a destination.
-
-    Attributes:
-        most: the largest count of one pair.
-        largest: its radius, px.
-    """
+    """Sizes of circles, px, equal in all panels of a destination: `largest` for the count `most`."""
 
     most: int
     largest: float

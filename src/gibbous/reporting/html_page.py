@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gibbous import __version__
+from gibbous.core import durable
 from gibbous.core.errors import OutputNotWritten, UsageError
 from gibbous.core.json_values import plain
 from gibbous.reporting import theme
@@ -33,14 +34,7 @@ def style_sheet(audience: str) -> str:
 
 
 def templated(name: str, audience: str, style: str, **facts: Any) -> str:
-    """A page out of its template; every value in it is escaped.
-
-    Args:
-        name: of the template.
-        audience: public or internal.
-        style: its style sheet.
-        facts: what else it shows.
-    """
+    """A page out of its template; every value in it is escaped."""
     frame = {"audience": audience, "style": style, "internal": INTERNAL, "version": __version__}
     return render(PACKAGE, name, **frame, **facts)
 
@@ -70,11 +64,6 @@ def twin_path(path: Path) -> Path:
 def write(page: Page, path: Path, *, overwrite: bool = False) -> Path:
     """Write a report and its JSON twin, both readable by their owner alone.
 
-    Args:
-        path: of the HTML file, ending in .html.
-        overwrite: replace both.
-    Returns:
-        The path.
     Raises:
         OutputNotWritten: one of them exists, or cannot be written.
         UsageError: the name does not end in .html.
@@ -91,17 +80,12 @@ def write_file(path: Path, content: bytes, *, overwrite: bool) -> None:
     Raises:
         OutputNotWritten: it exists, or cannot be written.
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        durable_files.write_bytes(fresh, content)
-        if overwrite:
-            fresh.replace(path)
-        else:
-            os.link(fresh, path)  # unlike a rename, this replaces nothing
+        durable.write_private(path, content, replace=overwrite)
     except FileExistsError:
         raise durable_files.exists(path) from None
-    finally:
-        fresh.unlink(missing_ok=True)
+    except OSError as error:
+        raise durable_files.not_written(path, error) from None
 
 
 def check_path(path: Path, *, overwrite: bool = False) -> None:
@@ -124,9 +108,6 @@ def check_path(path: Path, *, overwrite: bool = False) -> None:
 def check_targets(targets: tuple[Path, ...], what: str, *, overwrite: bool) -> None:
     """Refuse files that are there, or whose folder cannot be written.
 
-    Args:
-        targets: files of one folder.
-        what: they are.
     Raises:
         OutputNotWritten: one exists, or the folder does not.
     """

@@ -59,16 +59,10 @@ def internal_report(
     """Write the internal report and its JSON twin.
 
     Args:
-        findings: of an evaluation.
-        path: the HTML file to write; the twin lies beside it.
         release: what was evaluated, or its folder: its guarantee is stated first.
         study: points of a risk-utility map: the study of `gibbous.compare`, or a frame or dictionaries
             with a column "mechanism" (or "label") and the two axes.
-        axes: columns of the study for x and y.
         mapped: geography and confidential flows, for maps of a release of flows.
-        overwrite: replace both files.
-    Returns:
-        The path.
     Raises:
         UsageError: the file would lie inside the release.
         OutputNotWritten: one of the files exists or cannot be written.
@@ -141,7 +135,6 @@ def _folded(name: str, title: str, blocks: Iterable[Block]) -> Section:
 
 
 def _worst(findings: Findings) -> Iterator[Block]:
-    """The columns and the pairs that are furthest from the records."""
     for name, keys, title in WORST:
         rows = [row for finding in findings.named(name)[:1] for row in finding.detail or ()]
         rows = [row for row in rows if isinstance(row.get("distance"), int | float)]
@@ -159,7 +152,6 @@ def _worst(findings: Findings) -> Iterator[Block]:
 
 
 def _check_outside(release: Release | str | Path | None, target: Path) -> None:
-    """Refuse to put a confidential file into a folder that is meant to be published."""
     folder = release.path if isinstance(release, Release) else release
     if folder is not None and Path(folder).resolve() in target.resolve().parents:
         raise UsageError(

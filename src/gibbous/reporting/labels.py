@@ -12,9 +12,6 @@ MINUS = "−"
 def short(value: object) -> str:
     """A number for a table.
 
-    Args:
-        value: a number; None and NaN are "not defined"; anything else is shown as it is.
-
     Example:
         >>> short(0.0123456), short(20190), short(1e-6), short(float("nan"))
         ('0.0123', '20,190', '1e-06', 'not defined')
@@ -39,7 +36,6 @@ def percent(share: float | None, toward: Literal["near", "up", "down"] = "near")
     """A share in [0, 1] as a percentage; near 100 % as precise as near 0 %.
 
     Args:
-        share: in [0, 1].
         toward: where digits are cut: a bound from above is rounded up, one from below down.
 
     Example:

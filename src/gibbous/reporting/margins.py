@@ -22,8 +22,6 @@ FINER = 4  # a column without a share above this part of the largest is drawn to
 def axes(columns: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[list[float], str]:
     """Where the axis of each column's chart ends, so that lengths are compared across charts.
 
-    Args:
-        columns: rows of each, with the shares "base", "main" and perhaps "high".
     Returns:
         One end for all, or two, and a sentence that says so.
     """
@@ -63,18 +61,12 @@ class Noisy:
 
 
 def noisy(tables: Tables, column: int) -> Noisy | None:
-    """The published margin of a column with the least noise.
-
-    Args:
-        column: position in the schema.
-    Returns:
-        None when no table has the column as a target.
-    """
+    """The published margin of a column with the least noise; None when no table has it as a target."""
     counting = [t for t in (*tables.items, *tables.extra) if _has_levels_of(t, column, tables)]
     if not counting:
         return None
     table = min(counting, key=lambda t: (not isinstance(t.cells, Dense), _variance(t, column)))
-    counts = _summed(table, column)
+    counts = summed(table, column)
     whole = isinstance(table.cells, Dense)
     names = tables.schema.names
     others = [c for c in table.context.columns if c != column]
@@ -83,13 +75,7 @@ def noisy(tables: Tables, column: int) -> Noisy | None:
 
 
 def drawn(sets: Sequence[Any], schema: Schema) -> list[np.ndarray]:
-    """Shares of the levels in each synthetic set.
-
-    Args:
-        sets: frames.
-    Returns:
-        For each column float64 (sets, levels); a set without rows has shares of 0.
-    """
+    """Shares of the levels in each synthetic set, float64 (sets, levels) a column; 0 without rows."""
     bare = plain(schema)
     codes = [encode(frame, bare) for frame in sets]
     return [
@@ -109,16 +95,13 @@ def kept(shares: np.ndarray, limit: int = LEVELS) -> np.ndarray:
 
 def _variance(table: Table, column: int) -> float:
     # Cells that are added up for one level of the column, times the noise of each.
-    return (
-        table.context.keys * (table.context.levels // _size(table, column)) * (table.noise.variance)
-    )
+    context = table.context
+    size = context.target_sizes[context.targets.index(column)]
+    return context.keys * (context.levels // size) * table.noise.variance
 
 
-def _size(table: Table, column: int) -> int:
-    return table.context.target_sizes[table.context.targets.index(column)]
-
-
-def _summed(table: Table, column: int) -> np.ndarray:
+def summed(table: Table, column: int) -> np.ndarray:
+    """Noisy counts of the levels of a column, over everything else in a table: float64 (levels,)."""
     cells, context = table.cells, table.context
     if isinstance(cells, Dense):
         levels = cells.values.sum(axis=0).astype(np.float64)
@@ -132,6 +115,5 @@ def _summed(table: Table, column: int) -> np.ndarray:
 
 
 def _has_levels_of(table: Table, column: int, tables: Tables) -> bool:
-    """Whether a table counts the levels of a column, not groups of them."""
     targets, sizes = table.context.targets, table.context.target_sizes
     return column in targets and sizes[targets.index(column)] == tables.schema.sizes[column]

@@ -17,12 +17,7 @@ GRID: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What an attacker may come to believe.
-
-    Attributes:
-        before: probability before the release.
-        low, high: the least and the most after it.
-    """
+    """What an attacker may come to believe: its probability before, and the least and the most after."""
 
     before: float
     low: float
@@ -30,14 +25,7 @@ class Belief:
 
 
 def belief(before: float, epsilon: float) -> Belief:
-    """Bounds on a belief after a release, by Bayes' rule: odds change by a factor e^epsilon at most.
-
-    Under (epsilon, delta) rare outcomes exceed them: see `exceeded`.
-
-    Args:
-        before: probability in [0, 1].
-        epsilon: nats.
-    """
+    """Bounds on a belief after a release, by Bayes' rule: odds change by a factor e^epsilon at most."""
     factor = exp(min(epsilon, 700.0))
     high = before * factor / (before * factor + (1 - before))
     low = before / (before + factor * (1 - before))
@@ -61,11 +49,7 @@ def right_guess(epsilon: float, delta: float = 0.0) -> float:
 
 
 def advantage(epsilon: float, delta: float = 0.0, mu: float = 0.0) -> float:
-    """The largest excess of true over false alarms of a membership test: 2 right_guess - 1.
-
-    Args:
-        mu: of Gaussian DP, where that is claimed, too: then at most 2 Phi(mu / 2) - 1.
-    """
+    """The largest excess of true over false alarms of a membership test, also under mu-Gaussian DP."""
     bound = 2 * right_guess(epsilon, delta) - 1
     return min(bound, erf(mu / sqrt(8)) * (1 + 1e-12)) if mu else bound
 

@@ -69,14 +69,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table.
-
-    Attributes:
-        caption: a sentence.
-        head: names of the columns.
-        rows: cells.
-        folded: under a heading that opens it; its caption is the heading.
-    """
+    """A table; where `folded`, under a heading that opens it: its caption."""
 
     caption: str
     head: tuple[str, ...]
@@ -111,7 +104,6 @@ class Panel:
     """One drawing of a figure.
 
     Attributes:
-        title: above it; empty for none.
         wide, narrow: SVG texts for wide and narrow screens; narrow is empty where one serves both.
         note: under the title, small.
     """
@@ -128,10 +120,8 @@ class Figure:
 
     Attributes:
         name: letters, digits and hyphens; unlike that of any other figure of the report.
-        title: its heading.
         caption: what to see in it.
         alt: the text alternative: what is drawn and its main numbers.
-        panels: the drawings.
         numbers: the table behind them; None where the page has it elsewhere.
         key: (color, shape, words) of marks that the drawings do not name.
         layout: "wide" (one below the other), "grid" (small ones of any height, down the columns) or
@@ -167,14 +157,9 @@ class Page:
     """A whole report.
 
     Attributes:
-        audience: public or internal.
-        title: of the page.
-        subtitle: one line under it.
         headline: the most important sentence.
         facts: (name, value) at the top.
-        sections: in order.
         twin: further values of the JSON twin.
-        foot: the last line.
     """
 
     audience: Literal["public", "internal"]
@@ -224,7 +209,6 @@ def panel(
 
     Args:
         name: of letters, digits and hyphens, unlike that of any other panel of the report.
-        chart: makes it for a width.
         small: one drawing of the narrow width serves every screen.
     """
     with svg_drawing.unchecked():

@@ -39,12 +39,7 @@ def public_report(
     """Write the public report and its JSON twin.
 
     Args:
-        release: the package, or its folder.
-        path: the HTML file to write; the twin lies beside it.
         mapped: public geography of a release of flows: maps are drawn; no records are among it.
-        overwrite: replace both.
-    Returns:
-        The path.
     Raises:
         ModelRejected: the folder is not an intact release.
         OutputNotWritten: one of the files exists or cannot be written.
@@ -218,7 +213,6 @@ def _limits(release: Release) -> Iterator[Block]:
 
 
 def _codebook(schema: Schema, receipt: Any) -> Iterator[Block]:
-    """Every column with its kind, levels or bins, bounds, and where each fact comes from."""
     inferred = schema.inferred()
     yield Text(
         f"{len(schema)} columns. "

@@ -75,12 +75,8 @@ def into_release(
     new one, each whole; what the ledger paid for does not change.
 
     Args:
-        folder: of the release.
         mapped: public geography of a release of flows: maps are drawn.
         sign: signs the release with its report.
-        overwrite: replace a report that is there.
-    Returns:
-        The path of the report.
     Raises:
         ModelRejected: it is not an intact release.
         OutputNotWritten: it has a report already, or the folder beside it cannot be written.

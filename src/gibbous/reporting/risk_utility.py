@@ -40,11 +40,9 @@ def ru_map(
             repeats. Rows without a finite x and y are left out.
         x, y: its columns for risk (for example a proven epsilon) and utility.
         by: its column with the name of the mechanism.
-        titles: of the two axes; the column names by default.
         better: the better direction of x and of y, "lower" or "higher"; with "near" no front is drawn.
         intervals: error bars, where it has columns `<axis>_low` and `<axis>_high`.
         references: (name, y), drawn as lines across; far from the points they are named at the edge.
-        width: of the drawing, px.
     Returns:
         A chart; `.save("map.html")` and `.to_dict()` are Altair's.
     Raises:
@@ -85,10 +83,9 @@ def ru_map_figure(
     """Risk against utility over the mechanisms of a study.
 
     Args:
-        rows: a frame or dictionaries with "label" or "mechanism", both axes, and `<axis>_low` and
-            `<axis>_high` where they are known.
-        axes: columns for x and y.
-        better: the better direction of each, "lower" or "higher"; "near": near its ideal.
+        rows: a frame or dictionaries with "label" or "mechanism", both axes, and, where known,
+            `<axis>_low` and `<axis>_high`.
+        better: the better direction of each axis, "lower" or "higher"; "near": near its ideal.
     """
     x, y = axes
     known = [r for r in records(rows) if finite(r.get(x)) and finite(r.get(y))]
@@ -136,9 +133,6 @@ def points(
     """Rows with a finite x and y, under the names that the chart uses.
 
     Args:
-        frame: a polars or pandas frame, or dictionaries.
-        axes: its columns for x and y.
-        by: its column with a name for color and shape.
         intervals: with the ends of error bars, where it has columns `<axis>_low` and `<axis>_high`.
     Raises:
         ValueError: there is none.
@@ -161,12 +155,7 @@ def points(
 def front(
     rows: Sequence[Row], *, better: tuple[str, str] = ("lower", "lower"), x: str = "x", y: str = "y"
 ) -> list[Row]:
-    """Points that no other point is at least as good as in both and better in one, by x.
-
-    Args:
-        rows: with finite numbers under `x` and `y`.
-        better: "lower" or "higher", of x and of y.
-    """
+    """Points that no other point is at least as good as in both and better in one, by x."""
     signs = [1.0 if b == "lower" else -1.0 for b in better]
     ranked = sorted(rows, key=lambda r: (signs[0] * r[x], signs[1] * r[y]))
     out: list[Row] = []

@@ -52,7 +52,6 @@ def svg(chart: LayerChart, name: str) -> str:
     """Draw a chart.
 
     Args:
-        chart: with its data inside.
         name: of letters, digits and hyphens, unlike that of any other drawing on the page; it makes
             the ids inside the drawing unlike those of others.
     Returns:
@@ -71,12 +70,7 @@ def svg(chart: LayerChart, name: str) -> str:
 
 
 def cleaned(text: str, name: str) -> str:
-    """The same drawing without anything that is not geometry, color or text.
-
-    Args:
-        text: an SVG document of the renderer.
-        name: prefix of its ids.
-    """
+    """The same drawing, its ids under a prefix, without anything that is not geometry, color or text."""
     root = ElementTree.fromstring(text)  # noqa: S314 - the renderer made it, in this process
     # The renderer counts its ids on from one drawing to the next: they are numbered anew.
     named = [element.get("id") for element in root.iter()]

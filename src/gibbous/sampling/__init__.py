@@ -8,8 +8,6 @@ from gibbous.core.protocols import Progress, silent
 def warmup(*, progress: Progress = silent) -> None:
     """Compile every sampling kernel into the cache, so that later runs start at once.
 
-    Args:
-        progress: called with ("compile", done, total).
     Raises:
         EngineFailure: numba is missing or does not run here.
     """

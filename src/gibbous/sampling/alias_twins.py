@@ -18,11 +18,9 @@ def run(
     """Execute steps on rows, in place.
 
     Args:
-        program: prepared tables.
         order: int64 (executions,): positions in (*program.start, *program.steps).
         keys: uint64 (executions,): key of each execution's stream.
         numbers: uint64 (rows,): number of each row; with a key it determines the row's word.
-        state: (columns, rows) codes.
     """
     steps = (*program.start, *program.steps)
     for at, key in zip(order, keys, strict=True):

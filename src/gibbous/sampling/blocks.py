@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from gibbous.core.context import Radix, strides
+from gibbous.core.context import Radix, located, radix_digits
 from gibbous.core.protocols import Words64
 from gibbous.core.tables import Counts, Dense, Sparse
 from gibbous.sampling.exact_draws import accumulate, draw_levels
@@ -32,7 +32,6 @@ class Block:
     """One context's perturbed conditionals. Holds secret counts: never printed or pickled.
 
     Args:
-        counts: secret.
         perturb: applied to each key's counts.
         empty: "uniform" perturbs a key without records as zeros; "nearest" takes one of the nearest
             keys that have records (Hamming distance of parents), each as likely, which no
@@ -74,8 +73,6 @@ class Block:
         """One level for each key.
 
         Args:
-            keys: uint64 (draws,).
-            words: source of uniform 64-bit words.
             allowed: bool (draws, levels): structural zeros; each draw has at least one.
             visited: bool (draws,): keys that were reset, whose counts are read as zero.
         Returns:
@@ -142,10 +139,8 @@ class Block:
 
     def _slot(self, keys: np.ndarray, absent: int) -> np.ndarray:
         assert self._occupied is not None
-        if not len(self._occupied):
-            return np.full(len(keys), absent, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self._occupied, keys), len(self._occupied) - 1)
-        return np.where(self._occupied[at] == keys, at, absent).astype(np.int64)
+        at, hit = located(self._occupied, keys)
+        return np.where(hit, at, absent).astype(np.int64)
 
     def _counts(self, keys: np.ndarray) -> np.ndarray:
         """Counts of sorted unique keys, int64 (keys, levels); zeros where there is no record."""
@@ -171,7 +166,8 @@ class Block:
         if not len(held) or not isinstance(self.context.key, Radix):
             return keys
         found, missing = keys.copy(), np.flatnonzero(~np.isin(keys, held))
-        wanted, known = _parents(self.context.parent_sizes, keys[missing], held)
+        sizes = self.context.parent_sizes
+        wanted, known = (radix_digits(some, sizes) for some in (keys[missing], held))
         step = max(1, _CHUNK // len(held))
         for at in range(0, len(missing), step):
             apart = np.zeros((len(missing[at : at + step]), len(held)), dtype=np.int16)
@@ -181,15 +177,3 @@ class Block:
             chosen = draw_levels(near, np.arange(len(near)), words)
             found[missing[at : at + step]] = held[chosen]
         return found
-
-
-def _parents(
-    sizes: tuple[int, ...], keys: np.ndarray, held: np.ndarray
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    steps = [
-        (np.uint64(step), np.uint64(size)) for step, size in zip(strides(sizes), sizes, strict=True)
-    ]
-    return (
-        [(keys // step) % size for step, size in steps],
-        [(held // step) % size for step, size in steps],
-    )

@@ -39,7 +39,6 @@ class CdfRows:
         [bowen2016, eq. 7]; [McSherry, Talwar 2007].
 
     Attributes:
-        grids: one a column.
         epsilon: of each column with more than one group.
     """
 
@@ -80,7 +79,6 @@ def draw_function(
 
     Args:
         counts: n[code], int64 (size,); secret.
-        epsilon: of one row.
     Returns:
         int64 (groups,), in units of 1 / steps.
     """
@@ -154,11 +152,7 @@ def paths(low: np.ndarray, high: np.ndarray) -> Iterator[tuple[int, np.ndarray]]
 
 
 def pick(weights: np.ndarray, words: Words64) -> int:
-    """An index with probability weight / total, exactly.
-
-    Args:
-        weights: float64 >= 0, one of them above.
-    """
+    """An index with probability weight / total, exactly; one of the weights is above 0."""
     ratios = [weight.as_integer_ratio() for weight in weights.tolist()]
     shared = max(ratio[1] for ratio in ratios)  # denominators of floats are powers of two
     ends = list(accumulate(top * (shared // bottom) for top, bottom in ratios))

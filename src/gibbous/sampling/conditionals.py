@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gibbous.core.context import Context, Radix, strides
+from gibbous.core.context import Context, Radix, located, radix_digits, strides
 from gibbous.core.errors import ResourceLimit
 from gibbous.core.tables import Dense, Recipe, Table, Tables
 from gibbous.structure.reconcile import fitted_margins, reconcile
@@ -36,7 +36,6 @@ class Conditional:
     """One table as conditionals, one a slot, and how a key finds its slot.
 
     Attributes:
-        context: what was counted.
         keys: uint64 (kept keys,), sorted: key i has slot i.
         stages: where other keys look, in turn; within a stage the hit of best rank counts.
         ranks: int64 (slots,): smaller is better; decides between hits of one stage.
@@ -111,7 +110,7 @@ def margins(tables: Tables) -> tuple[np.ndarray, ...]:
     found = []
     for column, size in enumerate(tables.schema.sizes):
         sums = [_sparse_margin(table, column) for table in every]
-        dense = any(_has_dense(table, column) for table in every)
+        dense = any(isinstance(t.cells, Dense) and _column_step(t.context, column) for t in every)
         kept = [one for one in sums if one is not None]
         shares = fitted[column] if dense or not kept else np.sum(kept, axis=0)
         possible = np.ones(size, dtype=bool)
@@ -123,10 +122,6 @@ def margins(tables: Tables) -> tuple[np.ndarray, ...]:
             shares = possible.astype(np.float64) if possible.any() else np.ones(size)
         found.append(shares / shares.sum())
     return tuple(found)
-
-
-def _has_dense(table: Table, column: int) -> bool:
-    return isinstance(table.cells, Dense) and _column_step(table.context, column) is not None
 
 
 def _sparse_margin(table: Table, column: int) -> np.ndarray | None:
@@ -301,10 +296,8 @@ def probe_ids(probe: Probe, parents: np.ndarray) -> np.ndarray:
 
 def parent_codes(context: Context, keys: np.ndarray) -> np.ndarray:
     """Codes of the parents behind mixed-radix keys, uint64 (parents, keys)."""
-    out = np.empty((len(context.parents), len(keys)), dtype=np.uint64)
-    for at, step in enumerate(strides(context.parent_sizes)):
-        out[at] = (keys // np.uint64(step)) % np.uint64(context.parent_sizes[at])
-    return out
+    digits = radix_digits(keys, context.parent_sizes)
+    return np.array(digits, dtype=np.uint64).reshape(len(digits), len(keys))
 
 
 def _project(context: Context, keys: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
@@ -345,5 +338,5 @@ def _join(
 def _look_up(ids: np.ndarray, slots: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     if not len(ids):
         return np.full(len(wanted), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    return np.where(ids[at] == wanted, slots[at], -1).astype(np.int64)
+    at, hit = located(ids, wanted)
+    return np.where(hit, slots[at], -1).astype(np.int64)

@@ -14,7 +14,6 @@ def bounded(totals: np.ndarray, words: Words64) -> np.ndarray:
 
     Args:
         totals: uint64 (draws,), each from 1 to 2**63.
-        words: source of uniform 64-bit words.
     Returns:
         uint64 (draws,).
 
@@ -36,7 +35,6 @@ def draw_levels(cumulative: np.ndarray, slots: np.ndarray, words: Words64) -> np
     Args:
         cumulative: uint64 (slots, levels): running sums of integer weights; the last one is > 0.
         slots: int64 (draws,).
-        words: source of uniform 64-bit words.
     Returns:
         int64 (draws,): level v with probability weight[v] / total, exactly.
     """

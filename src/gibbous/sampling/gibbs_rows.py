@@ -40,7 +40,6 @@ class GibbsRows:
         [park2014, s3], [park2013, alg. 1].
 
     Attributes:
-        perturb: Add, Mix, Tilt or Diverse.
         sweeps: passes a row, >= 1; each one costs.
         fallback: "uniform", or "nearest" key with records (only without a DP claim).
         own: (column, perturbation) of columns that have one of their own, in place of `perturb`.
@@ -75,16 +74,7 @@ class GibbsRows:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Draw the rows.
-
-        Args:
-            counts: one context a column, in scan order; secret.
-            schema: public.
-            rows: how many.
-            words: cryptographic 64-bit words.
-        Returns:
-            Public codes (rows, columns).
-        """
+        """Draw the rows, public codes (rows, columns); one context a column, in scan order."""
         rules = _rules(self.perturb, schema)
         drawn = [c for c in counts if c.context.levels > 1]
         blocks = [Block(c, own_of(self, c.context), self.fallback) for c in drawn]
@@ -111,9 +101,7 @@ class ResetBlocks:
         [park2014, s3.4], with the reset moved to the visit.
 
     Attributes:
-        perturb: Add, Mix or Tilt.
         block: rows a block, >= 1.
-        sweeps: passes a row, >= 1.
         own: (column, perturbation) of columns that have one of their own, in place of `perturb`.
     """
 
@@ -152,7 +140,7 @@ class ResetBlocks:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Draw the rows, all blocks side by side; arguments as in GibbsRows."""
+        """Draw the rows, all blocks side by side."""
         rules = _rules(self.perturb, schema)
         blocks = [Block(c, own_of(self, c.context)) for c in counts if c.context.levels > 1]
         chains = -(-rows // self.block)

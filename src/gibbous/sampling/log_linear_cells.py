@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from gibbous.core.context import Context, strides
+from gibbous.core.context import Context, radix_digits
 from gibbous.core.schema import Schema, impossible_mask
 
 MOST_CELLS = 1 << 20
@@ -21,10 +21,7 @@ def expected_cells(
     """Cells of the fitted table, and their shares in whole parts.
 
     Args:
-        context: of all its columns jointly, without parents.
         levels, counts: cells that occur and their records; secret.
-        schema: public; impossible rows have no share.
-        order: columns of the largest interactions.
     Returns:
         Numbers of the cells with a share, and shares, uint64, that sum to about 2^52.
     """
@@ -33,10 +30,9 @@ def expected_cells(
     table[levels] = counts
     open_cells = np.ones(context.cells)
     if schema.impossible:
-        places = np.arange(context.cells)
+        digits = radix_digits(np.arange(context.cells, dtype=np.uint64), sizes)
         codes = np.zeros((context.cells, len(schema)), dtype=np.int64)
-        for column, step, size in zip(context.targets, strides(sizes), sizes, strict=True):
-            codes[:, column] = places // step % size
+        codes[:, context.targets] = np.stack(digits, axis=1)
         open_cells = (~impossible_mask(schema, codes)).astype(np.float64)
     fitted = fitted_table(table.reshape(sizes), order, open_cells.reshape(sizes)).reshape(-1)
     parts = np.floor(fitted / fitted.sum() * PARTS).astype(np.uint64)

@@ -27,13 +27,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parted:
-    """Parts prepared for drawing rows.
-
-    Attributes:
-        schema: public, that of every part.
-        members: what each part was prepared into.
-        shares: float64 (parts,): share of the rows that each part gives; sum 1.
-    """
+    """Parts prepared for drawing rows, and the share of the rows that each gives, float64 (parts,)."""
 
     schema: Schema
     members: tuple[Any, ...]
@@ -61,11 +55,6 @@ class PartedRows:
 
     The order of the parts is a seeded permutation of PATTERN places, of which each part has its share
     to within one place; it repeats. So the rows of a stretch are a stretch of each part's rows.
-
-    Args:
-        found: the prepared parts.
-        runs: the rows of each part.
-        seed, set_index: of the set.
     """
 
     def __init__(self, found: Parted, runs: Sequence[Rows], seed: int, set_index: int) -> None:

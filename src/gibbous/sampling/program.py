@@ -51,7 +51,6 @@ class Step:
 
     Attributes:
         conditional: where the law comes from; None draws a column from its noisy margin.
-        targets: columns that are drawn.
         margin: float64 (levels,) of a step without a conditional.
         rules: structural zeros that this draw has to respect.
         packed: alias tables of a single target, (slots, levels) uint32 or uint64; the last row
@@ -77,12 +76,9 @@ class Program:
     """What sampling needs of a release, prepared once.
 
     Attributes:
-        schema: public.
         start: one step a column from the noisy margins: initial rows of a chain, or columns that no
             table draws.
-        steps: one step a table.
         order: positions in `steps`, one pass.
-        sweeps: passes.
         chained: whether rows start from `start` and are redrawn (gibbs), else drawn once.
         flat: start, then steps.
     """
@@ -99,8 +95,6 @@ class Program:
 def prepare(tables: Tables) -> Program | Ready | CellsReady:
     """Compile a release into a program: conditionals, alias tables, lookups; or a model's layout.
 
-    Args:
-        tables: public.
     Raises:
         ResourceLimit: a table is too large to draw from.
     """
@@ -199,8 +193,6 @@ def _step(conditional: Conditional, rules: tuple[Rule, ...], wide: bool) -> Step
 
 
 class _Pool:
-    """Arrays put end to end."""
-
     def __init__(self, kind: type[np.generic]) -> None:
         self.kind, self.parts, self.size = kind, [np.zeros(0, dtype=kind)], 0
 

@@ -36,11 +36,7 @@ class PublicRows:
     def cost(
         self, contexts: Sequence[Context], rows: int, relation: Relation, max_rows: int
     ) -> Claim:
-        """Nothing.
-
-        Raises:
-            ValueError: counts were asked for, which would have to be paid.
-        """
+        """Nothing; ValueError if counts were asked for, which would have to be paid."""
         if contexts:
             raise ValueError("public rows look at no counts")
         return pure(Fraction(0), unit="dataset", relation=relation, source="post-processing")

@@ -44,7 +44,6 @@ def sample(
 
     Args:
         tables: a release, or what `prepared` made of it.
-        rows: how many.
         seed: sampling seed; the same seed gives the same rows.
         set_index: number of the synthetic set; other sets are independent draws, from their own
             tables where every set was noised for itself.
@@ -87,7 +86,6 @@ def stream(
 
     Args:
         chunk: rows a batch, >= 1. Never changes a byte.
-        progress: told how many rows are done.
     Yields:
         Codes of up to `chunk` rows; nothing for rows = 0.
     """
@@ -102,7 +100,6 @@ def prepared(tables: Source, set_index: int = 0) -> Prepared:
     """What drawing rows needs of a release, made once for many calls.
 
     Args:
-        tables: a release; what was prepared already is returned as it is.
         set_index: which set's tables, where every set was noised for itself.
     """
     if not isinstance(tables, Tables):

@@ -50,8 +50,6 @@ def allowed_levels(
     Args:
         rules: those to respect; rules that do not name the column are skipped.
         by_column: (columns, rows) codes.
-        column: position.
-        levels: number of codes of the column.
     Returns:
         bool (rows, levels), or None when no rule names the column.
     """
@@ -85,10 +83,6 @@ def possible_cells(schema: Schema, columns: tuple[int, ...]) -> np.ndarray:
 def uniform_rows(schema: Schema, rows: int, words: Words64) -> np.ndarray:
     """Rows drawn uniformly from the public domain, structural zeros left out; no record is looked at.
 
-    Args:
-        schema: public.
-        rows: how many.
-        words: source of uniform 64-bit words.
     Returns:
         (columns, rows) codes.
     Raises:
@@ -109,11 +103,8 @@ def possible(
     """Draw impossible rows again until none is left.
 
     Args:
-        schema: public.
         state: (columns, rows) codes; changed in place.
         again: again(attempt, positions) -> new codes (columns, positions).
-    Returns:
-        The state.
     Raises:
         UsageError: rows stay impossible: the structural zeros leave (almost) nothing.
     """

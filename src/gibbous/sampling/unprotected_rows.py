@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbous.core.claim import Claim, Relation, no_claim
 from gibbous.core.codes import Codes
-from gibbous.core.context import Context, strides
+from gibbous.core.context import Context, radix_digits
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense
@@ -43,14 +43,7 @@ class JointRows:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Draw the rows; columns without records, or without a context, are uniform.
-
-        Args:
-            counts: contexts without parents and without common targets; secret.
-            schema: public.
-            rows: how many.
-            words: cryptographic 64-bit words.
-        """
+        """Draw the rows from contexts without parents and common targets; other columns are uniform."""
         state = uniform_rows(schema, rows, words)
         for one in counts:
             levels, values = _cells(one)
@@ -89,7 +82,7 @@ class BootstrapRows:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Draw the rows, set after set; arguments as in JointRows. Impossible rows are drawn again."""
+        """Draw the rows, set after set; impossible rows are drawn again."""
         state = uniform_rows(schema, rows, words)
         margins = [(one.context, *_cells(one)) for one in counts]
         cuts = [rows * i // self.sets for i in range(self.sets + 1)]
@@ -129,7 +122,6 @@ def gammas(shapes: np.ndarray, words: Words64) -> np.ndarray:
     Args:
         shapes: (draws,) whole numbers >= 1: a level's Bayesian bootstrap weight is the sum of that
             many unit exponentials.
-        words: source of uniform 64-bit words.
     Returns:
         float64 (draws,).
     Source:
@@ -152,7 +144,6 @@ def gammas(shapes: np.ndarray, words: Words64) -> np.ndarray:
 
 
 def _uniforms(words: np.ndarray) -> np.ndarray:
-    """Uniforms in (0, 1), never 0."""
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
@@ -170,6 +161,7 @@ def _cells(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
 
 def _decode(context: Context, levels: np.ndarray, state: np.ndarray) -> None:
     """Write the target columns of mixed-radix levels into state (columns, rows)."""
-    steps = strides(context.target_sizes)
-    for column, step, size in zip(context.targets, steps, context.target_sizes, strict=True):
-        state[column] = (levels // np.uint64(step)) % np.uint64(size)
+    for column, codes in zip(
+        context.targets, radix_digits(levels, context.target_sizes), strict=True
+    ):
+        state[column] = codes

@@ -15,7 +15,7 @@ import numpy as np
 
 from gibbous.core.claim import Claim, Relation, pure
 from gibbous.core.codes import Codes
-from gibbous.core.context import Context, strides
+from gibbous.core.context import Context, radix_digits
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema, impossible_mask
 from gibbous.core.tables import Counts
@@ -82,7 +82,6 @@ class UrnRows:
         [bowen2016, s3.1.2], [onthemap, thm. 4.1].
 
     Attributes:
-        posterior: virtual records, and what they cost.
         sets: the rows are this many sets of equal size.
     """
 
@@ -100,14 +99,7 @@ class UrnRows:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Draw the rows.
-
-        Args:
-            counts: one context over all columns; secret.
-            schema: public.
-            rows: of all sets.
-            words: cryptographic 64-bit words.
-        """
+        """Draw the rows of all sets, public codes (rows, columns), from one context over all columns."""
         records = Records(counts, schema)
         length = -(-rows // self.sets)
         kind, number = origins(self.posterior, records.total, rows, words, length=length)
@@ -122,9 +114,6 @@ class PriorRows:
         Pure epsilon-DP, rows times the loss of one; both relations. Proven: docs/proofs/dp_prior.md.
     Source:
         [bowen2016, s3.1.2] (DP-prior), after McClure and Reiter (2012).
-
-    Attributes:
-        posterior: virtual records, and what they cost.
     """
 
     posterior: Posterior
@@ -140,7 +129,7 @@ class PriorRows:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Draw the rows; arguments as in UrnRows."""
+        """Draw the rows."""
         records = Records(counts, schema)
         kind, number = origins(self.posterior, records.total, rows, words, length=1)
         return _codes(records, schema, kind, number, words)
@@ -154,9 +143,6 @@ class SmoothedRows:
         Pure epsilon-DP; both relations. Proven: docs/proofs/smoothed_histogram.md.
     Source:
         [bowen2016, eq. 5 and 6].
-
-    Attributes:
-        smoothed: the mixture, and what it costs.
     """
 
     smoothed: Mixture
@@ -173,7 +159,7 @@ class SmoothedRows:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Draw the rows; arguments as in UrnRows."""
+        """Draw the rows."""
         records = Records(counts, schema)
         places = max(records.total, self.smoothed.records)
         place = bounded(np.full(rows, places, dtype=np.uint64), words)
@@ -217,10 +203,7 @@ def origins(
     """Where each value of some urns comes from.
 
     Args:
-        posterior: virtual records a cell, and cells.
         records: N, in every urn at its start; secret.
-        draws: values of all urns together.
-        words: source of uniform 64-bit words.
         length: values of one urn; each adds a record of its own for those after it.
     Returns:
         UNIFORM, RECORD or EARLIER for each value, int8 (draws,), and the number of the record or of
@@ -251,7 +234,6 @@ def uniform_share(smoothed: Mixture, draws: int, words: Words64) -> np.ndarray:
 def _codes(
     records: Records, schema: Schema, kind: np.ndarray, number: np.ndarray, words: Words64
 ) -> Codes:
-    """Rows from where their values come from."""
     state = uniform_rows(schema, len(kind), words)
     own = kind == RECORD
     state[:, own] = records.rows(number[own])
@@ -278,6 +260,7 @@ def occupied(one: Counts, schema: Schema) -> tuple[np.ndarray, np.ndarray]:
         (cells.keys, context.parents, context.parent_sizes),
         (cells.levels, context.targets, context.target_sizes),
     ):
-        for column, step, size in zip(columns, strides(sizes), sizes, strict=True):
-            codes[column] = (places.astype(np.uint64) // np.uint64(step)) % np.uint64(size)
+        digits = radix_digits(places.astype(np.uint64), sizes)
+        for column, own in zip(columns, digits, strict=True):
+            codes[column] = own
     return codes, cells.values

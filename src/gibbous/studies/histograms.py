@@ -23,8 +23,6 @@ def scott(spread: Floats, n: npt.ArrayLike, width: float) -> Ints:
 
     Args:
         spread: s, standard deviation in the units of the width.
-        n: rows.
-        width: of the range.
     """
     wanted = width * np.cbrt(np.asarray(n, dtype=np.float64)) / 3.49
     with np.errstate(divide="ignore"):
@@ -33,12 +31,7 @@ def scott(spread: Floats, n: npt.ArrayLike, width: float) -> Ints:
 
 
 def counted(x: Floats, low: float, high: float, bins: Ints) -> Floats:
-    """Records in each bin: float64 (repeats, most bins), 0 beyond a repeat's own bins.
-
-    Args:
-        x: float64 (repeats, records) in [low, high].
-        bins: of each repeat, int64 (repeats,).
-    """
+    """Records, float64 (repeats, records), in each bin, (repeats, bins); 0 beyond a repeat's own bins."""
     repeats, most = x.shape[0], int(bins.max())
     place = ((x - low) / (high - low) * bins[:, None]).astype(np.int64)
     place = np.minimum(place, bins[:, None] - 1) + most * np.arange(repeats)[:, None]

@@ -108,7 +108,9 @@ def summarized(cell: Ints, x: Floats, cells: int) -> Summary:
 def multiple_synthesis(draws: Draws, held: Records, sets: int) -> Summary:
     """MS: every parameter from its posterior, then n rows, for each set; no noise."""
     known = held.summary
-    counts, means, pooled = (_spread(a, sets) for a in (known.counts, known.means, known.pooled))
+    counts, means, pooled = (
+        np.broadcast_to(a, (sets, *a.shape[1:])) for a in (known.counts, known.means, known.pooled)
+    )
     return _drawn(draws, counts, np.nan_to_num(means), pooled, held)
 
 
@@ -177,13 +179,11 @@ def _lower(draws: Draws, df: Floats) -> Floats:
 
 
 def _product(root: Floats) -> Floats:
-    """Variances and covariance of root root'."""
     squared = np.matmul(root, np.swapaxes(root, -1, -2))
     return np.stack([squared[..., 0, 0], squared[..., 1, 1], squared[..., 0, 1]], axis=-1)
 
 
 def _turned(root: Floats, z: Floats) -> Floats:
-    """root z for every cell."""
     return np.asarray(np.matmul(root[..., None, :, :], z[..., None])[..., 0])
 
 
@@ -192,10 +192,6 @@ def _possible(pooled: Floats) -> Floats:
     variances = np.clip(pooled[..., :2], FLOOR, RANGE**2 / 3)
     most = np.sqrt(variances.prod(axis=-1)) * (1 - 1e-6)
     return np.concatenate([variances, np.clip(pooled[..., 2], -most, most)[..., None]], axis=-1)
-
-
-def _spread(values: Floats, sets: int) -> Floats:
-    return np.broadcast_to(values, (sets, *values.shape[1:]))
 
 
 def histogram(draws: Draws, held: Records, epsilon: float, sets: int, *, sound: bool) -> Summary:

@@ -32,17 +32,11 @@ class Lines:
     """A grid of panels, in each one line a method; color, shape and dash tell methods apart.
 
     Attributes:
-        x, y: names of the numbers of a row.
-        by: name of the line.
         panel: title of the panel, in the order of the rows.
         order: names of lines in the order of colors and legend; by default as they come.
-        titles: of the two axes.
-        columns: panels side by side.
         scales: of the two axes; with "log" rows that are not positive are left out.
         limits: of the y axis; values beyond are drawn at its edge.
-        reference: a dashed horizontal line.
         shared: one y axis for all panels; False: each panel its own.
-        height: of one panel, px.
         joined: False: points alone.
     """
 
@@ -61,11 +55,7 @@ class Lines:
     joined: bool = True
 
     def chart(self, rows: Sequence[Row]) -> Drawing:
-        """The drawing of these rows; nothing is drawn yet.
-
-        Args:
-            rows: one a point; those without a finite x and y are left out.
-        """
+        """The drawing of these rows; nothing is drawn yet."""
         shown = [row for row in map(dict, rows) if _drawn(row, (self.x, self.y), self.scales)]
         known = dict.fromkeys(str(row[self.by]) for row in shown)
         limits = self.limits
@@ -101,7 +91,6 @@ class Drawing:
     """Points by panel: one picture of them all, or one a panel.
 
     Attributes:
-        lines: how they are drawn.
         names: of the lines, in the order of their colors.
         limits: of a y axis that panels share.
         panels: title -> points.
@@ -113,11 +102,7 @@ class Drawing:
     panels: Mapping[str, Sequence[Row]]
 
     def to_dict(self, *, validate: bool = True) -> dict[str, Any]:
-        """All panels in one picture with a legend, in Vega-Lite.
-
-        Raises:
-            EngineFailure: the extra "report" is not installed.
-        """
+        """All panels in one picture with a legend, in Vega-Lite; EngineFailure without the extra "report"."""
         alt, columns = need("altair", "report"), self.lines.columns
         size = {"width": max(90, WIDTH // columns - _EDGE), "height": self.lines.height}
         legend, drawn = alt.Legend(columns=4), []
@@ -136,11 +121,7 @@ class Drawing:
         return dict(whole.to_dict(validate=validate))
 
     def parts(self) -> dict[str, Any]:
-        """Each panel as a small chart of its own, without title and legend.
-
-        Raises:
-            EngineFailure: the extra "report" is not installed.
-        """
+        """Each panel as a small chart of its own, without title and legend; EngineFailure likewise."""
         alt = need("altair", "report")
         return {
             title: laid(alt, self._layers(alt, points, (True, True), None), NARROW,
@@ -165,10 +146,6 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
     Powers of ten where there are three at least, else 1 and 3 times them, or 1, 2 and 5 times; on a
     short axis even steps.
-
-    Args:
-        low, high: ends of the axis, > 0.
-        most: of them, about.
     """
     first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
     tens = [10.0**k for k in range(first, last + 1)]
@@ -199,7 +176,6 @@ def _marks(values: Sequence[float], scale: str, *, whole: bool = True) -> dict[s
 
 
 def _style(place: int) -> tuple[str, str]:
-    """Color and mark of the line at this place."""
     return theme.SERIES[place % len(theme.SERIES)]
 
 
@@ -254,11 +230,7 @@ def _scale(alt: Any, limits: tuple[float, float] | None, kind: str) -> Any:
 
 
 def file_of(figure: Figure) -> bytes:
-    """The drawing for readers with any screen.
-
-    Raises:
-        EngineFailure: the extra "report" is not installed.
-    """
+    """The drawing for readers with any screen; EngineFailure without the extra "report"."""
     from gibbous.reporting.svg_drawing import svg
 
     text = svg(figure.chart, figure.name).replace('style="', 'style="background:#fff;', 1)
@@ -266,12 +238,7 @@ def file_of(figure: Figure) -> bytes:
 
 
 def compact(text: str, name: str) -> str:
-    """The same drawing with marks that are drawn often defined once.
-
-    Args:
-        text: an SVG document.
-        name: prefix of the ids.
-    """
+    """The same drawing with marks that are drawn often defined once."""
     times = Counter(match[3] for match in _MARK.finditer(text))
     marks = [mark for mark, count in times.items() if count >= _OFTEN]
     ids = {mark: f"{name}-m{k}" for k, mark in enumerate(marks)}

@@ -50,7 +50,6 @@ class Microdata:
 
     Attributes:
         source: what it is, for every output: a file's name, or "constructed like NAME".
-        names: of the columns.
         codes: int64 (rows, columns).
         labels: of each column, by code.
     """
@@ -118,7 +117,6 @@ def table_of(settings: Settings, name: str) -> Microdata:
     Args:
         settings: "table" is "public" (a constructed one stands in where it is absent) or
             "constructed"; "records" is the most records that are used, or None for all.
-        name: of SHAPES.
     """
     most = settings.values["records"]
     if settings.data is not None:
@@ -137,11 +135,7 @@ def tagged(settings: Settings, name: str) -> str:
 
 
 def like(name: str, rows: int, seed: int, levels: int | None = None) -> Microdata:
-    """A constructed table with the columns and numbers of levels of a public one.
-
-    Args:
-        levels: most levels of a column; None for those of the public table.
-    """
+    """A constructed table with the columns of a public one, and its numbers of levels, or fewer."""
     shape = {column: min(size, levels or size) for column, size in SHAPES[name].items()}
     place = sorted(SHAPES).index(name)
     codes = correlated(tuple(shape.values()), rows, Draws(seed, (_PART, place)), skew=1.0)
@@ -181,8 +175,6 @@ def read(path: Path, schema: Path | None, *, keep: tuple[str, ...] = ()) -> Micr
     """A file as codes: by the levels of a schema, or by the values that occur.
 
     Args:
-        path: Parquet or CSV.
-        schema: its schema file, or None.
         keep: columns, in order; empty for all.
     Raises:
         InputRejected, SchemaMismatch: the file is not what it says, or does not fit the schema.

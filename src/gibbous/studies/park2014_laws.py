@@ -9,6 +9,7 @@ from math import exp, log
 import numpy as np
 import numpy.typing as npt
 
+from gibbous.core.context import located
 from gibbous.privacy.calibrate.diversity import conditional, diverse_beta, mixed_with_uniform
 from gibbous.privacy.calibrate.gibbs import pegs_alpha_published as alpha_printed
 from gibbous.sampling.imputation.records import Records
@@ -69,7 +70,6 @@ def blocks(conditionals: Noised, start: Ints, draws: Draws, *, block: int) -> In
 
     Args:
         start: seed row of each chain, int64 (chains, columns).
-        block: rows a chain.
     Returns:
         int64 (chains * block, columns).
     Source:
@@ -93,12 +93,7 @@ def blocks(conditionals: Noised, start: Ints, draws: Draws, *, block: int) -> In
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Imputer:
-    """Full conditionals by elastic-net multinomial regression.
-
-    Attributes:
-        models: one a column.
-        alpha: added to each fitted probability.
-    """
+    """Full conditionals by elastic-net multinomial regression, alpha added to each fitted probability."""
 
     models: tuple[Conditional, ...]
     alpha: float
@@ -176,10 +171,7 @@ def logistic(table: Microdata, rows: Ints, target: str, terms: Sequence[str]) ->
 def attack(
     table: Microdata, rows: Ints, known: Sequence[str], sensitive: str, targets: Ints
 ) -> float:
-    """Share of targets whose sensitive level is not the likeliest one among rows with their key.
-
-    An intruder without such a row guesses the likeliest level of all rows.
-    """
+    """Share of targets whose sensitive level is not the likeliest among rows with their key, or among all."""
     at = [table.index(name) for name in known]
     levels = table.sizes[table.index(sensitive)]
     guess = _Counted(rows, at, table, table.index(sensitive), levels)(targets)
@@ -219,8 +211,8 @@ class _Counted:
 
     def __call__(self, targets: Ints) -> Floats:
         keys = mixed(targets[:, self._at], self._radices)
-        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return self._counts[np.where(self._keys[place] == keys, place, -1)]
+        place, hit = located(self._keys, keys)
+        return self._counts[np.where(hit, place, -1)]
 
 
 def _design(table: Microdata, rows: Ints, terms: Sequence[str]) -> Floats:

@@ -39,11 +39,7 @@ SERIES: Final = (
 
 
 def dense(kind: str, seed: int) -> Microdata:
-    """3,000 records of three columns of ten levels, every combination occupied [sbhg, s4].
-
-    Args:
-        kind: of TABLES; how the paper spreads its records is not said.
-    """
+    """3,000 records of three columns of ten levels, every combination occupied [sbhg, s4]."""
     cells = np.repeat(np.arange(CELLS), RECORDS // CELLS)
     if kind == TABLES[1]:
         more = Draws(seed, (_NUMBER, 0)).uniform(RECORDS - CELLS)

@@ -255,7 +255,8 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
         place, measure = ("table 4.1", "u") if kind == "dense" else ("table 4.2", "u3")
         for method in (name,) if name in METHODS else (LINE_9, RECORD, KEY):
             ours = [r[measure] for r in rows
-                    if (r["kind"], r["method"]) == (kind, method) and _any_k(r)]  # fmt: skip
+                    if (r["kind"], r["method"]) == (kind, method)
+                    and (r["method"] in METHODS[:2] or _usual(r))]  # fmt: skip
             found = min(ours) if "optimal" in name else float(np.mean(ours))
             words = name if name == method else f"{name}, {method.removeprefix('SBHG, ')}"
             tolerance = 4 * PRINTED_SD[kind, name] * sides
@@ -273,10 +274,6 @@ def beside(rows: Sequence[Row], settings: Settings) -> tuple[Printed, ...]:
         Printed("fig. 4.3", "U at ε = 1 less U at 0.1", 0, less(by[1.0], by[0.1]), side="below"),
         Printed("fig. 4.3", "U at ε = 0.6 over U at 1", 1, stable, 0.25),
     )  # fmt: skip
-
-
-def _any_k(row: Row) -> bool:
-    return bool(row["method"] in METHODS[:2] or _usual(row))
 
 
 STUDY = Study(

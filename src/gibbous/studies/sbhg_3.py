@@ -116,9 +116,6 @@ def true_delta_of(method: str, table: Microdata, delta: float, shown: float | No
 
     A row that is not a record never comes out of the printed acceptance test, so a record that stands
     alone and is shown is shown by its presence alone: no epsilon covers that.
-
-    Args:
-        shown: measured share of such records.
     """
     if method in (SOUND, PRIVBAYES):
         return delta

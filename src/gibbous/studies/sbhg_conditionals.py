@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from gibbous.core.context import located
 from gibbous.studies.seeded_draws import Draws
 
 Ints = npt.NDArray[np.int64]
@@ -20,9 +21,7 @@ class Hashed:
     """P(target | context) as counts.
 
     Attributes:
-        target: position of the column.
         context: positions of the columns that its key is made of.
-        radices: levels of these columns.
         keys: the keys that occur, increasing, int64 (keys,).
         counts: int64 (keys + 1, levels); the last line, all zero, stands for every other key.
     """
@@ -39,28 +38,14 @@ class Hashed:
         return int(self.counts.shape[1])
 
     def lines(self, state: Ints, draws: Draws | None = None) -> Ints:
-        """Line of the counts for each row, int64 (rows,).
-
-        Args:
-            state: codes (rows, columns).
-            draws: for conditionals whose line is chosen at random; not needed here.
-        """
+        """Line of the counts for each row of codes, int64 (rows,); a subclass may draw among several."""
         keys = mixed(state[:, self.context], self.radices)
-        at = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
-        unknown = len(self.keys)
-        if not unknown:
-            return np.zeros(len(keys), dtype=np.int64)
-        return np.where(self.keys[at] == keys, at, unknown)
+        at, hit = located(self.keys, keys)
+        return np.where(hit, at, len(self.keys))
 
 
 def hashed(codes: Ints, sizes: Sequence[int], target: int, context: Sequence[int]) -> Hashed:
-    """Count a table.
-
-    Args:
-        codes: int64 (rows, columns).
-        sizes: levels of each column.
-        target, context: positions.
-    """
+    """Count a table of codes, int64 (rows, columns)."""
     radices = tuple(sizes[c] for c in context)
     keys, lines = np.unique(mixed(codes[:, tuple(context)], radices), return_inverse=True)
     counts = np.bincount(
@@ -116,8 +101,6 @@ def drawn(cumulative: Floats, lines: Ints, unit: Floats) -> tuple[Ints, npt.NDAr
 
     Args:
         cumulative: running sums of weights, float64 (lines, levels).
-        lines: of each row.
-        unit: uniform draws (rows,).
     Returns:
         Levels int64 (rows,), and whether the line has any weight.
     """
@@ -176,14 +159,7 @@ class Nearest(Hashed):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Alike:
-    """Keys by their codes in some of the columns.
-
-    Attributes:
-        kept: places of these columns.
-        radices: of these columns.
-        order: keys, those that agree in them side by side.
-        values: of these columns in that order, as one number.
-    """
+    """Keys by their codes in some of the columns, those that agree side by side."""
 
     kept: tuple[int, ...]
     radices: tuple[int, ...]

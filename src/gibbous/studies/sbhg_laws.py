@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import gibbous as gb
+from gibbous.core.context import located
 from gibbous.studies.park2014_data import Microdata
 from gibbous.studies.sbhg_conditionals import Floats, Hashed, Ints, disintegrated, drawn, mixed
 from gibbous.studies.seeded_draws import Draws
@@ -98,7 +99,6 @@ def printed(
     Args:
         parents: k, the columns that the hash keeps.
         epsilon: of one table; None runs the plain Gibbs sampler.
-        sweeps: S.
     Returns:
         int64 (rows, columns).
     """
@@ -136,16 +136,9 @@ def gibbs(
             if records is not None:
                 proposed = state.copy()
                 proposed[:, j] = level
-                taken &= isin_sorted(mixed(proposed, sizes), records)
+                taken &= located(records, mixed(proposed, sizes))[1]
             state[:, j] = np.where(taken, level, state[:, j])
     return state
-
-
-def isin_sorted(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
-    """Whether each value is among the increasing known ones."""
-    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    present: npt.NDArray[np.bool_] = known[at] == values
-    return present
 
 
 def error(real: Ints, synthetic: Ints, sizes: Sequence[int]) -> dict[str, Any]:
@@ -163,8 +156,8 @@ def error(real: Ints, synthetic: Ints, sizes: Sequence[int]) -> dict[str, Any]:
     """
     cells, x = np.unique(mixed(real, sizes), return_counts=True)
     keys = mixed(synthetic, sizes)
-    inside = isin_sorted(keys, cells)
-    held = np.bincount(np.searchsorted(cells, keys[inside]), minlength=len(cells))
+    places, inside = located(cells, keys)
+    held = np.bincount(places[inside], minlength=len(cells))
     z = held * (len(real) / max(len(keys), 1))
     alone = x == 1
     outside = 1.0 - float(inside.mean()) if len(keys) else 0.0
@@ -201,14 +194,7 @@ def true_delta(tables: int, delta: float) -> float:
 
 
 def released(mechanism: Any, table: Microdata, rows: int, seed: int) -> Ints:
-    """Rows of a mechanism as it runs: its noise is the operating system's and differs every time.
-
-    Nothing is charged to a ledger that lasts: no row leaves the study.
-
-    Args:
-        mechanism: an instance.
-        seed: of sampling from the noisy tables.
-    """
+    """Rows of a mechanism as it runs, with the operating system's noise; charged to no ledger that lasts."""
     release = gb.synthesize(
         table.frame(), table.schema(), mechanism,
         rows=rows, seed=seed, ledger=gb.Ledger.ephemeral(), understand=True,

@@ -35,12 +35,7 @@ class Inferred:
 
 
 def single(q: Floats, v: Floats, *, df: float = np.inf) -> Inferred:
-    """One set: q plus and minus the quantile times sqrt(v), as if its rows were records.
-
-    Args:
-        q, v: estimate and variance, float64 (repeats,).
-        df: degrees of freedom of v; infinite takes the normal quantile.
-    """
+    """One set: q plus and minus the quantile (of t, or normal) times sqrt(v), float64 (repeats,)."""
     return Inferred(q, _quantile(np.full_like(v, df)) * np.sqrt(v))
 
 
@@ -88,11 +83,7 @@ def scored(inferred: Inferred, truth: float) -> dict[str, Any]:
 def by_budget(
     rows: Sequence[Row], keys: Sequence[str], measure: str
 ) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
-    """A table of a measure: its headers and lines, a line a combination of the keys, a column a budget.
-
-    Args:
-        rows: with "ln_epsilon", the keys and the measure.
-    """
+    """A table of a measure: its headers and lines, a line a combination of the keys, a column a budget."""
     budgets = budgets_of(rows)
     groups: dict[tuple[Any, ...], dict[int, Any]] = {}
     for row in rows:

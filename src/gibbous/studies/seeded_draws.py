@@ -22,12 +22,7 @@ _STREAM = 0x73747564  # "stud": apart from the streams of rows and of evaluation
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """The random numbers of one part of a study.
-
-    Attributes:
-        seed: of the study.
-        path: numbers that name the part; other numbers, other draws.
-    """
+    """The random numbers of one part of a study; another `path` of numbers, other draws."""
 
     seed: int
     path: tuple[int, ...]

@@ -47,7 +47,6 @@ class Settings:
 
     Attributes:
         reps: repeats of each simulated setting.
-        seed: of every draw.
         quick: the short setting that tests use.
         values: the study's own settings, JSON values.
         data: a table given with --data; None: the study's own.
@@ -64,14 +63,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that is printed.
-
-    Attributes:
-        name: of letters, digits and hyphens.
-        title: one line.
-        headers: one a column.
-        rows: cells, as texts or numbers.
-    """
+    """A table that is printed."""
 
     name: str
     title: str
@@ -84,7 +76,6 @@ class Figure:
     """A drawing: `run` writes it as NAME.svg.
 
     Attributes:
-        name: of letters, digits and hyphens.
         title: what it shows, in one line.
         chart: of `gibbous.studies.panels.Lines`.
     """
@@ -103,7 +94,6 @@ class Printed:
 
     Attributes:
         place: where in the paper.
-        quantity: what it is.
         value: as printed; of a statement, where it turns.
         ours: what came out; None where this run has no such row.
         tolerance: how far ours may be away, or on the wrong side.
@@ -132,8 +122,6 @@ class Study:
     """One study. A module of this package makes one and calls it STUDY.
 
     Attributes:
-        name: what `gibbous study` calls it.
-        title: one line.
         paper: where it is from, with the section.
         reproduces: what of the paper comes out of it, in one or two sentences.
         full: settings as the paper has them; "reps" is taken out of them.
@@ -194,11 +182,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Study:
-    """The study of a name.
-
-    Raises:
-        UsageError: there is no such study; the nearest name is offered.
-    """
+    """The study of a name; UsageError if there is no such study, with the nearest name."""
     if name not in MODULES:
         raise UsageError(
             "UNKNOWNSTUDY",

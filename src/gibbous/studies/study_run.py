@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Ran:
-    """A study that was run.
-
-    Attributes:
-        study: which.
-        settings: under which.
-        rows: what the cells found, in their order.
-    """
+    """A study that was run; the rows that the cells found are in their order."""
 
     study: Study
     settings: Settings
@@ -47,11 +41,7 @@ class Ran:
         return self.study.tables(self.rows, self.settings)
 
     def figures(self) -> tuple[Figure, ...]:
-        """What is drawn.
-
-        Raises:
-            EngineFailure: the extra "report" is not installed.
-        """
+        """What is drawn; EngineFailure without the extra "report"."""
         return self.study.figures(self.rows, self.settings)
 
     def printed(self) -> tuple[Printed, ...]:

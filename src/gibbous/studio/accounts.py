@@ -25,11 +25,7 @@ CHANGING = (("schema", "discover"), ("ledger", "cap"))  # and every run
 
 @contextmanager
 def ledger() -> Iterator[Ledger | None]:
-    """The ledger, closed afterwards; None where nothing was ever spent.
-
-    Raises:
-        LedgerUnusable: it is damaged.
-    """
+    """The ledger, closed afterwards; None if nothing was ever spent, LedgerUnusable if it is damaged."""
     from gibbous.privacy.ledger.files import default_path
 
     if not default_path().exists():

@@ -36,9 +36,6 @@ class Studio:
     """What the screens work with.
 
     Attributes:
-        place: the folder.
-        jobs: its commands.
-        door: who may come in.
         board: only a release is shown, and nothing can be changed.
         upload_bytes: the most that one upload may hold.
         looked: counts of columns that were asked for since the start; never written.
@@ -106,7 +103,7 @@ def _home(studio: Studio, request: Request) -> Response:
 async def _enter(studio: Studio, request: Request) -> Response:
     """The page whose script takes the token out of the address; or the form that it sends."""
     if request.method == "GET":
-        return pages.entrance()
+        return pages.page("enter.html", {})
     form = await _form(request)
     session = studio.door.enter(form.get("token", "")) if isinstance(form, Form) else None
     if session is None:

@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gibbous.read.declaring import Declared
 
-FLAGS = {"sep": "sep", "encoding": "encoding", "decimal": "decimal"}
-
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command of gibbous.
-
-    Attributes:
-        words: verb and arguments, without the program.
-        python: the same in Python.
-    """
+    """One command of gibbous: `words` are verb and arguments, `python` is the same in Python."""
 
     words: tuple[str, ...]
     python: str
@@ -185,7 +178,6 @@ def synthesized(
 
 
 def _method(values: Mapping[str, Any]) -> str:
-    """The schema, the method and what it is asked for, as arguments."""
     words = [repr(values.get("schema", "schema.toml"))]
     words.append(repr(values.get("mechanism.name", "adaptive_gibbs")))
     for key in ("privacy.epsilon", "privacy.delta", "output.rows", "output.sets", "output.seed"):

@@ -57,7 +57,6 @@ def answer(studio: Studio, request: Request) -> Response:
 
 
 def _estimates(studio: Studio, name: str) -> Response:
-    """The last estimates as a file."""
     from gibbous.studio.screens.analyse import exported
 
     text = exported(studio, name.rpartition(".")[2])

@@ -21,21 +21,15 @@ class Form(dict[str, str]):
         self.many: dict[str, list[str]] = {}
 
     def text(self, name: str, most: int = 2000) -> str:
-        """A text without blanks around it.
-
-        Raises:
-            UsageError: it is too long, or holds a NUL.
-        """
+        """A text without blanks around it; UsageError if it is too long, or holds a NUL."""
         found = self.get(name, "").strip()
         if len(found) > most or "\0" in found:
             raise refusal("TEXT", name, most)
         return found
 
     def number(self, name: str, usual: str = "", *, zero: bool = False) -> str:
-        """A positive decimal number, as it was written.
+        """A positive decimal number, or 0 where `zero` is taken, too, as it was written.
 
-        Args:
-            zero: 0 is taken, too.
         Raises:
             ParameterError: it is none, not finite, or not above 0.
         """
@@ -63,11 +57,7 @@ class Form(dict[str, str]):
         return list({float(word): word for word in typed}.values())
 
     def whole(self, name: str, least: int = 1, usual: int | None = None) -> int | None:
-        """A whole number; `usual` where nothing was written.
-
-        Raises:
-            ParameterError: it is none, or too small.
-        """
+        """A whole number; `usual` where nothing was written; ParameterError if it is none, or too small."""
         typed = self.text(name, 20).replace(",", "")
         if not typed:
             return usual
@@ -79,7 +69,6 @@ class Form(dict[str, str]):
 
 
 def _called(name: str) -> str:
-    """A field as the form calls it."""
     return str(words()["fields"].get(name, name))
 
 
@@ -92,11 +81,7 @@ def _is_number(words: str, zero: bool) -> bool:
 
 
 def parsed(body: bytes) -> Form:
-    """Read the body of a form.
-
-    Raises:
-        UsageError: no UTF-8, too many fields, or one name twice.
-    """
+    """Read the body of a form; UsageError if it cannot be read, or has a name twice."""
     try:
         pairs = parse_qsl(
             body.decode("ascii"),

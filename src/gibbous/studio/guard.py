@@ -35,8 +35,6 @@ class Guard:
     """The outermost application.
 
     Args:
-        app: what it protects.
-        door: who may come in.
         uploads: paths whose bodies are counted by whoever reads them.
         patience: seconds between two pieces of a body.
     """
@@ -55,7 +53,9 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})  # 403: there are none here
             return
         headers = _headers(scope)
-        scope["session"] = _cookie(headers, self._door.cookie)
+        scope["session"] = cookie_parser("; ".join(headers.get("cookie", []))).get(
+            self._door.cookie, ""
+        )
         status = self._door.refusal(scope["method"], scope["path"], headers, scope["session"])
         if status:
             await _say(send, status)
@@ -106,10 +106,6 @@ def _headers(scope: Scope) -> dict[str, list[str]]:
     for name, value in scope["headers"]:
         found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
     return found
-
-
-def _cookie(headers: dict[str, list[str]], name: str) -> str:
-    return cookie_parser("; ".join(headers.get("cookie", []))).get(name, "")
 
 
 def _protected(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -12,12 +12,7 @@ from gibbous.studio.histogram import answered, reading_of, tell
 
 
 def heading(folder: Path, data: str, reading: Sequence[str]) -> frozenset[str] | None:
-    """The names; None of a table of a database, and of a file that cannot be read so.
-
-    Args:
-        folder: where paths are relative to.
-        reading: flags that say how text is read.
-    """
+    """The names; None of a table of a database, and of a file that cannot be read so."""
     with suppress(InputRejected):
         asked = {"data": data, "reading": list(reading)}
         return frozenset(answered("gibbous.studio.heading", folder, asked))

@@ -42,8 +42,6 @@ def answered(module: str, folder: Path, asked: Mapping[str, Any]) -> Any:
 
     Args:
         module: run as a program, it answers with `tell`.
-        folder: where paths are relative to.
-        asked: plain JSON values.
     Raises:
         InputRejected: the records could not be counted.
     """

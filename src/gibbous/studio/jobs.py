@@ -37,11 +37,7 @@ class Job:
     """What is known of a job.
 
     Attributes:
-        id: made here.
-        words, shell, python: of its command.
-        screen: where it was started.
         then: what is started when it ended well.
-        state: what became of it.
         error: (code, sentence) where it failed.
         stage, share, seconds, left: how far it is; None where it does not say.
     """
@@ -66,12 +62,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one workplace.
-
-    Args:
-        folder: private; a folder a job.
-        cwd: where commands run.
-    """
+    """The jobs of one workplace."""
 
     def __init__(self, folder: Path, cwd: Path) -> None:
         self._folder, self._cwd = folder, cwd
@@ -90,10 +81,7 @@ class Jobs:
 
         Args:
             once: key of the form that asked; the same key starts nothing a second time.
-            then: started when it ended well.
             secret: handed over on standard input: in no file, no argument and no fact of the job.
-        Returns:
-            The id of the job.
         """
         with self._lock:
             for job, facts in self._all():

@@ -46,11 +46,6 @@ def page(name: str, context: Mapping[str, Any], status: int = 200) -> Response:
     return HTMLResponse(_templates().get_template(name).render(context), status)
 
 
-def entrance() -> Response:
-    """The page in front of the door."""
-    return page("enter.html", {})
-
-
 def static(request: Request) -> Response:
     """One of our two files."""
     name = request.path_params["name"]

@@ -36,9 +36,7 @@ def run(
     """Serve one folder until the process is told to stop.
 
     Args:
-        folder: where the schema and the request are.
         port: this one alone; None takes the first that is free.
-        browser: open the system's browser.
         board: a release to be read, without data; nothing is then written beside it.
         tell: says the folder, the one-time address, and the file that holds the next one.
     Raises:
@@ -83,11 +81,7 @@ def _folder(path: Path) -> Path:
 
 
 def _board(release: Path) -> Workplace:
-    """The release as a workplace whose scratch is elsewhere.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The release as a workplace whose scratch is elsewhere; UsageError if there is none."""
     if not (_folder(release) / "manifest.json").is_file():
         raise refusal("NORELEASE_board", str(release))
     whole = release.resolve()

@@ -24,12 +24,6 @@ def crossed(
 ) -> dict[str, Any]:
     """Shares of each pair of levels.
 
-    Args:
-        folder: where paths are relative to.
-        data: the records.
-        release: folder of the release; its schema says what the levels and bins are.
-        names: two columns of that schema.
-        reading: flags that say how text is read.
     Returns:
         "rows", "columns": labels; "real", "synthetic": shares in [0, 1], row by row, the latter the
         mean of the sets; "distance": total variation over all levels, before any were put together.
@@ -90,7 +84,6 @@ def groups(column: Column, shares: np.ndarray) -> list[tuple[str, list[int]]]:
 
     Args:
         column: says what the codes mean.
-        shares: of each code, any scale.
     """
     labels = column.labels()
     if len(labels) <= MOST:

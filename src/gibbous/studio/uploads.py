@@ -24,7 +24,6 @@ MOST = 20 << 30  # bytes
 PARTS = 2000  # of a folder
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".toml", ".json", ".xml", ".xlsx",
            ".sav", ".dta", ".sas7bdat", ".yaml", ".yml", ".txt")  # fmt: skip
-BOOKS = ENDINGS[5:]
 
 
 async def receive(studio: Studio, request: Request) -> Response:

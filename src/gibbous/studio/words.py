@@ -24,12 +24,6 @@ def answer(name: object) -> str:
 
 
 def refusal(name: str, *said: object, kind: type[GibbousError] = UsageError) -> GibbousError:
-    """An error in the words of the screens.
-
-    Args:
-        name: of its three sentences; its code is what comes before the first _.
-        said: what stands in their gaps.
-        kind: its class.
-    """
+    """An error in the words of the screens; `name` is of its three sentences, `said` stands in their gaps."""
     wrong, allowed, fix = (text.format(*said) for text in words()["refusals"][name])
     return kind(name.partition("_")[0], wrong, allowed, fix)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from gibbous.core.documents import Unreadable, read_text, toml
+from gibbous.core import durable
+from gibbous.core.documents import Unreadable, floats, read_text, toml
 from gibbous.core.errors import OutputNotWritten
 from gibbous.core.schema import Schema
 from gibbous.studio.words import refusal
@@ -32,7 +31,6 @@ class Workplace:
     """One folder; its files are the only state.
 
     Attributes:
-        folder: absolute.
         board: name of a release in it that is all that is shown, and never changed; "" for none.
         elsewhere: where private files are; None for inside the folder.
     """
@@ -106,11 +104,7 @@ class Workplace:
         return path if whole and path.resolve() == path and path.exists() else None
 
     def request(self) -> Values:
-        """The request as dotted keys; empty where there is none.
-
-        Raises:
-            UsageError: it is not TOML.
-        """
+        """The request as dotted keys; empty where there is none; UsageError if it is not TOML."""
         path = self.folder / REQUEST
         if self.board or not path.exists():
             return {}
@@ -147,11 +141,7 @@ class Workplace:
         write(self.folder / REQUEST, document_text(values))
 
     def schema(self) -> Schema | None:
-        """The schema; None where there is none yet.
-
-        Raises:
-            UsageError, SchemaMismatch: it is not a schema file.
-        """
+        """The schema; None where there is none yet; an error if the file is not a schema."""
         from gibbous.read.schema_file import load_schema
 
         return load_schema(self.schema_file) if self.schema_file.exists() else None
@@ -188,22 +178,13 @@ def document_text(values: Mapping[str, Any]) -> str:
     """Dotted keys as TOML: first those without a section, then one section after the other."""
     from gibbous.read.schema_write import pair
 
-    lines = [pair(key, plain(v)) for key, v in values.items() if "." not in key]
+    lines = [pair(key, floats(v)) for key, v in values.items() if "." not in key]
     more = (key.partition(".")[0] for key in values if "." in key)
     for section in dict.fromkeys((*SECTIONS, *more)):  # those of others are kept as they are
         own = {k.partition(".")[2]: v for k, v in values.items() if k.startswith(f"{section}.")}
         if own:
-            lines += ["", f"[{section}]", *(pair(name, plain(v)) for name, v in own.items())]
+            lines += ["", f"[{section}]", *(pair(name, floats(v)) for name, v in own.items())]
     return "\n".join(lines) + "\n"
-
-
-def plain(value: Any) -> Any:
-    """Values of TOML with Python's own numbers."""
-    if isinstance(value, Mapping):
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return float(value) if isinstance(value, Decimal) else value
 
 
 def aside(path: Path) -> str:
@@ -220,16 +201,7 @@ def aside(path: Path) -> str:
 
 def write(path: Path, text: str) -> None:
     """Write a small private file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+    durable.write_private(path, text.encode())
 
 
 def slug(name: str) -> str:

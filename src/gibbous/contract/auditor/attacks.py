@@ -239,9 +239,6 @@ def _repeat(once: Callable[[], None], effort: Effort, most: int) -> None:
 def by_scale(runs: Sequence[Seen], relation: Relation, level: float) -> Evidence | None:
     """Test all noisy cells together, and those of each table's target columns by themselves.
 
-    Args:
-        runs: of one relation; all setups.
-        level: of the test.
     Returns:
         The group of cells whose noise fits its stated scale worst; None when no table was seen.
     """

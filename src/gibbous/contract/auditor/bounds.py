@@ -92,7 +92,6 @@ def guess_bound(
 
     Args:
         canaries, guesses, correct, delta, runs: as in `guess_p_value`.
-        level: probability of a bound above the truth.
     """
 
     def refuted(epsilon: float) -> bool:
@@ -125,10 +124,6 @@ def diversity_bound(levels: int, most: int, draws: int, level: float) -> float:
 
     With q the Clopper-Pearson lower bound of that level's probability, the entropy is largest when
     the other levels share the rest evenly; l is the exponential of it.
-
-    Args:
-        levels: how many levels the law has.
-        level: probability of a bound below the truth.
     """
     from scipy.stats import beta
 
@@ -149,7 +144,6 @@ def scale_p_value(cells: Mapping[NoiseInfo, int], energy: float) -> float:
 
     Args:
         cells: how many cells were compared under each stated law.
-        energy: the sum.
     """
     grid = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 300)])
     moments = [(n, _log_moment(law, grid)) for law, n in cells.items()]

@@ -30,8 +30,6 @@ class Guesses:
     """What the attack achieved on the canaries that it was not told.
 
     Attributes:
-        canaries: coins it had to guess.
-        guesses: coins it guessed.
         correct: guesses that were right.
         lower: epsilon that this refutes, at the claim's delta.
         ceiling: epsilon that as many canaries refute when every guess is right.
@@ -136,13 +134,7 @@ class Reader:
 
 
 def attacked(runs: Sequence[Seen], delta: float, level: float) -> Guesses:
-    """Learn an attack on one half of the canaries and judge it on the other.
-
-    Args:
-        runs: of one setup; coins of different runs are independent.
-        delta: of the claim.
-        level: probability of a bound above the truth.
-    """
+    """Learn an attack on one half of the canaries and judge it on the other."""
     coins = np.concatenate([run.coins for run in runs])
     told = np.concatenate([np.arange(len(run.coins)) % 2 == i % 2 for i, run in enumerate(runs)])
     drawn = all(isinstance(slot, str) for run in runs for slot, _ in run.values)

@@ -54,8 +54,6 @@ def smallest_caught(mu: float, canaries: int, runs: int, level: float) -> float:
     Args:
         mu: that is claimed.
         canaries: of each run, each guessed as well as the true mu allows, with noise of its own.
-        runs: independent ones.
-        level: of the bound.
     """
     from scipy.stats import binom
 
@@ -81,10 +79,6 @@ def by_mu(tables: Sequence[tuple[Evidence, Sequence[Seen]]], total: Claim) -> Ev
 
     A coin is guessed heads when the sum of the canary's noisy cells, each over its variance, is past
     half of what heads add: fixed in advance, and the best test where the noise is Gaussian.
-
-    Args:
-        tables: what the canaries of each setup showed as to epsilon, and their runs.
-        total: of the plan; without a mu there is nothing to bound.
     """
     claimed = float(total.mu) if total.is_dp else 0.0
     tables = [(told, seen) for told, seen in tables if any(run.by_law.any() for run in seen)]
@@ -141,7 +135,6 @@ def _refuted(shares: np.ndarray, counts: np.ndarray, chance: float, level: float
 
 
 def _chance(mu: float) -> float:
-    """Phi(mu / 2)."""
     return min(LARGEST, (1 + math.erf(mu / 2 / math.sqrt(2))) / 2)
 
 

@@ -110,8 +110,6 @@ class Setup:
     """Constructed records with canaries: each is in or out, or one record or another, by a coin.
 
     Attributes:
-        name: in words.
-        schema: public.
         base: records that are always there, codes (rows, columns).
         inside: what canary i is when its coin shows heads, codes (canaries, columns).
         outside: what it is otherwise; None: it is not there (add or remove one).

@@ -66,7 +66,6 @@ class Analysis:
     """A release, ready to be analyzed.
 
     Attributes:
-        release: as loaded.
         records: n where it is public; None takes the noisy number of rows of the tables.
     """
 
@@ -247,7 +246,6 @@ class Analysis:
         Args:
             analyst: of a polars frame with the schema's columns: (estimates, variances), the
                 variances computed as if its rows were a sample.
-            names: of the estimates.
             rule, level, replicates, seed, progress: see Options.
         """
         options = self._options(Options(rule, level, replicates, seed, progress))

@@ -105,13 +105,7 @@ def direct(
     level: float,
     names: Sequence[str] = (),
 ) -> Combined:
-    """An estimate read off the released tables, without any rows: T = V0 + V_s.
-
-    Args:
-        estimate: float64 (estimates,).
-        sampling: V0, the same shape.
-        noise: V_s.
-    """
+    """An estimate read off the released tables, without any rows: T = V0 + V_s, float64 (estimates,)."""
     zero = np.zeros_like(estimate)
     moments = Spread(np.full_like(estimate, np.inf), estimate, sampling, zero)
     variance = combining_rules.unified(moments, 1.0, noise, records=facts.records or np.inf)
@@ -135,7 +129,6 @@ def direct(
 def _intervals(
     moments: Spread, variance: Variance, level: float, shape: tuple[int, ...]
 ) -> dict[str, Floats]:
-    """The arrays of Combined."""
     quantile = need("scipy.special", "evaluate").stdtrit
     with np.errstate(invalid="ignore", divide="ignore"):
         se = np.where(moments.sets == 0, np.nan, np.sqrt(variance.total))
@@ -156,7 +149,6 @@ def _intervals(
 
 
 def _facts(release: Release | Described | Facts | None, records: float | None, sets: int) -> Facts:
-    """What the release says."""
     if isinstance(release, Release):
         facts = facts_of(release, records)
     elif isinstance(release, Facts) or release is None:
@@ -180,7 +172,6 @@ def _stated(
     sanitized: Sanitized | None,
     draws: Draws | None,
 ) -> Facts:
-    """The facts with what the caller says in their place."""
     if sanitized not in (None, "once", "per_set") or draws not in (None, "fitted", "posterior"):
         raise UsageError(
             "DRAWN",

@@ -27,13 +27,10 @@ class Combined:
         df: degrees of freedom; infinite for the normal law.
         low, high: ends of the interval.
         level: probability that the interval is made for.
-        rule: which was used.
-        why: the reason in words.
         sampling, synthesis, noise: shares of T in [0, 1]: the records are a sample; sets and rows are
             finite; counts were noised.
         sets: sets behind each estimate.
         rows, records: N and n as they were used; None if the rule does not need them.
-        names: of the estimates.
         warnings: what was assumed, and what no rule covers, one sentence each.
     """
 
@@ -68,7 +65,6 @@ class Combined:
         return f"<Combined: {self.estimate.size} estimates by {self.rule}>"
 
     def __str__(self) -> str:
-        """A table, then the rule and its reason, then what the interval leaves out."""
         percent = f"{100 * self.level:g} %"
         head = ("", "estimate", "se", "df", f"low {percent}", f"high {percent}")
         rows: list[Sequence[str]] = [(*head, "sampling", "synthesis", "noise")]
@@ -147,7 +143,6 @@ class Fit:
     """A model fitted to every set and combined.
 
     Attributes:
-        formula, family: of the model.
         combined: coefficients, intervals, rule.
         remarks: coefficients that some set does not determine, and rows left out.
         references: column -> the level that its others are compared with.
@@ -199,7 +194,6 @@ class Shares:
     """Shares of the combinations of some columns.
 
     Attributes:
-        columns: names.
         levels: one dictionary a combination.
         combined: shares with intervals; those of a released table may be negative.
         source: "released table" or "rows".

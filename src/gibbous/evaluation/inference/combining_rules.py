@@ -69,7 +69,6 @@ class Noise:
     Attributes:
         variance: float64 (estimates,); NaN where it could not be found.
         df: degrees of freedom; infinite if it was computed from the published scale.
-        source: in words.
         notes: what to read with it.
         shift: by how much another round of noise moves the estimate to one side; None if not known.
         error: standard error of the variance, float64 (estimates,); None is what df says.
@@ -120,7 +119,6 @@ def unified(
     Where rows are not independent draws, at most W of the noise's S stands in for W / m.
 
     Args:
-        moments: of the sets.
         ratio: N / n.
         noise: V_s, of one noising; NaN counts as 0.
         records: n; what W says about one record has n - 1 degrees of freedom.
@@ -156,7 +154,6 @@ def unified_measured(
     estimate that a single set has takes ppd V0 + W for B, as if there were no noise.
 
     Args:
-        moments: of the sets.
         ratio: N / n.
         records: n.
         draws: for estimates of a single set.
@@ -189,7 +186,6 @@ def raghunathan2003(moments: Spread, ratio: float) -> Variance:
     T_f has (m - 1) (1 - W / ((1 + 1/m) B))^2 degrees of freedom; T* counts as known.
 
     Args:
-        moments: of the sets.
         ratio: N / n; NaN leaves T_f as it is.
     Source:
         Raghunathan, Reiter, Rubin (2003), J. Official Statistics 19; [park2014].

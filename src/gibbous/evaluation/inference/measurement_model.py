@@ -54,11 +54,8 @@ class Likelihood:
 def summed(one: Likelihood, level: float) -> tuple[float, float, float, float, float]:
     """Mean, standard deviation and interval of a share, and how much of its variance is sampling.
 
-    Args:
-        one: of a combination.
-        level: of the interval, whose ends leave out the same probability.
     Returns:
-        mean, sd, low, high; the mean of p (1 - p) / n over the variance, in [0, 1].
+        mean, sd, low, high (equal tails); the mean of p (1 - p) / n over the variance, in [0, 1].
     """
     special, optimize = need("scipy.special", "evaluate"), need("scipy.optimize", "evaluate")
     log = one.log + _of_counts(one.inside, one.outside)
@@ -91,12 +88,8 @@ def by_law(
     """Shares of the combinations of some columns, where the release says their law and the rule asks for it.
 
     Args:
-        release, columns, counted: as for `likelihoods`.
-        facts: of the release; its records are n where they were given.
         rule: "measurement" sums over true counts, and so does "auto" for rows of known law; "auto" and
             "unified" read shares off released tables, unbiased.
-        level: of the intervals.
-        names: of the combinations.
     Returns:
         None where rows are to be combined.
     Raises:
@@ -148,8 +141,6 @@ def likelihoods(
     """What is known of each combination of some columns, in their row-major order, and its likelihood.
 
     Args:
-        release: as loaded.
-        columns: positions in its schema.
         counted: rows of each set in each combination, for a method whose rows are what it releases.
         records: n where it is stated; rows that were drawn need it, tables have noisy totals.
     Returns:

@@ -33,7 +33,6 @@ class Fitted:
 
     Attributes:
         estimates, variances: float64 (coefficients,); NaN where the table does not determine them.
-        names: of the coefficients.
         absent: coefficients without any row that shows them (a level that does not occur), or with
             fewer rows than terms.
         separated: coefficients without a finite estimate, because the terms predict the response.
@@ -63,8 +62,6 @@ def fit(model: Formula, codes: Codes, frame: pl.DataFrame | None = None) -> Fitt
     """Fit a model to one table.
 
     Args:
-        model: checked against the schema of `codes`.
-        codes: rows; levels come from here.
         frame: the same rows with values; only numeric and date columns are read from it.
     Returns:
         Coefficients in the same order for every table of this schema.
@@ -239,7 +236,6 @@ def parse(
     Args:
         formula: "response ~ terms", for example "y ~ a + b * c"; names with signs in backticks.
         family: gaussian, binomial, multinomial or poisson.
-        schema: of the release.
         reference: column -> the level that its others are compared with; by default its first.
     Raises:
         UsageError: no such family, column or level, a formula that cannot be read, or a response that

@@ -67,14 +67,10 @@ def noise_variance(
     chosen with noise (the contexts) would be chosen again.
 
     Args:
-        tables: public.
-        estimator: of a table of rows.
-        seed: of noise and rows.
         replicates: >= 2; the standard error of the variance is about sqrt(2 / replicates) of it. None
             takes 100; where each one fits a model again 10, or 40 if the model is small.
         rows: of one half; None takes four times the noisy number of records, 2,000 to 40,000.
         refit: fits again a model that is saved beside its tables; None takes the recipe's own.
-        progress: told how many replicates are done.
         early: given what the first 10 replicates say (4, if a model is fitted again), where more are made.
     Returns:
         V_s, at least 0, and its standard error; replicates - 1 degrees of freedom if rows were endless.

@@ -14,11 +14,8 @@ SHOWN = 20  # levels that a refusal lists
 
 
 def references_of(columns: Sequence[Column], asked: Mapping[str, str]) -> dict[str, str]:
-    """The reference level of each column of a model that has one.
+    """The reference level of each column with levels: the one asked for by name, else the first.
 
-    Args:
-        columns: with levels; the outcome among them where the family distinguishes its levels.
-        asked: name -> level; the first level of the others.
     Raises:
         UsageError: a name that is none of these columns, or a level that its column does not have.
     """

@@ -41,12 +41,9 @@ class Facts:
         sets: m; None where it is taken from the estimates.
         rows: N of one set (mean); None if unknown.
         records: n; None if unknown.
-        records_from: where n comes from, in words.
         sanitized: "once": tables were noised once and all sets come from them; "per_set": each set
             was paid for; None: no noise is known of.
         draws: whether each set has parameters of its own.
-        method: name; empty if unknown.
-        biases: what no combining rule covers, in words.
         alike: whether all sets with noise of their own have tables of the same columns. Where tables
             were chosen for each set, V_s given its tables is not all that differs between sets.
     """
@@ -70,12 +67,7 @@ class Facts:
 
 
 def facts_of(release: Release, records: float | None = None) -> Facts:
-    """Read the facts off a receipt and the public tables; no record is needed.
-
-    Args:
-        release: as loaded, or as synthesize returned it.
-        records: n, where it is public; None takes the noisy number of rows of the tables.
-    """
+    """Facts off a receipt and the public tables; n is `records`, or the tables' noisy number of rows."""
     receipt, tables = release.receipt, release.tables
     rows = [float(r) for r in receipt["rows"]]
     method = inner_method(receipt)
@@ -147,11 +139,7 @@ def _widest(schema: Schema) -> str:
 
 
 def checked_size(name: str, value: float | None) -> float | None:
-    """A number of rows or records.
-
-    Raises:
-        UsageError: it is not a positive number.
-    """
+    """A number of rows or records; UsageError if it is not a positive number."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
@@ -170,14 +158,12 @@ def _innermost(name: str, params: dict[str, Any]) -> str:
 
 
 def _sanitized(tables: Tables | None, method: str) -> Sanitized:
-    """Whether all sets share one noise."""
     if tables is None:
         return "once" if method in SHARED else "per_set"
     return "per_set" if tables.noisings > 1 else "once"
 
 
 def _draws(tables: Tables | None, method: str, params: Any) -> Draws:
-    """Whether each set has parameters of its own, drawn from a posterior law."""
     if tables is None:
         if "posterior" in (params.get("draws"), dict(params.get("options") or ()).get("draws")):
             return "posterior"
@@ -187,7 +173,6 @@ def _draws(tables: Tables | None, method: str, params: Any) -> Draws:
 
 
 def _alike(tables: Tables) -> bool:
-    """Whether the tables of all sets are of the same columns."""
     contexts = [
         {table.context for table in tables.of_set(index).published()}
         for index in range(tables.noisings)
@@ -252,7 +237,6 @@ def _of_rows(receipt: Any) -> list[str]:
 
 
 def _numbers(release: Release) -> bool:
-    """Whether numbers were drawn as numbers, not as bins with a place inside."""
     if release.tables is None:
         return inner_method(release.receipt) == "multiple_synthesis"
     first = release.tables.of_set(0)

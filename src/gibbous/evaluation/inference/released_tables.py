@@ -29,7 +29,6 @@ class Margin:
         counts: float64 (combinations,), row-major over the columns in the order asked for; unbiased,
             hence possibly negative.
         variance: of the noise in one of these counts, in counts squared; equal for all.
-        tables: how many released tables were used.
     """
 
     counts: Floats
@@ -109,9 +108,6 @@ def _added(parts: list[Margin | None]) -> Margin | None:
 def shares(counted: Margin, records: float) -> tuple[Floats, Floats, Noise]:
     """Shares of the combinations with both of their variances, by the delta method.
 
-    Args:
-        counted: noisy counts.
-        records: n, for the sampling variance.
     Returns:
         Shares (they sum to 1 and may be negative), sampling variance p (1 - p) / n, and V_s.
     """

@@ -128,11 +128,7 @@ def _unified(
 def remarks(
     moments: Spread, rule: str, facts: Facts, noise: Noise | None, variance: Variance, *, sets: int
 ) -> tuple[str, ...]:
-    """What was assumed or went against the rule, before what no rule covers.
-
-    Args:
-        sets: how many there are, also those without an estimate.
-    """
+    """What was assumed or went against the rule, before what no rule covers."""
     said = list(noise.notes) if noise else []
     if noise is not None and noise.shift is not None:
         said += _shifted(noise.shift, variance)
@@ -212,11 +208,7 @@ def _odd(moments: Spread) -> list[str]:
 
 
 def sizes(facts: Facts, what: str) -> tuple[float, float]:
-    """N / n, and n.
-
-    Raises:
-        UsageError: one of them is unknown.
-    """
+    """N / n, and n; UsageError if one of them is unknown."""
     if facts.ratio is None or facts.records is None:
         missing = [n for n in ("rows", "records") if getattr(facts, n) is None]
         raise UsageError(

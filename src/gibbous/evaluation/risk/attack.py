@@ -42,9 +42,7 @@ def attack(
     """A finding about the records, with two more references and the difference to outsiders.
 
     Args:
-        metric: as for `find`.
         measure: success of the attack on the first table through the second, with an interval.
-        columns: keys, then the sensitive column.
         outsiders: the same for records that no synthesizer saw (first table: the real records);
             None: `measure` with the holdout in place of the records.
         also: further references by name, each a function of (records, synthetic set).

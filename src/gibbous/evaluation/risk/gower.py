@@ -92,8 +92,7 @@ def near(queries: Points, pool: Points, *, odds: float = 100.0) -> Near:
     """The nearest of all rows of the pool for each query, and the density of the pool there.
 
     Args:
-        queries: rows to look for.
-        pool: rows to look among; at least one.
+        queries, pool: rows to look for, and among; the pool has at least one.
         odds: a row whose codes differ in one column more weighs this many times less; > 1.
     Returns:
         Exact results: every pair is compared.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gibbous.core.context import located
 from gibbous.evaluation.tables import Side
 
 _WORD = 1 << 62  # packed keys stay below this
@@ -16,7 +17,6 @@ def packed(sides: Sequence[Side], columns: Sequence[str]) -> list[np.ndarray]:
     """One integer a row, the same for two rows (of any of the tables) that agree on the columns.
 
     Args:
-        sides: tables under one schema.
         columns: names; none gives every row the same integer.
     Returns:
         int64 (rows,) a table. No table of all combinations is made: where their number does not fit
@@ -61,27 +61,13 @@ class Tally:
 
     def at(self, labels: np.ndarray) -> np.ndarray:
         """Counts of these integers, zero where one does not occur: int64 (wanted,)."""
-        places, hit = self.place(labels)
+        places, hit = located(self.keys, labels)
         return np.where(hit, self.counts[places], 0) if len(self.keys) else places
-
-    def place(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Position of each in `keys` (zero if absent), and whether it is there."""
-        if not len(self.keys):
-            return np.zeros(len(labels), np.int64), np.zeros(len(labels), bool)
-        places = np.minimum(np.searchsorted(self.keys, labels), len(self.keys) - 1)
-        return places, self.keys[places] == labels
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cells:
-    """A sparse cross table: groups by the codes of one column.
-
-    Attributes:
-        group: the group of each cell that is not empty, increasing: int64 (cells,).
-        level: its code.
-        count: its rows.
-        total: rows of its group.
-    """
+    """A sparse cross table: groups, increasing, by the codes of one column; int64 (cells,) each."""
 
     group: np.ndarray
     level: np.ndarray
@@ -90,12 +76,7 @@ class Cells:
 
     @staticmethod
     def of(groups: np.ndarray, levels: np.ndarray, size: int) -> Cells:
-        """Count groups by levels.
-
-        Args:
-            groups: int64 (rows,), not negative.
-            levels: codes (rows,) below `size`.
-        """
+        """Count groups, int64 (rows,) and not negative, by codes below `size`."""
         seen, numbers = np.unique(groups, return_inverse=True)
         cells = Tally.of(numbers.astype(np.int64) * size + levels)
         number, level = np.divmod(cells.keys, size)
@@ -123,7 +104,7 @@ class Cells:
             share float64 (wanted,), NaN where the group has no rows; rows int64 (wanted,).
         """
         seen, first = np.unique(self.group, return_index=True)
-        place, hit = Tally(seen, self.total[first]).place(groups)
+        place, hit = located(seen, groups)
         rows = np.where(hit, self.total[first][place], 0) if len(seen) else place
         size = int(max(self.level.max(initial=0), np.max(levels, initial=0))) + 1
         number = np.repeat(np.arange(len(seen)), np.diff([*first, len(self.group)]))

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from gibbous.core.context import located
 from gibbous.core.finding import Finding
 from gibbous.evaluation.measure import Measured, Metric, Options, binomial, mean
 from gibbous.evaluation.risk.attack import attack, row
-from gibbous.evaluation.risk.groups import Cells, Tally, packed
+from gibbous.evaluation.risk.groups import Cells, packed
 from gibbous.evaluation.tables import Side, Subject
 
 MODE = Metric(
@@ -65,21 +66,12 @@ def findings(subject: Subject, options: Options) -> list[Finding]:
 
 
 def mode_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: str) -> Measured:
-    """Success of guessing by the mode.
-
-    Args:
-        targets: the people whose keys the intruder knows.
-        release: what the intruder has.
-        keys: known columns.
-        sensitive: the column to guess.
-    Returns:
-        The share guessed right, with a Clopper-Pearson interval.
-    """
+    """Share of targets whose keys are known that the mode guesses right, with Clopper-Pearson interval."""
     mine, offered = packed([targets, release], keys)
     index, size = release.schema.index(sensitive), release.schema[sensitive].size
     truth, values = targets.codes.by_column[index], release.codes.by_column[index]
     groups, modes = Cells.of(offered, values, size).modes()
-    place, hit = Tally(groups, modes).place(mine)
+    place, hit = located(groups, mine)
     guess = np.where(hit, modes[place], np.argmax(np.bincount(values, minlength=size)))
     right = guess == truth
     count = int(right.sum())
@@ -97,13 +89,7 @@ def _among(about: str, right: np.ndarray) -> Mapping[str, Any]:
 
 
 def mean_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: str) -> Measured:
-    """Error of guessing by the mean.
-
-    Args:
-        targets, release, keys, sensitive: as for `mode_attack`; the column is ordered.
-    Returns:
-        The mean absolute error with a normal interval; NaN where no number is known.
-    """
+    """Mean absolute error of guessing an ordered column by the mean, normal interval; NaN without numbers."""
     mine, offered = packed([targets, release], keys)
     index = release.schema.index(sensitive)
     truth, values = targets.numbers[:, index], release.numbers[:, index]
@@ -113,7 +99,7 @@ def mean_attack(targets: Side, release: Side, keys: Sequence[str], sensitive: st
     groups, number = np.unique(offered[offers], return_inverse=True)
     total = np.bincount(number, weights=values[offers])
     means = total / np.bincount(number)
-    place, hit = Tally(groups, means).place(mine[known])
+    place, hit = located(groups, mine[known])
     guess = np.where(hit, means[place], values[offers].mean())
     error = np.abs(guess - truth[known])
     value = float(error.mean())

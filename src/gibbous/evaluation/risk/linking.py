@@ -84,11 +84,7 @@ def largest(
 
 
 def belief(targets: Side, release: Side, columns: Sequence[str], sensitive: str) -> np.ndarray:
-    """Pr(Y | columns) in the release at each target's own values.
-
-    Returns:
-        float64 (targets,); NaN where no row of the release has the target's values of the columns.
-    """
+    """Pr(Y | columns) in the release at each target's own values, float64 (targets,); NaN without a row."""
     index, size = release.schema.index(sensitive), release.schema[sensitive].size
     truth, values = targets.codes.by_column[index], release.codes.by_column[index]
     mine, offered = packed([targets, release], columns)

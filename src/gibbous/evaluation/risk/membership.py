@@ -117,13 +117,7 @@ class Scene:
 
 
 def judged(members: np.ndarray, strangers: np.ndarray) -> Measured:
-    """Area under the ROC curve of scores that should be higher for members.
-
-    Args:
-        members, strangers: scores, float64.
-    Returns:
-        The area, its interval, and the detection rates at low false alarm rates.
-    """
+    """Area under the ROC curve of scores (higher for members), its interval, detection at few alarms."""
     area = auc(members, strangers)
     trials = min(len(members), len(strangers))
     rows = tuple(_detection(members, strangers, rate) for rate in RATES)

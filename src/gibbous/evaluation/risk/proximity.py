@@ -57,7 +57,6 @@ def closer(
     Args:
         real, holdout: the larger one is cut to the size of the smaller.
         synthetic: at most `probes` of its rows are looked up.
-        seed: of both samples.
     """
     size = min(real.rows, holdout.rows)
     inside = real.take(sampled(real.rows, size, seed, 10))

@@ -112,8 +112,6 @@ def right_match(single: int, double: int, fraction: float) -> float:
     """Estimated probability that a person who matches a unique row of a sample is that row's.
 
     Args:
-        single: keys that occur once in the sample.
-        double: keys that occur twice.
         fraction: share of the population that was sampled at random, in (0, 1].
     Returns:
         In [0, 1]; NaN where no row is unique. Exactly 1 when the sample is the population.

@@ -102,6 +102,5 @@ def _numbers(side: Side, column: Column) -> np.ndarray:
 
 
 def _read(side: Side, column: Column) -> pl.Series:
-    """A column as it was read, where that is kept."""
     read = side.read
     return (side.frame if read is None or column.name not in read.columns else read)[column.name]

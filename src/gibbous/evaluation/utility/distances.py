@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gibbous.core.codes import Codes
+from gibbous.core.context import located
 from gibbous.core.finding import Finding
 from gibbous.core.tables import Sparse
 from gibbous.evaluation.measure import NOTHING, Measured, Metric, Options, assemble
@@ -26,7 +27,6 @@ from gibbous.evaluation.utility.margin_scores import (
     chosen,
     groups_of,
     interval,
-    located,
     mean_finding,
     scored,
     unravelled,
@@ -101,7 +101,6 @@ class Fit:
     """U(X, Z) over some columns.
 
     Attributes:
-        value: U.
         cells: combinations that occur in the real records, k.
         outside: share of synthetic rows on others.
         single: share of real records that are alone with their combination.
@@ -197,7 +196,6 @@ def whole(
     """U(X, Z) over all columns; only combinations that occur are held.
 
     Args:
-        seed: of the groups of the jackknife.
         intervals: how many of the first tables get one.
     Returns:
         For each table its fit, and those without each group; none of these for under 2 * GROUPS rows.

@@ -54,14 +54,7 @@ LASSO_MSE = Metric(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """All that a LASSO fit needs to know of its rows.
-
-    Attributes:
-        gram: X'X / rows of centered terms, float64 (terms, terms).
-        cross: X'y / rows.
-        mean: of the terms.
-        target: mean of the target.
-    """
+    """All that a LASSO fit needs of its rows: X'X / rows of centered terms, X'y / rows, means."""
 
     gram: np.ndarray
     cross: np.ndarray
@@ -81,9 +74,6 @@ def findings(
     Numbers are taken as they are, days as days, ordinal and binary levels as 0, 1, 2, ... A nominal
     target of more than two levels has no LASSO, and other columns with more than TERMS levels are too
     many: the findings are then not defined, and say so.
-
-    Args:
-        penalties: how many.
     """
     return [f for target in options.targets for f in _findings(subject, target, penalties)]
 
@@ -93,10 +83,6 @@ def path(moments: Moments, penalties: np.ndarray) -> np.ndarray:
 
     The loss depends on the rows through the moments alone, so they are replaced by a square root of
     the Gram matrix: as many rows as terms.
-
-    Args:
-        moments: of the table.
-        penalties: decreasing.
     """
     linear = need("sklearn.linear_model", "evaluate")
     values, vectors = np.linalg.eigh(moments.gram)
@@ -237,7 +223,6 @@ def _undefined(subject: Subject, target: str, why: str) -> list[Finding]:
 def _rows(
     table: Side, target: str, others: Sequence[str]
 ) -> tuple[Any, tuple[str, ...], np.ndarray]:
-    """Design, its terms and target values of the rows that have a target."""
     values = measured(table, target)
     known = np.flatnonzero(~np.isnan(values))
     matrix, terms = dummies(table.take(known), others)

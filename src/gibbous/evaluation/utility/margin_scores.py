@@ -73,8 +73,6 @@ def chosen(columns: int, order: int, seed: int, sample: int = SAMPLE) -> tuple[M
     """The margins of one order, in lexicographic order.
 
     Args:
-        columns: number of columns of the schema.
-        order: columns a margin.
         seed: public; decides which margins of an order above EVERY are taken.
         sample: at most so many of such an order; all of them where there are fewer.
     Returns:
@@ -111,15 +109,7 @@ def combination(columns: int, order: int, rank: int) -> Margin:
 def cells(
     codes: Codes, margins: Sequence[Margin], *, given: tuple[int, ...] = ()
 ) -> Iterator[Sparse]:
-    """Count margins.
-
-    Args:
-        codes: the table.
-        margins: columns whose combinations are the levels; the last one varies fastest.
-        given: columns whose combinations are the keys.
-    Yields:
-        Per margin the cells that occur.
-    """
+    """The cells that occur of each margin: keys by the columns `given`, levels with the last one fastest."""
     engine = LocalEngine.from_codes(codes)
     sizes = codes.schema.sizes
     keys = tuple(sizes[c] for c in given)
@@ -130,13 +120,6 @@ def cells(
         for counts in engine.tally(batch):
             assert isinstance(counts.cells, Sparse)
             yield counts.cells
-
-
-def located(known: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each wanted level is among known ones (increasing, at least one), and whether it is."""
-    places = np.searchsorted(known, levels)
-    places[places == len(known)] = 0
-    return places, known[places] == levels
 
 
 def grouped(codes: Codes, groups: int, seed: int) -> Codes:
@@ -170,11 +153,7 @@ def unravelled(levels: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
 
 
 def interval(value: float, deleted: np.ndarray, low: float, high: float) -> tuple[float, float]:
-    """95 % interval around a value, within [low, high].
-
-    Args:
-        deleted: the value without each group, float64 (GROUPS,).
-    """
+    """95 % interval around a value, within [low, high], by the jackknife: `deleted` is float64 (GROUPS,)."""
     apart = float(((deleted - deleted.mean()) ** 2).sum())
     half = QUANTILE * math.sqrt((GROUPS - 1) / GROUPS * apart)
     return max(low, value - half), min(high, value + half)
@@ -189,14 +168,7 @@ def scored(
     seed: int = 0,
     intervals: int = 0,
 ) -> list[Scored]:
-    """Apply a measure to each margin of each table.
-
-    Args:
-        real, others: tables of one schema, each with at least one row.
-        margins: the columns of each margin, at least one.
-        seed: of the groups.
-        intervals: how many of the first tables get a jackknife.
-    """
+    """Apply a measure to each margin of each table; the first `intervals` of them get a jackknife."""
     wide = [t < intervals and table.rows >= 2 * GROUPS for t, table in enumerate(others)]
     tallies = [
         cells(grouped(table, GROUPS, seed), margins, given=(len(table.schema),))
@@ -218,11 +190,7 @@ def scored(
 
 
 def without(table: Sparse) -> tuple[np.ndarray, np.ndarray]:
-    """Levels of a table with groups as keys, and their counts in the whole of it and without each group.
-
-    Returns:
-        levels; int64 (1 + GROUPS, levels).
-    """
+    """Levels, and their counts in the whole table and without each group, int64 (1 + GROUPS, levels)."""
     levels, place = np.unique(table.levels, return_inverse=True)
     counts = np.zeros((1 + GROUPS, len(levels)), dtype=np.int64)
     counts[table.keys.astype(np.int64) + 1, place] = table.values
@@ -240,12 +208,7 @@ def mean_finding(
     detail: Sequence[Mapping[str, Any]] = (),
     note: str = "",
 ) -> Finding:
-    """The finding of a mean over margins, in [0, high].
-
-    Args:
-        sets: one a synthetic set.
-        null: of the references.
-    """
+    """The finding of a mean over margins, in [0, high]."""
     measured = [
         Measured(
             one.mean,

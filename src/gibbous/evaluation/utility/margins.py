@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gibbous.core.codes import Codes
+from gibbous.core.context import located
 from gibbous.core.finding import Finding
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Sparse
@@ -20,7 +21,6 @@ from gibbous.evaluation.utility.margin_scores import (
     Scored,
     cells,
     chosen,
-    located,
     mean_finding,
     scored,
 )
@@ -123,11 +123,7 @@ def _rows(
 
 
 def overlays(schema: Schema, real: Codes, synthetic: Codes) -> list[dict[str, Any]]:
-    """Share of each level on both sides, column by column, for charts.
-
-    Columns with more than LEVELS levels show the largest of the real ones in code order, and the rest
-    as one row.
-    """
+    """Share of each level on both sides, column by column; LEVELS at most, the largest and the rest."""
     every = chosen(len(schema), 1, 0)
     out = []
     for (j,), mine, theirs in zip(every, cells(real, every), cells(synthetic, every), strict=True):

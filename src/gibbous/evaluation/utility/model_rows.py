@@ -29,7 +29,6 @@ class Rows:
 
     Attributes:
         matrix: float64 (rows, terms); no terms where the first table has no rows to learn them from.
-        terms: names of the columns of `matrix`; the same for every table.
         target: float64 (rows,): values, or codes of the target's levels.
         dropped: rows left out because a number that the formula needs is missing or not finite.
         spec: how the matrix was made, for the next table.
@@ -48,7 +47,6 @@ def parse(text: str, schema: Schema) -> Formula:
     Args:
         text: for example "stay ~ age + sex"; names with spaces in backticks. Functions: C, I,
             center, exp, log, log10, log2, poly, scale.
-        schema: of the tables.
     Returns:
         The formula; its family is ols for a number, a date or an expression, logit for two levels,
         multinomial for more.
@@ -67,8 +65,6 @@ def rows(formula: Formula, table: Side, spec: Any = None) -> Rows:
     first table and used for the others.
 
     Args:
-        formula: a checked formula.
-        table: a table.
         spec: of the first table's Rows; None for the first table.
     Raises:
         UsageError: a function cannot be computed for its column.
@@ -153,9 +149,6 @@ def propensity_design(
     column, of the indicator of the most frequent level of another one.
 
     Args:
-        tables: under one schema.
-        seed: of the pairs, where there are more than fit.
-        groups: at most so many a column.
         terms: at most so many columns; main effects come first, with at least two groups a column.
     Returns:
         float64 (rows, terms): centered, without constant and collinear columns, without intercept.
@@ -211,9 +204,6 @@ def estimable(matrix: np.ndarray) -> np.ndarray:
 def dummies(table: Side, columns: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
     """Dummy coding by the schema's levels, sparse: the same columns for every table.
 
-    Args:
-        table: a table.
-        columns: which of its columns.
     Returns:
         (matrix, terms): float64 scipy CSR (rows, terms). A nominal, ordinal or binary column has one
         term a code but the first; a numeric or date column has its value as share of its bounds
@@ -283,7 +273,6 @@ def _score(column: Column, numbers: np.ndarray, codes: np.ndarray) -> np.ndarray
 
 
 def _dummies(members: np.ndarray) -> np.ndarray:
-    """Indicators of all groups but the most frequent one."""
     count = np.bincount(members)
     others = [g for g in np.flatnonzero(count) if g != count.argmax()]
     marked: np.ndarray = members[:, None] == np.array(others, dtype=members.dtype)[None, :]

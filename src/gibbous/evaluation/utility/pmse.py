@@ -83,7 +83,6 @@ class Propensity:
     Attributes:
         pmse: mean squared distance of the scores from c, in [0, c(1 - c)] at the training rows.
         null: what a resample of the real records scores on average; 0 where it is not told apart.
-        spread: standard deviation of the null.
         terms: of the model, without intercept; leaves less one for a tree.
     """
 
@@ -103,11 +102,7 @@ METRICS = (PMSE, PMSE_RATIO, PMSE_TREE, PMSE_TREE_RATIO)
 
 @one_thread()
 def findings(subject: Subject, _: Options = NOTHING, *, rows: int = ROWS) -> list[Finding]:
-    """pmse and pmse_ratio of a logistic model, pmse_tree and pmse_tree_ratio of a tree.
-
-    Args:
-        rows: at most so many of each side, by seed.
-    """
+    """pmse and pmse_ratio of a logistic model and of a tree, on at most `rows` of each side, by seed."""
     tables = {f"set {i}": one for i, one in enumerate(subject.sets, 1)} | references(subject)
     seed = subject.seed
     real = subject.real.take(sampled(subject.real.rows, rows, seed, 22))
@@ -153,8 +148,6 @@ def expected(terms: int, real: int, synthetic: int, *, seen: float = 1.0) -> tup
 
     Args:
         terms: without intercept.
-        real: rows of real records in the fit.
-        synthetic: rows of synthetic records in the fit.
         seen: share f of the records that is in the fit; 0 for records of another sample.
     Returns:
         (mean, standard deviation).
@@ -173,7 +166,6 @@ def by_logistic(matrix: np.ndarray, real: int, *, seen: float = 1.0) -> Propensi
     Args:
         matrix: float64 (rows, terms), the real rows first; no intercept, no collinear columns.
         real: how many rows are real.
-        seen: see `expected`.
     """
     rows, terms = matrix.shape
     label = np.arange(rows) >= real
@@ -191,13 +183,7 @@ def by_logistic(matrix: np.ndarray, real: int, *, seen: float = 1.0) -> Propensi
 
 
 def by_tree(numbers: np.ndarray, real: int, seed: int) -> tuple[float, int]:
-    """Fit a tree: (pmse, leaves).
-
-    Args:
-        numbers: float64 (rows, columns), NaN for missing, the real rows first.
-        real: how many rows are real.
-        seed: of the order in which equal splits are tried.
-    """
+    """Fit a tree, (pmse, leaves), to float64 (rows, columns), NaN for missing, the real rows first."""
     trees = need("sklearn.tree", "evaluate")
     label = np.arange(len(numbers)) >= real
     model = trees.DecisionTreeClassifier(

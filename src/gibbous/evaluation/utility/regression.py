@@ -99,8 +99,6 @@ class Fit:
 
     Attributes:
         estimate: float64 (coefficients,), NaN where a coefficient does not exist.
-        se: their standard errors.
-        rows: used.
         dropped: rows left out for missing numbers.
         note: why coefficients are missing; empty if none is.
     """
@@ -117,8 +115,6 @@ def fit(family: str, rows: Rows, *, levels: int = 2, base: int = 0) -> Fit:
 
     Args:
         family: ols, logit (of code 1) or multinomial (each code against the base).
-        rows: design and target.
-        levels: codes of the target (logit, multinomial).
         base: the code that the others are compared with (multinomial).
     Returns:
         Coefficients in the order of `rows.terms`; multinomial: all terms of the first other code,

@@ -52,13 +52,7 @@ R2 = Metric(
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score on test records.
-
-    Attributes:
-        value: NaN where it is not defined.
-        error: its standard error over test records.
-        levels: (code, records, AUC) of each level that is scored.
-    """
+    """A score on test records (NaN if not defined), its standard error, and (code, records, AUC) a level."""
 
     value: float
     error: float
@@ -77,12 +71,7 @@ METRICS = (AUC, R2)
 def findings(
     subject: Subject, options: Options = NOTHING, *, rows: int = ROWS, rounds: int = ROUNDS
 ) -> list[Finding]:
-    """One finding a target column; none without targets.
-
-    Args:
-        rows: at most so many are trained on, by seed.
-        rounds: of boosting.
-    """
+    """One finding a target column, trained on at most `rows` by seed; none without targets."""
     return [_finding(subject, target, rows, rounds) for target in options.targets]
 
 
@@ -231,7 +220,6 @@ def _boosted(model: Any, rounds: int, marked: np.ndarray, seed: int) -> Any:
 def _features(
     train: Side, test: Side, others: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features of both tables, and which of them are categories."""
     places = [train.schema.index(name) for name in others]
     before, after = train.numbers[:, places].copy(), test.numbers[:, places].copy()
     marked = np.array([not train.schema[name].ordered for name in others])
@@ -262,7 +250,6 @@ def _interval(score: Score, column: Column) -> tuple[float, float] | None:
 
 
 def _detail(column: Column, synthetic: Score, real: Score) -> list[dict[str, Any]]:
-    """One row a level that is scored; for a numeric target, one row."""
     if column.binned:
         return [{"level": "", "records": None, "real": real.value, "synthetic": synthetic.value}]
     labels, reached = column.labels(), {code: value for code, _, value in real.levels}

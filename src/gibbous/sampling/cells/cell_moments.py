@@ -43,13 +43,11 @@ def fitted(
     correlation matrix is moved to a positive definite one.
 
     Args:
-        schema: public.
         counts: noisy counts of `layout.cell_context`.
         sums: a first moment of each numeric column over the same cells; second moments of each pair
             and each square, over the same cells (a covariance a cell) or over the first factor's own
             context (one covariance).
         prior: virtual records of the whole table, for the posterior law of the shares.
-        draws, values: see CellModel.
         raised: standard deviations of its noise that a variance at its floor is put above it.
     Source:
         [bowen2016, s4.2, s4.3] with sums in place of means: docs/proofs/modips.md.
@@ -246,7 +244,6 @@ class _Work:
         """What variances at their floor become, (matrices, d); `raised` spreads of the noise above it.
 
         Args:
-            degrees: of each matrix.
             sums: noisy sums of squares behind one variance.
             squares: squared means behind it, added up, (matrices, d).
         """
@@ -299,7 +296,6 @@ def _projected(
     Args:
         covariances: float64 (matrices, d, d), symmetric, in grid steps squared.
         halves: half range of each column, (d,).
-        freedom: (matrices,).
         least: what a variance at its floor becomes, (matrices, d).
     """
     if not covariances.size:

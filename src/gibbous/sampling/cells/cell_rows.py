@@ -29,23 +29,14 @@ _PATIENCE = 100  # attempts at a row that no structural zero rules out; then it 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellsReady:
-    """A cell model prepared for drawing rows.
-
-    Attributes:
-        schema: public.
-        model: the model.
-    """
+    """A cell model prepared for drawing rows."""
 
     schema: Schema
     model: CellModel
 
 
 def ready_cells(schema: Schema, model: CellModel) -> CellsReady:
-    """Prepare a model.
-
-    Raises:
-        ResourceLimit: it is too large to draw from.
-    """
+    """Prepare a model; ResourceLimit if it is too large to draw from."""
     width = len(model.numbers)
     numbers = model.cells * (1 + width + width**2)
     if numbers > MOST:
@@ -60,12 +51,7 @@ def ready_cells(schema: Schema, model: CellModel) -> CellsReady:
 
 
 class CellRows:
-    """The rows of one set.
-
-    Args:
-        found: the prepared model.
-        seed, set_index: of the set.
-    """
+    """The rows of one set."""
 
     def __init__(self, found: CellsReady, seed: int, set_index: int) -> None:
         self.found, self.seed = found, (seed, set_index)
@@ -148,7 +134,6 @@ class CellRows:
         return state, numbers
 
     def _uniform(self, places: np.ndarray, attempt: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that are uniform over levels and bounds."""
         schema, model = self.found.schema, self.found.model
         points = [
             uniforms(places, stream_key(*self.seed, STREAM, _UNIFORM, attempt, j))

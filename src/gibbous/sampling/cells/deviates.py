@@ -84,12 +84,7 @@ _FARTHEST = (
 
 
 def uniforms(numbers: np.ndarray, key: int) -> Floats:
-    """Uniforms strictly inside (0, 1) at chosen places of a stream.
-
-    Args:
-        numbers: uint64, any shape.
-        key: of the stream.
-    """
+    """Uniforms strictly inside (0, 1) at chosen places, uint64, of a stream."""
     word = mix64(numbers * np.uint64(GOLDEN) + np.uint64(key))
     # 52 bits and a half: exact in float64, hence never 0 and never 1.
     found: Floats = ((word >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
@@ -104,8 +99,6 @@ def normals(numbers: np.ndarray, key: int) -> Floats:
 def normal_quantile(share: np.ndarray) -> Floats:
     """The inverse of the standard normal distribution function, to about 1e-16 relative.
 
-    Args:
-        share: float64 in (0, 1), any shape.
     Source:
         Wichura (1988), algorithm AS 241, PPND16.
     """
@@ -127,7 +120,6 @@ def log_gammas(shapes: np.ndarray, *stream: int) -> Floats:
 
     Args:
         shapes: float64 (count,), >= 0.
-        stream: names the stream, with the seed first.
     Source:
         Marsaglia and Tsang (2000); below shape 1 by a power of a uniform, in logarithms, so that
         tiny shapes do not vanish.

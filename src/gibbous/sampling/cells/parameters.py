@@ -50,7 +50,6 @@ def parameters(schema: Schema, model: CellModel, seed: int, set_index: int) -> P
 
     Args:
         schema: public; cells that its structural zeros rule out get no share.
-        seed, set_index: of the set.
     Source:
         [bowen2016, s4.1 to s4.3]; the inverse Wishart by Bartlett's decomposition.
     """

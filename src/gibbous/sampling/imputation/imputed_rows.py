@@ -59,8 +59,6 @@ class ImputedRows:
 
     Attributes:
         floor: virtual records, or None.
-        sweeps: passes a row, >= 1.
-        fit: how the regressions are fitted.
         posterior: sets that each have regressions of their own, fitted to records drawn anew with
             replacement; 0 for one fit that serves all rows.
     """
@@ -89,17 +87,8 @@ class ImputedRows:
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
-        """Fit, then draw the rows.
-
-        Args:
-            counts: the joint table of all columns; secret.
-            schema: public.
-            rows: how many; of all sets, each as many.
-            words: cryptographic 64-bit words.
-        Returns:
-            Public codes (rows, columns).
-        """
-        records, rules, states = records_of(counts[0]), rules_of(schema), []
+        """Fit to the joint table of all columns, then draw the rows of all sets, each as many."""
+        records, rules, states = records_of(counts[0], schema), rules_of(schema), []
         for _ in range(self.posterior or 1):
             seen = records.resampled(words) if self.posterior else records
             models = conditionals(seen, self.fit) if rows else ()

@@ -7,12 +7,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gibbous.core.context import strides
 from gibbous.core.extras import need
 from gibbous.core.protocols import Words64
+from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
 from gibbous.core.tables import Counts
 from gibbous.sampling.exact_draws import bounded
+from gibbous.sampling.urn_rows import occupied
 
 _STREAM = 0x696D70  # "imp"
 
@@ -24,7 +25,6 @@ class Records:
     Attributes:
         codes: int32 (columns, distinct).
         counts: int64 (distinct,): records with each; > 0.
-        sizes: number of codes of each column.
     """
 
     codes: np.ndarray
@@ -86,23 +86,10 @@ class Records:
         return np.searchsorted(np.cumsum(self.counts), order, side="right")
 
 
-def records_of(counts: Counts) -> Records:
-    """The rows behind a joint table: every combination that occurs, with its count.
-
-    Args:
-        counts: of a context over all columns with exact keys; secret.
-    """
-    context, cells = counts.context, counts.occupied()
-    sizes = dict(zip(context.columns, context.parent_sizes + context.target_sizes, strict=True))
-    codes = np.zeros((len(sizes), len(cells.values)), dtype=np.int32)
-    for columns, widths, numbers in (
-        (context.parents, context.parent_sizes, cells.keys),
-        (context.targets, context.target_sizes, cells.levels),
-    ):
-        whole = numbers.astype(np.uint64)
-        for column, step, size in zip(columns, strides(widths), widths, strict=True):
-            codes[column] = (whole // np.uint64(step)) % np.uint64(size)
-    return Records(codes, cells.values.astype(np.int64), tuple(sizes[j] for j in sorted(sizes)))
+def records_of(counts: Counts, schema: Schema) -> Records:
+    """The rows behind a joint table with exact keys: every combination that occurs, with its count."""
+    codes, values = occupied(counts, schema)
+    return Records(codes.astype(np.int32), values.astype(np.int64), schema.sizes)
 
 
 def design(records: Records, columns: tuple[int, ...]) -> Any:

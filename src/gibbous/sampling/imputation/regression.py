@@ -62,7 +62,6 @@ class Conditional:
     Secret: it was fitted to records without noise.
 
     Attributes:
-        target: position of the column.
         others: int64 (columns,): positions of those it depends on.
         starts: int64 (columns,): first line of each in the table.
         table: float64 (levels of the others together, levels).
@@ -90,11 +89,7 @@ class Conditional:
 
 
 def installed() -> None:
-    """Look for the solver before anything is paid.
-
-    Raises:
-        EngineFailure: scikit-learn or scipy is missing.
-    """
+    """Look for the solver before anything is paid; EngineFailure if scikit-learn or scipy is missing."""
     require(("sklearn", "scipy"), "evaluate")
 
 
@@ -140,7 +135,6 @@ def regressed(records: Records, target: int, strength: float, fit: Fit) -> Condi
 
     Args:
         records: with two levels of the target at least, and another column of two levels.
-        target: position of the column.
         strength: 1 / (total penalty).
         fit: all but folds and choice are used.
     """

@@ -82,19 +82,16 @@ def _apart(studio: Studio, formula: str, names: Sequence[str]) -> list[str]:
 
 
 def _places(side: str, names: Sequence[str]) -> set[int]:
-    """Columns that one side of a formula names."""
     words = set(re.findall(r"`([^`]+)`|(\w+)", side))
     found = {quoted or plain for quoted, plain in words}
     return {place for place, name in enumerate(names) if name in found}
 
 
 def _quoted(name: str) -> str:
-    """A name as a formula takes it."""
     return name if name.isidentifier() and name.isascii() else f"`{name}`"
 
 
 def _chosen(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Columns and levels of COLUMN=LEVEL."""
     pairs = (word.partition("=") for word in words if "=" in word)
     return [(name, level) for name, _, level in pairs]
 
@@ -130,7 +127,6 @@ def _latex(rows: list[list[str]]) -> str:
 
 
 def _fit(studio: Studio, form: Form) -> str:
-    """Fit a model, and combine its sets."""
     release, formula = needed_release(studio), form.text("formula", 1000)
     if "~" not in formula:
         raise refusal("FORMULA")

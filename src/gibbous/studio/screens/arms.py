@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from gibbous.core.documents import Unreadable, read_text, toml
 from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.studio.screens.parameters import checked, line, parameters, shown
 from gibbous.studio.words import refusal
-from gibbous.studio.workplace import MAX_BYTES, plain
+from gibbous.studio.workplace import MAX_BYTES
 
 if TYPE_CHECKING:
     from gibbous.core.method_card import About
@@ -35,7 +34,6 @@ class Arm:
     """One method of a study.
 
     Attributes:
-        method: its registered name.
         label: what points of it are called; "" for its name and what is given of it.
         given: parameters that are not the usual ones.
     """
@@ -66,7 +64,7 @@ def offered() -> list[About]:
 def document(path: Path) -> dict[str, Any]:
     """A study file as plain values; empty where there is none that this screen can read."""
     try:
-        found: dict[str, Any] = plain(toml(read_text(path, MAX_BYTES), parse_float=Decimal))
+        found: dict[str, Any] = toml(read_text(path, MAX_BYTES))
     except (OSError, Unreadable):
         return {}
     said = found.get("study", {})

@@ -11,7 +11,12 @@ from gibbous.reporting.labels import clipped
 from gibbous.studio import commands
 from gibbous.studio.looking import write_down
 from gibbous.studio.screens.folders import beside
-from gibbous.studio.screens.screen import Screen, needed_data, needed_release, needed_schema
+from gibbous.studio.screens.screen import (
+    Screen,
+    needed_data,
+    needed_release,
+    needed_schema,
+)
 from gibbous.studio.two_way import crossed
 from gibbous.studio.words import refusal
 from gibbous.studio.workplace import INTERNAL, aside
@@ -98,17 +103,9 @@ def _verdict(value: float, beside: dict[str, float], better: str = "lower") -> s
 
 def _columns(answer: Any) -> list[tuple[str, ...]]:
     """Single columns, those furthest from the records first, beside chance."""
-    found = [
-        one for one in (answer or {}).get("findings", []) if one.get("name") == "marginal_distance"
-    ]
-    rows = [
-        one
-        for one in (found[0].get("detail") or [] if found else [])
-        if isinstance(one.get("distance"), int | float)
-    ]
     return [
         (str(one.get("column", "")), f"{one['distance']:.4f}", _share(one.get("bootstrap")))
-        for one in sorted(rows, key=lambda one: -one["distance"])[:COLUMNS]
+        for one in _furthest(answer, "marginal_distance")[:COLUMNS]
     ]
 
 
@@ -118,14 +115,15 @@ def _share(value: Any) -> str:
 
 def _worst(answer: Any, names: Sequence[str]) -> list[dict[str, Any]]:
     """Pairs of columns, those furthest from the records first; none before a comparison."""
-    found = [one for one in (answer or {}).get("findings", []) if one.get("name") == "tv2"]
-    pairs = [
-        pair
-        for pair in (found[0].get("detail") or [] if found else [])
-        if isinstance(pair.get("distance"), int | float)
-        and {pair.get("first"), pair.get("second")} <= set(names)
-    ]
-    return sorted(pairs, key=lambda pair: -pair["distance"])[:PAIRS]
+    pairs = _furthest(answer, "tv2")
+    return [one for one in pairs if {one.get("first"), one.get("second")} <= set(names)][:PAIRS]
+
+
+def _furthest(answer: Any, name: str) -> list[dict[str, Any]]:
+    found = [one for one in (answer or {}).get("findings", []) if one.get("name") == name]
+    rows = (found[0].get("detail") or []) if found else []
+    known = [one for one in rows if isinstance(one.get("distance"), int | float)]
+    return sorted(known, key=lambda one: -one["distance"])
 
 
 def _drawn(found: Any) -> dict[str, Any] | None:
@@ -185,7 +183,6 @@ def _cross(studio: Studio, form: Form) -> str:
 
 
 def _evaluate(studio: Studio, form: Form) -> str:
-    """Compare, with the choice of keys and of a holdout kept in the request."""
     place, schema = studio.place, needed_schema(studio)
     release, data = needed_release(studio), needed_data(studio)
     chosen = {

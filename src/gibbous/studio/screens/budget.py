@@ -50,7 +50,6 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
 
 
 def _plain(number: object) -> str:
-    """A number as people write it: 1, 0.5, 1e-9."""
     return f"{float(str(number)):.12g}".replace("e-0", "e-")
 
 
@@ -78,7 +77,6 @@ def _row(studio: Studio, schema: Schema, epsilon: str) -> dict[str, Any]:
 
 
 def _errors(errors: dict[str, float]) -> list[tuple[str, float]]:
-    """The first expected errors, by the short names of the screen."""
     from gibbous.studio.words import words
 
     short = words()["errors"]
@@ -116,11 +114,7 @@ def plan_of(
 
 
 def budget_of(studio: Studio, name: str = "") -> dict[str, Any]:
-    """Epsilon and delta of the request, as the method takes them; None for what it has no place for.
-
-    Args:
-        name: of the method; "" for the one that is chosen.
-    """
+    """Epsilon and delta of the request, as the method takes them; None for what it has no place for."""
     from gibbous.core.params import describe
     from gibbous.mechanisms.registry import load
 
@@ -159,7 +153,6 @@ def _unit(studio: Studio, form: Form) -> str:
 
 
 def _spend(studio: Studio, form: Form) -> str:
-    """How much this release may spend, and how many rows it draws."""
     epsilon = form.number("own") if form.text("own") else form.number("epsilon")
     changes: dict[str, Any] = {
         "privacy.epsilon": float(epsilon),
@@ -179,7 +172,6 @@ def _spend(studio: Studio, form: Form) -> str:
 
 
 def _cap(studio: Studio, form: Form) -> str:
-    """The most that the data set may ever spend."""
     data, reading = needed_data(studio), studio.place.reading()
     epsilon, delta = form.number("epsilon"), form.number("delta", DELTA)
     command = commands.capped(data, epsilon, delta, reading)

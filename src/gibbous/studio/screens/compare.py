@@ -40,7 +40,8 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
     needed_schema(studio)
     study = arms.document(studio.place.folder / STUDY)
     job = studio.jobs.newest("compare")
-    points = _points(studio.jobs.answer(job))
+    answer = studio.jobs.answer(job) or {}
+    points = [p for p in answer.get("points", []) if isinstance(p, dict)]
     made, offered = commands.compared(), _offered(studio)
     measured = [name for name in (*METRICS, *OF_KEYS, *OF_BOTH) if any(name in p for p in points)]
     x, y = form.get("x", ""), form.get("y", "")
@@ -78,10 +79,6 @@ def _offered(studio: Studio) -> tuple[str, ...]:
     """Findings that can be measured: some need keys, or sensitive columns, which are chosen on Assess."""
     keys, sensitive = (bool(studio.place.value(f"evaluate.{name}", [])) for name in NAMED)
     return (*METRICS, *(OF_KEYS if keys else ()), *(OF_BOTH if keys and sensitive else ()))
-
-
-def _points(answer: Any) -> list[dict[str, Any]]:
-    return [p for p in (answer or {}).get("points", []) if isinstance(p, dict)]
 
 
 def _row(point: dict[str, Any], measured: list[str]) -> dict[str, Any]:
@@ -159,7 +156,6 @@ def _lines(
 
 
 def _ticks(values: list[float], places: list[float]) -> list[tuple[float, str]]:
-    """The values, but none over another one."""
     found: list[tuple[float, str]] = []
     for place, value in sorted(zip(places, values, strict=True)):
         if not found or place - found[-1][0] >= 36:
@@ -185,12 +181,10 @@ def _take(studio: Studio, form: Form) -> str:
 
 
 def _copy(studio: Studio, job: str) -> Path:
-    """The study file as a job read it."""
     return studio.place.scratch / "jobs" / job / STUDY
 
 
 def _asked(studio: Studio, form: Form) -> str:
-    """What a form says, as the text of study.toml."""
     from gibbous.read.schema_write import pair
 
     data, place = needed_data(studio), studio.place
@@ -224,13 +218,11 @@ def _write(studio: Studio, text: str) -> None:
 
 
 def _keep(studio: Studio, form: Form) -> str:
-    """Write study.toml, and run nothing."""
     _write(studio, _asked(studio, form))
     return "compare#ask"
 
 
 def _add(studio: Studio, form: Form) -> str:
-    """Write study.toml, and open one more method to change its parameters."""
     _write(studio, _asked(studio, form))
     return "compare?" + urlencode({"add": form.text("more", 60)}) + "#own"
 

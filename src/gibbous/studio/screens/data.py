@@ -100,7 +100,6 @@ def _fits(studio: Studio, data: str, names: frozenset[str] | None) -> bool:
 
 
 def _choose(studio: Studio, form: Form) -> str:
-    """A file of this machine, a folder of parts, or what was uploaded."""
     place, text = studio.place, form.text("path") or form.text("file")
     sent = form.text("upload", 200)
     if form.text("folder"):
@@ -132,7 +131,6 @@ def _database(studio: Studio, form: Form) -> str:
 
 
 def _demo(studio: Studio, form: Form) -> str:
-    """The data that come along, with their declared schema."""
     from gibbous.read.demo_data import demo_file, demo_schema
     from gibbous.read.schema_write import schema_toml
 

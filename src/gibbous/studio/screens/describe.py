@@ -86,7 +86,6 @@ def _look(studio: Studio, form: Form) -> str:
 
 
 def _leave_out(studio: Studio, form: Form) -> str:
-    """A column that is not released."""
     schema, name = needed_schema(studio), form.text("column")
     of(schema, name)
     if len(schema) == 1:
@@ -97,13 +96,11 @@ def _leave_out(studio: Studio, form: Form) -> str:
 
 
 def _take_back(studio: Studio, form: Form) -> str:
-    """A column that was left out here is released after all."""
     save_schema(studio, back(studio, needed_schema(studio), form.text("column")))
     return "describe"
 
 
 def _texts(studio: Studio, form: Form) -> str:
-    """Title and description of the data set: public."""
     schema = needed_schema(studio)
     name, words = form.text("name", 200), form.text("description", 2000)
     save_schema(studio, replace(schema, name=name, description=words))
@@ -118,7 +115,6 @@ def save_schema(studio: Studio, schema: Schema) -> None:
 
 
 def _rule(studio: Studio, form: Form) -> str:
-    """One more rule that every synthetic row keeps."""
     from gibbous.read.schema_file import MAX_BYTES, parse_schema
     from gibbous.read.schema_write import pair
 
@@ -134,7 +130,6 @@ def _rule(studio: Studio, form: Form) -> str:
 
 
 def _drop_rule(studio: Studio, form: Form) -> str:
-    """One rule less."""
     schema, number = needed_schema(studio), form.whole("number", 0)
     rules = tuple(rule for place, rule in enumerate(schema.rules) if place != number)
     save_schema(studio, replace(schema, rules=rules))
@@ -176,7 +171,6 @@ def _check(studio: Studio, form: Form) -> str:
 
 
 def _book(studio: Studio, form: Form) -> str:
-    """Every fact that a codebook states."""
     place = studio.place
     sent, text = form.text("upload", 200), form.text("path")
     path = place.upload(sent) if sent else place.folder / text

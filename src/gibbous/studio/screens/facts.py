@@ -135,11 +135,7 @@ def _given(form: Form, column: Column, known: dict[str, Any]) -> Declared:
 
 
 def of(schema: Schema, name: str) -> Column:
-    """A column of the schema.
-
-    Raises:
-        UsageError: it has none of that name.
-    """
+    """A column of the schema; UsageError if it has none of that name."""
     if name not in schema.names:
         raise refusal("NOCOLUMN_unknown")
     return schema[name]
@@ -186,11 +182,7 @@ def _keep(studio: Studio, columns: tuple[Column, ...]) -> None:
 
 
 def back(studio: Studio, schema: Schema, name: str) -> Schema:
-    """The schema with a column that was left out, as it was described.
-
-    Raises:
-        UsageError: nothing is known of it.
-    """
+    """The schema with a column that was left out, as it was described; UsageError if it is unknown."""
     kept = {column.name: column for column in left_out(studio)}
     if name not in kept or name not in schema.ignore:
         raise refusal("NOCOLUMN_back")

@@ -18,11 +18,7 @@ SHOWN = 200
 
 
 def shown(place: Workplace, at: str) -> dict[str, Any]:
-    """One folder as a screen shows it; where it is none of ours, the uppermost.
-
-    Args:
-        at: its path from the folder of the studio.
-    """
+    """One folder as a screen shows it; where it is none of ours, the uppermost."""
     folder = _inner(place, at) or place.folder
     own = folder.relative_to(place.folder).parts
     made = {place.folder / INTERNAL, place.folder / RUNS}
@@ -79,7 +75,6 @@ def _inner(place: Workplace, at: str) -> Path | None:
 
 
 def _walkable(place: Workplace, path: Path) -> bool:
-    """Whether it is a folder of ours that holds no release."""
     return _inner(place, place.short(path)) is not None and not (path / "manifest.json").exists()
 
 

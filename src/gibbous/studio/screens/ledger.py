@@ -28,7 +28,6 @@ def _show(studio: Studio, form: Form) -> dict[str, Any]:
 
 
 def _name(studio: Studio, form: Form) -> str:
-    """A nickname for the open data set."""
     from gibbous.privacy.ledger.datasets import checked_nickname
 
     data, reading = needed_data(studio), studio.place.reading()
@@ -41,7 +40,6 @@ def _name(studio: Studio, form: Form) -> str:
 
 
 def _again(studio: Studio, form: Form) -> str:
-    """Read the account of the open data set again."""
     command = commands.account(needed_data(studio), studio.place.reading())
     studio.jobs.start(command, "ledger", form.get("once", ""))
     return "ledger"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from gibbous.core.documents import Unreadable, toml
+from gibbous.core.documents import Unreadable, floats, toml
 from gibbous.core.errors import UNCHARGED
 from gibbous.core.keywords import DEFAULT_METHOD
 from gibbous.core.params import ParamInfo, describe
 from gibbous.read.schema_write import pair
 from gibbous.studio.screens.budget import plan_of
 from gibbous.studio.words import refusal, words
-from gibbous.studio.workplace import plain
 
 if TYPE_CHECKING:
     from gibbous.studio.app import Studio
@@ -37,12 +35,7 @@ def parameters(name: str, without: Sequence[str] = BUDGET) -> list[ParamInfo]:
 def shown(
     p: ParamInfo, values: Mapping[str, Any], form: Mapping[str, str], before: str = ""
 ) -> dict[str, Any]:
-    """One parameter as a screen shows it: as it was typed, where the form that is shown was refused.
-
-    Args:
-        values: of the request, by dotted key.
-        before: what its field's name begins with.
-    """
+    """One parameter as a screen shows it: as it was typed, where the form that is shown was refused."""
     given = values.get(f"mechanism.{p.name}", p.default)
     many = isinstance(p.default, tuple)
     text = "\n".join(_lines(given)) if many else "" if given is None else str(given)
@@ -81,9 +74,7 @@ def checked(
     """Parameters of a form by dotted key, None for a usual value; the method's own checks take them.
 
     Args:
-        some: those that are asked for.
         usual: what the request is taken to say besides, by dotted key; None for what it does not.
-        before: what the names of their fields begin with.
     Raises:
         UsageError: they are not taken for this schema; the faulty line is named.
     """
@@ -163,17 +154,16 @@ def entries(name: str, text: str, allowed: str = "") -> Any:
 def _value(text: str) -> Any:
     """A value of TOML; else a word, or several between commas."""
     try:
-        found = toml(f"v = {text}", parse_float=Decimal)
+        found = toml(f"v = {text}")
     except Unreadable:
         found = {}
     if list(found) == ["v"]:
-        return plain(found["v"])
+        return found["v"]
     some = [word.strip() for word in text.split(",")]
     return text if len(some) == 1 else [_value(word) for word in some if word]
 
 
 def _lines(value: Any) -> list[str]:
-    """A table or list as lines that `entries` reads back."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):
@@ -190,5 +180,5 @@ def _text(value: Any) -> str:
     if isinstance(value, str) and "=" not in value and value and _value(value) == value:
         return value
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(pair("v", plain(one)).partition(" = ")[2] for one in value) + "]"
-    return pair("v", plain(value)).partition(" = ")[2]
+        return "[" + ", ".join(pair("v", floats(one)).partition(" = ")[2] for one in value) + "]"
+    return pair("v", floats(value)).partition(" = ")[2]

@@ -141,7 +141,6 @@ def _report(studio: Studio, form: Form) -> str:
 
 
 def _signed(studio: Studio) -> bool:
-    """Whether somebody put a name under the release."""
     return studio.place.inside(needed_release(studio), SIGNATURE) is not None
 
 

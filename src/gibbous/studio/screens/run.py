@@ -82,7 +82,6 @@ def took_before(studio: Studio, made: Plan) -> dict[str, Any] | None:
 
 
 def _methods(plan: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The method, and the one inside it."""
     return plan["mechanism"], plan["params"].get("method")
 
 
@@ -137,7 +136,6 @@ def _keep(studio: Studio, form: Form) -> None:
 
 
 def _key(studio: Studio, form: Form) -> str:
-    """A key to sign with, without or with a passphrase."""
     secret = form.text("passphrase", 500)
     command = commands.new_key(KEY, form.text("name", 100), bool(secret))
     studio.jobs.start(command, "run", form.get("once", ""), secret=secret)

@@ -13,19 +13,10 @@ if TYPE_CHECKING:
     from gibbous.studio.app import Studio
     from gibbous.studio.forms import Form
 
-Show = Callable[["Studio", "Form"], Mapping[str, Any]]
-Act = Callable[["Studio", "Form"], str]
-
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """One screen.
-
-    Attributes:
-        name: its address, its template and its words.
-        show: the context of its template; changes nothing.
-        actions: what its forms do; each returns the address to go on to.
-    """
+    """One screen; its actions return the address to go on to."""
 
     name: str
     show: Callable[[Studio, Form], dict[str, Any]]
@@ -33,11 +24,7 @@ class Screen:
 
 
 def needed_data(studio: Studio) -> str:
-    """The data set that is open.
-
-    Raises:
-        UsageError: none is.
-    """
+    """The data set that is open; UsageError if none is."""
     data = studio.place.data()
     if not data:
         raise refusal("NODATA")
@@ -45,11 +32,7 @@ def needed_data(studio: Studio) -> str:
 
 
 def needed_schema(studio: Studio) -> Schema:
-    """The schema.
-
-    Raises:
-        UsageError: there is none yet.
-    """
+    """The schema; UsageError if there is none yet."""
     schema = studio.place.schema()
     if schema is None:
         raise refusal("NOSCHEMA")
@@ -57,11 +40,7 @@ def needed_schema(studio: Studio) -> Schema:
 
 
 def needed_release(studio: Studio) -> str:
-    """The folder of the release, as a command takes it.
-
-    Raises:
-        UsageError: there is none yet.
-    """
+    """The folder of the release, as a command takes it; UsageError if there is none yet."""
     path = studio.place.release
     if not (path / "manifest.json").is_file():
         raise refusal("NORELEASE")
