@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
+from operator import attrgetter
 
 from gibbous.core.claim import KINDS, Claim, Kind, approximate, gdp, zcdp
 from gibbous.core.errors import PrivacyRefused
@@ -16,6 +17,7 @@ from gibbous.privacy.calibrate.gdp import delta_of, epsilon_of, rate_at, square_
 from gibbous.privacy.calibrate.rounding import geometric_sum, probability
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, epsilon_from_zcdp, pure_to_zcdp
 
+_epsilon, _delta = attrgetter("epsilon"), attrgetter("delta")
 _COVERS: dict[Kind, frozenset[Kind]] = {
     "pure": frozenset({"pure"}),
     "zcdp": frozenset({"pure", "zcdp", "gdp"}),
@@ -273,14 +275,6 @@ def _fits(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
     if rho == 0:
         return epsilon >= 0
     return epsilon > 0 and delta_from_zcdp(rho, epsilon) <= delta
-
-
-def _epsilon(spend: Claim) -> Fraction:
-    return spend.epsilon
-
-
-def _delta(spend: Claim) -> Fraction:
-    return spend.delta
 
 
 def _converted(spend: Claim) -> Fraction:

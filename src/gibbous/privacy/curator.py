@@ -216,8 +216,8 @@ class Curator:
 
         Args:
             changes: public maps by column position: from the schema, or from noisy tables.
-        Returns:
-            A view; it is closed with this curator.
+
+        The view is closed with this curator.
         """
         return self._view(self._open().recoded(changes), self._purse, changes)
 
