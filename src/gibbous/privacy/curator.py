@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -108,7 +107,7 @@ class Curator:
     @property
     def spent(self) -> tuple[Claim, ...]:
         """What was paid so far, alike ones together; of parts, by the part that paid most often."""
-        return tuple(max(self._purse.paths(), key=Counter.total).elements())
+        return tuple(self._purse.longest().elements())
 
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
         """Spend: count the contexts once and add noise once, as one joint release.

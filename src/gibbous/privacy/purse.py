@@ -45,6 +45,10 @@ class Purse:
         self._parts.append(found)
         return tuple(found)
 
+    def longest(self) -> Counter[Claim]:
+        """Of what one record can have paid for, the path with the most purchases."""
+        return max(self.paths(), key=Counter.total)
+
     def paths(self) -> Iterator[Counter[Claim]]:
         """What one record can have paid for, and how often: own purchases, and of each division one part's.
 
