@@ -135,23 +135,55 @@ def test_noisy_tables_have_the_likelihood_of_their_noise(stated: bool) -> None:
     ]
     weights = np.array([log_pair(a, r) for a, r in pairs])
     a, total = np.array([a for a, _ in pairs]), np.array([a + r for a, r in pairs])
-    found = model._of_table([Reading(counts, 2, info)], 0, n if stated else None, truncated=False)
+    found = model._of_table([Reading(counts, 2, info)], 0, n if stated else None)
 
     agrees(found, lambda p: float(binom.pmf(a, total, p) @ weights))
 
 
-def test_noise_that_was_drawn_again_below_zero_is_weighed_as_such() -> None:
-    """P(y | a) = q^|y - a| / sum over y >= 0: summed by hand for each a."""
+@pytest.mark.parametrize("most", [8, math.inf])
+def test_noise_that_was_drawn_again_is_weighed_as_such(most: float) -> None:
+    """P(y | a) = q^|y - a| / sum over 0 <= y <= most: summed by hand for each a."""
     info, counts = NoiseInfo("geometric", 3.0), np.array([0.0, 7.0])
     q = math.exp(-1 / 3)
-    found = model._of_table([Reading(counts, 1, info)], 0, 8, truncated=True)
+    found = model._of_table([Reading(counts, 1, info)], 0, 8, most)
 
     def chance(y: float, a: float) -> float:
-        return float(q ** abs(y - a) / sum(q ** abs(z - a) for z in range(400)))
+        return float(q ** abs(y - a) / sum(q ** abs(z - a) for z in range(min(most, 400) + 1)))
 
     law = np.array([chance(0, a) * chance(7, 8 - a) for a in range(9)])
 
     assert found.inside.tolist() == list(range(9))
+    assert np.exp(found.log - found.log[0]) == pytest.approx(law / law[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("around", ["", "per_set"])
+def test_a_release_says_between_which_bounds_its_counts_were_drawn_again(around: str) -> None:
+    """Through the receipt, also of a method inside another: P(y | a) over 0 <= y <= 40, by hand."""
+    own = {"outside": "truncate", "records": 40}
+    method = (
+        gb.PerSet(method="modips", options=own, epsilon=0.5)
+        if around
+        else gb.Modips(epsilon=0.5, **own)
+    )
+    release = gb.synthesize(
+        made.records(40).select("ill"),
+        BINARY,
+        method,
+        rows=40,
+        seed=1,
+        ledger=gb.Ledger.ephemeral(),
+    )
+    found = read(release, np.zeros((1, 2)), 40)
+    assert release.tables is not None
+    table = released_tables.readings(release.tables, (0,))[0]
+    y, q = table.counts, math.exp(-1 / table.noise.scale)
+
+    def chance(y: float, a: float) -> float:
+        return float(q ** abs(y - a) / sum(q ** abs(z - a) for z in range(41)))
+
+    law = np.array([chance(y[0], a) * chance(y[1], 40 - a) for a in found.inside])
+
+    assert len(law) > 20
     assert np.exp(found.log - found.log[0]) == pytest.approx(law / law[0], rel=1e-9)
 
 
@@ -183,7 +215,7 @@ def of_table(share: float, rng: np.random.Generator, *, told: float = 6.0) -> mo
     added = noise(NoiseInfo("geometric", 6.0), 2, int(rng.integers(1 << 62)))
     counts = np.array([a, 150 - a]) + added
     reading = Reading(counts.astype(float), 1, NoiseInfo("geometric", told))
-    return model._of_table([reading], 0, 150, truncated=False)
+    return model._of_table([reading], 0, 150)
 
 
 @pytest.mark.parametrize("law", [of_dirichlet, of_table])

@@ -64,12 +64,19 @@ def function_law(
 
 
 def truncation(noise: object, one: np.ndarray, two: np.ndarray) -> Fraction:
-    """What redrawing negative counts adds to the loss: |ln P(n + X >= 0) - ln P(n' + X >= 0)| a cell."""
+    """What redrawing counts adds to the loss: of ln P(n + X is kept), the sum's change over the cells."""
     if not redraws(noise):
         return Fraction(0)
-    scale = float(noise.base.scale)  # type: ignore[attr-defined]
-    kept = [np.log1p(-np.exp(-(n + 1) / scale) / (1 + math.exp(-1 / scale))) for n in (one, two)]
-    return Fraction(float(np.abs(kept[0] - kept[1]).sum()))
+    scale, most = float(noise.base.scale), noise.most  # type: ignore[attr-defined]
+
+    def kept(n: np.ndarray) -> float:
+        held = n if most is None else np.minimum(n, most)
+        lost = np.exp(-(held + 1) / scale)
+        if most is not None:
+            lost += np.exp(-(most - held + 1) / scale)
+        return float(np.log1p(-lost / (1 + math.exp(-1 / scale))).sum())
+
+    return Fraction(abs(kept(one) - kept(two)))
 
 
 def redraws(noise: object) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -87,42 +88,62 @@ def divided(
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """Two-sided geometric noise under the condition that the noisy count is not negative.
+    """Two-sided geometric noise under the condition that the noisy count is within its bounds.
 
     Guarantee:
-        k c (1 / b + ln(1 + q - q^2))-DP for one table, q = exp(-1 / b), k rows a unit, c cells that a
-        row changes (1 under add_remove, 2 under replace_one). The second term is the normalizer, which
-        depends on the count. Basis: proven (docs/proofs/modips.md).
+        k (c / b + e ln(Z(1) / Z(0)))-DP for one table, Z(s) the chance that s and its noise lie
+        within the bounds, k rows a unit, c cells that a row changes (1 under add_remove, 2 under
+        replace_one), e = 1 without an upper bound and c with one. The second term is the normalizer,
+        which depends on the count. Basis: proven (docs/proofs/modips.md).
     Source:
         Corrects the "truncation" of [bowen2016, s4.1].
 
     Attributes:
         base: the noise before the condition.
+        most: public upper bound, to which exact counts are cut; None for 0 as the only bound.
     """
 
     base: Geometric
+    most: int | None = None
 
     def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
         """Price of this noise on `tables` histograms of the same records, from the scale alone."""
-        each = truncated_geometric_epsilon(self.base.scale, 1)
-        return pure(each * tables * steps(relation) * max_rows, relation=relation, source=PROOF)
+        bound, free = _ends(relation, self.most)
+        each = truncated_geometric_epsilon(self.base.scale, 1, self.most, free)
+        return pure(each * tables * bound * max_rows, relation=relation, source=PROOF)
 
     def info(self) -> NoiseInfo:
         """What is published about it: the law before the condition."""
         return self.base.info()
 
     def add(self, cells: Cells, *, progress: Progress = silent) -> Dense:
-        """Noisy counts of every cell, each drawn again until it is not negative."""
-        noisy = self.base.add(cells, progress=progress).values.copy()
-        exact = cells.values
-        while (low := noisy < 0).any():
-            noisy[low] = self.base.add(Dense(exact[low])).values
+        """Noisy counts of every cell, each drawn again until it is within the bounds."""
+        most = np.iinfo(np.int64).max if self.most is None else self.most
+        exact = np.minimum(cells.values, most)
+        noisy = self.base.add(replace(cells, values=exact), progress=progress).values.copy()
+        while (beyond := (noisy < 0) | (noisy > most)).any():
+            noisy[beyond] = self.base.add(Dense(exact[beyond])).values
         return Dense(np.asarray(noisy))
 
+    def draws(self) -> float:
+        """Draws that a count at a bound takes on average: no count takes more."""
+        rate = 1 / float(self.base.scale)
+        far = 0.0 if self.most is None else math.exp(-rate * (self.most + 1))
+        return (1 + math.exp(-rate)) / (1 - far)
 
-def truncated_for(epsilon: Number, relation: Relation, max_rows: int) -> Truncated:
+
+def truncated_for(
+    epsilon: Number, relation: Relation, max_rows: int, most: int | None = None
+) -> Truncated:
     """Truncated noise for one table whose price is at most epsilon."""
-    share = positive("epsilon", epsilon) / Fraction(steps(relation) * max_rows)
-    noise = Truncated(Geometric(truncated_geometric_scale(share, 1)))
+    bound, free = _ends(relation, most)
+    share = positive("epsilon", epsilon) / Fraction(bound * max_rows)
+    noise = Truncated(Geometric(truncated_geometric_scale(share, 1, most, free)), most)
     assert noise.cost(1, relation, max_rows).epsilon <= positive("epsilon", epsilon)
     return noise
+
+
+def _ends(relation: Relation, most: int | None) -> tuple[int, int]:
+    """Of the cells that a row changes: those that a bound makes dearer, and for each the others."""
+    cells = steps(relation)
+    return (1, cells - 1) if most is None else (cells, 0)

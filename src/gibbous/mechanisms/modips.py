@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
@@ -24,6 +23,7 @@ from gibbous.mechanisms._budget import Budget, budget_of
 from gibbous.mechanisms._modips_statistics import (
     Covariance,
     Split,
+    Truncated,
     coarsening,
     divided,
     moments,
@@ -52,7 +52,7 @@ class Modips:
         composition; add/remove or replace one, for everything released; rows and sets are free.
         Claimed by the paper: epsilon/m for each of m sets, from cell means whose sensitivity uses
         private cell counts. Proven here, for sums: docs/proofs/modips.md. Audited: contract; half
-        the noise on sums, sums priced without their bound and unpaid truncation in tests/modips.
+        the noise on sums, sums priced without their bound and unpaid truncation.
     Source:
         [bowen2016, s3.2, s4]; sums in place of cell means, sanitized once.
     """
@@ -79,6 +79,12 @@ class Modips:
     outside: Literal["clip", "truncate"] = param(
         "clip", help="Negative counts: read as 0, or drawn again at the price that has."
     )
+    records: int | None = param(
+        None,
+        at_least(1),
+        unit="records",
+        help="Public n; with outside = truncate no noisy count is above it, either.",
+    )
     draws: Draws = param("posterior", help="Parameters of a set: drawn, or as fitted.")
     values: Values = param(
         "matched",
@@ -97,6 +103,13 @@ class Modips:
                 "Truncated counts are proven for noise='laplace' alone.",
                 "Use outside='clip', which costs nothing with either noise.",
             )
+        if self.outside == "clip" and self.records is not None:
+            raise ParameterError(
+                "TRUNCATE",
+                f"records of Modips is {self.records}, and outside is 'clip'.",
+                "Only counts that are drawn again have an upper bound.",
+                "Use outside='truncate', or leave records out.",
+            )
 
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data.
@@ -106,7 +119,7 @@ class Modips:
             ParameterError: outside = "truncate" for a schema with numeric columns.
         """
         split = self._split(schema)
-        _check_size(schema, split.sums)
+        _check_size(schema, split)
         info, cells = split.counts_noise.info(), cell_context(schema)
         sd, ways = (
             math.sqrt(info.variance),
@@ -148,8 +161,7 @@ class Modips:
             raise ParameterError(
                 "TRUNCATE",
                 "outside of Modips is 'truncate', and the schema has numeric columns.",
-                "Truncation is proven for counts: sums have no public bounds where the number of "
-                "records is private.",
+                "Truncation is proven for counts alone.",
                 "Use outside='clip', which costs nothing.",
             )
         sums, most = moments(schema, self.covariance), _plans.most_rows(schema)
@@ -157,7 +169,7 @@ class Modips:
         first, *others = divided(budget.whole, weights(sums), self.split, self.noise)
         counts = budget.noise(first)
         if self.outside == "truncate":
-            counts = truncated_for(first, self.relation, most)
+            counts = truncated_for(first, self.relation, most, self.records)
         noises = tuple(
             budget.moment_noise(part, one) for one, part in zip(sums, others, strict=True)
         )
@@ -204,9 +216,10 @@ class _Split:
         return ((name, sd / (2 * self.sums[0].bound * A_MEAN)),)
 
 
-def _check_size(schema: Schema, sums: Sequence[Moment]) -> None:
+def _check_size(schema: Schema, split: _Split) -> None:
     cells, width = cell_context(schema).cells, len(numeric_columns(schema))
-    numbers = cells + sum(one.context.cells for one in sums)
+    again = split.counts_noise.draws() if isinstance(split.counts_noise, Truncated) else 1.0
+    numbers = cells * again + sum(one.context.cells for one in split.sums)
     model = cells * (1 + width + width**2)
     if max(numbers, model) > MAX_CELLS:
         raise ResourceLimit(

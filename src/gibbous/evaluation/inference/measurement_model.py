@@ -155,14 +155,14 @@ def likelihoods(
             return None
         return np.array(counted), _of_rows(release, np.array(counted), round(records))
     readings = released_tables.readings(release.tables, columns)
-    truncated = _truncated(method.get("params") or {})
+    most = _most(method.get("params") or {})
     if not readings or readings[0].counts.size < 2:
         return None
-    if truncated and readings[0].cells * (readings[0].counts.size - 1) > 1:
+    if most is not None and readings[0].cells * (readings[0].counts.size - 1) > 1:
         return None  # of several cells, truncated apart, the sum of counts does not say the law
     n = None if records is None else round(records)
     evidence = np.array([one.counts for one in readings])
-    return evidence, lambda place: _of_table(readings, place, n, truncated=truncated)
+    return evidence, lambda place: _of_table(readings, place, n, most)
 
 
 def _of_rows(release: Release, counted: Floats, n: int) -> Callable[[int], Likelihood]:
@@ -195,10 +195,15 @@ def _of_rows(release: Release, counted: Floats, n: int) -> Callable[[int], Likel
     return of
 
 
-def _truncated(params: Mapping[str, Any]) -> bool:
-    """Whether noise was drawn again where a count came out negative, also inside a combinator."""
-    inner = dict(params.get("options") or ())
-    return "truncate" in (params.get("outside"), inner.get("outside"))
+def _most(params: Mapping[str, Any]) -> float | None:
+    """The upper bound of counts that were drawn again where they came out beyond it or negative.
+
+    Inf for 0 as the only bound; None for counts as the noise left them. Also inside a combinator.
+    """
+    for one in (params, dict(params.get("options") or ())):
+        if one.get("outside") == "truncate":
+            return float(one.get("records") or math.inf)
+    return None
 
 
 def _found(log: Callable[[Floats], Floats], n: int) -> Likelihood:
@@ -217,7 +222,7 @@ def _found(log: Callable[[Floats], Floats], n: int) -> Likelihood:
 
 
 def _of_table(
-    readings: Sequence[Reading], place: int, n: int | None, *, truncated: bool
+    readings: Sequence[Reading], place: int, n: int | None, most: float | None = None
 ) -> Likelihood:
     """Of noisy counts of a combination and of the rest, in every table that holds them."""
     best = min(readings, key=lambda one: one.noise.variance * one.cells)
@@ -233,10 +238,8 @@ def _of_table(
     log = np.zeros_like(inside)
     for one in readings:
         y, rest = one.counts[place], one.counts.sum() - one.counts[place]
-        log += _noisy(y, inside, one.noise, one.cells, truncated=truncated)
-        log += _noisy(
-            rest, outside, one.noise, one.cells * (one.counts.size - 1), truncated=truncated
-        )
+        log += _noisy(y, inside, one.noise, one.cells, most)
+        log += _noisy(rest, outside, one.noise, one.cells * (one.counts.size - 1), most)
     return Likelihood(inside, outside, log)
 
 
@@ -248,13 +251,14 @@ def _window(noisy: float, noise: NoiseInfo, cells: int, points: int) -> Floats:
     return np.arange(low, high + 1, step, dtype=np.float64)
 
 
-def _noisy(noisy: float, true: Floats, noise: NoiseInfo, cells: int, *, truncated: bool) -> Floats:
+def _noisy(noisy: float, true: Floats, noise: NoiseInfo, cells: int, most: float | None) -> Floats:
     """log P(sum of noisy counts of so many cells | sum of their true counts)."""
-    log = log_noise(noise, cells, noisy - true)
-    if truncated:  # drawn again until it is not negative: the normalizer hangs on the true count
-        rate = -1.0 / noise.scale
-        log = log - np.log1p(-np.exp(rate * (true + 1)) / (1 + math.exp(rate)))
-    return log
+    if most is None:
+        return log_noise(noise, cells, noisy - true)
+    # drawn again until it is within 0 and `most`: the normalizer hangs on the true count
+    rate, true = -1.0 / noise.scale, np.minimum(true, most)
+    lost = np.exp(rate * (true + 1)) + np.exp(rate * (most - true + 1))
+    return log_noise(noise, cells, noisy - true) - np.log1p(-lost / (1 + math.exp(rate)))
 
 
 def log_noise(noise: NoiseInfo, cells: int, at: Floats) -> Floats:

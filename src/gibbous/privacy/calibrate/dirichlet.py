@@ -106,11 +106,11 @@ def smoothed_share(
 
 
 def truncated_geometric_epsilon(
-    scale: Number, sensitivity: int = 1, width: int | None = None
+    scale: Number, sensitivity: int = 1, width: int | None = None, beside: int = 0
 ) -> Fraction:
     """True cost of two-sided geometric noise redrawn until the sum is inside its bounds, rounded up.
 
-    D / b + ln(Z(a + D) / Z(a)), where Z(s) is the chance that s + noise lies in [a, a + W]: the
+    (D + F) / b + ln(Z(a + D) / Z(a)), where Z(s) is the chance that s + noise lies in [a, a + W]: the
     normalizer depends on the data. Without an upper bound ln(...) tends to ln(1 + q - q^(D + 1)),
     q = e^(-1/b). At b = D this is about 1.49 against the 1 that is usually charged.
 
@@ -118,6 +118,7 @@ def truncated_geometric_epsilon(
         scale: b, in the units of the sum.
         sensitivity: D, a whole number >= 1.
         width: W = upper minus lower bound, >= D; None for no upper bound.
+        beside: F, what the same unit moves other statistics by that have no bound on that side.
     Source:
         Corrects [bowen2016, s3.3] ("truncation"). Proven: docs/proofs/truncation.md.
     """
@@ -132,17 +133,17 @@ def truncated_geometric_epsilon(
         far = precise(lambda x: (-x).exp(), rate * (width + 1))
         beyond = precise(lambda x: (-x).exp(), rate * (width - sensitivity + 1))
         ratio = (1 + base - near - beyond) / (1 - far) - 1
-    return price(rate * sensitivity + log1p(max(ratio, Fraction(0))))
+    return price(rate * (sensitivity + beside) + log1p(max(ratio, Fraction(0))))
 
 
 def truncated_geometric_scale(
-    epsilon: Number, sensitivity: int = 1, width: int | None = None
+    epsilon: Number, sensitivity: int = 1, width: int | None = None, beside: int = 0
 ) -> Fraction:
     """The least scale, to ten digits, with truncated_geometric_epsilon(...) <= epsilon."""
     budget = positive("epsilon", epsilon)
-    low = sensitivity / budget
+    low = (sensitivity + beside) / budget
     return smallest(
-        lambda b: truncated_geometric_epsilon(b, sensitivity, width) <= budget,
+        lambda b: truncated_geometric_epsilon(b, sensitivity, width, beside) <= budget,
         low,
         # The normalizers differ by a factor e^(D/b) at most, so twice the usual scale suffices.
         low * 2,
