@@ -28,7 +28,7 @@ from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Counts
 from gibbous.disintegrate import records
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.mechanisms import _plans, registry
+from gibbous.mechanisms import _modips_statistics, _plans, registry
 from gibbous.perturb.posterior import Posterior
 from gibbous.perturb.smoothed import Smoothed
 from gibbous.privacy import curator, entropy
@@ -214,6 +214,23 @@ def test_G2_a_sum_priced_as_if_no_number_changed_its_sign_is_caught() -> None:
     wrong = lambda self, relation, most: self.bound * most  # noqa: E731
 
     assert "sums differ by more" in found("modips", ((Moment, "l1", wrong),))
+
+
+@pytest.mark.parametrize("records", [12, None])
+def test_G2_counts_drawn_again_at_two_bounds_are_not_covered_by_the_price_of_one(
+    records: int | None,
+) -> None:
+    """All records in one cell, one moved to an empty one: the worst pair attains the price of both bounds."""
+    method = registry.load("modips")(outside="truncate", relation="replace_one", records=records)
+    sides = [secret(THREE, np.array([[first]] + [[1]] * 11)) for first in (1, 0)]
+
+    honest = coupled(method, *sides)
+    with patched(_modips_statistics, "_ends", value=lambda relation, most: (1, 1)):
+        one_end = coupled(method, *sides)
+
+    assert 0.998 < honest.ratio <= SLACK
+    assert not honest.words
+    assert bool(one_end.words) == (records is not None)
 
 
 def test_G2_parts_by_what_a_record_says_are_caught() -> None:
