@@ -14,6 +14,7 @@ from gibbous.cli.measuring_verbs import AuditFlags
 from gibbous.contract.auditor import setups as auditor_setups
 from gibbous.core.errors import OutputNotWritten, ParameterError, UsageError
 from gibbous.mechanisms import registry
+from gibbous.sampling import conditionals
 
 FEW = (60.0, 8, 0)
 
@@ -68,6 +69,24 @@ def test_quiet_prints_the_verdict_alone(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == (
         "verdict: nothing to audit. bootstrap claims no guarantee; not differentially private.\n"
     )
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_release_with_a_diverse_column_is_audited_for_both_of_its_claims(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: bool
+) -> None:
+    if broken:
+        monkeypatch.setattr(conditionals, "_diverse", lambda shares, context, recipe: shares)
+
+    code = run("noisy_pegs", "diverse=diagnosis=1.5", epsilon="1", json=True)
+
+    printed = json.loads(capsys.readouterr().out)
+    of_values = [e for e in printed["evidence"] if e["kind"] == "diversity"]
+    assert code == (5 if broken else 0)
+    assert printed["params"]["diverse"] == ["diagnosis=1.5"]
+    assert [(e["claimed"], e["violated"]) for e in of_values] == [(1.5, broken)]
+    assert printed["claimed_epsilon"] == 1
+    assert "drawn 'diagnosis'" in printed["claim"]
 
 
 def test_a_broken_method_exits_5(

@@ -54,7 +54,8 @@ class NoisyPegs:
         park2014's sampler with the noise on the tables. Proven here: docs/proofs/noisy_pegs.md.
         With `diverse`: given all other values of its row, and the tables, the drawn value of such a
         column has entropy >= ln l. That bounds no attacker (docs/proofs/noisy_diverse.md).
-        Audited: contract, with half the noise and an undivided budget as saboteurs.
+        Audited: contract, with half the noise and an undivided budget as saboteurs; `gibbous audit`,
+        for both claims, with unmixed laws as saboteur.
     Source:
         [park2014, s3] for disintegrate and synthesize; [sbhg, s3] for releasing tables; noise and
         choice: Canonne, Kamath and Steinke (2020), Zhang et al. (2014), McKenna et al. (2021).

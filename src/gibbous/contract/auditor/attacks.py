@@ -6,13 +6,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
 from gibbous.contract.audit import audit
 from gibbous.contract.auditor.bounds import (
-    diversity_bound,
     expected_energy,
     law_of,
     scale_p_value,
@@ -20,7 +18,7 @@ from gibbous.contract.auditor.bounds import (
 )
 from gibbous.contract.auditor.canaries import Reader, Seen, attacked, coins_of, pooled_noise
 from gibbous.contract.auditor.findings import Evidence
-from gibbous.contract.auditor.setups import CLEAR, Setup, laws_of, schema_of, translated
+from gibbous.contract.auditor.setups import CLEAR, Setup, laws_of, translated
 from gibbous.contract.cases import Neighbors, neighbors, uneven
 from gibbous.contract.coupled import differing, uncovered
 from gibbous.contract.runs import exact_counts, relation_of
@@ -39,8 +37,6 @@ CANARIES = 200_000  # in all runs of one setup
 ROW_RUNS = 40_000  # of one setup, where a run draws few rows
 PAIR_RUNS = 2_000  # on each side
 FEWEST = 4
-RECORDS = 1000  # all of them alike: the conditional that needs most perturbation
-DRAWS = 20_000
 SCORING = 2.0  # reading and scoring a pair's outputs takes about as long as the fits
 CROWD = {"tables": 60, "rows": 4}  # equal records beside the one that differs
 SURE = 2.326  # standard errors: 99 of 100
@@ -176,34 +172,6 @@ def by_pair(
     each = (time.process_time() - began) * SCORING
     runs = effort.count(each, PAIR_RUNS, 100)
     return audit(mechanism, pair, runs=runs, rows=rows, level=level, run=run)
-
-
-def by_diversity(mechanism: Mechanism, run: Run, *, level: float) -> Evidence:
-    """Draw rows of one column from records that are all alike, and bound the law's l from above.
-
-    Rows of such a table are drawn independently from one law. Its likeliest level bounds its
-    entropy: the bound is below the claim only if the method is not diverse.
-    """
-    levels = max(4, 2 * math.ceil(mechanism.plan(schema_of(1, 2), 1).total.l))
-    schema = schema_of(1, levels)
-    alike = np.zeros((RECORDS, 1), dtype=np.int64)
-    plan = mechanism.plan(schema, DRAWS)
-    output, total = run(mechanism, schema, alike, DRAWS, plan), plan.total
-    assert isinstance(output, Codes)
-    counts = np.bincount(output.values[:, 0].astype(np.int64), minlength=levels)
-    most = int(counts.max())
-    bound = diversity_bound(levels, most, output.rows, level)
-    return Evidence(
-        kind="diversity",
-        name=f"one column of {levels} levels, all records alike",
-        relation=total.relation,
-        runs=1,
-        violated=Fraction(bound) < total.l,
-        claimed=float(total.l),
-        bound=bound,
-        level=level,
-        words=f"the likeliest level came {most:,} times in {output.rows:,} draws",
-    )
 
 
 def without_statistics(

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from gibbous.core.claim import Claim
-from gibbous.core.tables import NoiseInfo
+from gibbous.core.tables import Criterion, NoiseInfo
 
 LARGEST = 60.0  # nats; no number of runs shows more
 STEPS = 30  # halvings of an interval of epsilon: to 1e-7
@@ -119,17 +119,21 @@ def quick_bounds(guesses: np.ndarray, correct: np.ndarray, level: float) -> np.n
     return bounds
 
 
-def diversity_bound(levels: int, most: int, draws: int, level: float) -> float:
+def diversity_bound(
+    levels: int, most: int, draws: int, level: float, criterion: Criterion = "entropy"
+) -> float:
     """The largest l that a law can have whose likeliest level came `most` times in `draws`.
 
     With q the Clopper-Pearson lower bound of that level's probability, the entropy is largest when
-    the other levels share the rest evenly; l is the exponential of it.
+    the other levels share the rest evenly; l is the exponential of it. Of the largest probability, 1/q.
     """
     from scipy.stats import beta
 
     low = float(beta.ppf(level / levels, most, draws - most + 1)) if most else 0.0
     if low <= 1 / levels:
         return float(levels)
+    if criterion == "max_probability":
+        return 1 / low
     rest = 1 - low
     spread = rest * math.log(rest / (levels - 1)) if rest > 0 and levels > 1 else 0.0
     return math.exp(-low * math.log(low) - spread)

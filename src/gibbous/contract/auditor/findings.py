@@ -182,11 +182,12 @@ class Audit:
         if self.best is None:
             sound = f"verdict: {self.verdict} at {sure} confidence."
             return f"{sound} {'; '.join(_shown(e) for e in self.evidence)}. {tail}"
+        said = [f" {e.name}: {_numbers(e)}." for e in self.evidence if e.kind == "diversity"]
         name, nearest = ("mu", self.mu) if self.mu is not None else ("epsilon", self.best)
         return (
             f"verdict: {self.verdict}. Claimed {name} = {nearest.claimed:.4g}, at least "
             f"{nearest.bound:.4g} is shown ({sure} confidence); up to {nearest.ceiling:.4g} could have "
-            f"been. {tail}"
+            f"been.{''.join(said)} {tail}"
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from gibbous.contract.auditor.attacks import (
     Effort,
     Run,
     by_canaries,
-    by_diversity,
     by_pair,
     by_scale,
     pairs_of,
@@ -28,6 +27,7 @@ from gibbous.contract.auditor.attacks import (
 )
 from gibbous.contract.auditor.bounds import lower_bound, stated
 from gibbous.contract.auditor.canaries import Seen
+from gibbous.contract.auditor.diverse import Fitted, by_diversity, fitted
 from gibbous.contract.auditor.findings import Audit, Evidence, SelfTest, Verdict
 from gibbous.contract.auditor.gaussian import by_mu
 from gibbous.contract.auditor.setups import crowded, free_rows, setups
@@ -99,6 +99,7 @@ def audit(
     given = dict(params or {}) | {name: v for name, v in named.items() if v is not None}
     builds = _builds(method, given)
     result, run = _unaudited(builds[0], level, seed), partial(release, words=words)
+    builds = [fitted(one) for one in builds]
     if result.kind == "l_diversity":
         result = _diversity(result, builds[0], run)
     elif result.kind != "none":
@@ -109,11 +110,15 @@ def audit(
 
 def _unaudited(one: Mechanism, level: float, seed: int) -> Audit:
     """The facts of an audit that are known before it runs."""
-    kind = one.plan(binary_schema(), 1 if one.about.releases == "rows" else None).total.kind
+    rows, own = 1 if one.about.releases == "rows" else None, fitted(one)
+    kind = own.plan(binary_schema(), rows).total.kind
+    claims = [own.plan(binary_schema(), 1).claim.words()]
+    if isinstance(own, Fitted):
+        claims += [f"l = {least:g} of drawn {name!r}" for name, least in own.asked.items()]
     return Audit(
         method=one.about.name,
         params=as_json(one),
-        claim=one.plan(binary_schema(), 1).claim.words(),
+        claim=", and ".join(claims),
         kind=kind,
         verdict="nothing to audit",
         level=level if kind != "none" else 0.0,
@@ -125,7 +130,8 @@ def _tested(
     result: Audit, builds: list[Mechanism], run: Run, effort: Effort, progress: Progress
 ) -> Audit:
     """The audit with the evidence of all relations, and its self-test."""
-    done, level = count(), result.level / (TESTS * len(builds))
+    done, tests = count(), TESTS + isinstance(builds[0], Fitted)
+    level = result.level / (tests * len(builds))
     evidence: list[Evidence] = []
     bare: list[Evidence] = []
 
@@ -142,12 +148,15 @@ def _tested(
             asked = Evidence("price", name, relation_of(one), 1, violated=True, words=told)
             evidence_of, flagged = [asked], []
         evidence, bare = evidence + evidence_of, bare + flagged
-    return _judged(result, evidence, bare)
+    notes = (_OF_VALUES,) if isinstance(builds[0], Fitted) else ()
+    return replace(_judged(result, evidence, bare), notes=notes)
 
 
 def _judged(result: Audit, evidence: list[Evidence], bare: list[Evidence]) -> Audit:
-    """The audit with its verdict; `bare` is what the same attacks found without noise."""
-    self_test = SelfTest(any(one.violated for one in bare), tuple(bare))
+    """The audit with its verdict; `bare` is what the same attacks found without noise: against each claim."""
+    of_values = {one.kind == "diversity" for one in bare}
+    refuted = {one.kind == "diversity" for one in bare if one.violated}
+    self_test = SelfTest(bool(refuted) and refuted == of_values, tuple(bare))
     verdict: Verdict = "nothing found" if self_test.flagged else "cannot tell"
     if any(one.violated for one in evidence):
         verdict = "VIOLATION"
@@ -188,7 +197,17 @@ def _relation(
             by_pair(one, pair, run, effort=effort.part("pairs"), level=level, rows=rows)
         )
     bare.append(_self_pair(one, pairs[0], run, level=level, seed=seed, rows=rows))
-    return [*evidence_of, *without_statistics(one, relation_of(one), rows)], bare
+    evidence_of += without_statistics(one, relation_of(one), rows)
+    if isinstance(one, Fitted):
+        drawn, copied = by_diversity(one, run, level=level, seed=seed)
+        evidence_of, bare = evidence_of + drawn, bare + copied
+    return evidence_of, bare
+
+
+_OF_VALUES = (
+    "l is of values that are drawn, given the rest of their row: what can be concluded about a record "
+    "is bounded by epsilon and delta alone."
+)
 
 
 def _some(evidence: Evidence | None) -> list[Evidence]:
@@ -196,13 +215,12 @@ def _some(evidence: Evidence | None) -> list[Evidence]:
 
 
 def _diversity(result: Audit, one: Mechanism, run: Run) -> Audit:
-    drawn = by_diversity(one, run, level=result.level)
-    bare = by_diversity(one, without_noise(run, result.seed), level=result.level)
+    drawn, copied = by_diversity(one, run, level=result.level, seed=result.seed)
     note = (
         "l-diversity is not differential privacy: there is no epsilon to bound. The l of a whole "
         "output is the finding output_l of `gibbous evaluate`."
     )
-    return replace(_judged(result, [drawn], [bare]), notes=(note,))
+    return replace(_judged(result, drawn, copied), notes=(note,))
 
 
 def _self_pair(
